@@ -1,0 +1,74 @@
+# `make` prints help. Everything a target needs it installs itself, into .venv.
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+STAGE := $(BIN)/python -P tests/support/stage.py
+OLDEST := $(firstword $(wildcard /usr/lib/postgresql/1[4-9]/bin) 16)
+NAME ?=
+PYTEST := $(BIN)/python -P -m pytest -q
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check integration oldest up openapi lifecycles lock format fuzz chaos bench clean
+
+help: ## Print this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: .venv/.ready ## Make .venv with the pinned, hashed dependencies; quick when nothing changed
+.venv/.ready: requirements.lock bootstrap.lock pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r bootstrap.lock
+	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q .venv/lib api workflows fsm nodeagent engine muster >/dev/null || true
+	@touch $@
+
+demo: setup ## Run the main job on an embedded PostgreSQL, then stop (or stay, on a terminal)
+	@$(BIN)/muster demo --data-dir .demo
+
+test: setup ## Everything that must be green: check + integration on real PostgreSQL; prints its split
+	@$(STAGE) --begin
+	@$(MAKE) --no-print-directory check integration oldest
+	@$(STAGE) --end
+
+check: setup ## Format, lint, types, import contracts, drift, unit and contract tests
+	@$(STAGE) format $(BIN)/ruff format --check -q .
+	@$(STAGE) lint $(BIN)/ruff check -q .
+	@$(STAGE) types $(BIN)/mypy --no-error-summary
+	@$(STAGE) imports $(BIN)/lint-imports --no-logo
+	@$(STAGE) openapi-drift $(BIN)/python -P -m api.openapi --check
+	@$(STAGE) lifecycle-drift $(BIN)/python -P -m fsm.docs --check
+	@$(STAGE) unit $(PYTEST) tests/unit tests/contract -n 2
+
+integration: setup ## Integration, short chaos and short fuzz on the newest PostgreSQL
+	@$(STAGE) integration $(PYTEST) tests/integration tests/chaos tests/fuzz -n 2 -m "not slow"
+
+oldest: setup ## The integration suite once more on the oldest PostgreSQL that this machine has
+	@MUSTER_TEST_POSTGRES=$(OLDEST) $(STAGE) oldest-postgres $(PYTEST) tests/integration -n 2 -m "not slow and not newest"
+
+up: setup ## Run Muster here in the foreground
+	@$(BIN)/muster up
+
+openapi: setup ## Write openapi/openapi.json from the code
+	@$(BIN)/python -P -m api.openapi
+
+lifecycles: setup ## Write docs/lifecycles from the code
+	@$(BIN)/python -P -m fsm.docs
+
+format: setup ## Format and fix what can be fixed
+	@$(BIN)/ruff format -q . ; $(BIN)/ruff check -q --fix .
+
+fuzz: setup ## A long run of schemathesis against a running server
+	@MUSTER_TEST_FUZZ=long $(PYTEST) tests/fuzz -s --timeout=3600
+
+chaos: setup ## Every cell of the fault matrix with real processes; prints cells hit / declared
+	@MUSTER_TEST_CELLS=all $(PYTEST) tests/chaos -s --timeout=3600 -p no:randomly
+
+bench: setup ## Benchmarks, one JSON line each: make bench NAME=api
+	@$(BIN)/python -P bench/run.py $(NAME)
+
+lock: .venv/.ready ## Renew requirements.lock and bootstrap.lock (hashes, no host names)
+	@$(BIN)/uv pip compile -q --generate-hashes --no-header --no-annotate --all-extras --group dev pyproject.toml -o requirements.lock
+	@echo "uv" | $(BIN)/uv pip compile -q --generate-hashes --no-header --no-annotate - -o bootstrap.lock
+
+clean: ## Remove what this Makefile made, but not data directories outside the clone
+	@rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

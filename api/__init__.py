@@ -1,0 +1,1 @@
+"""The resource provider: ARM over HTTP. It checks shapes and speaks; it decides nothing."""

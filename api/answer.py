@@ -1,0 +1,48 @@
+"""What goes back over the wire: a status, headers and bytes, sent in two messages."""
+
+from typing import Any
+
+import msgspec
+from litestar.types import Receive, Scope, Send
+
+from api.exchange import Exchange
+
+Headers = list[tuple[bytes, bytes]]
+
+encode = msgspec.json.Encoder(decimal_format="number").encode
+JSON = (b"content-type", b"application/json; charset=utf-8")
+NO_BODY = frozenset({204, 304})
+
+
+class Answer:
+    """Also what Litestar wants of a response: an ASGI application."""
+
+    __slots__ = ("body", "exchange", "headers", "status")
+
+    def __init__(
+        self, exchange: Exchange, status: int, body: bytes = b"", headers: Headers | None = None
+    ) -> None:
+        self.exchange = exchange
+        self.status = status
+        self.body = body
+        self.headers: Headers = headers if headers is not None else []
+
+    def to_asgi_response(self, *_: Any, **__: Any) -> "Answer":
+        return self
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        headers = self.headers
+        headers += self.exchange.response_headers()
+        if self.status not in NO_BODY:
+            headers.append((b"content-length", str(len(self.body)).encode()))
+        self.exchange.status = self.status
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": False})
+
+
+def json_answer(
+    exchange: Exchange, status: int, content: Any, headers: Headers | None = None
+) -> Answer:
+    answer = Answer(exchange, status, encode(content), headers)
+    answer.headers.append(JSON)
+    return answer

@@ -1,0 +1,104 @@
+"""The public application: uvicorn → Edge → PathMiddleware → Litestar → one handler per endpoint."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+from litestar import Litestar, Request, asgi
+from litestar.handlers import ASGIRouteHandler, HTTPRouteHandler
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from api import admit
+from api.answer import Answer
+from api.authentication import Authenticator
+from api.edge import Edge
+from api.endpoint import Endpoint, table
+from api.errors import answer_to
+from api.exchange import of
+from api.handlers import HANDLERS
+from api.jwks import KeySet
+from api.links import Links
+from api.paging import Paging
+from api.path import REFUSED, PathMiddleware, Table
+from api.probes import PROBES, probes
+from api.resource import ResourceType
+from api.resources import RESOURCES
+from api.services import Authorize, FindOperation, Services
+from api.throttle import Throttle
+from muster.core.errors import Fault
+from workflows import authorization, operations
+from workflows.model.resource import Principal
+from workflows.plane import Plane
+
+
+def build(
+    plane: Plane,
+    check_database: Callable[[], Awaitable[object]],
+    *,
+    resources: Iterable[ResourceType] = RESOURCES,
+    authorize: Authorize = authorization.authorize,
+    find_operation: FindOperation = operations.get,
+    http: httpx.AsyncClient | None = None,
+) -> ASGIApp:
+    """Everything beside the plane has the one value that production uses; tests may differ."""
+    resources = tuple(resources)
+    settings, clock = plane.settings, plane.clock
+    client = http or httpx.AsyncClient(trust_env=False)
+
+    async def find_token(digest: str) -> Principal | None:
+        return await authorization.principal_of_token(plane, digest)
+
+    keys = KeySet(settings, clock, client) if settings.oidc_issuer else None
+    services = Services(
+        plane=plane,
+        authenticator=Authenticator(settings, clock, keys, find_token),
+        authorize=authorize,
+        find_operation=find_operation,
+        throttle=Throttle(settings, clock),
+        links=Links(settings),
+        paging=Paging(settings),
+        types={kind.arm_type.lower(): kind for kind in resources},
+        check_database=check_database,
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await services.throttle.close()
+            await client.aclose()
+
+    endpoints = table(resources)
+    app = Litestar(
+        [*(_route(services, each) for each in endpoints), _refused(services), *probes(services)],
+        exception_handlers={Exception: answer_to},  # type: ignore[dict-item]  # an Answer is enough
+        lifespan=[lifespan],
+        openapi_config=None,
+        logging_config=None,
+    )
+    return Edge(PathMiddleware(app, Table(endpoints), PROBES), clock)  # type: ignore[arg-type]
+
+
+def _route(services: Services, endpoint: Endpoint) -> HTTPRouteHandler:
+    handler = HANDLERS[endpoint.kind]
+
+    async def serve(request: Request[Any, Any, Any]) -> Answer:
+        return await handler(services, endpoint, of(request.scope), request.receive)
+
+    return HTTPRouteHandler(
+        f"/{endpoint.operation_id}", http_method=[endpoint.method], status_code=200  # type: ignore[list-item]
+    )(serve)
+
+
+def _refused(services: Services) -> ASGIRouteHandler:
+    @asgi(REFUSED, copy_scope=False)
+    async def refused(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        """Says what the path middleware found, but only to those we know."""
+        await admit.authenticate(services, of(scope))
+        refusal: Fault = scope["state"]["refusal"]  # type: ignore[typeddict-item]
+        raise refusal
+
+    return refused

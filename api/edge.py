@@ -1,0 +1,59 @@
+"""The outermost layer: gives every request its ids and its limits, and counts it when it is over."""
+
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from api.errors import ProtocolFault, answer
+from api.exchange import Exchange
+from muster.core.clock import Clock
+from muster.core.telemetry import REQUEST_SECONDS, REQUESTS
+
+LONGEST_URL = 8 * 1024
+LARGEST_HEADERS = 16 * 1024
+
+
+class Edge:
+    def __init__(self, app: ASGIApp, clock: Clock) -> None:
+        self._app = app
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1003, "reason": "no websockets here"})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = Exchange(scope, self._clock)
+        scope.setdefault("state", {})["exchange"] = exchange
+        try:
+            fault = _over_limit(exchange)
+            if fault is not None:
+                await answer(fault, exchange)(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
+        finally:
+            self._count(exchange)
+
+    def _count(self, exchange: Exchange) -> None:
+        kind = exchange.endpoint.type.arm_type if exchange.endpoint else "none"
+        method = exchange.method if exchange.endpoint else "none"
+        REQUESTS.labels(method, kind, exchange.status).inc()
+        REQUEST_SECONDS.labels(method, kind).observe(self._clock.monotonic() - exchange.started)
+
+
+def _over_limit(exchange: Exchange) -> ProtocolFault | None:
+    if len(exchange.raw_path) + len(exchange.scope["query_string"]) > LONGEST_URL:
+        return ProtocolFault(
+            414, "RequestUriTooLong", f"A URL has at most {LONGEST_URL} bytes.", close=True
+        )
+    size = 0
+    for name, value in exchange.scope["headers"]:
+        size += len(name) + len(value) + 4
+    if size > LARGEST_HEADERS:
+        return ProtocolFault(
+            431,
+            "RequestHeaderFieldsTooLarge",
+            f"All headers together have at most {LARGEST_HEADERS} bytes.",
+            close=True,
+        )
+    return None

@@ -1,0 +1,239 @@
+"""Every method on every path, derived from the declared types: the table of the whole API."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from api.resource import Action, At, Query, ResourceType, Verb, View
+from api.versions import Versions
+
+
+class Kind(StrEnum):
+    PUT = "put"
+    PATCH = "patch"
+    GET = "get"
+    HEAD = "head"
+    DELETE = "delete"
+    LIST = "list"
+    ACTION = "action"
+    STATUS = "status"
+    RESULT = "result"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A fixed text, or a name: `text` is then the parameter and `names` may close the list."""
+
+    text: str
+    is_name: bool = False
+    names: tuple[str, ...] = ()
+    owner: ResourceType | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    operation_id: str
+    method: str
+    kind: Kind
+    path: tuple[Segment, ...]
+    depth: int  # how many key/name pairs of the path are the id
+    type: ResourceType
+    action: str  # what authorization is asked for; empty: nothing
+    versions: Versions
+    verb: Verb | None = None
+    act: Action | None = None
+    view: View | None = None
+    query: tuple[Query, ...] = field(default=())
+
+    @property
+    def template(self) -> str:
+        return "".join(f"/{{{s.text}}}" if s.is_name else f"/{s.text}" for s in self.path)
+
+    def __hash__(self) -> int:
+        return hash(self.operation_id)
+
+
+Path = tuple[Segment, ...]
+
+SUBSCRIPTION: Path = (Segment("subscriptions"), Segment("subscriptionId", is_name=True))
+GROUP: Path = (*SUBSCRIPTION, Segment("resourceGroups"), Segment("resourceGroupName", is_name=True))
+PLACES: dict[At, tuple[str, Path]] = {
+    At.TENANT: ("Tenant", ()),
+    At.SUBSCRIPTION: ("Subscription", SUBSCRIPTION),
+    At.GROUP: ("ResourceGroup", GROUP),
+}
+
+
+def table(resources: Iterable[ResourceType]) -> tuple[Endpoint, ...]:
+    """All endpoints in a stable order; operation ids are unique."""
+    resources = tuple(resources)
+    found = [one for kind in resources for one in _of_type(kind, resources)]
+    ids = [one.operation_id for one in found]
+    twice = {one for one in ids if ids.count(one) > 1}
+    assert not twice, f"operation ids given twice: {sorted(twice)}"
+    return tuple(found)
+
+
+def _of_type(kind: ResourceType, resources: tuple[ResourceType, ...]) -> Iterator[Endpoint]:
+    homes = list(_homes(kind, resources))
+    for label, scope in homes:
+        suffix = f"At{label}" if len(homes) > 1 else ""
+        collection = (*scope, *_collection(kind))
+        depth = len(scope) // 2
+        if kind.list:
+            by = suffix or (f"By{label}" if label else "")
+            yield _list(kind, kind.list, by, collection, depth)
+        item = (*collection, _name(kind))
+        yield from _of_item(kind, suffix, item)
+        if not suffix or label == "Tenant":
+            yield from _provider_actions(kind)
+    for place in kind.also_listed:
+        assert kind.list
+        label, scope = PLACES[place]
+        yield _list(kind, kind.list, f"By{label}", (*scope, *_collection(kind)), len(scope) // 2)
+    if kind.polling:
+        yield from _polling(kind)
+
+
+def _homes(kind: ResourceType, resources: tuple[ResourceType, ...]) -> Iterator[tuple[str, Path]]:
+    """Where its collection may hang: (label, path of the scope)."""
+    if kind.parent is not None:
+        ((_, above),) = _homes(kind.parent, resources)
+        yield kind.parent.singular.title().replace(" ", ""), (
+            *above,
+            *_collection(kind.parent),
+            _name(kind.parent),
+        )
+        return
+    for place in kind.at:
+        if place is At.ANYWHERE:
+            yield from PLACES.values()
+            for other in resources:
+                if not other.core and other.put and At.ANYWHERE not in other.at and other.parts.tags:
+                    ((_, above),) = _homes(other, resources)
+                    yield (
+                        other.singular.title().replace(" ", ""),
+                        (*above, *_collection(other), _name(other)),
+                    )
+        else:
+            yield PLACES[place]
+
+
+def _collection(kind: ResourceType) -> Path:
+    own = tuple(Segment(text) for text in kind.name.split("/"))
+    if kind.core or kind.parent is not None:
+        return own
+    return (*_provider(kind.namespace), *own)
+
+
+def _provider(namespace: str) -> Path:
+    return (Segment("providers"), Segment(namespace))
+
+
+def _name(kind: ResourceType) -> Segment:
+    return Segment(kind.parameter, is_name=True, names=kind.names, owner=kind)
+
+
+def _list(kind: ResourceType, verb: Verb, by: str, path: Path, depth: int) -> Endpoint:
+    return Endpoint(
+        operation_id=f"{kind.title}_List{by}",
+        method="GET",
+        kind=Kind.LIST,
+        path=path,
+        depth=depth,
+        type=kind,
+        action="" if verb.open else f"{kind.arm_type}/read",
+        versions=kind.versions,
+        verb=verb,
+        query=(*verb.query, *kind.filters),
+    )
+
+
+VERBS = (
+    ("put", "PUT", Kind.PUT, "CreateOrUpdate", "write"),
+    ("patch", "PATCH", Kind.PATCH, "Update", "write"),
+    ("get", "GET", Kind.GET, "Get", "read"),
+    ("head", "HEAD", Kind.HEAD, "CheckExistence", "read"),
+    ("delete", "DELETE", Kind.DELETE, "Delete", "delete"),
+)
+
+
+def _of_item(kind: ResourceType, suffix: str, item: Path) -> Iterator[Endpoint]:
+    depth = len(item) // 2
+    for attribute, method, verb_kind, name, right in VERBS:
+        verb: Verb | None = getattr(kind, attribute)
+        if verb:
+            yield Endpoint(
+                operation_id=f"{kind.title}_{name}{suffix}",
+                method=method,
+                kind=verb_kind,
+                path=item,
+                depth=depth,
+                type=kind,
+                action="" if verb.open else f"{kind.arm_type}/{right}",
+                versions=kind.versions,
+                verb=verb,
+                query=verb.query,
+            )
+    for name, action in kind.actions.items():
+        yield _action(kind, name, action, (*item, Segment(name)), depth, kind.arm_type)
+    for name, view in kind.views.items():
+        yield Endpoint(
+            operation_id=f"{kind.title}_{view.title}",
+            method="GET",
+            kind=Kind.LIST,
+            path=(*item, Segment(name)),
+            depth=depth,
+            type=kind,
+            action=f"{kind.arm_type}/read",
+            versions=kind.versions,
+            view=view,
+            verb=Verb(run=view.run),
+        )
+
+
+def _provider_actions(kind: ResourceType) -> Iterator[Endpoint]:
+    for name, action in kind.provider_actions.items():
+        path = (*SUBSCRIPTION, *_provider(kind.namespace), Segment(name))
+        yield _action(kind, name, action, path, 1, kind.namespace)
+
+
+def _action(
+    kind: ResourceType, name: str, action: Action, path: Path, depth: int, right: str
+) -> Endpoint:
+    return Endpoint(
+        operation_id=f"{kind.title}_{action.title}",
+        method="POST",
+        kind=Kind.ACTION,
+        path=path,
+        depth=depth,
+        type=kind,
+        action=f"{right}/{name}/action",
+        versions=kind.versions,
+        act=action,
+    )
+
+
+def _polling(kind: ResourceType) -> Iterator[Endpoint]:
+    polling = kind.polling
+    assert polling
+    place = (
+        *SUBSCRIPTION,
+        *_provider(kind.namespace),
+        Segment("locations"),
+        Segment("locationName", is_name=True),
+    )
+    for verb_kind, segment, name in (
+        (Kind.STATUS, polling.status, "Status"),
+        (Kind.RESULT, polling.result, "Result"),
+    ):
+        yield Endpoint(
+            operation_id=f"{polling.title}_Get{name}",
+            method="GET",
+            kind=verb_kind,
+            path=(*place, Segment(segment), Segment("operationId", is_name=True)),
+            depth=4,
+            type=kind,
+            action="",
+            versions=polling.versions,
+        )

@@ -1,0 +1,216 @@
+"""One handler per kind of endpoint; what is special about a type stands in its declaration."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from litestar.types import Receive
+
+from api import admit, body, envelope, operations, paging
+from api.answer import Answer, Headers, json_answer
+from api.endpoint import Endpoint, Kind
+from api.exchange import Exchange
+from api.resource import ResourceType
+from api.services import Services
+from api.shape import Findings, Shape
+from fsm.operations import Operation
+from muster.core.errors import refuse
+from muster.core.ids import ResourceId
+from workflows.model.resource import Call, Deleted, Page, Resource, Written
+
+Handler = Callable[[Services, Endpoint, Exchange, Receive], Awaitable[Answer]]
+
+
+async def get(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
+    call = await admit.admit(services, exchange)
+    assert endpoint.verb
+    found = await endpoint.verb.run(services.plane, call, exchange.id)
+    if not isinstance(found, Resource):
+        return json_answer(exchange, 200, found)
+    etag = (b"etag", found.etag.encode())
+    if call.if_none_match is not None and _holds(call.if_none_match, found.etag):
+        return Answer(exchange, 304, headers=[etag])
+    return json_answer(exchange, 200, envelope.show(endpoint.type, found), [etag])
+
+
+async def head(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
+    call = await admit.admit(services, exchange)
+    assert endpoint.verb
+    await endpoint.verb.run(services.plane, call, exchange.id)
+    return Answer(exchange, 204)
+
+
+async def put(
+    services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive
+) -> Answer:
+    written = await _write(services, endpoint, exchange, receive, merge=False)
+    status = 201 if written.created else 200
+    return _written(services, endpoint, exchange, written, status)
+
+
+async def patch(
+    services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive
+) -> Answer:
+    written = await _write(services, endpoint, exchange, receive, merge=True)
+    if written.operation is not None:
+        headers = _polling(services, endpoint.type, exchange, written.operation)
+        return Answer(exchange, 202, headers=headers)
+    return _written(services, endpoint, exchange, written, 200)
+
+
+async def delete(
+    services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive
+) -> Answer:
+    call = await admit.admit(services, exchange)
+    call = await _with_key(exchange, receive, call)
+    assert endpoint.verb
+    deleted: Deleted = await endpoint.verb.run(services.plane, call, exchange.id)
+    if not deleted.existed:
+        return Answer(exchange, 204)
+    if deleted.operation is None:
+        return Answer(exchange, 200)
+    headers = _polling(services, endpoint.type, exchange, deleted.operation)
+    return Answer(exchange, 202, headers=headers)
+
+
+async def list_(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
+    call = await admit.admit(services, exchange)
+    assert endpoint.verb
+    after, top = services.paging.after(exchange), paging.top(exchange)
+    page: Page = await endpoint.verb.run(services.plane, call, exchange.id, after, top)
+    kind = endpoint.type
+    content: dict[str, Any] = {
+        "value": [
+            envelope.show(kind, item) if isinstance(item, Resource) else item for item in page.items
+        ]
+    }
+    if page.next is not None:
+        base = services.links.base(exchange)
+        content["nextLink"] = services.paging.next_link(exchange, base, page.next)
+    return json_answer(exchange, 200, content)
+
+
+async def act(
+    services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive
+) -> Answer:
+    call = await admit.admit(services, exchange)
+    action = endpoint.act
+    assert action
+    raw = await body.read(exchange, receive)
+    given = body.decode(exchange, raw, required=action.requires_body)
+    key, digest = admit.idempotency(exchange, raw, action=True)
+    call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
+    if action.takes is None:
+        return json_answer(exchange, 200, await action.run(services.plane, call, exchange.id))
+    found = Findings(merge=False)
+    clean = Shape(action.takes)(given, "", found)
+    refuse(found.errors)
+    return json_answer(exchange, 200, await action.run(services.plane, call, exchange.id, clean))
+
+
+async def status(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
+    operation, _call = await _operation(services, exchange)
+    headers = _wait(services, operation)
+    return json_answer(
+        exchange, 200, operations.status(operation, exchange.id.text), headers
+    )
+
+
+async def result(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
+    """202 while it runs; then what the call itself would have answered had it not been long."""
+    operation, call = await _operation(services, exchange)
+    if operation.running:
+        again = services.links.base(exchange) + exchange.raw_path.decode("latin-1")
+        query = exchange.scope["query_string"].decode("latin-1")
+        headers: Headers = [(b"location", f"{again}?{query}".encode("latin-1"))]
+        return Answer(exchange, 202, headers=headers + _wait(services, operation))
+    if operation.status != "Succeeded":
+        raise operations.OperationFailed(operation)
+    if operation.verb == "delete":
+        return Answer(exchange, 204)
+    id = ResourceId.parse(operation.resource_id)  # noqa: A001
+    kind = services.type_of(id)
+    assert kind.get
+    resource = await kind.get.run(services.plane, call, id)
+    etag = (b"etag", resource.etag.encode())
+    return json_answer(exchange, 200, envelope.show(kind, resource), [etag])
+
+
+HANDLERS: dict[Kind, Handler] = {
+    Kind.GET: get,
+    Kind.HEAD: head,
+    Kind.PUT: put,
+    Kind.PATCH: patch,
+    Kind.DELETE: delete,
+    Kind.LIST: list_,
+    Kind.ACTION: act,
+    Kind.STATUS: status,
+    Kind.RESULT: result,
+}
+
+
+async def _write(
+    services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive, *, merge: bool
+) -> Written:
+    call = await admit.admit(services, exchange)
+    raw = await body.read(exchange, receive)
+    given = body.decode(exchange, raw)
+    checked = envelope.read(endpoint.type, exchange.id, given, merge=merge)
+    key, digest = admit.idempotency(exchange, raw, action=False)
+    if key is not None:
+        call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
+    assert endpoint.verb
+    written: Written = await endpoint.verb.run(services.plane, call, exchange.id, checked)
+    return written
+
+
+def _written(
+    services: Services, endpoint: Endpoint, exchange: Exchange, written: Written, status: int
+) -> Answer:
+    headers: Headers = [(b"etag", written.resource.etag.encode())]
+    if written.operation is not None:
+        headers += _polling(services, endpoint.type, exchange, written.operation)
+    shown = envelope.show(endpoint.type, written.resource, written.extra)
+    return json_answer(exchange, status, shown, headers)
+
+
+def _polling(
+    services: Services, kind: ResourceType, exchange: Exchange, operation: Operation
+) -> Headers:
+    assert kind.polling, f"{kind.arm_type} began an operation without saying where it is polled"
+    base = services.links.base(exchange)
+    version = exchange.query["api-version"]
+    return operations.headers(operation, kind.polling, kind.namespace, base, version)
+
+
+async def _with_key(exchange: Exchange, receive: Receive, call: Call) -> Call:
+    """A DELETE has no body to speak of; a key makes its repetition the same request."""
+    key, digest = admit.idempotency(exchange, b"", action=False)
+    if int(exchange.headers.get(b"content-length", b"0")) > body.MOST_BYTES:
+        await body.read(exchange, receive)
+    if key is None:
+        return call
+    return msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
+
+
+async def _operation(services: Services, exchange: Exchange) -> tuple[Operation, Call]:
+    call = await admit.admit(services, exchange)
+    subscription = exchange.id.subscription or ""
+    try:
+        operation_id = UUID(exchange.id.name)
+    except ValueError:
+        operation_id = UUID(int=0)
+    found = await services.find_operation(services.plane, call, subscription, operation_id)
+    return found, call
+
+
+def _wait(services: Services, operation: Operation) -> Headers:
+    if not operation.running:
+        return []
+    return [operations.retry_after(operation, services.plane.clock.now())]
+
+
+def _holds(header: str, etag: str) -> bool:
+    tags = {each.strip().removeprefix("W/") for each in header.split(",")}
+    return "*" in tags or etag in tags

@@ -1,0 +1,63 @@
+"""Absolute URLs: from the configured address, or from the host that the client called."""
+
+import ipaddress
+import re
+from urllib.parse import urlsplit
+
+from api.exchange import Exchange
+from muster.core.errors import InvalidRequest
+from muster.core.settings import Settings
+
+HOST = re.compile(
+    r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?)(?::\d{1,5})?\Z"
+)
+
+
+class Links:
+    def __init__(self, settings: Settings) -> None:
+        self._public = settings.public_url.rstrip("/") if settings.public_url else None
+        allowed = {host.lower() for host in settings.allowed_hosts}
+        if self._public:
+            allowed.add(urlsplit(self._public).netloc.lower())
+        self._allowed = frozenset(allowed)
+        self._trusted = tuple(ipaddress.ip_network(each) for each in settings.forwarded_from)
+
+    def check_host(self, exchange: Exchange) -> None:
+        """Refuses a host that is not ours before anything is done."""
+        host = self._host(exchange)
+        if not HOST.match(host):
+            raise _unknown_host()
+        if self._allowed and host.lower() not in self._allowed:
+            name = host.lower().rpartition(":")[0] or host.lower()
+            if name not in self._allowed:
+                raise _unknown_host()
+
+    def base(self, exchange: Exchange) -> str:
+        if self._public:
+            return self._public
+        scheme = exchange.scope["scheme"]
+        if self._forwarded(exchange):
+            given = (exchange.header(b"x-forwarded-proto") or "").strip().lower()
+            scheme = given if given in {"http", "https"} else scheme
+        return f"{scheme}://{self._host(exchange)}"
+
+    def _host(self, exchange: Exchange) -> str:
+        if self._trusted and self._forwarded(exchange):
+            given = (exchange.header(b"x-forwarded-host") or "").strip()
+            if given:
+                return given
+        return exchange.header(b"host") or ""
+
+    def _forwarded(self, exchange: Exchange) -> bool:
+        """Whether the peer is one whose word about the client counts."""
+        if not self._trusted:
+            return False
+        try:
+            address = ipaddress.ip_address(exchange.address)
+        except ValueError:
+            return False
+        return any(address in network for network in self._trusted)
+
+
+def _unknown_host() -> InvalidRequest:
+    return InvalidRequest("This host is not served here.", code="InvalidHostHeader")

@@ -1,0 +1,45 @@
+"""Endpoints beside ARM: alive, ready, numbers, and the description of the API itself."""
+
+from litestar import Request, get
+from litestar.handlers import HTTPRouteHandler
+
+from api import admit, openapi
+from api.answer import JSON, Answer, json_answer
+from api.exchange import of
+from api.services import Services
+from muster.core import telemetry
+from muster.core.errors import Unavailable
+
+PROBES = frozenset({b"/livez", b"/readyz", b"/metrics", b"/openapi.json"})
+TEXT = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+
+AnyRequest = Request[object, object, object]  # type: ignore[type-var]
+
+
+def probes(services: Services) -> list[HTTPRouteHandler]:
+    @get("/livez")
+    async def livez(request: AnyRequest) -> Answer:
+        return json_answer(of(request.scope), 200, {"status": "ok"})
+
+    @get("/readyz")
+    async def readyz(request: AnyRequest) -> Answer:
+        exchange = of(request.scope)
+        try:
+            await services.check_database()
+        except Unavailable:
+            return json_answer(exchange, 503, {"status": "unavailable"})
+        return json_answer(exchange, 200, {"status": "ok"})
+
+    @get("/metrics")
+    async def metrics(request: AnyRequest) -> Answer:
+        exchange = of(request.scope)
+        await admit.admit_to_metrics(services, exchange)
+        return Answer(exchange, 200, telemetry.metrics(), [TEXT])
+
+    @get("/openapi.json")
+    async def description(request: AnyRequest) -> Answer:
+        exchange = of(request.scope)
+        await admit.authenticate(services, exchange)
+        return Answer(exchange, 200, openapi.rendered(), [JSON])
+
+    return [livez, readyz, metrics, description]

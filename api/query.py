@@ -1,0 +1,43 @@
+"""Query strings: names without regard to case, each given once, decoded once."""
+
+from functools import lru_cache
+from urllib.parse import unquote_to_bytes
+
+from muster.core.errors import InvalidRequest
+
+SHORT = 64  # such strings repeat; longer ones are parsed each time
+
+
+def parse(raw: bytes) -> dict[str, str]:
+    """Not to be changed by the caller: short ones are shared."""
+    if not raw:
+        return {}
+    return _remembered(raw) if len(raw) <= SHORT else _parse(raw)
+
+
+def _parse(raw: bytes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in raw.split(b"&"):
+        if not part:
+            continue
+        name, _, value = part.partition(b"=")
+        key = _decode(name).lower()
+        if key in found:
+            raise InvalidRequest(
+                f"The query parameter '{key[:50]}' may be given only once.",
+                code="InvalidQueryParameter",
+            )
+        found[key] = _decode(value)
+    return found
+
+
+def _decode(raw: bytes) -> str:
+    try:
+        return unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidRequest(
+            "The query string is not valid UTF-8.", code="InvalidQueryParameter"
+        ) from None
+
+
+_remembered = lru_cache(maxsize=512)(_parse)

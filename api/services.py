@@ -1,0 +1,33 @@
+"""What the handlers stand on; made once per app."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from api.authentication import Authenticator
+from api.links import Links
+from api.paging import Paging
+from api.resource import ResourceType
+from api.throttle import Throttle
+from fsm.operations import Operation
+from muster.core.ids import ResourceId
+from workflows.model.resource import Call
+from workflows.plane import Plane
+
+Authorize = Callable[[Plane, Call, str, ResourceId], Awaitable[None]]
+FindOperation = Callable[..., Awaitable[Operation]]
+
+
+@dataclass(frozen=True)
+class Services:
+    plane: Plane
+    authenticator: Authenticator
+    authorize: Authorize
+    find_operation: FindOperation
+    throttle: Throttle
+    links: Links
+    paging: Paging
+    types: dict[str, ResourceType]  # by ARM type in lower case
+    check_database: Callable[[], Awaitable[object]]
+
+    def type_of(self, id: ResourceId) -> ResourceType:  # noqa: A002
+        return self.types[id.type.lower()]

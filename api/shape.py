@@ -1,0 +1,199 @@
+"""The shape of a body against a declared struct: all that is wrong with it at once.
+
+Compiled once per type. What comes out holds only known, writable fields: read-only ones that a
+client sends back are dropped, and null counts as absent except where it clears (`merge`).
+"""
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import inspect as types
+
+from muster.core.errors import FieldError
+from workflows.model.wire import Properties
+
+CONTENT = "InvalidRequestContent"
+VALUE = "InvalidParameterValue"
+MOST_ERRORS = 50
+INT32, INT64 = 2**31, 2**63
+
+Check = Callable[[Any, str, "Findings"], Any]
+
+
+class Findings:
+    """Where the errors of one body are gathered."""
+
+    __slots__ = ("errors", "merge")
+
+    def __init__(self, *, merge: bool) -> None:
+        self.merge = merge
+        self.errors: list[FieldError] = []
+
+    def add(self, target: str, message: str, code: str = CONTENT) -> None:
+        if len(self.errors) < MOST_ERRORS:
+            self.errors.append(FieldError(target, message, code))
+
+
+class Shape:
+    """One struct: its fields by wire name."""
+
+    def __init__(self, struct: type[msgspec.Struct]) -> None:
+        info = types.type_info(struct)
+        assert isinstance(info, types.StructType)
+        self.fields: dict[str, Check] = {
+            f.encode_name: compile_type(f.type, f.encode_name) for f in info.fields
+        }
+        own = issubclass(struct, Properties)
+        self.read_only: frozenset[str] = struct.READ_ONLY if own else frozenset()
+        self.required: frozenset[str] = struct.REQUIRED if own else frozenset()
+        self.required |= {f.encode_name for f in info.fields if f.required}
+        self.known = sorted(self.fields.keys() | self.read_only)
+
+    def __call__(self, value: Any, path: str, found: Findings) -> Any:
+        if not isinstance(value, dict):
+            found.add(path, f"Expected an object, got {_kind(value)}.")
+            return None
+        clean: dict[str, Any] = {}
+        for name, member in value.items():
+            check = self.fields.get(name)
+            if check is None:
+                if name not in self.read_only:
+                    found.add(_join(path, name), unknown(name, self.known))
+            elif member is None:
+                if found.merge:
+                    clean[name] = None
+            else:
+                clean[name] = check(member, _join(path, name), found)
+        if not found.merge:
+            for name in sorted(self.required - clean.keys()):
+                found.add(_join(path, name), "This field is required.", "MissingRequiredParameter")
+        return clean
+
+
+def compile_type(info: types.Type, name: str = "") -> Check:
+    match info:
+        case types.UnionType():
+            options = [t for t in info.types if not isinstance(t, types.NoneType | _UNSET_INFO)]
+            assert len(options) == 1, f"{name}: a field has one type"
+            return compile_type(options[0], name)
+        case types.StructType():
+            return Shape(info.cls)
+        case types.StrType():
+            return _string
+        case types.BoolType():
+            return _boolean
+        case types.IntType():
+            return _integer(INT64 if name.endswith("Bytes") else INT32)
+        case types.FloatType():
+            return _number
+        case types.LiteralType():
+            return _one_of(info.values)
+        case types.EnumType():
+            return _one_of(tuple(member.value for member in info.cls))
+        case types.ListType():
+            return _list_of(compile_type(info.item_type, name))
+        case types.DictType():
+            return _map_of(compile_type(info.value_type, name))
+        case types.AnyType():
+            return lambda value, _path, _found: value
+        case _:
+            raise TypeError(f"{name}: {info} can't be checked")
+
+
+def unknown(name: str, known: list[str]) -> str:
+    lowered = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower()[:100], lowered, n=1, cutoff=0.5)
+    hint = f" Did you mean '{lowered[near[0]]}'?" if near else ""
+    return f"The property '{name[:100]}' is not known.{hint}"
+
+
+_UNSET_INFO = type(types.type_info(msgspec.UnsetType))
+
+
+def _string(value: Any, path: str, found: Findings) -> Any:
+    if not isinstance(value, str):
+        found.add(path, f"Expected a string, got {_kind(value)}.")
+    return value
+
+
+def _boolean(value: Any, path: str, found: Findings) -> Any:
+    if not isinstance(value, bool):
+        found.add(path, f"Expected true or false, got {_kind(value)}.")
+    return value
+
+
+def _integer(limit: int) -> Check:
+    def check(value: Any, path: str, found: Findings) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int):
+            found.add(path, f"Expected an integer, got {_kind(value)}.")
+        elif not -limit <= value < limit:
+            found.add(path, f"Expected an integer of {limit.bit_length()} bits.")
+        return value
+
+    return check
+
+
+def _number(value: Any, path: str, found: Findings) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        found.add(path, f"Expected a number, got {_kind(value)}.")
+    return value
+
+
+def _one_of(values: tuple[Any, ...]) -> Check:
+    allowed = ", ".join(str(each) for each in values)
+
+    def check(value: Any, path: str, found: Findings) -> Any:
+        if not isinstance(value, str):
+            found.add(path, f"Expected one of {allowed}, got {_kind(value)}.")
+        elif value not in values:
+            found.add(path, f"Expected one of {allowed}.", VALUE)
+        return value
+
+    return check
+
+
+def _list_of(item: Check) -> Check:
+    def check(value: Any, path: str, found: Findings) -> Any:
+        if not isinstance(value, list):
+            found.add(path, f"Expected a list, got {_kind(value)}.")
+            return value
+        return [item(each, f"{path}[{at}]", found) for at, each in enumerate(value)]
+
+    return check
+
+
+def _map_of(item: Check) -> Check:
+    def check(value: Any, path: str, found: Findings) -> Any:
+        if not isinstance(value, dict):
+            found.add(path, f"Expected an object, got {_kind(value)}.")
+            return value
+        return {
+            name: None
+            if each is None and found.merge
+            else item(each, f"{path}.{name[:80]}", found)
+            for name, each in value.items()
+        }
+
+    return check
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name[:100]}" if path else name[:100]
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case _:
+            return "an object"

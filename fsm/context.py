@@ -1,0 +1,61 @@
+"""What a step gets: its resource as it was at the claim, its scratch, and the outside world."""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from uuid import UUID
+
+from fsm.moves import SIGNAL
+from fsm.store import Machine, Resource
+from muster.core.clock import Clock
+from muster.core.connect import Connector
+from muster.core.db import Database
+from muster.core.secrets import Keyring
+from muster.core.settings import Secret, Settings
+
+
+class Clusters(Protocol):
+    """The embedded PostgreSQL clusters, by the uid of their server; all of it may be repeated."""
+
+    async def create(self, uid: UUID) -> None: ...
+    async def start(self, uid: UUID) -> int: ...
+    async def set_administrator(self, uid: UUID, login: str, password: Secret) -> None: ...
+    async def running(self, uid: UUID) -> bool: ...
+    async def stop(self, uid: UUID) -> None: ...
+    async def destroy(self, uid: UUID) -> None: ...
+    def known(self) -> list[UUID]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    settings: Settings
+    db: Database
+    keyring: Keyring
+    connector: Connector
+    clusters: Clusters | None = None  # only in embedded mode
+    clock: Clock = field(default_factory=Clock)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    services: Services
+    machine: Machine
+    resource: Resource
+
+    @property
+    def command_id(self) -> UUID:
+        return self.machine.command
+
+    @property
+    def scratch(self) -> dict[str, Any]:
+        return self.machine.scratch
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """Of the signal that is being answered."""
+        payload: dict[str, Any] = self.machine.scratch.get(SIGNAL, {})
+        return payload
+
+    @property
+    def first_try(self) -> bool:
+        """Nothing of this step can have happened before."""
+        return self.machine.attempt == 1

@@ -1,0 +1,58 @@
+"""Which waiting signal a machine answers next, and what becomes of those it can't answer."""
+
+from dataclasses import replace
+
+from fsm import faults, operations
+from fsm.machine import Lifecycle, Rest, Row
+from fsm.moves import Move
+from fsm.store import Machine, Q, Signal, waiting_signals
+from muster.core.db import Connection
+
+
+async def settle(
+    tx: Connection, machine: Machine, lifecycle: Lifecycle
+) -> tuple[Machine, Move | None]:
+    """Interrupting signals come first, the others in order and only while the machine rests."""
+    row = lifecycle.row(machine.state)
+    signals = await waiting_signals(tx, machine.uid)
+    interrupting = lifecycle.interrupted_by(machine.state)
+    interrupt = next((s for s in signals if s.name in interrupting), None)
+    if interrupt:
+        for older in signals[: signals.index(interrupt)]:
+            await _dismiss(tx, older, "Canceled", faults.INTERRUPTED)
+        return machine, _move(interrupt)
+    if not isinstance(row, Rest):
+        return await _join(tx, machine, lifecycle, signals), None
+    return machine, await _first_possible(tx, machine, row, signals)
+
+
+async def _first_possible(
+    tx: Connection, machine: Machine, row: Row, signals: list[Signal]
+) -> Move | None:
+    for signal in signals:
+        if isinstance(row, Rest) and signal.name in row.signals:
+            return _move(signal)
+        await _dismiss(tx, signal, "Failed", faults.refused(signal.name, machine.state))
+    return None
+
+
+async def _join(
+    tx: Connection, machine: Machine, lifecycle: Lifecycle, signals: list[Signal]
+) -> Machine:
+    """A delete while deleting: the work under way answers to the new operation."""
+    for signal in signals:
+        if signal.name in lifecycle.interrupts:
+            await tx.execute(Q.take_signal, signal.signal_id)
+            await tx.execute(Q.adopt_operation, machine.uid, signal.operation_id)
+            machine = replace(machine, operation_id=signal.operation_id)
+    return machine
+
+
+async def _dismiss(tx: Connection, signal: Signal, status: str, error: faults.Error) -> None:
+    await tx.execute(Q.take_signal, signal.signal_id)
+    if signal.operation_id:
+        await operations.end(tx, signal.operation_id, status, error)
+
+
+def _move(signal: Signal) -> Move:
+    return Move(event=signal.name, reason=f"signal {signal.name}", signal=signal)

@@ -1,0 +1,52 @@
+-- name: lock_resource
+-- The row of a machine's resource; none when it is gone.
+select * from resource where uid = $1 for update;
+
+-- name: try_resource
+-- The same, or none when somebody else holds it right now.
+select * from resource where uid = $1 for update skip locked;
+
+-- name: get_resource
+-- One row or none.
+select * from resource where uid = $1;
+
+-- name: resource_by_key
+-- One row or none.
+select * from resource where key = $1;
+
+-- name: show
+-- What GET shows from here on.
+update resource
+   set provisioning_state = $2,
+       observed = $3,
+       row_version = row_version + 1
+ where uid = $1;
+
+-- name: restore
+-- The settings from before an update that did not happen.
+update resource
+   set properties = coalesce($2, properties), sealed = coalesce($3, sealed), tags = coalesce($4, tags),
+       location = coalesce($5, location), sku = coalesce($6, sku), identity = coalesce($7, identity),
+       row_version = row_version + 1
+ where uid = $1;
+
+-- name: forget_extensions
+-- Role assignments and the like vanish with what they stood on.
+delete from resource e
+ using resource r
+ where r.uid = $1
+   and starts_with(e.key, r.key || '/providers/')
+   and e.type like 'Microsoft.Authorization/%';
+
+-- name: forget_resource
+-- The end: GET answers 404 from here on.
+delete from resource where uid = $1;
+
+-- name: children
+-- What stands directly below, with its machine where it has one.
+select r.*, m.lifecycle, m.state, m.operation_id as machine_operation
+  from resource r
+  left join machine m on m.uid = r.uid and m.ended_at is null
+ where r.parent_key = $1
+   and r.type not like 'Microsoft.Authorization/%'
+ order by r.key;

@@ -1,0 +1,15 @@
+-- name: wake_machine
+-- Due now; the row lock orders a signal and the end of a step. None when it has ended.
+update machine set due_at = clock_timestamp() where uid = $1 and ended_at is null returning uid;
+
+-- name: send_signal
+-- Waits durably, behind those that came before.
+insert into signal (machine_uid, name, operation_id, payload) values ($1, $2, $3, $4);
+
+-- name: waiting_signals
+-- Oldest first.
+select * from signal where machine_uid = $1 and taken_at is null order by signal_id;
+
+-- name: take_signal
+-- Answered once.
+update signal set taken_at = clock_timestamp() where signal_id = $1;

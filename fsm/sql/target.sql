@@ -1,0 +1,38 @@
+-- name: about_server
+-- What a plain administrator may know of its server.
+select current_setting('server_version') as version,
+       current_setting('server_version_num')::integer as number,
+       current_setting('max_connections')::integer as max_connections,
+       (select rolcreatedb or rolsuper from pg_roles where rolname = current_user) as may_create;
+
+-- name: database_exists
+-- Whether there is a database of exactly this name.
+select exists (select from pg_database where datname = $1);
+
+-- name: database_size
+-- In bytes; null when it may not be read.
+select case
+           when has_database_privilege(oid, 'connect') or pg_has_role('pg_read_all_stats', 'member')
+           then pg_database_size(oid)
+       end as size
+  from pg_database
+ where datname = $1;
+
+-- name: create_database
+-- The statement that makes it, quoted by the server.
+select format('create database %I', $1::text);
+
+-- name: drop_database
+-- The statement that removes it, quoted by the server; $2 ends its sessions first.
+select format('drop database if exists %I', $1::text) || case when $2 then ' with (force)' else '' end;
+
+-- name: role_exists
+-- Whether there is a role of exactly this name.
+select exists (select from pg_roles where rolname = $1);
+
+-- name: administrator
+-- The statement that makes ($3 false) or renews ($3 true) a plain administrator; $2 is a verifier.
+select format(
+    case when $3 then 'alter' else 'create' end
+    || ' role %I login nosuperuser createdb createrole noreplication nobypassrls password %L',
+    $1::text, $2::text);

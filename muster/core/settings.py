@@ -1,0 +1,198 @@
+"""What an operator can set: one frozen struct, read from the environment once per process."""
+
+import os
+import re
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+PREFIX = "MUSTER_"
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class SettingsError(Exception):
+    """Every wrong or missing value in one message."""
+
+
+class Secret:
+    """A value that never prints itself."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __repr__(self) -> str:
+        return "***"
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+
+def seconds(value: float) -> timedelta:
+    return timedelta(seconds=value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    # Where things are
+    database_url: Secret  # the metadata database
+    redis_url: Secret | None = None  # wake-ups and rate limits over several machines
+    data_dir: Path | None = None  # embedded mode: clusters, keys, logs; unset = not embedded
+    listen: str = "127.0.0.1:8080"  # address of the public API
+    public_url: str | None = None  # what clients call us; unset = taken from the request
+    allowed_hosts: tuple[str, ...] = ()  # Host headers answered; empty = any when public_url is unset
+    forwarded_from: tuple[str, ...] = ()  # peers (CIDR) whose X-Forwarded-* headers are believed
+    tls_cert: Path | None = None  # PEM chain of the listener; reloaded when it changes
+    tls_key: Path | None = None  # its private key
+    locations: tuple[str, ...] = ()  # allowed locations; empty = any
+    tenant_id: str = "00000000-0000-0000-0000-000000000001"  # tenant of the local and service tokens
+
+    # Who may come in
+    local_token: Secret | None = None  # embedded mode: Owner at tenant scope
+    bootstrap_owner: str | None = None  # object id of the first Owner at tenant scope
+    oidc_issuer: str | None = None  # exact `iss`
+    oidc_jwks_url: str | None = None  # unset = found through the issuer's discovery document
+    oidc_audiences: tuple[str, ...] = ("https://management.azure.com/",)
+    oidc_tenants: tuple[str, ...] = ()  # accepted `tid`; empty = only tenant_id
+    oidc_group_claim: str = "groups"
+    oidc_refresh: timedelta = seconds(300)  # at most one JWKS fetch in so long
+    role_cache: timedelta = seconds(5)  # a removed role is refused after so long at the latest
+    throttle: str = "auto"  # auto: on with OIDC, off without; on; off
+    throttle_reads: float = 250  # bucket size per principal and subscription; refills a tenth per second
+    throttle_writes: float = 200  # refills a twentieth per second
+    throttle_deletes: float = 200  # refills a twentieth per second
+
+    # Secrets
+    keys: Secret | None = None  # `id:base64,id:base64`: envelope keys of 32 bytes, the first one seals
+
+    # Where we connect to
+    target_allow: tuple[str, ...] = ()  # CIDR, host pattern, each with an optional :port
+    target_deny: tuple[str, ...] = ()  # wins over allow
+    target_ports: tuple[str, ...] = ("1024-65535",)
+    connect_limit: timedelta = seconds(10)
+
+    # Rhythm
+    lease: timedelta = seconds(30)  # a runner that is silent for so long is dead
+    step_limit: timedelta = seconds(20)  # one effect takes at most so long; below `lease`
+    poll_busy: timedelta = seconds(1)  # look for due machines when a wake-up may have been lost
+    poll_idle: timedelta = seconds(10)
+    sweep: timedelta = seconds(5)  # dead clusters restarted, expired rows removed
+    retry_base: timedelta = seconds(1)  # first pause after a failed step
+    retry_ceiling: timedelta = seconds(600)
+    deadline_scale: float = 1.0  # multiplies every deadline of the lifecycles
+    runner_parallelism: int = 8
+    pool_size: int = 10  # connections of one process to the metadata database
+    log_level: str = "info"
+    failpoints: str | None = None  # only for tests: file that arms named failpoints
+
+    def __post_init__(self) -> None:
+        wrong = []
+        if self.step_limit >= self.lease:
+            wrong.append("MUSTER_STEP_LIMIT must be below MUSTER_LEASE")
+        if (self.tls_cert is None) != (self.tls_key is None):
+            wrong.append("MUSTER_TLS_CERT and MUSTER_TLS_KEY go together")
+        if self.throttle not in {"auto", "on", "off"}:
+            wrong.append("MUSTER_THROTTLE must be auto, on or off")
+        if wrong:
+            raise SettingsError("; ".join(wrong))
+
+    @property
+    def embedded(self) -> bool:
+        return self.data_dir is not None
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str] | None = None) -> "Settings":
+        """Reads all, reports everything that is wrong at once."""
+        environ = os.environ if environ is None else environ
+        hints = typing.get_type_hints(cls)
+        values: dict[str, Any] = {}
+        wrong: list[str] = []
+        for field in fields(cls):
+            name = PREFIX + field.name.upper()
+            try:
+                raw = _raw(environ, name, secret=_holds(hints[field.name], Secret))
+                if raw is not None:
+                    values[field.name] = _convert(raw, hints[field.name])
+                elif field.default is MISSING:
+                    wrong.append(f"{name} is required")
+            except (ValueError, OSError) as error:
+                wrong.append(f"{name}: {error}")
+        known = {PREFIX + f.name.upper() for f in fields(cls)}
+        known |= {name + "_FILE" for name in known}
+        wrong += [f"{name} is not a setting" for name in environ if _ours(name) and name not in known]
+        if wrong:
+            raise SettingsError("; ".join(sorted(wrong)))
+        return cls(**values)
+
+    def environ(self) -> dict[str, str]:
+        """The environment that makes a child load the same values; secrets as they are."""
+        out: dict[str, str] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and value != field.default:
+                out[PREFIX + field.name.upper()] = _text(value)
+        return out
+
+
+def _ours(name: str) -> bool:
+    return name.startswith(PREFIX) and not name.startswith((PREFIX + "TEST_", PREFIX + "DEMO_"))
+
+
+def _holds(hint: object, kind: type) -> bool:
+    return hint is kind or kind in typing.get_args(hint)
+
+
+def _raw(environ: Mapping[str, str], name: str, *, secret: bool) -> str | None:
+    plain = environ.get(name)
+    path = environ.get(name + "_FILE")
+    if plain is not None and path is not None:
+        raise ValueError(f"set either {name} or {name}_FILE")
+    if path is not None:
+        if not secret:
+            raise ValueError("only secrets have a _FILE form")
+        return Path(path).read_text(encoding="utf-8").strip()
+    return plain or None
+
+
+def _convert(raw: str, hint: Any) -> Any:
+    if typing.get_origin(hint) in {types.UnionType, typing.Union}:
+        hint = next(a for a in typing.get_args(hint) if a is not types.NoneType)
+    if typing.get_origin(hint) is tuple:
+        return tuple(part.strip() for part in raw.split(",") if part.strip())
+    if hint is timedelta:
+        return _duration(raw)
+    if hint is bool:
+        return {"true": True, "1": True, "false": False, "0": False}[raw.lower()]
+    return hint(raw)
+
+
+def _duration(raw: str) -> timedelta:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", raw)
+    if not match:
+        raise ValueError(f"'{raw}' is not a duration such as 500ms, 30s, 10m, 24h")
+    return timedelta(seconds=float(match[1]) * UNITS[match[2]])
+
+
+def _text(value: object) -> str:
+    match value:
+        case Secret():
+            return value.reveal()
+        case timedelta():
+            return f"{value.total_seconds():g}s"
+        case tuple():
+            return ",".join(value)
+        case _:
+            return str(value)

@@ -1,0 +1,127 @@
+"""Logs as JSON lines on stderr and numbers for Prometheus; neither ever carries a secret or a body."""
+
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import Any
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from muster.core.settings import Settings
+
+MASK = "***"
+SECRET_WORDS = ("password", "passwd", "token", "secret", "authorization", "credential", "key")
+HARMLESS = frozenset({"key_id", "idempotency_key_present"})  # a name of a key is no key
+IN_TEXT = re.compile(r"(://[^:/@\s]*:)[^@\s]+@|(\b[Bb]earer\s+)\S+")
+LONGEST = 4_000  # a value longer than this is somebody's document, not a field of a log line
+
+REGISTRY = CollectorRegistry()
+STEPS = Counter(
+    "muster_fsm_steps",
+    "Steps run, by what came out: done, wait, retry, failed, lost",
+    ["lifecycle", "state", "outcome"],
+    registry=REGISTRY,
+)
+STEP_SECONDS = Histogram(
+    "muster_fsm_step_seconds",
+    "How long the effect of a step took",
+    ["lifecycle", "state"],
+    buckets=(0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 20, 60),
+    registry=REGISTRY,
+)
+MACHINES_DUE = Gauge(
+    "muster_fsm_machines_due", "Machines that wait for a runner", registry=REGISTRY
+)
+OPERATIONS = Counter(
+    "muster_operations", "Long-running operations that ended", ["status"], registry=REGISTRY
+)
+REQUESTS = Counter(
+    "muster_api_requests", "Requests answered", ["method", "type", "status"], registry=REGISTRY
+)
+REQUEST_SECONDS = Histogram(
+    "muster_api_request_seconds",
+    "Time to answer",
+    ["method", "type"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5),
+    registry=REGISTRY,
+)
+
+
+def setup(role: str, settings: Settings) -> None:
+    """Once per process, before its first line."""
+    level = logging.getLevelNamesMapping().get(settings.log_level.upper(), logging.INFO)
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            describe_exception,
+            mask,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    structlog.contextvars.bind_contextvars(role=role)
+
+
+def get(name: str) -> Any:
+    return structlog.get_logger(logger=name)
+
+
+def metrics() -> bytes:
+    return generate_latest(REGISTRY)
+
+
+def mask(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """The last processor before the renderer, so that nothing is added behind its back."""
+    return {name: _safe(name, value) for name, value in event.items()}
+
+
+def describe_exception(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Class, message and stack; never the values of local variables."""
+    given = event.pop("exc_info", None)
+    if not given:
+        return event
+    error = given if isinstance(given, BaseException) else sys.exc_info()[1]
+    if error is not None:
+        event["error"] = f"{type(error).__name__}: {error}"
+        event["stack"] = _stack(error)
+    return event
+
+
+def _stack(error: BaseException) -> list[str]:
+    lines: list[str] = []
+    trace = error.__traceback__
+    while trace is not None and len(lines) < 50:
+        code = trace.tb_frame.f_code
+        lines.append(f"{code.co_filename}:{trace.tb_lineno} {code.co_name}")
+        trace = trace.tb_next
+    return lines
+
+
+def _safe(name: str, value: Any) -> Any:
+    """Also inside of what was handed over whole."""
+    lowered = name.lower()
+    if lowered not in HARMLESS and any(word in lowered for word in SECRET_WORDS):
+        return MASK
+    match value:
+        case None | bool() | int() | float():
+            safe: Any = value
+        case str():
+            text = IN_TEXT.sub(lambda m: f"{m[1]}{MASK}@" if m[1] else f"{m[2]}{MASK}", value)
+            safe = text if len(text) <= LONGEST else text[:LONGEST] + "…"
+        case Mapping():
+            safe = {str(k): _safe(str(k), v) for k, v in value.items()}
+        case bytes() | bytearray():
+            safe = f"{len(value)} bytes"
+        case Sequence():
+            safe = [_safe(name, item) for item in value]
+        case _:  # a Secret prints itself as ***
+            safe = _safe(name, str(value))
+    return safe

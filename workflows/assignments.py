@@ -1,0 +1,100 @@
+"""Role assignments at any scope: who may do what where."""
+
+from typing import Any
+from uuid import UUID
+
+from muster.core.db import Connection
+from muster.core.errors import FieldError, InvalidRequest, refuse
+from muster.core.ids import ResourceId
+from workflows import admission, answers, audit, extensions, resources
+from workflows.kind import Kind
+from workflows.model.resource import ASSIGNMENT, Body, Call, Deleted, Page, Resource, Written
+from workflows.model.tenancy import AssignmentProperties
+from workflows.plane import Plane
+from workflows.roles import by_definition_id
+from workflows.store import resources as store
+from workflows.store.resources import Content
+
+KIND = Kind(arm_type=ASSIGNMENT, properties=AssignmentProperties)
+
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    """An assignment is made once; the same PUT again is answered with it."""
+    refuse(_rules(id, body.properties))
+    async with plane.db.transaction() as tx:
+        if earlier := await answers.earlier(tx, call, id, Written):
+            return earlier
+        await _scope_exists(tx, call, id)
+        old = await store.lock(tx, id.key)
+        admission.preconditions(call, store.plain(old))
+        properties = _properties(id, body.properties)
+        if old is None:
+            content = Content(properties=properties)
+            made = await extensions.insert(tx, call, id, ASSIGNMENT, content, uid=UUID(id.name))
+            written = Written(resource=made, created=True)
+        else:
+            _refuse_change(old.resource, properties)
+            written = Written(resource=old.resource)
+        await audit.accepted(tx, call, KIND.action("write"), id)
+        await answers.keep(tx, call, id, written)
+    plane.roles.forget()
+    return written
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
+    return await resources.get(plane, call, id)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    return await extensions.list_page(plane, call, ASSIGNMENT, scope, after, top)
+
+
+async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    gone = await resources.delete(plane, call, id, KIND)
+    plane.roles.forget()
+    return gone
+
+
+def _rules(id: ResourceId, properties: dict[str, Any]) -> list[FieldError]:
+    errors = []
+    try:
+        UUID(id.name)
+    except ValueError:
+        errors.append(
+            FieldError("name", "A role assignment is named by a uuid.", "InvalidRoleAssignmentId")
+        )
+    try:
+        by_definition_id(properties["roleDefinitionId"])
+    except InvalidRequest as wrong:
+        errors.append(FieldError("properties.roleDefinitionId", wrong.message, wrong.code))
+    if not 1 <= len(properties["principalId"]) <= 256:
+        errors.append(
+            FieldError("properties.principalId", "A principal id has 1 to 256 characters.")
+        )
+    return errors
+
+
+def _properties(id: ResourceId, said: dict[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in said.items() if value is not None}
+    role = by_definition_id(given["roleDefinitionId"])
+    return given | {
+        "principalType": given.get("principalType", "User"),
+        "roleDefinitionKey": role.id,
+        "scopeKey": id.parent.key,
+    }
+
+
+def _refuse_change(old: Resource, new: dict[str, Any]) -> None:
+    same = ("principalId", "roleDefinitionKey", "scopeKey")
+    if any(old.properties[name] != new[name] for name in same):
+        raise InvalidRequest(
+            "A role assignment's principal and role can't be changed; delete it and make another.",
+            code="RoleAssignmentUpdateNotPermitted",
+        )
+
+
+async def _scope_exists(tx: Connection, call: Call, id: ResourceId) -> None:
+    world = await admission.parents(tx, id, call.principal.tenant_id)
+    admission.unlocked(world, id, delete=False)

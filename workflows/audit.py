@@ -1,0 +1,150 @@
+"""The audit trail: every mutation with its own transaction, every denial, and the list of both."""
+
+import re
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from muster.core.db import Connection, Database
+from muster.core.errors import InvalidRequest
+from muster.core.ids import ResourceId
+from workflows.model.resource import Call, Page
+from workflows.plane import Plane
+from workflows.store.resources import Q
+
+CLAUSE = re.compile(r"\s*(\w+)\s+(eq|ge|le)\s+'([^']*)'\s*", re.IGNORECASE)
+FILTERS = {
+    "resourcegroupname": "group",
+    "resourceuri": "resource",
+    "resourceid": "resource",
+    "correlationid": "correlation",
+    "caller": "caller",
+    "status": "status",
+    "operationname": "action",
+    "resourceprovider": "provider",
+}
+NEWEST = 2**62
+
+
+async def accepted(
+    tx: Connection, call: Call, action: str, id: ResourceId, *, operation_id: UUID | None = None
+) -> None:
+    """Committed together with what it tells of."""
+    status = "Accepted" if operation_id else "Succeeded"
+    await _write(tx, call, action, id, status, operation_id)
+
+
+async def denied(plane: Plane, call: Call, action: str, id: ResourceId) -> None:
+    await _write(plane.db, call, action, id, "Denied", None)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int, filter: str | None
+) -> Page:
+    """Newest first; `filter` is a chain of `field eq|ge|le 'value'` joined by `and`."""
+    wanted = parse_filter(filter)
+    group = wanted.get("group")
+    subscription = scope.subscription and scope.subscription.lower()
+    rows = await plane.db.fetch(
+        Q.list_audit,
+        call.principal.tenant_id,
+        subscription,
+        int(after) if after else NEWEST,
+        top + 1,
+        wanted.get("from"),
+        wanted.get("to"),
+        f"/subscriptions/{subscription}/resourcegroups/{group.lower()}" if group else None,
+        (wanted.get("resource") or "").lower() or None,
+        wanted.get("correlation"),
+        wanted.get("caller"),
+        wanted.get("status"),
+        wanted.get("action"),
+        wanted.get("provider"),
+    )
+    more = str(rows[top - 1]["event_id"]) if len(rows) > top else None
+    return Page(items=[shown(dict(row)) for row in rows[:top]], next=more)
+
+
+def parse_filter(text: str | None) -> dict[str, Any]:
+    wanted: dict[str, Any] = {}
+    for clause in re.split(r"\s+and\s+", text, flags=re.IGNORECASE) if text else []:
+        match = CLAUSE.fullmatch(clause)
+        name = match[1].lower() if match else ""
+        if match and name == "eventtimestamp" and match[2].lower() != "eq":
+            wanted["from" if match[2].lower() == "ge" else "to"] = _time(match[3])
+        elif match and name in FILTERS and match[2].lower() == "eq":
+            wanted[FILTERS[name]] = match[3]
+        else:
+            raise _unknown(clause)
+    return wanted
+
+
+def shown(row: dict[str, Any]) -> dict[str, Any]:
+    at = row["at"].isoformat().replace("+00:00", "Z")
+    subscription = row["subscription_key"]
+    base = f"/subscriptions/{subscription}" if subscription else ""
+    return {
+        "id": f"{base}/providers/Microsoft.Insights/eventtypes/management/values/{row['event_id']}",
+        "eventDataId": str(row["event_id"]),
+        "eventTimestamp": at,
+        "submissionTimestamp": at,
+        "caller": row["caller"],
+        "callerType": row["caller_type"],
+        "httpRequest": {"clientIpAddress": row["caller_address"], **row["detail"]},
+        "operationName": {"value": row["action"], "localizedValue": row["action"]},
+        "status": {"value": row["status"], "localizedValue": row["status"]},
+        "resourceId": row["resource_id"],
+        "correlationId": row["correlation_id"],
+        "operationId": str(row["operation_id"] or row["request_id"]),
+        "subscriptionId": subscription,
+        "tenantId": row["tenant_id"],
+    }
+
+
+async def _write(
+    db: Connection | Database,
+    call: Call,
+    action: str,
+    id: ResourceId,
+    status: str,
+    operation_id: UUID | None,
+) -> None:
+    await db.execute(
+        Q.write_audit,
+        call.principal.tenant_id,
+        id.subscription and id.subscription.lower(),
+        id.upto("resourceGroups").key if id.resource_group else None,
+        id.text,
+        action,
+        status,
+        call.principal.name or call.principal.id,
+        call.principal.type.value,
+        call.address,
+        call.correlation_id,
+        call.request_id,
+        operation_id,
+        {"method": call.method},
+    )
+
+
+def _time(text: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise _unknown(text) from None
+    if at.tzinfo is None:
+        raise InvalidRequest(
+            f"'{text[:100]}' needs a time zone, such as a final Z.",
+            code="InvalidFilter",
+            target="$filter",
+        )
+    return at
+
+
+def _unknown(clause: str) -> InvalidRequest:
+    fields = "eventTimestamp (ge, le), resourceGroupName, resourceUri, correlationId, caller, status, operationName, resourceProvider (eq)"
+    return InvalidRequest(
+        f"$filter: '{clause[:200]}' is not understood; known: {fields}; joined by and.",
+        code="InvalidFilter",
+        target="$filter",
+    )

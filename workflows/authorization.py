@@ -1,0 +1,111 @@
+"""Whether a principal may act: denied unless a role says otherwise, and decided before existence shows."""
+
+from datetime import datetime
+
+from muster.core.errors import Forbidden
+from muster.core.ids import TENANT, ResourceId
+from workflows import audit
+from workflows.model.resource import Call, Principal, PrincipalType
+from workflows.plane import Plane
+from workflows.rolecache import Grant
+from workflows.roles import OWNER, ROLES
+from workflows.store.resources import Q
+
+
+async def authorize(plane: Plane, call: Call, action: str, id: ResourceId) -> None:
+    """Raises Forbidden, and audits it, unless a role at the scope or above it allows the action.
+
+    A list is allowed as well when a role stands below its scope; it then shows only that part.
+    """
+    listing = action.endswith("/read") and action[:-5].lower() != id.type.lower()
+    if await _own_tenant(plane, call.principal, id):
+        scopes = await scopes_for(plane, call.principal, action)
+        if any(_covers(scope, id.key) for scope in scopes):
+            return
+        if listing and any(scope.startswith(_below(id.key)) for scope in scopes):
+            return
+    await audit.denied(plane, call, action, id)
+    who = call.principal
+    raise Forbidden(
+        f"The client '{who.name or who.id}' with object id '{who.id}' does not have authorization "
+        f"to perform action '{action}' over scope '{id}' or the scope is invalid."
+    )
+
+
+async def visible(plane: Plane, call: Call, action: str, scope: ResourceId) -> list[str] | None:
+    """None: the whole scope; else the keys below it that the caller may see."""
+    scopes = await scopes_for(plane, call.principal, action)
+    if any(_covers(s, scope.key) for s in scopes):
+        return None
+    return [s for s in scopes if s.startswith(_below(scope.key))]
+
+
+async def scopes_for(plane: Plane, who: Principal, action: str) -> list[str]:
+    """Keys of the scopes at which the principal may do it, cut to the scope of its token."""
+    return [
+        cut
+        for grant in await grants_of(plane, who)
+        if ROLES[grant.role].allows(action) and (cut := _intersect(grant.scope, who.scope))
+    ]
+
+
+async def grants_of(plane: Plane, who: Principal) -> tuple[Grant, ...]:
+    if who.owner or _bootstrap(plane, who):
+        return (Grant("/", OWNER.id),)
+    key = (who.tenant_id, who.ids)
+    age = plane.settings.role_cache.total_seconds()
+    grants = plane.roles.grants(key, age)
+    if grants is None:
+        rows = await plane.db.fetch(Q.roles_of, who.tenant_id, list(who.ids))
+        grants = tuple(Grant(row["scope"], row["role"]) for row in rows if row["role"] in ROLES)
+        plane.roles.keep_grants(key, grants)
+    return grants
+
+
+async def principal_of_token(plane: Plane, digest: str) -> Principal | None:
+    """The service token with that digest, unless it has expired or was revoked."""
+    row = await plane.db.fetchrow(Q.token_by_digest, digest)
+    if row is None:
+        return None
+    expires = row["properties"].get("expiresOn")
+    if expires and datetime.fromisoformat(expires) <= plane.clock.now():
+        return None
+    return Principal(
+        id=str(row["uid"]),
+        tenant_id=row["tenant_id"],
+        type=PrincipalType.APPLICATION,
+        name=row["name"],
+        scope=row["properties"].get("scope", "/").lower(),
+    )
+
+
+async def _own_tenant(plane: Plane, who: Principal, id: ResourceId) -> bool:
+    """A subscription that does not exist belongs to nobody yet: its absence is told by the use case."""
+    if id.subscription is None:
+        return True
+    subscription = id.subscription.lower()
+    tenant = plane.roles.tenant(subscription, plane.settings.role_cache.total_seconds())
+    if tenant is None:
+        tenant = await plane.db.fetchval(Q.tenant_of_subscription, subscription)
+        if tenant is not None:
+            plane.roles.keep_tenant(subscription, tenant)
+    return tenant in {None, who.tenant_id}
+
+
+def _bootstrap(plane: Plane, who: Principal) -> bool:
+    first = plane.settings.bootstrap_owner
+    return first is not None and who.id == first and who.tenant_id == plane.settings.tenant_id
+
+
+def _below(key: str) -> str:
+    return "/" if key == TENANT.key else key + "/"
+
+
+def _covers(scope: str, key: str) -> bool:
+    return key == scope or key.startswith(_below(scope))
+
+
+def _intersect(scope: str, limit: str) -> str | None:
+    if _covers(limit, scope):
+        return scope
+    return limit if _covers(scope, limit) else None

@@ -1,0 +1,106 @@
+"""Databases of a server."""
+
+import msgspec
+
+from muster.core.db import Connection
+from muster.core.errors import Conflict, FieldError, InvalidRequest, refuse
+from muster.core.ids import ResourceId
+from workflows import admission, resources, targets
+from workflows.admission import World
+from workflows.kind import Draft, Kind
+from workflows.model.database import DatabaseProperties
+from workflows.model.resource import DATABASE, Body, Call, Deleted, Page, Resource, Written
+from workflows.plane import Plane
+from workflows.store import resources as store
+from workflows.store.resources import Content
+from workflows.validation.database import database as validate
+
+
+async def admit(
+    tx: Connection, call: Call, draft: Draft, old: Resource | None, world: World
+) -> None:
+    del call
+    admission.parent_ready(world)
+    assert world.parent is not None
+    if old is None and not world.parent.resource.properties.get("administratorLogin"):
+        raise Conflict(
+            f"Server '{world.parent.resource.name}' has no administratorLogin: Muster can't create "
+            "databases on it. Databases that exist need no registration to be targets.",
+            code="ServerHasNoAdministrator",
+        )
+    pool = draft.properties.get("elasticPoolId")
+    if pool and not await store.get(tx, pool.lower()):
+        refuse(
+            [
+                FieldError(
+                    "properties.elasticPoolId",
+                    f"There is no elastic pool '{pool}'.",
+                    "ElasticPoolNotFound",
+                )
+            ]
+        )
+
+
+def fill(draft: Draft, world: World) -> Content:
+    """A database stands where its server stands."""
+    server = world.parent
+    here = server.resource.location if server else None
+    return msgspec.structs.replace(draft.content, location=draft.content.location or here)
+
+
+KIND = Kind(
+    arm_type=DATABASE,
+    properties=DatabaseProperties,
+    lifecycle="database",
+    validate=validate,
+    admit=admit,
+    fill=fill,
+)
+
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    return await resources.put(plane, call, id, body, KIND)
+
+
+async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    return await resources.patch(plane, call, id, body, KIND)
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
+    return await resources.get(plane, call, id)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    return await resources.list_page(plane, call, DATABASE, scope, after, top)
+
+
+async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    """A registered server's database with data or users in it is dropped only when that is forced."""
+    database = await store.get(plane.db, id.key)
+    server = await store.get(plane.db, id.parent.key)
+    if database and server and not _forced(call) and _dropped(server.resource, database.resource):
+        await targets.refuse_drop(plane, server, id.name)
+    return await resources.delete(plane, call, id, KIND)
+
+
+def _dropped(server: Resource, database: Resource) -> bool:
+    """Whether DELETE would drop a database that is not ours alone."""
+    if server.properties.get("endpoint") is None or database.provisioning_state == "Failed":
+        return False
+    policy = database.properties.get("deletionPolicy") or server.properties.get("deletionPolicy")
+    return policy == "Drop"
+
+
+def _forced(call: Call) -> bool:
+    given = {name.lower(): value for name, value in call.query.items()}.get("forcedeletiontypes")
+    if given is None:
+        return False
+    if DATABASE.lower() not in [each.strip().lower() for each in given.split(",")]:
+        raise InvalidRequest(
+            f"forceDeletionTypes: expected {DATABASE}.",
+            code="InvalidParameterValue",
+            target="forceDeletionTypes",
+        )
+    return True

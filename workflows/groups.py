@@ -1,0 +1,108 @@
+"""Resource groups: written at once, deleted with all they hold by a machine of their own."""
+
+from fsm import machines, operations
+from fsm.operations import Operation
+from muster.core.db import Connection
+from muster.core.errors import Conflict, FieldError
+from muster.core.ids import ResourceId
+from muster.core.settings import Settings
+from workflows import admission, answers, audit, resources
+from workflows.kind import Draft, Kind
+from workflows.model.resource import GROUP, Body, Call, Deleted, Page, Resource, Written
+from workflows.model.tenancy import GroupProperties
+from workflows.plane import Plane
+from workflows.store import resources as store
+from workflows.store.resources import Q
+
+
+def validate(draft: Draft, old: Resource | None, settings: Settings) -> list[FieldError]:
+    del old, settings
+    if draft.content.location:
+        return []
+    return [FieldError("location", "A resource group needs a location.", "LocationRequired")]
+
+
+KIND = Kind(arm_type=GROUP, properties=GroupProperties, validate=validate)
+
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    return await resources.put(plane, call, id, body, KIND)
+
+
+async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    return await resources.patch(plane, call, id, body, KIND)
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
+    return await resources.get(plane, call, id)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    return await resources.list_page(plane, call, GROUP, scope, after, top)
+
+
+async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    async with plane.db.transaction() as tx:
+        if earlier := await answers.earlier(tx, call, id, Deleted):
+            return earlier
+        world = await admission.parents(tx, id, call.principal.tenant_id)
+        old = await store.lock(tx, id.key)
+        if old is None:
+            raise admission.missing(id, wanted=id)
+        admission.preconditions(call, old.resource)
+        admission.unlocked(world, id, delete=True)
+        await _refuse_blocked(tx, id)
+        operation = await begin_delete(tx, call, old.resource)
+        gone = Deleted(existed=True, operation=operation)
+        await audit.accepted(
+            tx, call, KIND.action("delete"), id, operation_id=operation.operation_id
+        )
+        await answers.keep(tx, call, id, gone)
+    return gone
+
+
+async def _refuse_blocked(tx: Connection, group: ResourceId) -> None:
+    """A cascade refuses as a whole, before its first effect, and names all that is in its way."""
+    locks = await tx.fetch(Q.locks_inside, group.key)
+    if locks:
+        raise Conflict(
+            f"The resource group '{group.name}' holds locked resources.",
+            code="ScopeLocked",
+            details=[
+                FieldError(row["observed"]["scope"], f"Locked by '{row['id']}'.", "ScopeLocked")
+                for row in locks
+            ],
+        )
+
+
+async def delete_all(tx: Connection, call: Call, subscription: ResourceId) -> None:
+    """Begins the deletion of every group of a subscription."""
+    for row in await tx.fetch(Q.lock_children, subscription.key, GROUP):
+        await begin_delete(tx, call, store.resource(row))
+
+
+async def begin_delete(tx: Connection, call: Call, group: Resource) -> Operation:
+    running = await operations.running(tx, group.uid)
+    if running:
+        return running
+    operation = await operations.begin(
+        tx,
+        resource_id=group.resource_id,
+        resource_uid=group.uid,
+        tenant_id=group.tenant_id,
+        location=group.location or "local",
+        verb="delete",
+        caller=call.principal.name or call.principal.id,
+        correlation_id=call.correlation_id,
+    )
+    await store.touch(tx, group.uid, "Deleting")
+    await machines.create(
+        tx,
+        uid=group.uid,
+        lifecycle="resourceGroup",
+        resource_id=group.resource_id,
+        operation_id=operation.operation_id,
+    )
+    return operation

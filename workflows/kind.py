@@ -1,0 +1,100 @@
+"""What a type of resource brings to the common use cases: its rules, and whether it has a life."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from muster.core.db import Connection
+from muster.core.errors import FieldError
+from muster.core.ids import ResourceId
+from muster.core.settings import Settings
+from workflows.admission import World
+from workflows.model.resource import Call, Resource
+from workflows.model.wire import Properties
+from workflows.store.resources import Content
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A resource as it shall become, its secrets taken out of the properties."""
+
+    id: ResourceId
+    content: Content
+    secrets: dict[str, str] = field(
+        default_factory=dict
+    )  # path -> plain text, only those given anew
+    kept: frozenset[str] = frozenset()  # paths of secrets that are stored already
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        return self.content.properties
+
+
+def _nothing(draft: Draft, old: Resource | None, settings: Settings) -> list[FieldError]:
+    del draft, old, settings
+    return []
+
+
+async def _anything(
+    tx: Connection, call: Call, draft: Draft, old: Resource | None, world: World
+) -> None:
+    del tx, call, draft, old, world
+
+
+def _as_given(draft: Draft, world: World) -> Content:
+    del world
+    return draft.content
+
+
+@dataclass(frozen=True)
+class Kind:
+    arm_type: str
+    properties: type[Properties]
+    lifecycle: str | None = None  # None: a write is done when it is committed
+    validate: Callable[[Draft, Resource | None, Settings], list[FieldError]] = _nothing  # pure
+    admit: Callable[[Connection, Call, Draft, Resource | None, World], Awaitable[None]] = _anything
+    fill: Callable[[Draft, World], Content] = _as_given  # defaults that need the world
+
+    def action(self, verb: str) -> str:
+        return f"{self.arm_type}/{verb}"
+
+
+def take_secrets(
+    properties: dict[str, Any], struct: type[Properties], path: str = ""
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Parts the write-only values from the rest: nested ones get a dotted path.
+
+    An empty secret counts as none, since clients that read and write back send it so.
+    """
+    rest, secrets = dict(properties), {}
+    for name in struct.WRITE_ONLY & rest.keys():
+        value = rest.pop(name)
+        if value:
+            secrets[path + name] = value
+    for name, inner in _nested(struct):
+        if isinstance(rest.get(name), dict):
+            rest[name], found = take_secrets(rest[name], inner, f"{path}{name}.")
+            secrets |= found
+    return rest, secrets
+
+
+def _nested(struct: type[Properties]) -> Iterator[tuple[str, type[Properties]]]:
+    for info in msgspec.structs.fields(struct):
+        for option in getattr(info.type, "__args__", ()):
+            if isinstance(option, type) and issubclass(option, Properties):
+                yield info.encode_name, option
+
+
+def merged(old: Any, patch: Any) -> Any:
+    """JSON merge-patch: null removes, objects merge, everything else replaces."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(old) if isinstance(old, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result

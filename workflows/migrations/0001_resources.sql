@@ -1,0 +1,153 @@
+-- expand: every ARM resource is one row; operations, machines, audit and deduplication stand beside it
+create table resource (
+    uid               uuid primary key default gen_random_uuid(),
+    key               text not null,               -- lower(id): what is compared
+    id                text not null,               -- canonical fixed segments, names as last given
+    type              text not null,
+    name              text not null,
+    parent_key        text,                        -- containment: group of a server, server of a database
+    subscription_key  text,                        -- lower(subscription id); null at tenant scope
+    group_key         text,                        -- key of the resource group
+    tenant_id         text not null,
+    location          text,
+    tags              jsonb not null default '{}',
+    sku               jsonb,
+    identity          jsonb,
+    kind              text,
+    properties        jsonb not null default '{}', -- what the customer asked for
+    observed          jsonb not null default '{}', -- what we found or made: read-only properties
+    sealed            jsonb not null default '{}', -- field name -> sealed secret or digest; never leaves
+    provisioning_state text not null default 'Succeeded',
+    created_at        timestamptz not null default clock_timestamp(),
+    created_by        text not null,
+    created_by_type   text not null,
+    modified_at       timestamptz not null default clock_timestamp(),
+    modified_by       text not null,
+    modified_by_type  text not null,
+    row_version       bigint not null default 1,
+    constraint key_is_the_id_without_case check (key = lower(id)),
+    constraint a_resource_exists_once unique (key),
+    constraint a_child_has_a_parent foreign key (parent_key) references resource (key) on update cascade,
+    constraint known_provisioning_state
+        check (provisioning_state in ('Creating', 'Updating', 'Deleting', 'Succeeded', 'Failed', 'Canceled'))
+);
+create index resource_by_parent on resource (parent_key, type, key);
+create index resource_by_subscription on resource (subscription_key, type, key);
+create index resource_by_type on resource (type, key) where subscription_key is null or type = 'Microsoft.Resources/subscriptions';
+create unique index a_server_name_is_taken_once on resource (lower(name)) where type = 'Microsoft.Sql/servers';
+create index role_assignment_by_principal on resource ((properties ->> 'principalId'))
+    where type = 'Microsoft.Authorization/roleAssignments';
+create unique index one_assignment_of_a_role
+    on resource ((properties ->> 'principalId'), (properties ->> 'roleDefinitionKey'), (properties ->> 'scopeKey'))
+    where type = 'Microsoft.Authorization/roleAssignments';
+create index lock_by_scope on resource ((properties ->> 'scopeKey'))
+    where type = 'Microsoft.Authorization/locks';
+create unique index service_token_by_digest on resource ((sealed ->> 'digest'))
+    where type = 'Microsoft.Authorization/serviceTokens';
+
+create table operation (
+    operation_id     uuid primary key default gen_random_uuid(),
+    tenant_id        text not null,
+    subscription_key text not null,
+    location         text not null,
+    resource_uid     uuid not null,
+    resource_id      text not null,
+    verb             text not null,
+    status           text not null default 'InProgress',
+    caller           text not null,
+    correlation_id   text,
+    created_at       timestamptz not null default clock_timestamp(),
+    ended_at         timestamptz,
+    error            jsonb,                         -- {code, message, target?, details?}
+    constraint known_verb check (verb in ('put', 'patch', 'delete', 'post')),
+    constraint known_status check (status in ('InProgress', 'Succeeded', 'Failed', 'Canceled')),
+    constraint an_end_has_a_time check ((status = 'InProgress') = (ended_at is null)),
+    constraint a_bad_end_has_an_error check ((status in ('Failed', 'Canceled')) = (error is not null))
+);
+create unique index one_running_operation_per_resource on operation (resource_uid) where ended_at is null;
+create index operation_by_resource on operation (resource_uid, created_at);
+
+create table machine (
+    uid              uuid primary key,              -- the uid of its resource
+    lifecycle        text not null,
+    resource_id      text not null,
+    state            text not null,
+    state_entered_at timestamptz not null default clock_timestamp(),
+    deadline_at      timestamptz,                   -- when the state gives up; null where it may wait for ever
+    due_at           timestamptz,                   -- when a runner should look; null = rests until a signal
+    attempt          integer not null default 0,    -- tries of the current state
+    command_id       uuid,                          -- the recorded intent of the current try
+    waiting_for      text,                          -- why the last try said wait
+    last_error       jsonb,
+    operation_id     uuid references operation,     -- what the current work answers to
+    scratch          jsonb not null default '{}',   -- names stored before the things are made
+    version          bigint not null default 1,     -- compare-and-set of every move
+    lease_owner      text,
+    lease_until      timestamptz,
+    ended_at         timestamptz,
+    constraint an_owner_has_a_lease check ((lease_owner is null) = (lease_until is null)),
+    constraint what_has_ended_is_not_due check (ended_at is null or due_at is null)
+);
+create index machine_due on machine (due_at) where due_at is not null;
+
+create table signal (
+    signal_id    bigint generated always as identity primary key,
+    machine_uid  uuid not null references machine,
+    name         text not null,
+    operation_id uuid references operation,
+    payload      jsonb not null default '{}',
+    created_at   timestamptz not null default clock_timestamp(),
+    taken_at     timestamptz
+);
+create index signal_waiting on signal (machine_uid, signal_id) where taken_at is null;
+
+create table history (
+    machine_uid  uuid not null references machine,
+    seq          integer not null,
+    from_state   text,                              -- null: the birth
+    to_state     text not null,
+    reason       text not null,
+    operation_id uuid,
+    runner       text not null,
+    at           timestamptz not null default clock_timestamp(),
+    primary key (machine_uid, seq),
+    constraint only_the_birth_comes_from_nowhere check ((seq = 1) = (from_state is null))
+);
+
+create table audit_event (
+    event_id         bigint generated always as identity primary key,
+    at               timestamptz not null default clock_timestamp(),
+    tenant_id        text not null,
+    subscription_key text,
+    group_key        text,
+    resource_id      text not null,
+    action           text not null,                 -- Microsoft.Sql/servers/write
+    status           text not null,                 -- Accepted | Succeeded | Denied
+    caller           text not null,
+    caller_type      text not null,
+    caller_address   text,
+    correlation_id   text not null,
+    request_id       text not null,
+    operation_id     uuid,
+    detail           jsonb not null default '{}',
+    constraint known_audit_status check (status in ('Accepted', 'Succeeded', 'Denied'))
+);
+create index audit_by_subscription on audit_event (subscription_key, event_id desc);
+create index audit_by_tenant on audit_event (tenant_id, event_id desc);
+
+create function audit_is_append_only() returns trigger language plpgsql as $$
+begin
+    raise exception 'audit events are never changed' using errcode = 'insufficient_privilege';
+end $$;
+create trigger audit_is_append_only before update or delete or truncate on audit_event
+    for each statement execute function audit_is_append_only();
+
+create table answer (                               -- what a repeated request is answered with
+    caller      text not null,
+    request_key text not null,                      -- method, canonical path and the client's key
+    body_digest bytea not null,
+    outcome     jsonb not null,
+    created_at  timestamptz not null default clock_timestamp(),
+    primary key (caller, request_key)
+);
+create index answer_by_age on answer (created_at);

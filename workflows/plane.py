@@ -1,0 +1,23 @@
+"""What every use case stands on; made once per process by the composition root."""
+
+from dataclasses import dataclass, field
+
+from muster.core.connect import Connector
+
+from muster.core.clock import Clock
+from muster.core.db import Database
+from muster.core.secrets import Keyring
+from muster.core.settings import Settings
+from muster.core.wake import Wake
+from workflows.rolecache import RoleCache
+
+
+@dataclass(frozen=True)
+class Plane:
+    settings: Settings
+    db: Database
+    keyring: Keyring
+    wake: Wake
+    connector: Connector
+    clock: Clock = field(default_factory=Clock)
+    roles: RoleCache = field(default_factory=RoleCache)

@@ -1,0 +1,60 @@
+"""Elastic pools: named parts of a server that share a budget."""
+
+import msgspec
+
+from muster.core.db import Connection
+from muster.core.errors import Conflict
+from muster.core.ids import ResourceId
+from workflows import admission, resources
+from workflows.admission import World
+from workflows.kind import Draft, Kind
+from workflows.model.pool import PoolProperties
+from workflows.model.resource import POOL, Body, Call, Deleted, Page, Resource, Written
+from workflows.plane import Plane
+from workflows.store.resources import Content, Q
+from workflows.validation.common import one_line
+from workflows.validation.database import pool as validate
+
+
+async def admit(
+    tx: Connection, call: Call, draft: Draft, old: Resource | None, world: World
+) -> None:
+    del tx, call, draft, old
+    admission.parent_ready(world)
+
+
+def fill(draft: Draft, world: World) -> Content:
+    here = world.parent.resource.location if world.parent else None
+    return msgspec.structs.replace(draft.content, location=draft.content.location or here)
+
+
+KIND = Kind(arm_type=POOL, properties=PoolProperties, validate=validate, admit=admit, fill=fill)
+
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    return await resources.put(plane, call, id, body, KIND)
+
+
+async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    return await resources.patch(plane, call, id, body, KIND)
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
+    return await resources.get(plane, call, id)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    return await resources.list_page(plane, call, POOL, scope, after, top)
+
+
+async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    members = await plane.db.fetch(Q.pool_members, id.parent.key, id.key)
+    if members:
+        names = one_line(row["name"] for row in members)
+        raise Conflict(
+            f"The elastic pool '{id.name}' still has databases: {names}.",
+            code="ElasticPoolNotEmpty",
+        )
+    return await resources.delete(plane, call, id, KIND)

@@ -1,0 +1,84 @@
+"""Which namespaces a subscription may use: registered from the start, until somebody unregisters one."""
+
+from typing import Any
+
+from muster.core.errors import NotFound
+from muster.core.ids import ResourceId
+from workflows import admission, audit, resources
+from workflows.model.resource import Call, Page
+from workflows.plane import Plane
+from workflows.store import resources as store
+from workflows.store.resources import Content
+
+NAMESPACES = {
+    "microsoft.authorization": "Microsoft.Authorization",
+    "microsoft.insights": "Microsoft.Insights",
+    "microsoft.resources": "Microsoft.Resources",
+    "microsoft.sql": "Microsoft.Sql",
+}
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+    """`id` is /subscriptions/{s}/providers/{namespace}."""
+    subscription = await resources.get(plane, call, id.upto("subscriptions"))
+    return shown(id, subscription.observed)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    del after, top
+    subscription = await resources.get(plane, call, scope)
+    each = (scope.child(("providers", name)) for name in NAMESPACES.values())
+    return Page(items=[shown(id, subscription.observed) for id in each])
+
+
+async def register(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+    return await _set(plane, call, id, "Registered", "register/action")
+
+
+async def unregister(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+    return await _set(plane, call, id, "Unregistered", "unregister/action")
+
+
+def shown(id: ResourceId, observed: dict[str, Any]) -> dict[str, Any]:
+    namespace = NAMESPACES.get((id.named("providers") or "").lower())
+    if namespace is None:
+        raise NotFound(
+            f"There is no resource provider '{id.named('providers')}'; "
+            f"known: {', '.join(NAMESPACES.values())}.",
+            code="InvalidResourceNamespace",
+        )
+    subscription = id.upto("subscriptions").text
+    return {
+        "id": f"{subscription}/providers/{namespace}",
+        "namespace": namespace,
+        "registrationState": observed.get("registrations", {}).get(namespace.lower(), "Registered"),
+        "registrationPolicy": "RegistrationFree"
+        if namespace != "Microsoft.Sql"
+        else "RegistrationRequired",
+    }
+
+
+async def _set(plane: Plane, call: Call, id: ResourceId, state: str, action: str) -> dict[str, Any]:
+    subscription = id.upto("subscriptions")
+    async with plane.db.transaction() as tx:
+        old = await store.lock(tx, subscription.key)
+        if old is None or old.resource.tenant_id != call.principal.tenant_id:
+            raise admission.missing(subscription, wanted=id)
+        shown(id, {})
+        was = old.resource
+        registrations = dict(was.observed.get("registrations", {}))
+        registrations[(id.named("providers") or "").lower()] = state
+        changed = await store.update(
+            tx,
+            was,
+            id=was.resource_id,
+            content=Content(tags=was.tags, properties=was.properties),
+            sealed={},
+            observed={"registrations": registrations},
+            state=was.provisioning_state,
+            who=call.principal,
+        )
+        await audit.accepted(tx, call, f"{id.named('providers')}/{action}", subscription)
+    return shown(id, changed.observed)

@@ -1,0 +1,331 @@
+"""The use cases that all resource types share: get, list, put, patch, delete; each one transaction."""
+
+import hmac
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+
+from fsm import machines, operations
+from fsm.operations import Operation
+from muster.core.db import Connection
+from muster.core.errors import NotFound, refuse
+from muster.core.ids import ResourceId
+from workflows import admission, answers, audit, authorization
+from workflows.admission import World
+from workflows.kind import Draft, Kind, merged, take_secrets
+from workflows.model.resource import LOCK, Body, Call, Deleted, Page, Resource, Written
+from workflows.plane import Plane
+from workflows.store import resources as store
+from workflows.store.resources import Content, Q, Stored
+from workflows.validation import common
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
+    found = await store.get(plane.db, id.key)
+    if found is None or found.resource.tenant_id != call.principal.tenant_id:
+        async with plane.db.connection() as connection:
+            await admission.parents(connection, id, call.principal.tenant_id)
+        raise admission.missing(id, wanted=id)
+    return found.resource
+
+
+async def list_page(
+    plane: Plane, call: Call, kind: str, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    """Rows of a type below a scope, as far as the caller may see them, in a stable order."""
+    seen = await authorization.visible(plane, call, f"{kind}/read", scope)
+    if not scope.pairs:
+        query, owner = Q.list_tenant, call.principal.tenant_id
+    elif scope.resource_group is None and kind != "Microsoft.Resources/resourceGroups":
+        query, owner = Q.list_subscription, (scope.subscription or "").lower()
+    else:
+        query, owner = Q.list_children, scope.key
+    rows = await plane.db.fetch(query, owner, kind, after or "", top + 1, seen)
+    if not rows and scope.pairs:
+        await get(plane, call, scope)  # an empty list of something that is not there is 404
+    more = rows[top - 1]["key"] if len(rows) > top else None
+    return Page(items=[store.resource(row) for row in rows[:top]], next=more)
+
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body, kind: Kind) -> Written:
+    return await _write(plane, call, id, body, kind, patch=False)
+
+
+async def patch(plane: Plane, call: Call, id: ResourceId, body: Body, kind: Kind) -> Written:
+    return await _write(plane, call, id, body, kind, patch=True)
+
+
+async def _write(
+    plane: Plane, call: Call, id: ResourceId, body: Body, kind: Kind, *, patch: bool
+) -> Written:
+    async with plane.db.transaction() as tx:
+        if earlier := await answers.earlier(tx, call, id, Written):
+            return earlier
+        world = await admission.parents(tx, id, call.principal.tenant_id)
+        old = await store.lock(tx, id.key)
+        if patch and old is None:
+            raise admission.missing(id, wanted=id)
+        admission.preconditions(call, store.plain(old))
+        admission.writable(world, id)
+        admission.unlocked(world, id, delete=False)
+        draft = _patched(id, body, old, kind) if patch and old else _replaced(id, body, old, kind)
+        draft = _filled(draft, kind, world)
+        previous = store.plain(old)
+        refuse(
+            [
+                *common.resource(draft, previous, plane.settings),
+                *kind.validate(draft, previous, plane.settings),
+            ]
+        )
+        await kind.admit(tx, call, draft, previous, world)
+        written = await _save(plane, tx, call, draft, old, kind, verb="patch" if patch else "put")
+        operation = written.operation.operation_id if written.operation else None
+        await audit.accepted(tx, call, kind.action("write"), id, operation_id=operation)
+        await answers.keep(tx, call, id, written)
+    return written
+
+
+async def delete(plane: Plane, call: Call, id: ResourceId, kind: Kind) -> Deleted:
+    """Always accepted: it interrupts whatever runs, and a second one joins the first."""
+    async with plane.db.transaction() as tx:
+        if earlier := await answers.earlier(tx, call, id, Deleted):
+            return earlier
+        world = await admission.parents(tx, id, call.principal.tenant_id)
+        old = await store.lock(tx, id.key)
+        if old is None:
+            return Deleted(existed=False)
+        admission.preconditions(call, old.resource)
+        if kind.arm_type != LOCK:
+            admission.unlocked(world, id, delete=True)
+        if kind.lifecycle is None:
+            await store.delete(tx, id.key)
+            gone = Deleted(existed=True)
+        else:
+            gone = Deleted(existed=True, operation=await begin_delete(tx, call, old.resource))
+        operation = gone.operation.operation_id if gone.operation else None
+        await audit.accepted(tx, call, kind.action("delete"), id, operation_id=operation)
+        await answers.keep(tx, call, id, gone)
+    return gone
+
+
+async def begin_delete(tx: Connection, call: Call, resource: Resource) -> Operation:
+    """Ends what runs as Canceled, begins the deletion and tells the machine; once."""
+    running = await operations.running(tx, resource.uid)
+    if running and running.verb == "delete":
+        return running
+    if running:
+        await operations.end(
+            tx,
+            running.operation_id,
+            "Canceled",
+            {
+                "code": "OperationInterrupted",
+                "message": f"The operation was interrupted by a deletion of '{resource.name}'.",
+            },
+        )
+    operation = await _begin(tx, call, resource, "delete")
+    await store.touch(tx, resource.uid, "Deleting")
+    force = "forcedeletiontypes" in {name.lower() for name in call.query}
+    await machines.signal(
+        tx,
+        uid=resource.uid,
+        name="delete",
+        operation_id=operation.operation_id,
+        payload={"force": force},
+    )
+    return operation
+
+
+def _replaced(id: ResourceId, body: Body, old: Stored | None, kind: Kind) -> Draft:
+    """PUT: what is not said is not wanted, but a secret stays until a new one is given."""
+    properties, secrets = take_secrets(_without_nulls(body.properties), kind.properties)
+    content = Content(
+        location=body.location or (old.resource.location if old else None),
+        tags=body.tags or {},
+        sku=body.sku,
+        identity=body.identity,
+        kind=body.kind,
+        properties=properties,
+    )
+    return Draft(id, content, secrets, frozenset(old.sealed if old else ()))
+
+
+def _patched(id: ResourceId, body: Body, old: Stored, kind: Kind) -> Draft:
+    """PATCH: merge-patch; a tag map replaces all tags."""
+    was = old.resource
+    patch, secrets = take_secrets(body.properties, kind.properties)
+    content = Content(
+        location=body.location or was.location,
+        tags=was.tags if body.tags is None else body.tags,
+        sku=was.sku if body.sku is None else merged(was.sku, body.sku),
+        identity=was.identity if body.identity is None else merged(was.identity, body.identity),
+        kind=was.kind,
+        properties=merged(was.properties, patch),
+    )
+    return Draft(id, content, secrets, frozenset(old.sealed))
+
+
+def _filled(draft: Draft, kind: Kind, world: World) -> Draft:
+    location = draft.content.location
+    content = kind.fill(draft, world)
+    if location:
+        content = msgspec.structs.replace(content, location=common.normal_location(location))
+    return Draft(draft.id, content, draft.secrets, draft.kept)
+
+
+async def _save(
+    plane: Plane,
+    tx: Connection,
+    call: Call,
+    draft: Draft,
+    old: Stored | None,
+    kind: Kind,
+    *,
+    verb: str,
+) -> Written:
+    if old is None:
+        return await _create(plane, tx, call, draft, kind)
+    if old.resource.provisioning_state == "Deleting":
+        raise admission.busy(old.resource)
+    running = await operations.running(tx, old.resource.uid) if kind.lifecycle else None
+    if running:
+        raise admission.busy(old.resource)
+    sealed = old.sealed | _seal(plane, old.resource.uid, _changed(plane, draft, old))
+    if _same(draft, old, sealed):
+        return Written(resource=old.resource)
+    return await _change(tx, call, draft, old, sealed, kind, verb=verb)
+
+
+async def _create(plane: Plane, tx: Connection, call: Call, draft: Draft, kind: Kind) -> Written:
+    uid = uuid4()
+    resource = await store.insert(
+        tx,
+        uid=uid,
+        id=draft.id,
+        type=kind.arm_type,
+        parent_key=parent_key(draft.id),
+        tenant_id=call.principal.tenant_id,
+        content=draft.content,
+        sealed=_seal(plane, uid, draft.secrets),
+        observed={},
+        state="Creating" if kind.lifecycle else "Succeeded",
+        who=call.principal,
+    )
+    if kind.lifecycle is None:
+        return Written(resource=resource, created=True)
+    operation = await _begin(tx, call, resource, "put")
+    await machines.create(
+        tx,
+        uid=uid,
+        lifecycle=kind.lifecycle,
+        resource_id=draft.id,
+        operation_id=operation.operation_id,
+    )
+    return Written(resource=resource, created=True, operation=operation)
+
+
+async def _change(
+    tx: Connection,
+    call: Call,
+    draft: Draft,
+    old: Stored,
+    sealed: dict[str, str],
+    kind: Kind,
+    *,
+    verb: str,
+) -> Written:
+    resource = await store.update(
+        tx,
+        old.resource,
+        id=draft.id,
+        content=draft.content,
+        sealed=sealed,
+        observed={},
+        state="Updating" if kind.lifecycle else "Succeeded",
+        who=call.principal,
+    )
+    if kind.lifecycle is None:
+        return Written(resource=resource)
+    operation = await _begin(tx, call, resource, verb)
+    await machines.signal(
+        tx,
+        uid=resource.uid,
+        name="update",
+        operation_id=operation.operation_id,
+        payload={"previous": previous(old)},
+    )
+    return Written(resource=resource, operation=operation)
+
+
+def previous(old: Stored) -> dict[str, Any]:
+    """What the machine restores when an update fails."""
+    was = old.resource
+    return {
+        "tags": was.tags,
+        "sku": was.sku,
+        "identity": was.identity,
+        "kind": was.kind,
+        "properties": was.properties,
+        "sealed": old.sealed,
+    }
+
+
+def parent_key(id: ResourceId) -> str | None:
+    return id.parent.key if id.parent.pairs else None
+
+
+async def _begin(tx: Connection, call: Call, resource: Resource, verb: str) -> Operation:
+    return await operations.begin(
+        tx,
+        resource_id=resource.resource_id,
+        resource_uid=resource.uid,
+        tenant_id=resource.tenant_id,
+        location=resource.location or "local",
+        verb=verb,
+        caller=call.principal.name or call.principal.id,
+        correlation_id=call.correlation_id,
+    )
+
+
+def _changed(plane: Plane, draft: Draft, old: Stored) -> dict[str, str]:
+    """The secrets that differ from the stored ones."""
+
+    def same(path: str, plain: str) -> bool:
+        if path not in old.sealed:
+            return False
+        kept = plane.keyring.open(old.sealed[path], f"{old.resource.uid}/{path}").reveal()
+        return hmac.compare_digest(kept.encode(), plain.encode())
+
+    return {path: plain for path, plain in draft.secrets.items() if not same(path, plain)}
+
+
+def _seal(plane: Plane, uid: UUID, secrets: dict[str, str]) -> dict[str, str]:
+    return {path: plane.keyring.seal(plain, f"{uid}/{path}") for path, plain in secrets.items()}
+
+
+def _same(draft: Draft, old: Stored, sealed: dict[str, str]) -> bool:
+    was = old.resource
+    now = draft.content
+    return (
+        was.provisioning_state == "Succeeded"
+        and sealed == old.sealed
+        and draft.id.text == was.id
+        and (now.location, now.tags, now.sku, now.identity, now.kind, now.properties)
+        == (was.location, was.tags, was.sku, was.identity, was.kind, was.properties)
+    )
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
+    return value
+
+
+async def require(plane: Plane, call: Call, id: ResourceId) -> Stored:
+    """The resource with its sealed secrets, for actions on it."""
+    found = await store.get(plane.db, id.key)
+    if found is None or found.resource.tenant_id != call.principal.tenant_id:
+        await get(plane, call, id)
+        raise NotFound(f"'{id.name}' was not found.")
+    return found

@@ -1,0 +1,118 @@
+"""The roles and what they allow."""
+
+import re
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from muster.core.errors import InvalidRequest, NotFound
+from muster.core.ids import ResourceId
+from workflows.model.resource import Call, Page
+from workflows.plane import Plane
+
+PREFIX = "/providers/Microsoft.Authorization/roleDefinitions/"
+
+
+class Role(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    description: str
+    actions: tuple[str, ...]
+    not_actions: tuple[str, ...] = ()
+
+    def allows(self, action: str) -> bool:
+        return _matches(self.actions, action) and not _matches(self.not_actions, action)
+
+
+OWNER = Role(
+    "8e3af657-a8ff-443c-a75c-2fe8c4bcb635",
+    "Owner",
+    "Everything, including who else may come in.",
+    ("*",),
+)
+CONTRIBUTOR = Role(
+    "b24988ac-6180-42a0-ab88-20f7382dd24c",
+    "Contributor",
+    "Everything but granting access.",
+    ("*",),
+    ("Microsoft.Authorization/*/write", "Microsoft.Authorization/*/delete"),
+)
+READER = Role(
+    "acdd72a7-3385-48ef-bd42-f606fba81ae7",
+    "Reader",
+    "Sees everything, changes nothing.",
+    ("*/read",),
+)
+JOB_OPERATOR = Role(
+    "5f0a4c2e-6b1d-4c39-9a57-0d8e6f3b7a11",
+    "Job Operator",
+    "Sees everything, starts, stops, pauses and resumes jobs.",
+    (
+        "*/read",
+        "Microsoft.Sql/servers/jobAgents/*/start/action",
+        "Microsoft.Sql/servers/jobAgents/*/cancel/action",
+        "Microsoft.Sql/servers/jobAgents/pause/action",
+        "Microsoft.Sql/servers/jobAgents/resume/action",
+        "Microsoft.Sql/servers/jobAgents/*/rerun/action",
+        "Microsoft.Sql/servers/jobAgents/*/resume/action",
+        "Microsoft.Sql/servers/jobAgents/*/abort/action",
+        "Microsoft.Sql/servers/jobAgents/*/retry/action",
+    ),
+)
+ROLES = {role.id: role for role in (OWNER, CONTRIBUTOR, READER, JOB_OPERATOR)}
+
+
+def by_definition_id(text: str) -> Role:
+    """A role by the id of its definition, given at any scope; refuses unknown ones by name."""
+    wanted = text.rsplit("/", 1)[-1].lower()
+    if wanted in ROLES and text.lower().endswith((PREFIX + wanted).lower()):
+        return ROLES[wanted]
+    known = ", ".join(f"{role.name} = {PREFIX}{role.id}" for role in ROLES.values())
+    raise InvalidRequest(
+        f"There is no role definition '{text[:200]}'. Known: {known}.",
+        code="InvalidRoleDefinitionId",
+        target="properties.roleDefinitionId",
+    )
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    del plane, call, after, top
+    return Page(items=[shown(role, scope) for role in ROLES.values()])
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+    del plane, call
+    role = ROLES.get(id.name.lower())
+    if role is None:
+        raise NotFound(
+            f"There is no role definition '{id.name}'.", code="RoleDefinitionDoesNotExist"
+        )
+    return shown(role, id.parent)
+
+
+def shown(role: Role, scope: ResourceId) -> dict[str, Any]:
+    base = "" if scope.text == "/" else scope.text
+    return {
+        "id": f"{base}{PREFIX}{role.id}",
+        "name": role.id,
+        "type": "Microsoft.Authorization/roleDefinitions",
+        "properties": {
+            "roleName": role.name,
+            "description": role.description,
+            "type": "BuiltInRole",
+            "assignableScopes": ["/"],
+            "permissions": [{"actions": role.actions, "notActions": role.not_actions}],
+        },
+    }
+
+
+def _matches(patterns: tuple[str, ...], action: str) -> bool:
+    return bool(patterns) and _compiled(patterns).fullmatch(action) is not None
+
+
+@cache
+def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(p).replace(r"\*", ".*") for p in patterns), re.IGNORECASE)

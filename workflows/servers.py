@@ -1,0 +1,94 @@
+"""Servers: registered by their endpoint, or made by Muster in embedded mode."""
+
+from typing import Any
+
+from muster.core.db import Connection
+from muster.core.errors import Conflict, FieldError, InvalidRequest
+from muster.core.ids import ResourceId
+from muster.core.settings import Settings
+from workflows import audit, resources, targets
+from workflows.admission import World
+from workflows.kind import Draft, Kind
+from workflows.model.resource import SERVER, Body, Call, Deleted, Page, Resource, Written
+from workflows.model.server import ServerProperties
+from workflows.plane import Plane
+from workflows.store.resources import Q
+from workflows.validation import common
+from workflows.validation.server import server as rules
+
+
+def validate(draft: Draft, old: Resource | None, settings: Settings) -> list[FieldError]:
+    errors = rules(draft, old, settings)
+    if not draft.content.location:
+        errors.append(FieldError("location", "A server needs a location.", "LocationRequired"))
+    return errors
+
+
+async def admit(
+    tx: Connection, call: Call, draft: Draft, old: Resource | None, world: World
+) -> None:
+    del call, world
+    if old is None and await tx.fetchval(Q.name_taken, draft.id.name):
+        raise Conflict(
+            f"The server name '{draft.id.name}' is taken; names are unique in this installation.",
+            code="NameAlreadyExists",
+            target="name",
+        )
+
+
+KIND = Kind(
+    arm_type=SERVER, properties=ServerProperties, lifecycle="server", validate=validate, admit=admit
+)
+
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    return await resources.put(plane, call, id, body, KIND)
+
+
+async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    return await resources.patch(plane, call, id, body, KIND)
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
+    return await resources.get(plane, call, id)
+
+
+async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    return await resources.delete(plane, call, id, KIND)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    return await resources.list_page(plane, call, SERVER, scope, after, top)
+
+
+async def discover(
+    plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]
+) -> dict[str, Any]:
+    """The databases that stand on the server now; those that jobs leave out with the reason."""
+    del body
+    server = await resources.require(plane, call, id)
+    found = await targets.enumerate_databases(plane, server)
+    async with plane.db.transaction() as tx:
+        await audit.accepted(tx, call, KIND.action("discover/action"), id)
+    return {"value": found}
+
+
+async def check_name(
+    plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]
+) -> dict[str, Any]:
+    await resources.get(plane, call, id.upto("subscriptions"))
+    name, type = body["name"], body["type"]
+    if type.lower() != SERVER.lower():
+        raise InvalidRequest(
+            f"'{type[:200]}' has no names to check; expected {SERVER}.",
+            code="InvalidParameterValue",
+            target="type",
+        )
+    if wrong := common.name(SERVER, name):
+        return {"name": name, "available": False, "reason": "Invalid", "message": wrong[0].message}
+    if await plane.db.fetchval(Q.name_taken, name):
+        message = f"The server name '{name}' is taken."
+        return {"name": name, "available": False, "reason": "AlreadyExists", "message": message}
+    return {"name": name, "available": True}

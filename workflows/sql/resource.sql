@@ -1,0 +1,181 @@
+-- name: get_resource
+-- One row or none.
+select * from resource where key = $1;
+
+-- name: lock_resource
+-- One row or none; held until the transaction ends, so that writers of one resource follow each other.
+select * from resource where key = $1 for no key update;
+
+-- name: get_resources
+-- Those of the keys that exist, and the locks that hold at any of them, in one round trip.
+select * from resource where key = any($1::text[])
+union all
+select * from resource
+ where type = 'Microsoft.Authorization/locks' and properties ->> 'scopeKey' = any($1::text[]);
+
+-- name: locks_inside
+-- Locks that were made below a scope.
+select * from resource
+ where type = 'Microsoft.Authorization/locks' and starts_with(properties ->> 'scopeKey', $1 || '/')
+ order by key
+ limit 20;
+
+-- name: insert_resource
+-- The new row; a unique violation when the key or a server's name is taken.
+insert into resource (
+    uid, key, id, type, name, parent_key, subscription_key, group_key, tenant_id, location, tags, sku, identity,
+    kind, properties, observed, sealed, provisioning_state,
+    created_by, created_by_type, modified_by, modified_by_type)
+values ($1, lower($2), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $18, $19)
+returning *;
+
+-- name: update_resource
+-- The row with its new content and the next version.
+update resource
+   set id = $2, name = $3, location = $4, tags = $5, sku = $6, identity = $7, kind = $8,
+       properties = $9, observed = observed || $10, sealed = $11, provisioning_state = $12,
+       modified_by = $13, modified_by_type = $14, modified_at = clock_timestamp(),
+       row_version = row_version + 1
+ where uid = $1
+returning *;
+
+-- name: touch_resource
+-- The row in another provisioning state and the next version.
+update resource
+   set provisioning_state = $2, row_version = row_version + 1
+ where uid = $1
+returning *;
+
+-- name: delete_resource
+-- Removes the row and what hangs on it as an extension, such as role assignments.
+delete from resource where key = $1 or starts_with(key, $1 || '/providers/microsoft.authorization/');
+
+-- name: list_children
+-- Rows of a type directly below a parent, in key order behind a cursor, as far as the caller may see them.
+select *
+  from resource
+ where parent_key = $1
+   and type = $2
+   and key > $3
+   and ($5::text[] is null
+        or exists (select from unnest($5::text[]) as seen (scope)
+                    where key = scope or starts_with(key, scope || '/') or starts_with(scope, key || '/')))
+ order by key
+ limit $4;
+
+-- name: list_subscription
+-- Rows of a type anywhere in a subscription, as far as the caller may see them.
+select *
+  from resource
+ where subscription_key = $1
+   and type = $2
+   and key > $3
+   and ($5::text[] is null
+        or exists (select from unnest($5::text[]) as seen (scope)
+                    where key = scope or starts_with(key, scope || '/') or starts_with(scope, key || '/')))
+ order by key
+ limit $4;
+
+-- name: list_tenant
+-- Rows of a type in a tenant, as far as the caller may see them.
+select *
+  from resource
+ where tenant_id = $1
+   and type = $2
+   and (subscription_key is null or type = 'Microsoft.Resources/subscriptions')
+   and key > $3
+   and ($5::text[] is null
+        or exists (select from unnest($5::text[]) as seen (scope)
+                    where key = scope or starts_with(key, scope || '/') or starts_with(scope, key || '/')))
+ order by key
+ limit $4;
+
+-- name: list_extensions
+-- Extension rows of a type at a scope and above it, and below it where the scope is asked with its inside.
+select *
+  from resource
+ where tenant_id = $1
+   and type = $2
+   and key > $3
+   and (properties ->> 'scopeKey' = any($5::text[])
+        or starts_with(properties ->> 'scopeKey', $6 || '/')
+        or $6 = '/')
+ order by key
+ limit $4;
+
+-- name: name_taken
+-- Whether a server of that name exists anywhere in this installation.
+select exists (select from resource where type = 'Microsoft.Sql/servers' and lower(name) = lower($1));
+
+-- name: lock_children
+-- Rows of a type directly below a parent, locked.
+select * from resource where parent_key = $1 and type = $2 order by key for no key update;
+
+-- name: pool_members
+-- Databases of the server that name the pool.
+select name from resource
+ where parent_key = $1
+   and type = 'Microsoft.Sql/servers/databases'
+   and lower(properties ->> 'elasticPoolId') = $2
+ order by key
+ limit 20;
+
+-- name: roles_of
+-- What a principal's ids hold in its tenant.
+select properties ->> 'scopeKey' as scope, properties ->> 'roleDefinitionKey' as role
+  from resource
+ where type = 'Microsoft.Authorization/roleAssignments'
+   and tenant_id = $1
+   and properties ->> 'principalId' = any($2::text[]);
+
+-- name: token_by_digest
+-- The service token with that digest, or none.
+select * from resource where type = 'Microsoft.Authorization/serviceTokens' and sealed ->> 'digest' = $1;
+
+-- name: tenant_of_subscription
+-- Null when there is no such subscription.
+select tenant_id from resource where key = '/subscriptions/' || $1;
+
+-- name: embedded_endpoints
+-- Host and port of every cluster we run ourselves.
+select observed #>> '{endpoint,host}' as host, (observed #>> '{endpoint,port}')::int as port
+  from resource
+ where type = 'Microsoft.Sql/servers' and observed -> 'embedded' = 'true';
+
+-- name: write_audit
+-- One event; never changed afterwards.
+insert into audit_event (tenant_id, subscription_key, group_key, resource_id, action, status, caller, caller_type,
+                         caller_address, correlation_id, request_id, operation_id, detail)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+
+-- name: list_audit
+-- Newest first behind a cursor, inside a scope, with every filter optional.
+select *
+  from audit_event
+ where tenant_id = $1
+   and ($2::text is null or subscription_key = $2)
+   and event_id < $3
+   and ($5::timestamptz is null or at >= $5)
+   and ($6::timestamptz is null or at <= $6)
+   and ($7::text is null or group_key = $7)
+   and ($8::text is null or lower(resource_id) = $8)
+   and ($9::text is null or correlation_id = $9)
+   and ($10::text is null or caller = $10)
+   and ($11::text is null or lower(status) = lower($11))
+   and ($12::text is null or lower(action) = lower($12))
+   and ($13::text is null or starts_with(lower(action), lower($13) || '/'))
+ order by event_id desc
+ limit $4;
+
+-- name: lock_answer
+-- Requests under one key follow each other.
+select pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 0));
+
+-- name: get_answer
+-- What the first request under this key was answered, or none.
+select body_digest, outcome from answer where caller = $1 and request_key = $2 and created_at > clock_timestamp() - interval '24 hours';
+
+-- name: keep_answer
+-- Remembers it for a day.
+insert into answer (caller, request_key, body_digest, outcome) values ($1, $2, $3, $4)
+on conflict (caller, request_key) do update set body_digest = $3, outcome = $4, created_at = clock_timestamp();

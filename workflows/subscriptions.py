@@ -1,0 +1,88 @@
+"""Subscriptions: PUT with `{}` is enough."""
+
+from uuid import uuid4
+
+from muster.core.db import Connection
+from muster.core.errors import Conflict, Forbidden, refuse
+from muster.core.ids import TENANT, ResourceId
+from workflows import answers, audit, groups, resources
+from workflows.admission import preconditions
+from workflows.kind import Kind
+from workflows.model.resource import SUBSCRIPTION, Body, Call, Page, Resource, Written
+from workflows.model.tenancy import SubscriptionProperties
+from workflows.plane import Plane
+from workflows.store import resources as store
+from workflows.store.resources import Content
+from workflows.validation import common
+
+KIND = Kind(arm_type=SUBSCRIPTION, properties=SubscriptionProperties)
+
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    refuse([*common.name(id.type, id.name), *common.tags(body.tags or {})])
+    said = {name: value for name, value in body.properties.items() if value is not None}
+    async with plane.db.transaction() as tx:
+        if earlier := await answers.earlier(tx, call, id, Written):
+            return earlier
+        old = await store.lock(tx, id.key)
+        if old and old.resource.tenant_id != call.principal.tenant_id:
+            raise Forbidden("The subscription belongs to another tenant.")
+        preconditions(call, store.plain(old))
+        state = said.get("state", "Registered")
+        if old and old.resource.properties["state"] == "Deleted" and state != "Deleted":
+            raise Conflict(f"The subscription '{id.name}' was deleted and can't come back.")
+        content = Content(
+            tags=body.tags or {},
+            properties={"displayName": said.get("displayName", id.name), "state": state},
+        )
+        written = await _save(tx, call, id, old, content)
+        if state == "Deleted":
+            await groups.delete_all(tx, call, id)
+        await audit.accepted(tx, call, KIND.action("write"), id)
+        await answers.keep(tx, call, id, written)
+    plane.roles.forget()
+    return written
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
+    return await resources.get(plane, call, id)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    del scope
+    return await resources.list_page(plane, call, SUBSCRIPTION, TENANT, after, top)
+
+
+async def _save(
+    tx: Connection, call: Call, id: ResourceId, old: store.Stored | None, content: Content
+) -> Written:
+    if old is None:
+        made = await store.insert(
+            tx,
+            uid=uuid4(),
+            id=id,
+            type=SUBSCRIPTION,
+            parent_key=None,
+            tenant_id=call.principal.tenant_id,
+            content=content,
+            sealed={},
+            observed={},
+            state="Succeeded",
+            who=call.principal,
+        )
+        return Written(resource=made, created=True)
+    if content.properties == old.resource.properties and content.tags == old.resource.tags:
+        return Written(resource=old.resource)
+    changed = await store.update(
+        tx,
+        old.resource,
+        id=id,
+        content=content,
+        sealed={},
+        observed={},
+        state="Succeeded",
+        who=call.principal,
+    )
+    return Written(resource=changed)
