@@ -1,5 +1,6 @@
 """A process named by pid and start time, so that a reused pid is never mistaken for it."""
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -54,6 +55,31 @@ class Process:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(descriptor, number)
         finally:
+            os.close(descriptor)
+
+    @property
+    def argv(self) -> list[str]:
+        """Empty when it is gone."""
+        with contextlib.suppress(OSError):
+            return (
+                (PROC / str(self.pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            )
+        return []
+
+    async def ended(self) -> None:
+        """Returns when it is over, be it our child or not; costs nothing meanwhile."""
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return
+        over = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(descriptor, over.set)
+        try:
+            if self.alive:
+                await over.wait()
+        finally:
+            loop.remove_reader(descriptor)
             os.close(descriptor)
 
     async def gone(self, within: timedelta, clock: Clock) -> bool:

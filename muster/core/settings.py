@@ -53,12 +53,16 @@ class Settings:
     data_dir: Path | None = None  # embedded mode: clusters, keys, logs; unset = not embedded
     listen: str = "127.0.0.1:8080"  # address of the public API
     public_url: str | None = None  # what clients call us; unset = taken from the request
-    allowed_hosts: tuple[str, ...] = ()  # Host headers answered; empty = any when public_url is unset
+    allowed_hosts: tuple[
+        str, ...
+    ] = ()  # Host headers answered; empty = any when public_url is unset
     forwarded_from: tuple[str, ...] = ()  # peers (CIDR) whose X-Forwarded-* headers are believed
     tls_cert: Path | None = None  # PEM chain of the listener; reloaded when it changes
     tls_key: Path | None = None  # its private key
     locations: tuple[str, ...] = ()  # allowed locations; empty = any
-    tenant_id: str = "00000000-0000-0000-0000-000000000001"  # tenant of the local and service tokens
+    tenant_id: str = (
+        "00000000-0000-0000-0000-000000000001"  # tenant of the local and service tokens
+    )
 
     # Who may come in
     local_token: Secret | None = None  # embedded mode: Owner at tenant scope
@@ -71,12 +75,16 @@ class Settings:
     oidc_refresh: timedelta = seconds(300)  # at most one JWKS fetch in so long
     role_cache: timedelta = seconds(5)  # a removed role is refused after so long at the latest
     throttle: str = "auto"  # auto: on with OIDC, off without; on; off
-    throttle_reads: float = 250  # bucket size per principal and subscription; refills a tenth per second
+    throttle_reads: float = (
+        250  # bucket size per principal and subscription; refills a tenth per second
+    )
     throttle_writes: float = 200  # refills a twentieth per second
     throttle_deletes: float = 200  # refills a twentieth per second
 
     # Secrets
-    keys: Secret | None = None  # `id:base64,id:base64`: envelope keys of 32 bytes, the first one seals
+    keys: Secret | None = (
+        None  # `id:base64,id:base64`: envelope keys of 32 bytes, the first one seals
+    )
 
     # Where we connect to
     target_allow: tuple[str, ...] = ()  # CIDR, host pattern, each with an optional :port
@@ -132,7 +140,9 @@ class Settings:
                 wrong.append(f"{name}: {error}")
         known = {PREFIX + f.name.upper() for f in fields(cls)}
         known |= {name + "_FILE" for name in known}
-        wrong += [f"{name} is not a setting" for name in environ if _ours(name) and name not in known]
+        wrong += [
+            f"{name} is not a setting" for name in environ if _ours(name) and name not in known
+        ]
         if wrong:
             raise SettingsError("; ".join(sorted(wrong)))
         return cls(**values)
@@ -145,6 +155,18 @@ class Settings:
             if value is not None and value != field.default:
                 out[PREFIX + field.name.upper()] = _text(value)
         return out
+
+
+def surroundings() -> dict[str, str]:
+    """The environment as it is, for a supervisor that hands a part of it on."""
+    return dict(os.environ)
+
+
+def shown(value: object) -> str:
+    """For people: a secret is never spelled out."""
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, Secret) else _text(value)
 
 
 def _ours(name: str) -> bool:

@@ -51,7 +51,11 @@ REQUEST_SECONDS = Histogram(
 
 def setup(role: str, settings: Settings) -> None:
     """Once per process, before its first line."""
-    level = logging.getLevelNamesMapping().get(settings.log_level.upper(), logging.INFO)
+    _configure(logging.getLevelNamesMapping().get(settings.log_level.upper(), logging.INFO))
+    structlog.contextvars.bind_contextvars(role=role)
+
+
+def _configure(level: int) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -62,14 +66,13 @@ def setup(role: str, settings: Settings) -> None:
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=lambda *_: structlog.WriteLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
-    structlog.contextvars.bind_contextvars(role=role)
 
 
 def get(name: str) -> Any:
-    return structlog.get_logger(logger=name)
+    return structlog.get_logger(source=name)
 
 
 def metrics() -> bytes:
@@ -125,3 +128,7 @@ def _safe(name: str, value: Any) -> Any:
         case _:  # a Secret prints itself as ***
             safe = _safe(name, str(value))
     return safe
+
+
+# structlog's own default prints local variables of every frame, secrets among them.
+_configure(logging.INFO)

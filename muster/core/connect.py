@@ -1,0 +1,318 @@
+"""The only opener of connections to users' servers.
+
+    connector = Connector(settings, own_servers)   # own_servers: embedded (host, port) pairs, or
+                                                   # an async function that returns them
+    async with connector.session(endpoint, user=…, password=…, application_name=…) as connection: …
+    connection = await connector.open(endpoint, …)   # the caller closes it
+    errors = check_endpoint(endpoint, rules)         # at write time: every field error at once
+
+Names are resolved for each connect, all answers are checked (egress.py), the connection goes to a
+checked address and nowhere else while TLS verifies the name (wire.py). Every value is a keyword
+argument, so no PG* variable, password file or service file has a say. Failures are Faults:
+TargetNotAllowed, TargetTlsError, TargetAuthenticationFailed, TargetDatabaseNotFound (not worth
+repeating), TargetUnreachable, TargetTimeout (Unavailable). None of them holds a secret.
+"""
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import cast
+
+import asyncpg
+from asyncpg.connect_utils import SessionAttribute
+
+from muster.core import egress
+from muster.core.db import Connection
+from muster.core.egress import Address, Pair, Rules, check_address, check_host_syntax
+from muster.core.endpoint import Endpoint, check_endpoint, tls_context
+from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
+from muster.core.settings import Secret, Settings
+from muster.core.wire import Dialer, Tls, TlsRefusedError
+
+__all__ = ["Connector", "Endpoint", "Rules", "check_address", "check_endpoint", "check_host_syntax"]
+
+CLOSE_LIMIT = 2.0  # seconds; a server that does not say good-bye is hung up on
+
+OwnServers = Callable[[], Awaitable[AbstractSet[Pair]]] | AbstractSet[Pair]
+Resolve = Callable[[str, int], Awaitable[list[Address]]]
+
+
+@dataclass(frozen=True)
+class Login:
+    user: str
+    password: str = field(repr=False)
+    database: str
+    application_name: str
+
+
+class Connector:
+    def __init__(
+        self,
+        settings: Settings,
+        own_servers: OwnServers = frozenset(),
+        *,
+        resolve: Resolve | None = None,
+    ) -> None:
+        self._settings = settings
+        self._own_servers = own_servers
+        self._resolve = resolve or resolve_name
+        self._rules = Rules.of(settings)
+
+    @contextlib.asynccontextmanager
+    async def session(
+        self,
+        endpoint: Endpoint,
+        *,
+        user: str,
+        password: str | Secret,
+        application_name: str,
+        database: str | None = None,
+        timeout: timedelta | None = None,  # noqa: ASYNC109 - the limit of connecting, not of the body
+    ) -> AsyncIterator[Connection]:
+        connection = await self.open(
+            endpoint,
+            user=user,
+            password=password,
+            application_name=application_name,
+            database=database,
+            timeout=timeout,
+        )
+        try:
+            yield connection
+        finally:
+            await close(connection)
+
+    async def open(
+        self,
+        endpoint: Endpoint,
+        *,
+        user: str,
+        password: str | Secret,
+        application_name: str,
+        database: str | None = None,
+        timeout: timedelta | None = None,  # noqa: ASYNC109 - shared out over the candidates below
+    ) -> Connection:
+        limit = (timeout or self._settings.connect_limit).total_seconds()
+        login = Login(
+            user,
+            password.reveal() if isinstance(password, Secret) else password,
+            database or endpoint.maintenance_database,
+            application_name,
+        )
+        wanted = endpoint.target_session_attrs
+        rounds = ["standby", "any"] if wanted == "prefer-standby" else [wanted]
+        deadline = asyncio.get_running_loop().time() + limit
+        candidates = [candidate async for candidate in self._candidates(endpoint, limit)]
+        last: Fault | None = None
+        for attribute in rounds:
+            for left, (host, address) in zip(
+                range(len(candidates), 0, -1), candidates, strict=True
+            ):
+                share = (deadline - asyncio.get_running_loop().time()) / left
+                try:
+                    async with asyncio.timeout(max(share, 0.01)):
+                        return await _connect(endpoint, host, address, attribute, login)
+                except TimeoutError:
+                    last = _timeout(host)
+                except Unavailable as fault:
+                    last = fault  # another host may do
+        raise last or Unavailable("The endpoint names no server.", code="TargetUnreachable")
+
+    async def _candidates(
+        self, endpoint: Endpoint, limit: float
+    ) -> AsyncIterator[tuple[str, Address]]:
+        """Every address of every host; one that is not allowed refuses them all."""
+        rules = await self._current_rules()
+        unknown: Fault | None = None
+        some = False
+        for host in endpoint.names:
+            try:
+                found = await self._addresses(host, endpoint.port, limit)
+            except Unavailable as fault:
+                unknown = fault
+                continue
+            for address in found:
+                if why := check_address(address, endpoint.port, rules, host=host):
+                    raise _not_allowed(host, why)
+            if await self._is_own(found, endpoint.port):
+                raise _not_allowed(host, egress.OWN)
+            for address in found:
+                some = True
+                yield host, address
+        if unknown and not some:
+            raise unknown
+
+    async def _current_rules(self) -> Rules:
+        own = self._own_servers
+        pairs = await own() if callable(own) else own
+        return replace(self._rules, extra=frozenset(pairs))
+
+    async def _addresses(self, host: str, port: int, limit: float) -> list[Address]:
+        wrong = check_host_syntax(host, port, await self._current_rules())
+        if literal := egress.address_of(host):
+            return [literal]
+        if wrong:
+            raise _not_allowed(host, wrong[0].message)
+        try:
+            async with asyncio.timeout(limit):
+                found = await self._resolve(host, port)
+        except TimeoutError:
+            raise _timeout(host) from None
+        except OSError as error:
+            raise _unreachable(host, "its name can't be resolved", error) from None
+        if not found:
+            raise _unreachable(host, "its name has no address", None)
+        return found
+
+    async def _is_own(self, addresses: list[Address], port: int) -> bool:
+        """One of them is where our metadata database or Redis listens, by whatever name."""
+        for host, own_port in self._rules.own:
+            if own_port != port:
+                continue
+            literal = egress.address_of(host)
+            try:
+                ours = [literal] if literal else await self._resolve(host, port)
+            except OSError:
+                continue
+            here = any(found.is_loopback for found in ours)
+            if any(found in ours or (here and _is_local(found)) for found in addresses):
+                return True
+        return False
+
+
+async def resolve_name(host: str, port: int) -> list[Address]:
+    loop = asyncio.get_running_loop()
+    answers = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(ipaddress.ip_address(answer[4][0]) for answer in answers))
+
+
+async def close(connection: Connection) -> None:
+    """Always ends: politely within the limit, or by hanging up."""
+    try:
+        await connection.close(timeout=CLOSE_LIMIT)
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        connection.terminate()
+
+
+async def _connect(
+    endpoint: Endpoint, host: str, address: Address, attribute: str, login: Login
+) -> Connection:
+    context = tls_context(endpoint)
+    dialer = Dialer(address, endpoint.port, Tls(context, host) if context else None)
+    with _as_fault(host, login.user, dialer), _hung_up_unless_done(dialer):
+        return await asyncpg.connect(
+            host=str(address),
+            port=endpoint.port,
+            user=login.user,
+            password=login.password,
+            database=login.database,
+            server_settings={"application_name": login.application_name},
+            statement_cache_size=0 if endpoint.pooling == "transaction" else 100,
+            target_session_attrs=SessionAttribute(attribute),
+            loop=cast("asyncio.AbstractEventLoop", dialer),
+            # TLS is the dialer's business. What stands here keeps asyncpg from its environment.
+            ssl=False,
+            direct_tls=False,
+            krbsrvname="postgres",
+            gsslib="gssapi",
+        )
+
+
+@contextlib.contextmanager
+def _hung_up_unless_done(dialer: Dialer) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        dialer.hang_up()
+        raise
+
+
+@contextlib.contextmanager
+def _as_fault(host: str, user: str, dialer: Dialer) -> Iterator[None]:
+    """The one place where failures to connect get their code."""
+    try:
+        yield
+    except TimeoutError:  # the system's, also an OSError
+        raise _timeout(host) from None
+    except (ssl.SSLError, TlsRefusedError) as error:
+        raise _tls_error(host, error) from None
+    except asyncpg.TargetServerAttributeNotMatched:
+        raise _unreachable(host, "it is not in the wanted role", None) from None
+    except (
+        asyncpg.InvalidAuthorizationSpecificationError,
+        asyncpg.InsufficientPrivilegeError,
+    ) as error:
+        raise InvalidRequest(
+            f"The server {host} did not accept the login '{user}'.",
+            code="TargetAuthenticationFailed",
+            context=_clean(error),
+        ) from None
+    except asyncpg.InvalidCatalogNameError as error:
+        message = f"The database does not exist on {host}."
+        raise NotFound(message, code="TargetDatabaseNotFound", context=_clean(error)) from None
+    except (
+        OSError,
+        asyncpg.PostgresError,
+        asyncpg.InterfaceError,
+        asyncpg.InternalClientError,
+        AttributeError,  # a server that lies can lead asyncpg into errors of its own
+        LookupError,
+        ValueError,
+    ) as error:
+        if dialer.refusal:
+            raise InvalidRequest(
+                f"The connection to {host} was given up: {dialer.refusal}.",
+                code="TargetAuthenticationFailed",
+            ) from None
+        state = getattr(error, "sqlstate", None)
+        why = f"it refused the connection ({state})" if state else "no PostgreSQL answers there"
+        raise _unreachable(host, why, error) from None
+
+
+def _is_local(address: Address) -> bool:
+    """This machine has that address: only then can it be bound."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(address), 0))
+        except OSError:
+            return False
+        return True
+
+
+def _not_allowed(host: str, why: str) -> InvalidRequest:
+    message = f"The server {host[:253]} may not be connected to: {why}."
+    return InvalidRequest(message, code="TargetNotAllowed")
+
+
+def _timeout(host: str) -> Unavailable:
+    return Unavailable(f"The server {host} did not answer in time.", code="TargetTimeout")
+
+
+def _tls_error(host: str, error: Exception) -> InvalidRequest:
+    why = getattr(error, "verify_message", "") or getattr(error, "reason", "") or str(error)
+    message = f"No verified TLS connection to {host}: {_printable(why)}."
+    return InvalidRequest(message, code="TargetTlsError")
+
+
+def _unreachable(host: str, why: str, error: Exception | None) -> Unavailable:
+    return Unavailable(
+        f"The server {host} can't be reached: {why}.",
+        code="TargetUnreachable",
+        context=_clean(error) if error else "",
+    )
+
+
+def _clean(error: Exception) -> str:
+    """A server's words are a stranger's: printable, short, for us only."""
+    return _printable(f"{type(error).__name__} {getattr(error, 'sqlstate', '')} {error}")
+
+
+def _printable(text: str) -> str:
+    return "".join(letter for letter in text if letter.isprintable())[:500].rstrip(".")

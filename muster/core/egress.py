@@ -1,0 +1,250 @@
+"""Which servers may be connected to: pure rules over names, addresses and ports.
+
+1. Embedded servers (`extra`, exact host and port) may be reached; our own metadata database and
+   Redis (`own`) never.
+2. The port is one of `target_ports`, and not one of another well-known service unless it is listed
+   by itself.
+3. `target_deny` wins over `target_allow`.
+4. Loopback, link-local, metadata services, translated and other special addresses are closed. An
+   entry of `target_allow` that lies inside such a range opens that part of it; a wide one such as
+   0.0.0.0/0 does not.
+5. If `target_allow` has any other entry, it is the full list of what may be reached.
+"""
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+from urllib.parse import unquote, urlsplit
+
+from muster.core.errors import FieldError
+from muster.core.settings import Settings, SettingsError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Pair = tuple[str, int]
+T = TypeVar("T")
+
+CODE = "InvalidTargetServer"
+OWN = "Muster's own database can't be a target"
+LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
+NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+PATTERN = re.compile(r"[a-z0-9*_.-]{1,253}", re.ASCII)
+MAPPED = ipaddress.ip_network("::ffff:0:0/96")
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+CLOSED: dict[Network, str] = {
+    ipaddress.ip_network(network): kind
+    for network, kind in {
+        "0.0.0.0/8": "this network",
+        "127.0.0.0/8": "loopback",
+        "169.254.0.0/16": "link-local and cloud metadata",
+        "168.63.129.16/32": "cloud metadata",
+        "100.64.0.0/10": "carrier-grade NAT",
+        "192.0.0.0/24": "protocol assignments",
+        "224.0.0.0/4": "multicast",
+        "240.0.0.0/4": "reserved",
+        "::/96": "loopback and IPv4-compatible",
+        "64:ff9b:1::/48": "local NAT64",
+        "100::/64": "discard",
+        "2001::/32": "Teredo",
+        "2002::/16": "6to4",
+        "fd00:ec2::/32": "cloud metadata",
+        "fd20:ce::254/128": "cloud metadata",
+        "fe80::/10": "link-local",
+        "fec0::/10": "site-local",
+        "ff00::/8": "multicast",
+    }.items()
+}
+# NFS, Docker, etcd, MySQL, RDP, Redis, Kubernetes, Elasticsearch, kubelet, memcached, MongoDB
+OTHERS = frozenset(
+    {2049, 2375, 2376, 2379, 2380, 3306, 3389, 6379, 6443, 9200, 9300, 10250, 11211, 27017}
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One word of `target_allow` or `target_deny`: a network or a host pattern, maybe one port."""
+
+    network: Network | None = None
+    pattern: str | None = None
+    port: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Entry":
+        rest, port = text.lower(), None
+        if match := re.fullmatch(r"\[([^\]]+)\](?::(\d{1,5}))?", rest):
+            rest, port = match[1], match[2]
+        elif rest.count(":") == 1:
+            rest, _, port = rest.partition(":")
+        number = None if port is None else int(port)
+        try:
+            return cls(network=ipaddress.ip_network(rest, strict=False), port=number)
+        except ValueError:
+            if "/" in rest or not PATTERN.fullmatch(rest) or NUMBER.fullmatch(rest.split(".")[-1]):
+                raise ValueError(f"'{text}' is neither a CIDR nor a host pattern") from None
+        return cls(pattern=rest, port=number)
+
+    def covers(self, host: str, address: Address, port: int) -> bool:
+        if self.port not in (None, port):
+            return False
+        if self.network:
+            return address.version == self.network.version and address in self.network
+        pattern = re.escape(self.pattern or "").replace(r"\*", ".*")
+        return re.fullmatch(pattern, host.lower()) is not None
+
+    @property
+    def opens(self) -> Network | None:
+        """The closed range of which it is a part: such an entry opens and does not restrict."""
+        return next(
+            (closed for closed in CLOSED if self.network and _inside(self.network, closed)), None
+        )
+
+
+@dataclass(frozen=True)
+class Rules:
+    allow: tuple[Entry, ...] = ()
+    deny: tuple[Entry, ...] = ()
+    ports: tuple[range, ...] = (range(1024, 65_536),)
+    extra: frozenset[Pair] = field(default=frozenset())
+    own: frozenset[Pair] = field(default=frozenset())
+
+    @classmethod
+    def of(cls, settings: Settings, extra: Iterable[Pair] = ()) -> "Rules":
+        wrong: list[str] = []
+        allow, deny = (
+            _each(Entry.parse, words, name, wrong)
+            for words, name in (
+                (settings.target_allow, "MUSTER_TARGET_ALLOW"),
+                (settings.target_deny, "MUSTER_TARGET_DENY"),
+            )
+        )
+        ports = _each(_ports, settings.target_ports, "MUSTER_TARGET_PORTS", wrong)
+        if wrong:
+            raise SettingsError("; ".join(wrong))
+        urls = [settings.database_url, *([settings.redis_url] if settings.redis_url else [])]
+        own = frozenset(pair for url in urls for pair in servers_of(url.reveal()))
+        return cls(allow, deny, ports, frozenset(extra), own)
+
+
+def check_host_syntax(
+    host: str, port: object, rules: Rules | None = None, *, target: str = "properties.endpoint"
+) -> list[FieldError]:
+    """What can be said without asking a name server, before anything is stored."""
+    rules = rules or Rules()
+    errors = []
+    number = port if isinstance(port, int) and not isinstance(port, bool) else 0
+    if not 1 <= number <= 65_535:
+        errors.append(FieldError(f"{target}.port", "A port is a number from 1 to 65535.", CODE))
+    elif not _port_is_open(number, rules) and (host, number) not in rules.extra:
+        message = f"Port {number} is not among the ports that Muster may connect to."
+        errors.append(FieldError(f"{target}.port", message, CODE))
+    if wrong := _name_error(host, number, rules):
+        message = f"'{host[:100]}' can't be used as a server: {wrong}."
+        errors.append(FieldError(f"{target}.host", message, CODE))
+    return errors
+
+
+def check_address(address: Address, port: int, rules: Rules, *, host: str = "") -> str | None:
+    """Why it may not be connected to, or None. `host` is the name that led there."""
+    host = (host or str(address)).lower()
+    if (host, port) not in rules.extra and not _port_is_open(port, rules):
+        return f"port {port} is not allowed"
+    return _address_error(host, _real(address), port, rules)
+
+
+def address_of(host: str) -> Address | None:
+    """Only the canonical forms: no 127.1, no octal, no zone."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    return None if "%" in host else address
+
+
+def servers_of(url: str) -> set[Pair]:
+    """The (host, port) pairs of a database or Redis URL; sockets have none."""
+    parts = urlsplit(url)
+    default = 6379 if parts.scheme.startswith("redis") else 5432
+    pairs = set()
+    for word in parts.netloc.rpartition("@")[2].split(","):
+        if match := re.fullmatch(r"\[?(.*?)\]?(?::(\d+))?", unquote(word)):
+            host = match[1].lower()
+            if host and not host.startswith("/"):
+                pairs.add((host, int(match[2] or default)))
+    return pairs
+
+
+def _name_error(host: str, port: int, rules: Rules) -> str | None:
+    name = host.lower()
+    if literal := address_of(name):
+        mapped = literal.version == 6 and literal in MAPPED
+        wrong = _address_error(name, _real(literal), port, rules)
+        return "an IPv4 address written as IPv6 is not accepted" if mapped else wrong
+    labels = name.split(".")
+    if not name.isascii() or len(name) > 253 or not all(LABEL.fullmatch(label) for label in labels):
+        return "a server is a full host name or an IP address, nothing else"
+    if NUMBER.fullmatch(labels[-1]):
+        return "that is no IP address in its usual form"
+    if labels[-1] in {"localhost", "localdomain"}:
+        return "its address is closed (loopback)"
+    if len(labels) == 1 and not any(entry.pattern == name for entry in rules.allow):
+        return "the name has no domain; write it in full"
+    return OWN if (name, port) in rules.own else None
+
+
+def _address_error(host: str, address: Address, port: int, rules: Rules) -> str | None:
+    if (str(address), port) in rules.own:
+        return OWN
+    if (host, port) in rules.extra and host == str(address):
+        return None
+    if any(entry.covers(host, address, port) for entry in rules.deny):
+        return "it is denied by MUSTER_TARGET_DENY"
+    allowed = [entry for entry in rules.allow if entry.covers(host, address, port)]
+    for closed, kind in CLOSED.items():
+        if address.version == closed.version and address in closed:
+            opened = any(entry.opens == closed for entry in allowed)
+            return None if opened else f"its address is closed ({kind})"
+    restricts = any(entry.opens is None for entry in rules.allow)
+    return "it is not in MUSTER_TARGET_ALLOW" if restricts and not allowed else None
+
+
+def _port_is_open(port: int, rules: Rules) -> bool:
+    matching = [ports for ports in rules.ports if port in ports]
+    return bool(matching) and (port not in OTHERS or any(len(ports) == 1 for ports in matching))
+
+
+def _real(address: Address) -> Address:
+    """Mapped and NAT64 addresses end at the IPv4 address inside them."""
+    if isinstance(address, ipaddress.IPv6Address) and (address in MAPPED or address in NAT64):
+        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address
+
+
+def _inside(network: Network, closed: Network) -> bool:
+    return (
+        network.version == closed.version
+        and network.network_address in closed
+        and network.prefixlen >= closed.prefixlen
+    )
+
+
+def _ports(text: str) -> range:
+    match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", text)
+    if not match or int(match[2] or match[1]) > 65_535:
+        raise ValueError(f"'{text}' is no port and no range of ports")
+    return range(int(match[1]), int(match[2] or match[1]) + 1)
+
+
+def _each(
+    parse: Callable[[str], T], words: Iterable[str], name: str, wrong: list[str]
+) -> tuple[T, ...]:
+    """What could be read; the rest is told in `wrong`."""
+    found = []
+    for word in words:
+        try:
+            found.append(parse(word))
+        except ValueError as error:
+            wrong.append(f"{name}: {error}")
+    return tuple(found)

@@ -1,0 +1,217 @@
+"""Carries asyncpg's bytes to one checked address, over TLS if asked, past a guard.
+
+asyncpg has no hook for the address, for the name that TLS verifies, or for the kind of
+authentication. It does take an event loop and opens its connections (also the one that cancels a
+statement) by `loop.create_connection`. A `Dialer` is that loop: everything goes to the real one,
+but a connection is made here, to the pinned address. No name is resolved again, TLS can't be
+talked away, and each byte of the server passes the `Guard` before asyncpg sees it.
+"""
+
+import asyncio
+import re
+import socket
+import ssl
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, cast
+
+from muster.core.egress import Address
+
+SSL_REQUEST = struct.pack("!ii", 8, 80_877_103)
+AUTHENTICATION = ord("R")
+ITERATIONS = 200_000  # a hostile server could make SCRAM's key derivation block us for minutes
+HANDSHAKE_LIMIT = 64 * 1024  # bytes that a server may send before it has accepted us
+MESSAGE_LIMIT = 32 * 1024 * 1024  # one row, one notice, one error
+
+
+class Auth(IntEnum):
+    """What a server may ask for: the codes of the protocol."""
+
+    OK = 0
+    CLEARTEXT = 3
+    MD5 = 5
+    SASL = 10
+    SASL_CONTINUE = 11
+    SASL_FINAL = 12
+
+
+class TlsRefusedError(ConnectionError):
+    """The server does not speak TLS; we don't go on without."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    context: ssl.SSLContext
+    name: str  # what the certificate must be for
+
+    @property
+    def verified(self) -> bool:
+        return self.context.check_hostname
+
+
+class Dialer:
+    """Give it to asyncpg as `loop=`. After a failure `refusal` may say what the guard saw."""
+
+    def __init__(self, address: Address, port: int, tls: Tls | None) -> None:
+        self.refusal: str | None = None
+        self._loop = asyncio.get_running_loop()
+        self._address = address
+        self._port = port
+        self._tls = tls
+        self._transports: list[asyncio.BaseTransport] = []
+
+    async def create_connection(
+        self, factory: Callable[[], asyncio.Protocol], *_: object, **__: object
+    ) -> tuple[asyncio.BaseTransport, asyncio.Protocol]:
+        family = socket.AF_INET if self._address.version == 4 else socket.AF_INET6
+        plug = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            plug.setblocking(False)
+            await self._loop.sock_connect(plug, (str(self._address), self._port))
+            options: dict[str, Any] = {}
+            if self._tls:
+                await self._ask_for_tls(plug)
+                options = {"ssl": self._tls.context, "server_hostname": self._tls.name}
+            transport, guard = await self._loop.create_connection(
+                lambda: Guard(factory(), self), sock=plug, **options
+            )
+        except BaseException:
+            plug.close()
+            raise
+        self._transports = [
+            *(known for known in self._transports if not known.is_closing()),
+            transport,
+        ]
+        return transport, guard.inner
+
+    def hang_up(self) -> None:
+        """Ends what is open, also where asyncpg lost track of it."""
+        for transport in self._transports:
+            cast("asyncio.Transport", transport).abort()
+
+    async def _ask_for_tls(self, plug: socket.socket) -> None:
+        """One byte is read and no more: what follows belongs to TLS or is refused by it."""
+        await self._loop.sock_sendall(plug, SSL_REQUEST)
+        if await self._loop.sock_recv(plug, 1) != b"S":
+            raise TlsRefusedError("the server does not offer TLS")
+
+    @property
+    def trusted(self) -> bool:
+        return self._tls is not None and self._tls.verified
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+    # asyncio keeps its current task by loop, and asyncpg asks for it with this one.
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self._loop
+
+    def __hash__(self) -> int:
+        return hash(self._loop)
+
+
+class Guard(asyncio.Protocol):
+    """Lets a server ask for SCRAM only, unless TLS has verified it, and caps what it may send."""
+
+    def __init__(self, inner: asyncio.Protocol, dialer: Dialer) -> None:
+        self.inner = inner
+        self._dialer = dialer
+        self._transport: asyncio.Transport | None = None
+        self._accepted = False
+        self._held = b""  # an incomplete message of the handshake, or an incomplete header later
+        self._heard = 0
+        self._skip = 0  # what is left of a message whose header was seen
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are no subclass
+        self.inner.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.inner.connection_lost(exc)
+
+    def eof_received(self) -> bool | None:
+        return self.inner.eof_received()
+
+    def pause_writing(self) -> None:
+        self.inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.inner.resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        if self._dialer.refusal:
+            return
+        if not self._accepted:
+            self._shake_hands(data)
+        elif self._fits(data):
+            self.inner.data_received(data)
+
+    def _shake_hands(self, data: bytes) -> None:
+        """A message is answered at once, so it is passed on only whole and after it was judged."""
+        self._heard += len(data)
+        if self._heard > HANDSHAKE_LIMIT:
+            self._refuse("it sent too much before it accepted the login")
+            return
+        self._held += data
+        while not self._accepted and (size := _size(self._held)):
+            if size < 5:
+                self._refuse("it does not speak PostgreSQL's protocol")
+                return
+            if len(self._held) < size:
+                return
+            message, self._held = self._held[:size], self._held[size:]
+            if wrong := self._judge(message):
+                self._refuse(wrong)
+                return
+            self.inner.data_received(message)
+        if self._accepted and self._held:
+            rest, self._held = self._held, b""
+            self.data_received(rest)
+
+    def _judge(self, message: bytes) -> str | None:
+        if message[0] != AUTHENTICATION:
+            return None
+        kind = int.from_bytes(message[5:9], "big")
+        match kind:
+            case Auth.OK:
+                self._accepted = True
+            case Auth.CLEARTEXT | Auth.MD5 if not self._dialer.trusted:
+                word = "in clear text" if kind == Auth.CLEARTEXT else "as an MD5 hash"
+                return (
+                    f"it asked for the password {word} and TLS does not verify who it is; "
+                    "use scram-sha-256 on the server or sslMode verify-full"
+                )
+            case Auth.SASL_CONTINUE:
+                rounds = re.search(rb",i=(\d+)", message[9:])
+                if rounds and (len(rounds[1]) > 9 or int(rounds[1]) > ITERATIONS):
+                    return f"it asked for more than {ITERATIONS} rounds of SCRAM"
+            case Auth.CLEARTEXT | Auth.MD5 | Auth.SASL | Auth.SASL_FINAL:
+                pass
+            case _:
+                return f"it asked for an authentication that Muster does not speak ({kind})"
+        return None
+
+    def _fits(self, data: bytes) -> bool:
+        """Reads headers only: no message is larger than the limit."""
+        at, data = self._skip, self._held + data
+        end = len(data)
+        while at + 5 <= end:
+            size = int.from_bytes(data[at + 1 : at + 5], "big")
+            if not 4 <= size <= MESSAGE_LIMIT:
+                self._refuse(f"it sent a message of more than {MESSAGE_LIMIT >> 20} MB")
+                return False
+            at += 1 + size
+        self._held, self._skip = (data[at:], 0) if at < end else (b"", at - end)
+        return True
+
+    def _refuse(self, why: str) -> None:
+        self._dialer.refusal = why
+        if self._transport:
+            self._transport.abort()
+
+
+def _size(held: bytes) -> int:
+    """Of the first message with its header; 0 while that can't be told."""
+    return 1 + int.from_bytes(held[1:5], "big") if len(held) >= 5 else 0
