@@ -1,9 +1,11 @@
 """What a step gets: its resource as it was at the claim, its scratch, and the outside world."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
+from fsm.machine import Lifecycle
 from fsm.moves import SIGNAL
 from fsm.store import Machine, Resource
 from muster.core.clock import Clock
@@ -31,6 +33,7 @@ class Services:
     db: Database
     keyring: Keyring
     connector: Connector
+    lifecycles: Mapping[str, Lifecycle]
     clusters: Clusters | None = None  # only in embedded mode
     clock: Clock = field(default_factory=Clock)
 

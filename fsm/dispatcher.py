@@ -58,15 +58,16 @@ class Dispatcher:
     async def _drive(self, uid: UUID, woken: asyncio.Event) -> None:
         """Turn after turn while the machine has something to do now."""
         try:
-            while await self.runner.turn(uid) is Turn.MOVED:
+            while (turn := await self.runner.turn(uid)) is Turn.MOVED:
                 pass
+            if turn is not Turn.NOTHING:
+                woken.set()  # there is room for another one; after a failure the poll is soon enough
         except Fault as error:
             log.warning("turn broken off", machine=uid, why=error.context or error.message)
-        except Exception as error:  # noqa: BLE001 - one poisoned machine must not stop the others
-            log.error("turn failed", machine=uid, exc_info=error)
+        except Exception:  # one poisoned machine must not stop the others
+            log.exception("turn failed", machine=uid)
         finally:
             self._driven.pop(uid, None)
-            woken.set()
 
     async def _wait(self, stop: asyncio.Event, woken: asyncio.Event, pause: timedelta) -> None:
         waits = [asyncio.ensure_future(event.wait()) for event in (stop, woken)]

@@ -21,7 +21,8 @@ def told(error: Exception) -> Error:
                 out["target"] = error.target
             if error.details:
                 out["details"] = [
-                    {"code": d.code, "message": d.message, "target": d.target} for d in error.details
+                    {"code": d.code, "message": d.message, "target": d.target}
+                    for d in error.details
                 ]
             return out
         case TimeoutError():

@@ -163,7 +163,10 @@ class Lifecycle:
         """The library refuses states that can't be reached and states that nothing leaves."""
         states = {
             str(state): State(
-                str(state), value=str(state), initial=state == self.initial, final=isinstance(row, End)
+                str(state),
+                value=str(state),
+                initial=state == self.initial,
+                final=isinstance(row, End),
             )
             for state, row in self.rows.items()
         }
@@ -171,10 +174,9 @@ class Lifecycle:
         for source, event, target in self.edges():
             edge = states[source].to(states[target])
             events[event] = events[event] | edge if event in events else edge
-        machine = StateMachineMetaclass(
+        return StateMachineMetaclass(  # type: ignore[return-value]  # makes what the base is
             f"{self.name.title()}Machine", (StateMachine,), {**states, **events}
         )
-        return machine  # type: ignore[return-value]  # the metaclass makes what the base is
 
 
 def shielded(row: Row) -> bool:

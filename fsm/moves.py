@@ -79,9 +79,7 @@ class Mover:
             return machine.operation_id
         if machine.operation_id:
             failed = move.event == GIVE_UP
-            await _end(
-                tx, machine.operation_id, "Failed" if failed else "Succeeded", move.error
-            )
+            await _end(tx, machine.operation_id, "Failed" if failed else "Succeeded", move.error)
         if isinstance(to, End):
             await self._leftovers(tx, machine)
         return None
@@ -156,6 +154,4 @@ async def _end(tx: Connection, operation_id: UUID, status: str, error: Error | N
 async def _restore(tx: Connection, machine: Machine) -> None:
     previous = machine.scratch.get(SIGNAL, {}).get("previous")
     if previous:
-        names = ("properties", "sealed", "tags", "location", "sku", "identity")
-        await tx.execute(Q.restore, machine.uid, *(previous.get(name) for name in names))
-
+        await tx.execute(Q.restore, machine.uid, previous)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from fsm import faults
 from muster.core.db import Connection, Database
 from muster.core.ids import ResourceId
 from muster.core.sql import Queries
@@ -64,7 +65,7 @@ async def running(tx: Connection, resource_uid: UUID) -> Operation | None:
     return Operation(**dict(row)) if row else None
 
 
-async def get(db: Database, operation_id: UUID) -> Operation | None:
+async def get(db: Database | Connection, operation_id: UUID) -> Operation | None:
     row = await db.fetchrow(Q.get_operation, operation_id)
     return Operation(**dict(row)) if row else None
 
@@ -74,3 +75,10 @@ async def end(
 ) -> None:
     """Ends it unless it has ended; the first end counts."""
     await tx.execute(Q.end_operation, operation_id, status, error)
+
+
+async def cancel_running(tx: Connection, resource_uid: UUID) -> None:
+    """Makes room for a delete, which interrupts whatever runs."""
+    found = await running(tx, resource_uid)
+    if found:
+        await end(tx, found.operation_id, "Canceled", faults.INTERRUPTED)

@@ -39,5 +39,6 @@ def after(error: Exception, attempt: int, settings: Settings) -> timedelta | Non
 
 def pause(attempt: int, settings: Settings, first: float = 1) -> timedelta:
     """Doubled, capped and jittered, so that many machines do not come back at the same moment."""
-    wanted = settings.retry_base * first * 2 ** min(max(attempt - 1, 0), 10)
-    return min(wanted, settings.retry_ceiling) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+    doubled: float = first * 2 ** min(max(attempt - 1, 0), 10)
+    jitter = random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+    return min(settings.retry_base * doubled, settings.retry_ceiling) * jitter

@@ -6,7 +6,6 @@ shorter than the lease; transaction 2 records what came of it, if the lease is s
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
@@ -34,17 +33,17 @@ class Turn(StrEnum):
 @dataclass(frozen=True)
 class Runner:
     services: Services
-    lifecycles: Mapping[str, Lifecycle]
     name: str
 
     async def turn(self, uid: UUID) -> Turn:
         settings = self.services.settings
+        began = self.services.clock.monotonic()
         async with self.services.db.transaction() as tx:
             claimed = await store.claim(tx, uid, self.name, settings.lease)
             if claimed is None:
                 return Turn.NOTHING
             machine, resource = claimed
-            mover = Mover(self.lifecycles[machine.lifecycle], settings, self.name)
+            mover = Mover(self.services.lifecycles[machine.lifecycle], settings, self.name)
             row = mover.lifecycle.row(machine.state)
             where = f"{machine.lifecycle}.{machine.state}"
             machine, move = await self._without_effect(tx, machine, mover.lifecycle)
@@ -61,7 +60,7 @@ class Runner:
         if move or not isinstance(row, Step):
             return turn
         try:
-            result = await self._effect(row, machine, resource)
+            result = await self._effect(row, machine, resource, began)
             await reach("fsm.after_effect", where)
         except asyncio.CancelledError:
             await asyncio.shield(self._release(machine))
@@ -87,19 +86,25 @@ class Runner:
         return machine, move
 
     async def _effect(
-        self, row: Step, machine: Machine, resource: Resource
+        self, row: Step, machine: Machine, resource: Resource, began: float
     ) -> Outcome | Exception:
-        """Bounded by less than the lease; whatever goes wrong is a result like any other."""
+        """Over before the lease is, counted from before we asked for it: a process that slept
+        through its lease does nothing any more. Whatever goes wrong is a result like any other.
+        """
         context = Context(services=self.services, machine=machine, resource=resource)
-        began = self.services.clock.monotonic()
+        clock = self.services.clock
+        started = clock.monotonic()
+        left = self.services.settings.step_limit.total_seconds() - (started - began)
         try:
-            async with asyncio.timeout(self.services.settings.step_limit.total_seconds()):
+            if left <= 0:
+                raise TimeoutError
+            async with asyncio.timeout(left):
                 await reach("fsm.effect", f"{machine.lifecycle}.{machine.state}")
                 return await row.work(context)
         except Exception as error:  # noqa: BLE001 - the one place where any failure of a step ends
             return error
         finally:
-            took = self.services.clock.monotonic() - began
+            took = clock.monotonic() - started
             telemetry.STEP_SECONDS.labels(machine.lifecycle, machine.state).observe(took)
 
     async def _record(

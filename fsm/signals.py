@@ -1,12 +1,49 @@
-"""Which waiting signal a machine answers next, and what becomes of those it can't answer."""
+"""Signals: sent durably, answered in order; what a machine can't answer is ended, never lost."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
+from uuid import UUID
 
 from fsm import faults, operations
-from fsm.machine import Lifecycle, Rest, Row
-from fsm.moves import Move
-from fsm.store import Machine, Q, Signal, waiting_signals
+from fsm.machine import End, Lifecycle, Rest, Row
+from fsm.moves import Move, show
+from fsm.store import Machine, Q, Signal, machine_of, resource_of, waiting_signals
+from muster.core import wake
 from muster.core.db import Connection
+from muster.core.errors import Internal
+
+CHANNEL = "machine"
+
+
+async def send(
+    tx: Connection,
+    lifecycles: Mapping[str, Lifecycle],
+    *,
+    uid: UUID,
+    name: str,
+    operation_id: UUID | None,
+    payload: Mapping[str, Any],
+) -> None:
+    """Waits until the machine answers; GET shows at once where it will lead."""
+    row = await tx.fetchrow(Q.wake_machine, uid)
+    if row is None:
+        raise Internal(f"machine {uid} does not exist or has ended: '{name}' can't be sent")
+    await tx.execute(Q.send_signal, uid, name, operation_id, dict(payload))
+    machine = machine_of(row)
+    table = lifecycles[machine.lifecycle]
+    rest = table.row(machine.state)
+    answered = isinstance(rest, Rest) and name in rest.signals
+    if answered or name in table.interrupted_by(machine.state):
+        await show_state(tx, uid, table, table.move(machine.state, name))
+    await wake.notify_in(tx, CHANNEL)
+
+
+async def show_state(tx: Connection, uid: UUID, lifecycle: Lifecycle, state: str) -> None:
+    row = lifecycle.row(state)
+    resource = await tx.fetchrow(Q.lock_resource, uid)
+    if resource and not isinstance(row, End):
+        await show(tx, resource_of(resource), lifecycle, row, {})
 
 
 async def settle(

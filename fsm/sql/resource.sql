@@ -23,10 +23,15 @@ update resource
  where uid = $1;
 
 -- name: restore
--- The settings from before an update that did not happen.
+-- The settings from before an update that did not happen; what $2 does not name stays.
 update resource
-   set properties = coalesce($2, properties), sealed = coalesce($3, sealed), tags = coalesce($4, tags),
-       location = coalesce($5, location), sku = coalesce($6, sku), identity = coalesce($7, identity),
+   set properties  = coalesce($2::jsonb -> 'properties', properties),
+       sealed      = coalesce($2::jsonb -> 'sealed', sealed),
+       tags        = coalesce($2::jsonb -> 'tags', tags),
+       location    = case when $2::jsonb ? 'location' then $2::jsonb ->> 'location' else location end,
+       kind        = case when $2::jsonb ? 'kind' then $2::jsonb ->> 'kind' else kind end,
+       sku         = case when $2::jsonb ? 'sku' then nullif($2::jsonb -> 'sku', 'null') else sku end,
+       identity    = case when $2::jsonb ? 'identity' then nullif($2::jsonb -> 'identity', 'null') else identity end,
        row_version = row_version + 1
  where uid = $1;
 

@@ -1,6 +1,6 @@
 -- name: wake_machine
 -- Due now; the row lock orders a signal and the end of a step. None when it has ended.
-update machine set due_at = clock_timestamp() where uid = $1 and ended_at is null returning uid;
+update machine set due_at = clock_timestamp() where uid = $1 and ended_at is null returning *;
 
 -- name: send_signal
 -- Waits durably, behind those that came before.

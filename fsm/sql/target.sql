@@ -36,3 +36,7 @@ select format(
     case when $3 then 'alter' else 'create' end
     || ' role %I login nosuperuser createdb createrole noreplication nobypassrls password %L',
     $1::text, $2::text);
+
+-- name: other_sessions
+-- How many sessions but ours are in a database.
+select count(*) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid();

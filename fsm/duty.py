@@ -1,0 +1,74 @@
+"""Duties beside the machines: embedded clusters run, leftovers go, old answers are forgotten."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+
+from fsm.context import Services
+from fsm.store import Q as M
+from fsm.store import Resource, resource_of
+from muster.core import telemetry
+from muster.core.errors import Fault
+from muster.core.sql import Queries
+
+Q = Queries("fsm.sql", "duty.sql")
+log = telemetry.get(__name__)
+
+LOCK = 0x6D757364  # one process at a time looks after the clusters
+TOGETHER = 4  # clusters that are started at the same time
+ANSWERS_KEPT = timedelta(hours=24)
+
+
+@dataclass(frozen=True)
+class Duty:
+    services: Services
+
+    async def run(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                await self.once()
+            except Fault as error:
+                log.warning("duty broken off", why=error.context or error.message)
+            await self.services.clock.sleep_or(stop, self.services.settings.sweep)
+
+    async def once(self) -> None:
+        db = self.services.db
+        await db.execute(Q.forget_answers, ANSWERS_KEPT)
+        telemetry.MACHINES_DUE.set(await db.fetchval(M.count_due))
+        if self.services.clusters is None:
+            return
+        async with db.connection() as connection:
+            if await connection.fetchval(Q.try_duty, LOCK):
+                try:
+                    await self._revive()
+                    await self._remove_leftovers()
+                finally:
+                    await connection.execute(Q.leave_duty, LOCK)
+
+    async def _revive(self) -> None:
+        """After a crash of a postmaster, or of everything, all clusters come back."""
+        room = asyncio.Semaphore(TOGETHER)
+        async with asyncio.TaskGroup() as group:
+            for row in await self.services.db.fetch(Q.embedded_servers):
+                group.create_task(self._start(resource_of(row), room))
+
+    async def _start(self, server: Resource, room: asyncio.Semaphore) -> None:
+        clusters = self.services.clusters
+        assert clusters is not None
+        async with room:
+            try:
+                if not await clusters.running(server.uid):
+                    port = await clusters.start(server.uid)
+                    await self.services.db.execute(Q.set_port, server.uid, port)
+                    log.info("cluster started", server=server.id, port=port)
+            except Fault as error:
+                log.warning("cluster does not start", server=server.id, why=error.message)
+
+    async def _remove_leftovers(self) -> None:
+        """Only what is known to be over; a folder that nobody knows may be a customer's data."""
+        clusters = self.services.clusters
+        assert clusters is not None
+        ended = await self.services.db.fetch(Q.ended_machines, clusters.known())
+        for row in ended:
+            log.warning("removing a leftover cluster", cluster=row["uid"])
+            await clusters.destroy(row["uid"])

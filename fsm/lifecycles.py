@@ -1,0 +1,10 @@
+"""Every lifecycle there is, by the name that machines are stored with."""
+
+from fsm.database import DATABASE
+from fsm.machine import Lifecycle
+from fsm.resource_group import RESOURCE_GROUP
+from fsm.server import SERVER
+
+LIFECYCLES: dict[str, Lifecycle] = {
+    lifecycle.name: lifecycle for lifecycle in (SERVER, DATABASE, RESOURCE_GROUP)
+}
