@@ -2,6 +2,9 @@
 
 import msgspec
 
+from fsm.administrator import is_embedded
+from fsm.store import Resource as Server
+from fsm.store import resource_by_key
 from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError, InvalidRequest, refuse
 from muster.core.ids import ResourceId
@@ -79,17 +82,19 @@ async def list_page(
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
     """A registered server's database with data or users in it is dropped only when that is forced."""
     database = await store.get(plane.db, id.key)
-    server = await store.get(plane.db, id.parent.key)
-    if database and server and not _forced(call) and _dropped(server.resource, database.resource):
+    server = await resource_by_key(plane.db, id.parent.key)
+    if database and server and not _forced(call) and _dropped(server, database.resource):
         await targets.refuse_drop(plane, server, id.name)
     return await resources.delete(plane, call, id, KIND)
 
 
-def _dropped(server: Resource, database: Resource) -> bool:
+def _dropped(server: Server, database: Resource) -> bool:
     """Whether DELETE would drop a database that is not ours alone."""
-    if server.properties.get("endpoint") is None or database.provisioning_state == "Failed":
+    if is_embedded(server) or database.provisioning_state == "Failed":
         return False
-    policy = database.properties.get("deletionPolicy") or server.properties.get("deletionPolicy")
+    policy = database.properties.get("deletionPolicy")
+    if not database.observed.get("adopted"):
+        policy = policy or server.properties.get("deletionPolicy")
     return policy == "Drop"
 
 

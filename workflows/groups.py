@@ -97,12 +97,14 @@ async def begin_delete(tx: Connection, call: Call, group: Resource) -> Operation
         caller=call.principal.name or call.principal.id,
         correlation_id=call.correlation_id,
     )
-    await store.touch(tx, group.uid, "Deleting")
-    await machines.create(
-        tx,
-        uid=group.uid,
-        lifecycle="resourceGroup",
-        resource_id=group.resource_id,
-        operation_id=operation.operation_id,
-    )
+    if await machines.get(tx, group.uid):  # an earlier deletion has failed
+        await machines.signal(tx, uid=group.uid, name="delete", operation_id=operation.operation_id)
+    else:
+        await machines.create(
+            tx,
+            uid=group.uid,
+            lifecycle="resourceGroup",
+            resource_id=group.resource_id,
+            operation_id=operation.operation_id,
+        )
     return operation

@@ -9,7 +9,7 @@ import msgspec
 from fsm import machines, operations
 from fsm.operations import Operation
 from muster.core.db import Connection
-from muster.core.errors import NotFound, refuse
+from muster.core.errors import refuse
 from muster.core.ids import ResourceId
 from workflows import admission, answers, audit, authorization
 from workflows.admission import World
@@ -114,18 +114,8 @@ async def begin_delete(tx: Connection, call: Call, resource: Resource) -> Operat
     running = await operations.running(tx, resource.uid)
     if running and running.verb == "delete":
         return running
-    if running:
-        await operations.end(
-            tx,
-            running.operation_id,
-            "Canceled",
-            {
-                "code": "OperationInterrupted",
-                "message": f"The operation was interrupted by a deletion of '{resource.name}'.",
-            },
-        )
+    await machines.interrupt(tx, uid=resource.uid)
     operation = await _begin(tx, call, resource, "delete")
-    await store.touch(tx, resource.uid, "Deleting")
     force = "forcedeletiontypes" in {name.lower() for name in call.query}
     await machines.signal(
         tx,
@@ -222,7 +212,7 @@ async def _create(plane: Plane, tx: Connection, call: Call, draft: Draft, kind: 
         resource_id=draft.id,
         operation_id=operation.operation_id,
     )
-    return Written(resource=resource, created=True, operation=operation)
+    return Written(resource=await _now(tx, resource), created=True, operation=operation)
 
 
 async def _change(
@@ -255,7 +245,14 @@ async def _change(
         operation_id=operation.operation_id,
         payload={"previous": previous(old)},
     )
-    return Written(resource=resource, operation=operation)
+    return Written(resource=await _now(tx, resource), operation=operation)
+
+
+async def _now(tx: Connection, resource: Resource) -> Resource:
+    """As it stands after its machine has shown where it is."""
+    found = await store.get(tx, resource.resource_id.key)
+    assert found is not None
+    return found.resource
 
 
 def previous(old: Stored) -> dict[str, Any]:
@@ -320,12 +317,3 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _without_nulls(v) for k, v in value.items() if v is not None}
     return value
-
-
-async def require(plane: Plane, call: Call, id: ResourceId) -> Stored:
-    """The resource with its sealed secrets, for actions on it."""
-    found = await store.get(plane.db, id.key)
-    if found is None or found.resource.tenant_id != call.principal.tenant_id:
-        await get(plane, call, id)
-        raise NotFound(f"'{id.name}' was not found.")
-    return found

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from fsm.store import resource_by_key
 from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError, InvalidRequest
 from muster.core.ids import ResourceId
@@ -68,7 +69,9 @@ async def discover(
 ) -> dict[str, Any]:
     """The databases that stand on the server now; those that jobs leave out with the reason."""
     del body
-    server = await resources.require(plane, call, id)
+    await resources.get(plane, call, id)
+    server = await resource_by_key(plane.db, id.key)
+    assert server is not None
     found = await targets.enumerate_databases(plane, server)
     async with plane.db.transaction() as tx:
         await audit.accepted(tx, call, KIND.action("discover/action"), id)

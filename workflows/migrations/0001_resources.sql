@@ -1,11 +1,11 @@
 -- expand: every ARM resource is one row; operations, machines, audit and deduplication stand beside it
 create table resource (
     uid               uuid primary key default gen_random_uuid(),
-    key               text not null,               -- lower(id): what is compared
+    key               text collate "C" not null,   -- the id in lower case: what is compared
     id                text not null,               -- canonical fixed segments, names as last given
     type              text not null,
     name              text not null,
-    parent_key        text,                        -- containment: group of a server, server of a database
+    parent_key        text collate "C",                  -- containment: group of a server, server of a database
     subscription_key  text,                        -- lower(subscription id); null at tenant scope
     group_key         text,                        -- key of the resource group
     tenant_id         text not null,
@@ -25,7 +25,7 @@ create table resource (
     modified_by       text not null,
     modified_by_type  text not null,
     row_version       bigint not null default 1,
-    constraint key_is_the_id_without_case check (key = lower(id)),
+    constraint a_key_is_in_lower_case check (key = lower(key collate "C")),
     constraint a_resource_exists_once unique (key),
     constraint a_child_has_a_parent foreign key (parent_key) references resource (key) on update cascade,
     constraint known_provisioning_state

@@ -26,7 +26,7 @@ insert into resource (
     uid, key, id, type, name, parent_key, subscription_key, group_key, tenant_id, location, tags, sku, identity,
     kind, properties, observed, sealed, provisioning_state,
     created_by, created_by_type, modified_by, modified_by_type)
-values ($1, lower($2), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $18, $19)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $19, $20)
 returning *;
 
 -- name: update_resource
@@ -36,13 +36,6 @@ update resource
        properties = $9, observed = observed || $10, sealed = $11, provisioning_state = $12,
        modified_by = $13, modified_by_type = $14, modified_at = clock_timestamp(),
        row_version = row_version + 1
- where uid = $1
-returning *;
-
--- name: touch_resource
--- The row in another provisioning state and the next version.
-update resource
-   set provisioning_state = $2, row_version = row_version + 1
  where uid = $1
 returning *;
 
@@ -158,7 +151,7 @@ select *
    and ($5::timestamptz is null or at >= $5)
    and ($6::timestamptz is null or at <= $6)
    and ($7::text is null or group_key = $7)
-   and ($8::text is null or lower(resource_id) = $8)
+   and ($8::text is null or lower(resource_id) = lower($8))
    and ($9::text is null or correlation_id = $9)
    and ($10::text is null or caller = $10)
    and ($11::text is null or lower(status) = lower($11))

@@ -21,15 +21,15 @@ select pid, usename as login, application_name, client_addr::text as address, st
  order by pid
  limit 20;
 
--- name: table_with_rows
--- A user table that holds at least one row, or none; a table that may not be read counts when it has statistics of rows.
-select format('%I.%I', n.nspname, c.relname) as name
+-- name: tables_with_pages
+-- User tables that are not empty files, each with the question whether it holds a row, if that may be asked.
+select format('%I.%I', n.nspname, c.relname) as name,
+       case when has_table_privilege(c.oid, 'select') and has_schema_privilege(n.oid, 'usage')
+            then format('select exists (select from %I.%I)', n.nspname, c.relname) end as question
   from pg_class c
   join pg_namespace n on n.oid = c.relnamespace
- where c.relkind = 'r'
+ where c.relkind in ('r', 'm')
    and n.nspname not in ('pg_catalog', 'information_schema')
    and n.nspname !~ '^pg_(toast|temp)'
-   and case when has_table_privilege(c.oid, 'select') and has_schema_privilege(n.oid, 'usage')
-            then query_to_xml(format('select 1 from %I.%I limit 1', n.nspname, c.relname), false, true, '')::text <> ''
-            else c.reltuples <> 0 end
- limit 1;
+   and pg_relation_size(c.oid) > 0
+ order by pg_relation_size(c.oid) desc;

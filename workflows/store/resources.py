@@ -79,6 +79,7 @@ async def insert(
         row = await tx.fetchrow(
             Q.insert_resource,
             uid,
+            id.key,
             id.text,
             type,
             id.name,
@@ -132,12 +133,6 @@ async def update(
         who.name or who.id,
         who.type.value,
     )
-    assert row is not None
-    return resource(row)
-
-
-async def touch(tx: Connection, uid: UUID, state: str) -> Resource:
-    row = await tx.fetchrow(Q.touch_resource, uid, state)
     assert row is not None
     return resource(row)
 

@@ -2,13 +2,19 @@
 
 from typing import Any
 
-from muster.core import connect
+import msgspec
+
+from muster.core.egress import Rules
+from muster.core.endpoint import Endpoint, check_endpoint
 from muster.core.errors import FieldError
 from muster.core.settings import Settings
 from workflows.kind import Draft
 from workflows.model.resource import Resource
 from workflows.validation.common import fixed, identifier, invisible, labels, within
 
+ENDPOINT = "properties.endpoint"
+CLIENT_KEY = "endpoint.clientKey"
+MAX_HOSTS = 16
 LOGIN = "properties.administratorLogin"
 PASSWORD = "properties.administratorLoginPassword"  # noqa: S105 - a field name
 RESERVED_LOGINS = {"postgres", "public", "none", "muster", "current_user", "session_user"}
@@ -20,7 +26,7 @@ def server(draft: Draft, old: Resource | None, settings: Settings) -> list[Field
     endpoint = new.get("endpoint")
     return [
         *_home(endpoint, old, settings),
-        *(_endpoint(endpoint, settings) if endpoint else []),
+        *(_endpoint(draft, settings) if endpoint is not None else []),
         *_administrator(draft, was, embedded=endpoint is None),
         *within("properties.maxConnections", new.get("maxConnections"), 1, 10_000),
         *within("properties.connectionsPerSecond", new.get("connectionsPerSecond"), 0.1, 1_000),
@@ -30,7 +36,7 @@ def server(draft: Draft, old: Resource | None, settings: Settings) -> list[Field
 
 
 def _home(endpoint: Any, old: Resource | None, settings: Settings) -> list[FieldError]:
-    where = "properties.endpoint"
+    where = ENDPOINT
     if old is not None and (endpoint is None) != (old.properties.get("endpoint") is None):
         return fixed(
             where,
@@ -48,32 +54,18 @@ def _home(endpoint: Any, old: Resource | None, settings: Settings) -> list[Field
     return []
 
 
-def _endpoint(endpoint: dict[str, Any], settings: Settings) -> list[FieldError]:
-    errors: list[FieldError] = []
-    hosts = endpoint.get("hosts") or []
-    port = endpoint.get("port", 5432)
-    if bool(endpoint.get("host")) == bool(hosts):
-        errors.append(
-            FieldError("properties.endpoint", "Exactly one of host and hosts is required.")
-        )
-    named = [("properties.endpoint.host", endpoint.get("host"))]
-    named += [(f"properties.endpoint.hosts[{n}]", host) for n, host in enumerate(hosts)]
-    named.append(("properties.endpoint.directHost", endpoint.get("directHost")))
-    for where, host in named:
-        if host is not None:
-            found = connect.check_target(host, port, settings)
-            errors += [FieldError(where, e.message, e.code) for e in found]
-    if len(hosts) > 16:
-        errors.append(FieldError("properties.endpoint.hosts", "At most 16 hosts."))
-    for name in ("caCertificate", "clientCertificate"):
-        text = endpoint.get(name)
-        if text is not None and "-----BEGIN CERTIFICATE-----" not in text:
-            errors.append(
-                FieldError(f"properties.endpoint.{name}", "Expected a certificate in PEM form.")
-            )
-    maintenance = endpoint.get("maintenanceDatabase")
-    if maintenance and (problem := identifier(maintenance)):
-        errors.append(FieldError("properties.endpoint.maintenanceDatabase", problem))
+def _endpoint(draft: Draft, settings: Settings) -> list[FieldError]:
+    given = draft.properties["endpoint"]
+    if CLIENT_KEY in draft.secrets:
+        given = given | {"clientKey": draft.secrets[CLIENT_KEY]}
+    elif CLIENT_KEY in draft.kept:  # sealed: the pair was checked when it came
+        given = {name: value for name, value in given.items() if name != "clientCertificate"}
+    endpoint = msgspec.convert(given, Endpoint)
+    errors = check_endpoint(endpoint, Rules.of(settings), target=ENDPOINT)
+    if len(endpoint.hosts) > MAX_HOSTS:
+        errors.append(FieldError(f"{ENDPOINT}.hosts", f"At most {MAX_HOSTS} hosts."))
+    if problem := identifier(endpoint.maintenance_database):
+        errors.append(FieldError(f"{ENDPOINT}.maintenanceDatabase", problem))
     return errors
 
 
