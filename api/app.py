@@ -1,12 +1,12 @@
 """The public application: uvicorn → Edge → PathMiddleware → Litestar → one handler per endpoint."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 from litestar import Litestar, Request, asgi
+from litestar.enums import HttpMethod
 from litestar.handlers import ASGIRouteHandler, HTTPRouteHandler
 from litestar.types import ASGIApp, Receive, Scope, Send
 
@@ -79,7 +79,7 @@ def build(
         openapi_config=None,
         logging_config=None,
     )
-    return Edge(PathMiddleware(app, Table(endpoints), PROBES), clock)  # type: ignore[arg-type]
+    return Edge(PathMiddleware(app, Table(endpoints), PROBES), clock)
 
 
 def _route(services: Services, endpoint: Endpoint) -> HTTPRouteHandler:
@@ -88,9 +88,9 @@ def _route(services: Services, endpoint: Endpoint) -> HTTPRouteHandler:
     async def serve(request: Request[Any, Any, Any]) -> Answer:
         return await handler(services, endpoint, of(request.scope), request.receive)
 
-    return HTTPRouteHandler(
-        f"/{endpoint.operation_id}", http_method=[endpoint.method], status_code=200  # type: ignore[list-item]
-    )(serve)
+    methods = [HttpMethod(endpoint.method)]
+    path = f"/{endpoint.operation_id}"
+    return HTTPRouteHandler(path, http_method=methods, status_code=200)(serve)
 
 
 def _refused(services: Services) -> ASGIRouteHandler:
@@ -98,7 +98,7 @@ def _refused(services: Services) -> ASGIRouteHandler:
     async def refused(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
         """Says what the path middleware found, but only to those we know."""
         await admit.authenticate(services, of(scope))
-        refusal: Fault = scope["state"]["refusal"]  # type: ignore[typeddict-item]
+        refusal: Fault = scope["state"]["refusal"]
         raise refusal
 
     return refused

@@ -34,9 +34,7 @@ class Authenticator:
         self._keys = keys
         self._find_token = find_token
         self._local = settings.local_token.reveal().encode() if settings.local_token else None
-        self._owner = Principal(
-            id="local", tenant_id=settings.tenant_id, name="local", owner=True
-        )
+        self._owner = Principal(id="local", tenant_id=settings.tenant_id, name="local", owner=True)
         self._tenants = frozenset(settings.oidc_tenants or (settings.tenant_id,))
         self._known: OrderedDict[bytes, tuple[Principal, float, int]] = OrderedDict()
 
@@ -44,9 +42,7 @@ class Authenticator:
         exchange.refuse_repeated()
         given = exchange.headers.get(b"authorization")
         if given is None:
-            raise Unauthenticated(
-                "Authentication failed. The 'Authorization' header is missing."
-            )
+            raise Unauthenticated("Authentication failed. The 'Authorization' header is missing.")
         scheme, _, token = given.partition(b" ")
         token = token.strip()
         if scheme.lower() != b"bearer" or not token:

@@ -1,5 +1,6 @@
 """The outermost layer: gives every request its ids and its limits, and counts it when it is over."""
 
+from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from api.errors import ProtocolFault, answer
@@ -17,10 +18,10 @@ class Edge:
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
+        if scope["type"] == ScopeType.WEBSOCKET:
             await send({"type": "websocket.close", "code": 1003, "reason": "no websockets here"})
             return
-        if scope["type"] != "http":
+        if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
         exchange = Exchange(scope, self._clock)

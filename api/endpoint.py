@@ -81,7 +81,7 @@ def _of_type(kind: ResourceType, resources: tuple[ResourceType, ...]) -> Iterato
         collection = (*scope, *_collection(kind))
         depth = len(scope) // 2
         if kind.list:
-            by = suffix or (f"By{label}" if label else "")
+            by = suffix or ("" if label == "Tenant" else f"By{label}")
             yield _list(kind, kind.list, by, collection, depth)
         item = (*collection, _name(kind))
         yield from _of_item(kind, suffix, item)
@@ -99,17 +99,25 @@ def _homes(kind: ResourceType, resources: tuple[ResourceType, ...]) -> Iterator[
     """Where its collection may hang: (label, path of the scope)."""
     if kind.parent is not None:
         ((_, above),) = _homes(kind.parent, resources)
-        yield kind.parent.singular.title().replace(" ", ""), (
-            *above,
-            *_collection(kind.parent),
-            _name(kind.parent),
+        yield (
+            kind.parent.singular.title().replace(" ", ""),
+            (
+                *above,
+                *_collection(kind.parent),
+                _name(kind.parent),
+            ),
         )
         return
     for place in kind.at:
         if place is At.ANYWHERE:
             yield from PLACES.values()
             for other in resources:
-                if not other.core and other.put and At.ANYWHERE not in other.at and other.parts.tags:
+                if (
+                    not other.core
+                    and other.put
+                    and At.ANYWHERE not in other.at
+                    and other.parts.tags
+                ):
                     ((_, above),) = _homes(other, resources)
                     yield (
                         other.singular.title().replace(" ", ""),
@@ -145,7 +153,7 @@ def _list(kind: ResourceType, verb: Verb, by: str, path: Path, depth: int) -> En
         action="" if verb.open else f"{kind.arm_type}/read",
         versions=kind.versions,
         verb=verb,
-        query=(*verb.query, *kind.filters),
+        query=verb.query,
     )
 
 

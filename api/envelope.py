@@ -44,7 +44,9 @@ def read(kind: ResourceType, id: ResourceId, given: dict[str, Any], *, merge: bo
     return Body(properties=clean, **parts)
 
 
-def show(kind: ResourceType, resource: Resource, extra: dict[str, Any] | None = None) -> dict[str, Any]:
+def show(
+    kind: ResourceType, resource: Resource, extra: dict[str, Any] | None = None
+) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": resource.id, "name": resource.name, "type": resource.type}
     parts = kind.parts
     if parts.location:
@@ -86,8 +88,10 @@ def _overlay(properties: dict[str, Any], observed: dict[str, Any], visible: froz
     for name, value in observed.items():
         if name in visible:
             mine = properties.get(name)
-            both = isinstance(mine, dict) and isinstance(value, dict)
-            properties[name] = {**mine, **value} if both else value
+            if isinstance(mine, dict) and isinstance(value, dict):
+                properties[name] = {**mine, **value}
+            else:
+                properties[name] = value
 
 
 class Form:

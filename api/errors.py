@@ -3,12 +3,12 @@
 import math
 from typing import Any
 
-import structlog
 from litestar import Request
 from litestar.exceptions import HTTPException
 
 from api.answer import Answer, Headers, json_answer
 from api.exchange import Exchange, of
+from muster.core import telemetry
 from muster.core.errors import (
     Conflict,
     Fault,
@@ -23,7 +23,7 @@ from muster.core.errors import (
     Unavailable,
 )
 
-log = structlog.get_logger("api")
+log = telemetry.get(__name__)
 
 STATUS: dict[type[Fault], int] = {
     InvalidRequest: 400,

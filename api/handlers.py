@@ -13,7 +13,7 @@ from api.endpoint import Endpoint, Kind
 from api.exchange import Exchange
 from api.resource import ResourceType
 from api.services import Services
-from api.shape import Findings, Shape
+from api.shape import Findings, shape_of
 from fsm.operations import Operation
 from muster.core.errors import refuse
 from muster.core.ids import ResourceId
@@ -104,20 +104,18 @@ async def act(
     if action.takes is None:
         return json_answer(exchange, 200, await action.run(services.plane, call, exchange.id))
     found = Findings(merge=False)
-    clean = Shape(action.takes)(given, "", found)
+    clean = shape_of(action.takes)(given, "", found)
     refuse(found.errors)
     return json_answer(exchange, 200, await action.run(services.plane, call, exchange.id, clean))
 
 
-async def status(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
+async def status(services: Services, _: Endpoint, exchange: Exchange, __: Receive) -> Answer:
     operation, _call = await _operation(services, exchange)
     headers = _wait(services, operation)
-    return json_answer(
-        exchange, 200, operations.status(operation, exchange.id.text), headers
-    )
+    return json_answer(exchange, 200, operations.status(operation, exchange.id.text), headers)
 
 
-async def result(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
+async def result(services: Services, _: Endpoint, exchange: Exchange, __: Receive) -> Answer:
     """202 while it runs; then what the call itself would have answered had it not been long."""
     operation, call = await _operation(services, exchange)
     if operation.running:
@@ -129,7 +127,7 @@ async def result(services: Services, endpoint: Endpoint, exchange: Exchange, _: 
         raise operations.OperationFailed(operation)
     if operation.verb == "delete":
         return Answer(exchange, 204)
-    id = ResourceId.parse(operation.resource_id)  # noqa: A001
+    id = ResourceId.parse(operation.resource_id)
     kind = services.type_of(id)
     assert kind.get
     resource = await kind.get.run(services.plane, call, id)

@@ -5,12 +5,12 @@ from typing import Any
 
 import httpx
 import jwt
-import structlog
 
+from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.settings import Settings
 
-log = structlog.get_logger("api.jwks")
+log = telemetry.get(__name__)
 
 KEPT = 24 * 3600.0  # seconds that old keys serve while the issuer is away
 LARGEST = 1024 * 1024
@@ -50,7 +50,7 @@ class KeySet:
                 self._keys = _usable(await self._fetch())
                 self._fetched_at = self._clock.monotonic()
                 self.generation += 1
-            except (httpx.HTTPError, ValueError) as error:
+            except (httpx.HTTPError, ValueError, TypeError) as error:
                 log.warning("the issuer's keys could not be fetched", why=type(error).__name__)
                 if self._age() > KEPT and self._keys:
                     self._keys = {}
@@ -63,10 +63,10 @@ class KeySet:
             found = await self._json(f"{issuer}/.well-known/openid-configuration")
             url = found.get("jwks_uri")
         if not isinstance(url, str):
-            raise ValueError("no jwks_uri")
+            raise TypeError("no jwks_uri")
         keys = (await self._json(url)).get("keys")
         if not isinstance(keys, list):
-            raise ValueError("no keys")
+            raise TypeError("no keys")
         return keys
 
     async def _json(self, url: str) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class KeySet:
             raise ValueError("too large")
         value = response.json()
         if not isinstance(value, dict):
-            raise ValueError("not an object")
+            raise TypeError("not an object")
         return value
 
 

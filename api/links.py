@@ -9,7 +9,7 @@ from muster.core.errors import InvalidRequest
 from muster.core.settings import Settings
 
 HOST = re.compile(
-    r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?)(?::\d{1,5})?\Z"
+    r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?)(?::[0-9]{1,5})?\Z"
 )
 
 

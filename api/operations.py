@@ -13,7 +13,9 @@ LONGEST_WAIT = 10
 FAILED = 409  # not 5xx: clients would ask again
 
 
-def headers(operation: Operation, polling: Polling, namespace: str, base: str, version: str) -> Headers:
+def headers(
+    operation: Operation, polling: Polling, namespace: str, base: str, version: str
+) -> Headers:
     """Both kinds of URL, absolute and complete: clients fetch them as they are."""
     status = path(operation, namespace, polling.status)
     result = path(operation, namespace, polling.result)
@@ -33,7 +35,7 @@ def path(operation: Operation, namespace: str, segment: str) -> str:
     )
 
 
-def status(operation: Operation, id: str) -> dict[str, Any]:  # noqa: A002
+def status(operation: Operation, id: str) -> dict[str, Any]:
     """What Azure-AsyncOperation shows; always 200, also when the operation failed."""
     shown: dict[str, Any] = {
         "id": id,

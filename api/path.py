@@ -7,8 +7,10 @@ once and keeps its case. What the table does not know is refused, with a reason,
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from urllib.parse import unquote_to_bytes
 
+from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from api import query
@@ -101,7 +103,7 @@ class PathMiddleware:
         self._probes = probes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
+        if scope["type"] == ScopeType.HTTP:
             exchange = of(scope)
             raw = exchange.raw_path
             try:
@@ -113,7 +115,7 @@ class PathMiddleware:
                     scope["path"] = "/" + found.endpoint.operation_id
             except Fault as fault:
                 scope["path"] = REFUSED
-                scope["state"]["refusal"] = fault  # type: ignore[typeddict-item]
+                scope["state"]["refusal"] = fault
         await self._app(scope, receive, send)
 
 
@@ -144,12 +146,10 @@ def _malformed(why: str) -> InvalidRequest:
 
 
 def _unknown(segments: list[str]) -> Fault:
-    namespaces = [name for key, name in zip(segments, segments[1:], strict=False) if key == "providers"]
+    namespaces = [name for key, name in pairwise(segments) if key == "providers"]
     text = "/" + "/".join(segment[:100] for segment in segments)
     if namespaces:
-        return NotFound(
-            f"No resource type is known at '{text[:500]}'.", code="InvalidResourceType"
-        )
+        return NotFound(f"No resource type is known at '{text[:500]}'.", code="InvalidResourceType")
     return NotFound(f"Nothing is known at '{text[:500]}'.", code="ResourceNotFound")
 
 

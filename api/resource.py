@@ -39,7 +39,7 @@ class Verb:
     open: bool = False  # every authenticated caller may ask; the use case shows what he may see
 
 
-def Sync(run: UseCase, *, query: tuple[Query, ...] = (), open: bool = False) -> Verb:  # noqa: A002, FBT001, N802
+def Sync(run: UseCase, *, query: tuple[Query, ...] = (), open: bool = False) -> Verb:  # noqa: N802
     return Verb(run=run, query=query, open=open)
 
 
@@ -117,7 +117,6 @@ class ResourceType:
     delete: Verb | None = None
     list: Verb | None = None
     also_listed: tuple[At, ...] = ()  # scopes above its own where all of them can be listed
-    filters: tuple[Query, ...] = ()  # of the lists
     actions: Mapping[str, Action] = field(default_factory=dict)
     provider_actions: Mapping[str, Action] = field(default_factory=dict)  # at the subscription
     views: Mapping[str, View] = field(default_factory=dict)

@@ -29,5 +29,5 @@ class Services:
     types: dict[str, ResourceType]  # by ARM type in lower case
     check_database: Callable[[], Awaitable[object]]
 
-    def type_of(self, id: ResourceId) -> ResourceType:  # noqa: A002
+    def type_of(self, id: ResourceId) -> ResourceType:
         return self.types[id.type.lower()]

@@ -6,6 +6,7 @@ client sends back are dropped, and null counts as absent except where it clears 
 
 import difflib
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -45,9 +46,9 @@ class Shape:
         self.fields: dict[str, Check] = {
             f.encode_name: compile_type(f.type, f.encode_name) for f in info.fields
         }
-        own = issubclass(struct, Properties)
-        self.read_only: frozenset[str] = struct.READ_ONLY if own else frozenset()
-        self.required: frozenset[str] = struct.REQUIRED if own else frozenset()
+        own = struct if issubclass(struct, Properties) else Properties
+        self.read_only = own.READ_ONLY
+        self.required = own.REQUIRED
         self.required |= {f.encode_name for f in info.fields if f.required}
         self.known = sorted(self.fields.keys() | self.read_only)
 
@@ -72,34 +73,38 @@ class Shape:
         return clean
 
 
+@cache
+def shape_of(struct: type[Properties]) -> Shape:
+    return Shape(struct)
+
+
 def compile_type(info: types.Type, name: str = "") -> Check:
     match info:
         case types.UnionType():
-            options = [t for t in info.types if not isinstance(t, types.NoneType | _UNSET_INFO)]
+            options = [t for t in info.types if not isinstance(t, types.NoneType)]
             assert len(options) == 1, f"{name}: a field has one type"
             return compile_type(options[0], name)
         case types.StructType():
             return Shape(info.cls)
-        case types.StrType():
-            return _string
-        case types.BoolType():
-            return _boolean
-        case types.IntType():
-            return _integer(INT64 if name.endswith("Bytes") else INT32)
-        case types.FloatType():
-            return _number
-        case types.LiteralType():
-            return _one_of(info.values)
-        case types.EnumType():
-            return _one_of(tuple(member.value for member in info.cls))
         case types.ListType():
             return _list_of(compile_type(info.item_type, name))
         case types.DictType():
             return _map_of(compile_type(info.value_type, name))
-        case types.AnyType():
-            return lambda value, _path, _found: value
         case _:
-            raise TypeError(f"{name}: {info} can't be checked")
+            return _scalar(info, name)
+
+
+def _scalar(info: types.Type, name: str) -> Check:
+    simple: dict[type[types.Type], Check] = {
+        types.StrType: _string,
+        types.BoolType: _boolean,
+        types.FloatType: _number,
+        types.IntType: _integer(INT64 if name.endswith("Bytes") else INT32),
+        types.AnyType: _anything,
+    }
+    if isinstance(info, types.LiteralType):
+        return _one_of(info.values)
+    return simple[type(info)]
 
 
 def unknown(name: str, known: list[str]) -> str:
@@ -109,7 +114,8 @@ def unknown(name: str, known: list[str]) -> str:
     return f"The property '{name[:100]}' is not known.{hint}"
 
 
-_UNSET_INFO = type(types.type_info(msgspec.UnsetType))
+def _anything(value: Any, _path: str, _found: Findings) -> Any:
+    return value
 
 
 def _string(value: Any, path: str, found: Findings) -> Any:
@@ -170,9 +176,7 @@ def _map_of(item: Check) -> Check:
             found.add(path, f"Expected an object, got {_kind(value)}.")
             return value
         return {
-            name: None
-            if each is None and found.merge
-            else item(each, f"{path}.{name[:80]}", found)
+            name: None if each is None and found.merge else item(each, f"{path}.{name[:80]}", found)
             for name, each in value.items()
         }
 

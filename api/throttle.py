@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import redis.asyncio
 import redis.exceptions
-import structlog
 
+from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.errors import Throttled
 from muster.core.settings import Settings
 
-log = structlog.get_logger("api.throttle")
+log = telemetry.get(__name__)
 
 MOST_BUCKETS = 100_000
 PAUSE = 5.0  # seconds without Redis before it is tried again

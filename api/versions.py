@@ -6,8 +6,13 @@ from datetime import date
 
 from muster.core.errors import Fault, InvalidRequest
 
-WELL_FORMED = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:-(?:preview|alpha|beta|rc|privatepreview))?\Z")
-PATTERN = r"^\d{4}-\d{2}-\d{2}(-(preview|alpha|beta|rc|privatepreview))?$"
+WELL_FORMED = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?:-(?:preview|alpha|beta|rc|privatepreview))?\Z"
+)
+PATTERN = (
+    r"^20(1[4-9]|[2-9][0-9])-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
+    r"(-(preview|alpha|beta|rc|privatepreview))?$"
+)
 EARLIEST = date(2014, 1, 1)
 
 

@@ -1,0 +1,217 @@
+"""One endpoint as OpenAPI describes it: parameters, body, answers, links."""
+
+from typing import Any
+
+from api import examples, schemas
+from api.endpoint import Endpoint, Kind
+from api.paging import MOST
+from api.schemas import Schema, component, ref
+from api.versions import PATTERN, Versions
+
+JSON = "application/json"
+REFUSALS = {
+    "400": "The request can never succeed as it is; all wrong fields are in `details`.",
+    "401": "No token, or one that does not hold.",
+    "403": "The caller has no role that allows it here.",
+    "404": "What the URL names is not there.",
+    "429": "Too often; Retry-After says when to come again.",
+    "503": "Something needed is away; the same request can be sent again.",
+}
+WRITE_REFUSALS = {
+    "408": "The body did not arrive in time.",
+    "409": "Not now, or not in this state.",
+    "412": "If-Match or If-None-Match did not hold.",
+    "413": "The body is larger than 2 MB.",
+    "415": "The body must be application/json in UTF-8, not compressed.",
+}
+SUMMARY = {
+    Kind.PUT: "Creates or replaces a {}.",
+    Kind.PATCH: "Changes a {}: merge-patch of the properties, tags replace.",
+    Kind.GET: "Gets a {}.",
+    Kind.HEAD: "Tells whether a {} exists.",
+    Kind.DELETE: "Deletes a {}.",
+    Kind.LIST: "Lists what there is of type {}, page by page.",
+    Kind.STATUS: "The status of a long-running operation on a {}.",
+    Kind.RESULT: "The result of a long-running operation on a {}: 202 while it runs.",
+}
+
+
+def operation(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> Schema:
+    kind = endpoint.type
+    found: Schema = {
+        "operationId": endpoint.operation_id,
+        "tags": [kind.title],
+        "summary": _summary(endpoint),
+        "parameters": _parameters(endpoint),
+    }
+    if endpoint.kind in {Kind.PUT, Kind.PATCH}:
+        name = component(kind) + ("Update" if endpoint.kind is Kind.PATCH else "")
+        found["requestBody"] = _body(ref(name), examples.request(endpoint), required=True)
+    elif endpoint.act and endpoint.act.takes:
+        schema = ref(f"{component(kind)}{endpoint.act.title}")
+        found["requestBody"] = _body(
+            schema, dict(endpoint.act.example), required=endpoint.act.requires_body
+        )
+    found["responses"] = _responses(endpoint, endpoints)
+    if endpoint.verb and endpoint.verb.long:
+        found["x-ms-long-running-operation"] = True
+    if endpoint.kind is Kind.LIST:
+        found["x-ms-pageable"] = {"nextLinkName": "nextLink"}
+    return found
+
+
+def _summary(endpoint: Endpoint) -> str:
+    if endpoint.act:
+        return f"{endpoint.act.title} of a {endpoint.type.singular}."
+    if endpoint.view:
+        return f"{endpoint.view.title} of a {endpoint.type.singular}."
+    return SUMMARY[endpoint.kind].format(endpoint.type.singular)
+
+
+def _parameters(endpoint: Endpoint) -> list[Schema]:
+    found: list[Schema] = [
+        {
+            "name": segment.text,
+            "in": "path",
+            "required": True,
+            "schema": examples.name_schema(segment),
+            "example": examples.name(segment),
+        }
+        for segment in endpoint.path
+        if segment.is_name
+    ]
+    found.append(_version(endpoint.versions))
+    found += [
+        {
+            "name": each.name,
+            "in": "query",
+            "description": each.description,
+            "schema": dict(each.schema),
+        }
+        for each in endpoint.query
+    ]
+    if endpoint.kind is Kind.LIST:
+        top = {"type": "integer", "minimum": 1, "maximum": MOST}
+        found.append({"name": "$top", "in": "query", "schema": top})
+        found.append({"name": "$skipToken", "in": "query", "schema": {"type": "string"}})
+    if endpoint.kind in {Kind.PUT, Kind.PATCH, Kind.DELETE}:
+        found.append({"name": "If-Match", "in": "header", "schema": {"type": "string"}})
+        key = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
+        found.append({"name": "Idempotency-Key", "in": "header", "schema": key})
+    if endpoint.kind in {Kind.PUT, Kind.GET} and endpoint.type.properties is not None:
+        found.append({"name": "If-None-Match", "in": "header", "schema": {"type": "string"}})
+    return found
+
+
+def _version(versions: Versions) -> Schema:
+    schema: Schema = {"type": "string", "enum": list(versions.listed)}
+    if versions.dated:
+        schema = {"type": "string", "pattern": PATTERN}
+        if versions.listed:
+            either = [schema, {"type": "string", "enum": list(versions.listed)}]
+            schema = {"anyOf": either}
+    return {
+        "name": "api-version",
+        "in": "query",
+        "required": True,
+        "schema": schema,
+        "example": examples.VERSION,
+    }
+
+
+def _body(schema: Schema, example: Any, *, required: bool) -> Schema:
+    return {
+        "required": required,
+        "content": {JSON: {"schema": schema, "examples": {"typical": {"value": example}}}},
+    }
+
+
+def _responses(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> dict[str, Schema]:
+    found = {status: _success(endpoint, status) for status in examples.successes(endpoint)}
+    if endpoint.kind is Kind.PUT:
+        for status in ("200", "201"):
+            found[status]["links"] = _links(endpoint, endpoints)
+    if endpoint.kind is Kind.HEAD:
+        return found | {
+            status: {"description": why, "headers": _headers(REQUEST_ID)}
+            for status, why in {**REFUSALS, "default": OTHER}.items()
+        }
+    statuses = set(REFUSALS)
+    if endpoint.kind in {Kind.PUT, Kind.PATCH, Kind.DELETE, Kind.ACTION}:
+        statuses |= set(WRITE_REFUSALS)
+    if endpoint.kind is Kind.RESULT:
+        statuses.add("409")
+    for status in (*sorted(statuses), "default"):
+        found[status] = {"$ref": f"#/components/responses/{status}"}
+    return found
+
+
+def refusals() -> dict[str, Schema]:
+    """The answers that say no, shared by all operations."""
+    return {
+        status: {
+            "description": why,
+            "headers": _headers(REQUEST_ID),
+            "content": {JSON: {"schema": ref("ErrorResponse")}},
+        }
+        for status, why in sorted((REFUSALS | WRITE_REFUSALS | {"default": OTHER}).items())
+    }
+
+
+OTHER = "Any other refusal."
+REQUEST_ID = ("x-ms-request-id",)
+POLLING = ("Azure-AsyncOperation", "Location", "Retry-After")
+
+
+def _success(endpoint: Endpoint, status: str) -> Schema:
+    headers: tuple[str, ...] = REQUEST_ID
+    if status in {"200", "201", "304"} and examples.has_etag(endpoint):
+        headers = (*headers, "ETag")
+    if endpoint.verb and endpoint.verb.long and status != "204":
+        headers = (*headers, *POLLING)
+    if endpoint.kind in {Kind.STATUS, Kind.RESULT}:
+        headers = (*headers, "Retry-After")
+    answer: Schema = {
+        "description": examples.meaning(endpoint, status),
+        "headers": _headers(headers),
+    }
+    schema = _success_schema(endpoint, status)
+    if schema is not None:
+        example = {"typical": {"value": examples.response(endpoint)}}
+        answer["content"] = {JSON: {"schema": schema, "examples": example}}
+    return answer
+
+
+def _success_schema(endpoint: Endpoint, status: str) -> Schema | None:
+    name = component(endpoint.type)
+    match endpoint.kind:
+        case Kind.HEAD | Kind.DELETE:
+            return None
+        case _ if status in {"202", "204", "304"}:
+            return None
+        case Kind.LIST:
+            view = endpoint.view
+            return schemas.page(ref(f"{name}{view.title}Item" if view else name))
+        case Kind.ACTION:
+            assert endpoint.act
+            return dict(endpoint.act.gives)
+        case Kind.STATUS:
+            return ref("OperationStatus")
+        case _:
+            return ref(name)
+
+
+def _headers(names: tuple[str, ...]) -> Schema:
+    return {name: {"schema": {"type": "string"}} for name in names}
+
+
+def _links(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> Schema:
+    """From a creation to what can be done with the thing, for people and for fuzzers."""
+    names = [segment.text for segment in endpoint.path if segment.is_name]
+    parameters = {f"path.{name}": f"$request.path.{name}" for name in names}
+    parameters["query.api-version"] = "$request.query.api-version"
+    return {
+        other.kind.value: {"operationId": other.operation_id, "parameters": parameters}
+        for other in endpoints
+        if other.path == endpoint.path and other.kind in {Kind.GET, Kind.DELETE}
+    }

@@ -1,0 +1,107 @@
+"""Who may do what where: role definitions, their assignments at any scope, and service tokens."""
+
+from api.resource import At, ResourceType, Sync
+from api.versions import AUTHORIZATION
+from workflows import assignments, roles, tokens
+from workflows.model.tenancy import AssignmentProperties, TokenProperties
+
+UUID = r"^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$"
+READER = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
+STRING = {"type": "string"}
+
+ROLE_DEFINITIONS = ResourceType(
+    name="roleDefinitions",
+    namespace="Microsoft.Authorization",
+    title="RoleDefinitions",
+    singular="role definition",
+    parameter="roleDefinitionId",
+    versions=AUTHORIZATION,
+    at=(At.ANYWHERE,),
+    item={
+        "type": "object",
+        "required": ["id", "name", "type", "properties"],
+        "properties": {
+            "id": STRING,
+            "name": STRING,
+            "type": STRING,
+            "properties": {
+                "type": "object",
+                "required": ["roleName", "permissions"],
+                "properties": {
+                    "roleName": STRING,
+                    "description": STRING,
+                    "type": STRING,
+                    "assignableScopes": {"type": "array", "items": STRING},
+                    "permissions": {"type": "array", "items": {"type": "object"}},
+                },
+            },
+        },
+    },
+    pattern=UUID,
+    name_example=READER,
+    example={
+        "id": f"/providers/Microsoft.Authorization/roleDefinitions/{READER}",
+        "name": READER,
+        "type": "Microsoft.Authorization/roleDefinitions",
+        "properties": {
+            "roleName": "Reader",
+            "description": "Sees everything, changes nothing.",
+            "type": "BuiltInRole",
+            "assignableScopes": ["/"],
+            "permissions": [{"actions": ["*/read"], "notActions": []}],
+        },
+    },
+    get=Sync(roles.get),
+    list=Sync(roles.list_page),
+)
+
+ROLE_ASSIGNMENTS = ResourceType(
+    name="roleAssignments",
+    namespace="Microsoft.Authorization",
+    title="RoleAssignments",
+    singular="role assignment",
+    parameter="roleAssignmentName",
+    versions=AUTHORIZATION,
+    at=(At.ANYWHERE,),
+    properties=AssignmentProperties,
+    observed={
+        "scope": STRING,
+        "provisioningState": STRING,
+        "createdOn": STRING,
+        "updatedOn": STRING,
+        "createdBy": STRING,
+        "updatedBy": STRING,
+    },
+    pattern=UUID,
+    name_example="8f0f1c1e-52a5-4f2e-9c57-3f4b6d2a7c11",
+    example={
+        "properties": {
+            "roleDefinitionId": f"/providers/Microsoft.Authorization/roleDefinitions/{READER}",
+            "principalId": "5f3b8f2e-1c5d-4e7a-9b57-6d2a7c118f0f",
+            "principalType": "User",
+        }
+    },
+    put=Sync(assignments.put),
+    get=Sync(assignments.get),
+    delete=Sync(assignments.delete),
+    list=Sync(assignments.list_page),
+)
+
+SERVICE_TOKENS = ResourceType(
+    name="serviceTokens",
+    namespace="Microsoft.Authorization",
+    title="ServiceTokens",
+    singular="service token",
+    parameter="tokenName",
+    versions=AUTHORIZATION,
+    at=(At.TENANT,),
+    properties=TokenProperties,
+    observed={"principalId": STRING, "token": STRING, "provisioningState": STRING},
+    pattern=r"^[A-Za-z0-9_-]{1,128}$",
+    name_example="deploy-pipeline",
+    example={"properties": {"expiresOn": "2099-01-01T00:00:00Z", "description": "CI"}},
+    put=Sync(tokens.put),
+    get=Sync(tokens.get),
+    delete=Sync(tokens.delete),
+    list=Sync(tokens.list_page),
+)

@@ -1,0 +1,224 @@
+"""JSON schemas of the wire, read off the same structs that the shape checks are compiled from."""
+
+from typing import Any
+
+import msgspec
+from msgspec import inspect as types
+
+from api.resource import ResourceType
+from api.shape import INT32, INT64
+from workflows.model.wire import Identity, Properties, Sku
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+TIME: Schema = {"type": "string", "format": "date-time"}
+TAGS: Schema = {
+    "type": ["object", "null"],
+    "additionalProperties": {"type": "string"},
+    "description": "At most 50; in PATCH the given tags replace all others.",
+}
+SHARED: dict[str, Schema] = {
+    "SystemData": {
+        "type": "object",
+        "properties": {
+            "createdBy": TEXT,
+            "createdByType": TEXT,
+            "createdAt": TIME,
+            "lastModifiedBy": TEXT,
+            "lastModifiedByType": TEXT,
+            "lastModifiedAt": TIME,
+        },
+    },
+    "ErrorDetail": {
+        "type": "object",
+        "required": ["code", "message"],
+        "properties": {
+            "code": TEXT,
+            "message": TEXT,
+            "target": TEXT,
+            "details": {"type": "array", "items": {"$ref": "#/components/schemas/ErrorDetail"}},
+            "additionalInfo": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"type": TEXT, "info": {"type": "object"}},
+                },
+            },
+        },
+    },
+    "ErrorResponse": {
+        "type": "object",
+        "required": ["error"],
+        "properties": {"error": {"$ref": "#/components/schemas/ErrorDetail"}},
+    },
+    "OperationStatus": {
+        "type": "object",
+        "required": ["id", "name", "status", "startTime"],
+        "properties": {
+            "id": TEXT,
+            "name": TEXT,
+            "status": {"type": "string", "enum": ["InProgress", "Succeeded", "Failed", "Canceled"]},
+            "resourceId": TEXT,
+            "startTime": TIME,
+            "endTime": TIME,
+            "percentComplete": {"type": "number"},
+            "error": {"$ref": "#/components/schemas/ErrorDetail"},
+        },
+    },
+}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def component(kind: ResourceType) -> str:
+    return kind.singular.title().replace(" ", "")
+
+
+def resource(kind: ResourceType, *, patch: bool) -> Schema:
+    """A type's body; clients may send back what is read-only, so it is one schema for both ways."""
+    if kind.properties is None:
+        assert kind.item is not None
+        return dict(kind.item)
+    name = component(kind) + ("Update" if patch else "")
+    members: Schema = {
+        "id": {**TEXT, "readOnly": True},
+        "name": {**TEXT, "readOnly": True},
+        "type": {**TEXT, "readOnly": True},
+        "etag": {**TEXT, "readOnly": True},
+        "kind": {**TEXT, "readOnly": True},
+        "managedBy": {**TEXT, "readOnly": True},
+        "systemData": {**ref("SystemData"), "readOnly": True},
+    }
+    if kind.parts.location:
+        members["location"] = {"type": ["string", "null"], "description": "Fixed at creation."}
+    if kind.parts.tags:
+        members["tags"] = TAGS
+    if kind.parts.sku:
+        members["sku"] = _nullable(ref("Sku"))
+    if kind.parts.identity:
+        members["identity"] = _nullable(ref("Identity"))
+    body: Schema = {"type": "object", "properties": members, "additionalProperties": False}
+    if kind.flat:
+        members |= properties(kind, patch=patch)["properties"]
+        return body
+    members["properties"] = _nullable(ref(f"{name}Properties"))
+    if kind.properties.REQUIRED and not patch:
+        members["properties"] = ref(f"{name}Properties")
+        body["required"] = ["properties"]
+    return body
+
+
+def properties(kind: ResourceType, *, patch: bool) -> Schema:
+    assert kind.properties is not None
+    schema = struct(kind.properties)
+    if patch:
+        schema.pop("required", None)
+    for name in sorted(kind.properties.READ_ONLY):
+        schema["properties"][name] = {**kind.observed.get(name, {}), "readOnly": True}
+    return schema
+
+
+def struct(cls: type[msgspec.Struct]) -> Schema:
+    info = types.type_info(cls)
+    assert isinstance(info, types.StructType)
+    own = cls if issubclass(cls, Properties) else Properties
+    members = {field.encode_name: of_type(field.type, field.encode_name) for field in info.fields}
+    for name in own.WRITE_ONLY:
+        members[name] = {**members[name], "writeOnly": True}
+    required = {field.encode_name for field in info.fields if field.required}
+    required |= own.REQUIRED
+    schema: Schema = {"type": "object", "properties": members, "additionalProperties": False}
+    if required:
+        schema["required"] = sorted(required)
+        for name in required:
+            members[name] = _not_null(members[name])
+    return schema
+
+
+def of_type(info: types.Type, name: str) -> Schema:
+    match info:
+        case types.UnionType():
+            (inner,) = [t for t in info.types if not isinstance(t, types.NoneType)]
+            return _nullable(of_type(inner, name))
+        case types.StructType():
+            return ref(info.cls.__name__)
+        case types.ListType():
+            return {"type": "array", "items": of_type(info.item_type, name)}
+        case types.DictType():
+            return {"type": "object", "additionalProperties": of_type(info.value_type, name)}
+        case _:
+            return _scalar(info, name)
+
+
+def _scalar(info: types.Type, name: str) -> Schema:
+    match info:
+        case types.LiteralType():
+            return {"type": "string", "enum": list(info.values)}
+        case types.IntType():
+            limit = INT64 if name.endswith("Bytes") else INT32
+            return {
+                "type": "integer",
+                "format": "int64" if limit == INT64 else "int32",
+                "minimum": -limit,
+                "maximum": limit - 1,
+            }
+        case _:
+            return dict(SIMPLE[type(info)])
+
+
+def nested(cls: type[msgspec.Struct]) -> dict[str, Schema]:
+    """Components for the structs inside a struct."""
+    found: dict[str, Schema] = {}
+    info = types.type_info(cls)
+    assert isinstance(info, types.StructType)
+    for field in info.fields:
+        options = field.type.types if isinstance(field.type, types.UnionType) else (field.type,)
+        for option in options:
+            if isinstance(option, types.StructType):
+                found[option.cls.__name__] = struct(option.cls)
+                found |= nested(option.cls)
+    return found
+
+
+def page(item: Schema) -> Schema:
+    return {
+        "type": "object",
+        "required": ["value"],
+        "properties": {
+            "value": {"type": "array", "items": item},
+            "nextLink": {"type": "string", "format": "uri"},
+        },
+    }
+
+
+def envelope_parts() -> dict[str, Schema]:
+    return {"Sku": struct(Sku), "Identity": struct(Identity)}
+
+
+SIMPLE: dict[type[types.Type], Schema] = {
+    types.StrType: {"type": "string"},
+    types.BoolType: {"type": "boolean"},
+    types.FloatType: {"type": "number"},
+    types.AnyType: {},
+}
+
+
+def _nullable(schema: Schema) -> Schema:
+    if "$ref" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    if not schema:
+        return schema
+    found = {**schema, "type": [schema["type"], "null"]}
+    if "enum" in found:
+        found["enum"] = [*found["enum"], None]
+    return found
+
+
+def _not_null(schema: Schema) -> Schema:
+    found = dict(schema)
+    if isinstance(found.get("type"), list):
+        found["type"] = found["type"][0]
+    return found
