@@ -67,8 +67,8 @@ bench: setup ## Benchmarks, one JSON line each: make bench NAME=api
 	@$(BIN)/python -P bench/run.py $(NAME)
 
 lock: .venv/.ready ## Renew requirements.lock and bootstrap.lock (hashes, no host names)
-	@$(BIN)/uv pip compile -q --generate-hashes --no-header --no-annotate --all-extras --group dev pyproject.toml -o requirements.lock
-	@echo "uv" | $(BIN)/uv pip compile -q --generate-hashes --no-header --no-annotate - -o bootstrap.lock
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -o requirements.lock
+	@echo "uv" | $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - -o bootstrap.lock
 
 clean: ## Remove what this Makefile made, but not data directories outside the clone
 	@rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

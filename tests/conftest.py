@@ -17,6 +17,12 @@ def postgres() -> Iterator[server.Postgres]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def targets() -> Iterator[server.Postgres]:
+    with server.running(migrated=False) as running:
+        yield running
+
+
 @pytest.fixture
 def database_url(postgres: server.Postgres) -> Iterator[str]:
     name = postgres.create_database()

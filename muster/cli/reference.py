@@ -42,4 +42,5 @@ def _plain(default: str) -> str:
     duration = re.fullmatch(r"seconds\(([\d.]+)\)", default)
     if duration:
         return duration[1] + "s"
-    return {"None": "unset", "()": "empty"}.get(default, default.strip('"'))
+    plain = {"None": "unset", "()": "empty"}.get(default, default)
+    return re.sub(r'^\(|,?\)$|"', "", plain)

@@ -16,15 +16,13 @@ can pass (no space, port taken, still recovering) are Unavailable.
 """
 
 import asyncio
-import contextlib
-import fcntl
 import os
 import random
 import secrets
 import shutil
 import signal
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -35,7 +33,8 @@ from muster.core.binaries import Binaries
 from muster.core.clock import Clock
 from muster.core.errors import Unavailable
 from muster.core.files import make_folder, sync_folder, write_private
-from muster.core.privileges import Account, make_runnable, prefix
+from muster.core.lock import locked
+from muster.core.privileges import Account, make_runnable, run_as
 from muster.core.process import Process, is_zombie, processes
 from muster.core.settings import Secret
 
@@ -47,7 +46,6 @@ PAUSE = timedelta(milliseconds=100)
 PATIENCE = timedelta(
     seconds=5
 )  # orphans of a killed postmaster, a zombie not yet reaped, a busy port
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # nothing of ours, no PG* variable
 
 CONFIGURATION = """\
 # Written by Muster before each start. What shall stay belongs into ALTER SYSTEM.
@@ -117,7 +115,7 @@ class Cluster:
 
     async def create(self) -> None:
         make_folder(self.directory, 0o700 if self.account.is_us else 0o711)
-        async with self._alone():
+        async with locked(self.directory, self.clock):
             if self._made():
                 self._binaries()
                 return
@@ -126,7 +124,7 @@ class Cluster:
 
     async def start(self, *, within: timedelta = timedelta(seconds=60)) -> int:
         """The port on which it answers. Starts, adopts, or waits for a start under way."""
-        async with self._alone():
+        async with locked(self.directory, self.clock):
             deadline = self.clock.monotonic() + within.total_seconds()
             give_up = self.clock.monotonic() + PATIENCE.total_seconds()
             while True:
@@ -148,7 +146,7 @@ class Cluster:
 
     async def stop(self, *, patience: timedelta = PATIENCE) -> None:
         if self.directory.is_dir():
-            async with self._alone():
+            async with locked(self.directory, self.clock):
                 await self._halt(patience)
 
     async def status(self) -> Status:
@@ -157,7 +155,7 @@ class Cluster:
     async def destroy(self) -> None:
         """The folder disappears by one rename, so a crash never leaves half a cluster behind."""
         if self.directory.is_dir():
-            async with self._alone():
+            async with locked(self.directory, self.clock):
                 await self._halt(timedelta(seconds=1))
                 name = f".{self.directory.name}.gone-{secrets.token_hex(4)}"
                 self.directory.rename(self.directory.with_name(name))
@@ -308,61 +306,8 @@ class Cluster:
     ) -> tuple[int, str]:
         if not self.account.can_run(binaries.postgres):
             make_runnable(binaries.bin)
-        front = prefix(self.account, (binaries.bin, self.directory))
-        # A pipe belongs to who made it, and initdb opens it anew by the name /dev/stdin.
-        reader, writer = os.pipe()
-        try:
-            if not self.account.is_us:
-                os.fchown(reader, self.account.uid, self.account.gid)
-            os.write(writer, given.encode())
-            os.close(writer)
-            process = await asyncio.create_subprocess_exec(
-                *front,
-                *argv,
-                stdin=reader,
-                stdout=log or asyncio.subprocess.PIPE,
-                stderr=log or asyncio.subprocess.STDOUT,
-                env=ENVIRONMENT,
-                cwd="/",
-            )
-        finally:
-            os.close(reader)
-        try:
-            output, _ = await process.communicate()
-        except asyncio.CancelledError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-            raise
-        return process.returncode or 0, (output or b"").decode(errors="replace")
-
-    @contextlib.asynccontextmanager
-    async def _alone(self, within: timedelta = timedelta(seconds=60)) -> AsyncIterator[None]:
-        """Holds the folder's lock; the kernel frees it when the holder dies."""
-        deadline = self.clock.monotonic() + within.total_seconds()
-        while (descriptor := self._try_lock()) is None:
-            if self.clock.monotonic() > deadline:
-                raise Unavailable(f"Somebody else works on the cluster in {self.directory}.")
-            await self.clock.sleep(PAUSE)
-        try:
-            yield
-        finally:
-            os.close(descriptor)
-
-    def _try_lock(self) -> int | None:
-        """None when it is held, or when the folder was replaced meanwhile."""
-        try:
-            descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            raise Unavailable(f"There is no cluster in {self.directory}.") from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(descriptor), self.directory.stat()):
-                return descriptor
-        except (BlockingIOError, FileNotFoundError):
-            pass
-        os.close(descriptor)
-        return None
+        paths = (binaries.bin, self.directory)
+        return await run_as(self.account, argv, paths, log=log, given=given)
 
 
 def free(port: int) -> bool:

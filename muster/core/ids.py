@@ -21,7 +21,9 @@ class ResourceId:
         segments = text.split("/")[1:]
         if segments and not segments[-1]:
             segments.pop()
-        wrong = not text.startswith("/") or len(segments) % 2 or any(not s.strip() for s in segments)
+        wrong = (
+            not text.startswith("/") or len(segments) % 2 or any(not s.strip() for s in segments)
+        )
         if wrong or any(s in {".", ".."} for s in segments):
             raise InvalidRequest(
                 f"'{text[:200]}' is not a resource id; expected /subscriptions/{{id}}/…",

@@ -52,5 +52,7 @@ def scripts(package: str) -> list[tuple[str, str]]:
     )
     for number, (name, text) in enumerate(found, start=1):
         if not name.startswith(f"{number:04}_") or not PHASE.match(text):
-            raise Internal(f"migration {name}: expected number {number:04} and a first line -- expand|contract: why")
+            raise Internal(
+                f"migration {name}: expected number {number:04} and a first line -- expand|contract: why"
+            )
     return found

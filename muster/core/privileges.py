@@ -8,17 +8,21 @@ securebit no_setuid_fixup, since access(2) otherwise ignores capabilities of a n
 PostgreSQL looks for its own binary with access(2).
 """
 
+import asyncio
+import contextlib
 import os
 import pwd
 import shutil
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from muster.core.errors import InvalidRequest
 
 ACCOUNT = "nobody"
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # nothing of ours, no PG* variable
 BITS = {"dac_override": 1, "dac_read_search": 2, "setpcap": 8}  # <linux/capability.h>
 PASSING = ("dac_read_search", "dac_override")  # the weakest that helps comes first
 
@@ -52,6 +56,43 @@ class Account:
     def _may(self, status: os.stat_result, bits: int) -> bool:
         shift = 6 if status.st_uid == self.uid else 3 if status.st_gid == self.gid else 0
         return status.st_mode & (bits << shift) == bits << shift
+
+
+async def run_as(
+    account: Account,
+    argv: Sequence[str],
+    paths: Iterable[Path],
+    *,
+    log: IO[bytes] | None = None,
+    given: str = "",
+) -> tuple[int, str]:
+    """Exit code and output (or the output goes to `log`); `given` is what it reads as /dev/stdin."""
+    front = prefix(account, paths)
+    reader, writer = os.pipe()
+    try:
+        if not account.is_us:  # a pipe belongs to who made it, and /dev/stdin opens it anew
+            os.fchown(reader, account.uid, account.gid)
+        os.write(writer, given.encode())
+        os.close(writer)
+        process = await asyncio.create_subprocess_exec(
+            *front,
+            *argv,
+            stdin=reader,
+            stdout=log or asyncio.subprocess.PIPE,
+            stderr=log or asyncio.subprocess.STDOUT,
+            env=ENVIRONMENT,
+            cwd="/",
+        )
+    finally:
+        os.close(reader)
+    try:
+        output, _ = await process.communicate()
+    except asyncio.CancelledError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        raise
+    return process.returncode or 0, (output or b"").decode(errors="replace")
 
 
 def prefix(account: Account, paths: Iterable[Path]) -> list[str]:

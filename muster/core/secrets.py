@@ -29,13 +29,17 @@ class Keyring:
             except binascii.Error:
                 raw = b""
             if not name or "." in name or len(raw) != 32:
-                raise SettingsError("MUSTER_KEYS: expected id:base64 of 32 bytes, separated by commas")
+                raise SettingsError(
+                    "MUSTER_KEYS: expected id:base64 of 32 bytes, separated by commas"
+                )
             self._keys[name] = AESGCM(raw)
 
     @property
     def current(self) -> str:
         if not self._keys:
-            raise Unavailable("No envelope key is configured (MUSTER_KEYS): secrets can't be stored.")
+            raise Unavailable(
+                "No envelope key is configured (MUSTER_KEYS): secrets can't be stored."
+            )
         return next(iter(self._keys))
 
     def seal(self, plain: str, context: str) -> str:

@@ -53,57 +53,49 @@ class Settings:
     data_dir: Path | None = None  # embedded mode: clusters, keys, logs; unset = not embedded
     listen: str = "127.0.0.1:8080"  # address of the public API
     public_url: str | None = None  # what clients call us; unset = taken from the request
-    allowed_hosts: tuple[
-        str, ...
-    ] = ()  # Host headers answered; empty = any when public_url is unset
+    allowed_hosts: tuple[str, ...] = ()  # Host headers that are answered; empty = any
     forwarded_from: tuple[str, ...] = ()  # peers (CIDR) whose X-Forwarded-* headers are believed
     tls_cert: Path | None = None  # PEM chain of the listener; reloaded when it changes
     tls_key: Path | None = None  # its private key
     locations: tuple[str, ...] = ()  # allowed locations; empty = any
-    tenant_id: str = (
-        "00000000-0000-0000-0000-000000000001"  # tenant of the local and service tokens
-    )
+    tenant_id: str = "00000000-0000-0000-0000-000000000001"  # of the local and service tokens
 
     # Who may come in
     local_token: Secret | None = None  # embedded mode: Owner at tenant scope
     bootstrap_owner: str | None = None  # object id of the first Owner at tenant scope
     oidc_issuer: str | None = None  # exact `iss`
     oidc_jwks_url: str | None = None  # unset = found through the issuer's discovery document
-    oidc_audiences: tuple[str, ...] = ("https://management.azure.com/",)
+    oidc_audiences: tuple[str, ...] = ("https://management.azure.com/",)  # accepted `aud`
     oidc_tenants: tuple[str, ...] = ()  # accepted `tid`; empty = only tenant_id
-    oidc_group_claim: str = "groups"
+    oidc_group_claim: str = "groups"  # claim that lists a caller's groups
     oidc_refresh: timedelta = seconds(300)  # at most one JWKS fetch in so long
     role_cache: timedelta = seconds(5)  # a removed role is refused after so long at the latest
     throttle: str = "auto"  # auto: on with OIDC, off without; on; off
-    throttle_reads: float = (
-        250  # bucket size per principal and subscription; refills a tenth per second
-    )
+    throttle_reads: float = 250  # per principal and subscription; refills a tenth per second
     throttle_writes: float = 200  # refills a twentieth per second
     throttle_deletes: float = 200  # refills a twentieth per second
 
     # Secrets
-    keys: Secret | None = (
-        None  # `id:base64,id:base64`: envelope keys of 32 bytes, the first one seals
-    )
+    keys: Secret | None = None  # `id:base64,…`: envelope keys of 32 bytes, the first one seals
 
     # Where we connect to
     target_allow: tuple[str, ...] = ()  # CIDR, host pattern, each with an optional :port
     target_deny: tuple[str, ...] = ()  # wins over allow
-    target_ports: tuple[str, ...] = ("1024-65535",)
-    connect_limit: timedelta = seconds(10)
+    target_ports: tuple[str, ...] = ("1024-65535",)  # numbers and ranges
+    connect_limit: timedelta = seconds(10)  # one attempt to connect to a server
 
     # Rhythm
     lease: timedelta = seconds(30)  # a runner that is silent for so long is dead
     step_limit: timedelta = seconds(20)  # one effect takes at most so long; below `lease`
     poll_busy: timedelta = seconds(1)  # look for due machines when a wake-up may have been lost
-    poll_idle: timedelta = seconds(10)
+    poll_idle: timedelta = seconds(10)  # the same while nothing is due
     sweep: timedelta = seconds(5)  # dead clusters restarted, expired rows removed
     retry_base: timedelta = seconds(1)  # first pause after a failed step
-    retry_ceiling: timedelta = seconds(600)
+    retry_ceiling: timedelta = seconds(600)  # the pause doubles up to this
     deadline_scale: float = 1.0  # multiplies every deadline of the lifecycles
-    runner_parallelism: int = 8
+    runner_parallelism: int = 8  # machines that one process works on at once
     pool_size: int = 10  # connections of one process to the metadata database
-    log_level: str = "info"
+    log_level: str = "info"  # debug, info, warning, error
     failpoints: str | None = None  # only for tests: file that arms named failpoints
 
     def __post_init__(self) -> None:
@@ -170,7 +162,7 @@ def shown(value: object) -> str:
 
 
 def _ours(name: str) -> bool:
-    return name.startswith(PREFIX) and not name.startswith((PREFIX + "TEST_", PREFIX + "DEMO_"))
+    return name.startswith(PREFIX) and not name.startswith((PREFIX + "TEST_", PREFIX + "BENCH_"))
 
 
 def _holds(hint: object, kind: type) -> bool:

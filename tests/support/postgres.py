@@ -9,6 +9,9 @@ How to use it (the fixtures are wired in tests/conftest.py):
                                          `postgres.administrator` = a plain managed administrator
                                          (LOGIN CREATEDB CREATEROLE) for tests of registered servers
 
+    def test_v(targets): ...             a second server: what customers register. The first one can't be
+                                         a target, because it holds the metadata
+
 All roles but the one of initdb are no superusers. MUSTER_TEST_POSTGRES chooses the server: 18
 (default), 16, or a directory of binaries such as Debian's. Each pytest-xdist worker has its own.
 The server is a child that dies with the test process, however that ends.
@@ -88,7 +91,7 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[Postgres]:
+def running(*, migrated: bool = True) -> Iterator[Postgres]:
     """Starts a server with its roles and the migrated template; ends and removes it afterwards."""
     home = Path(tempfile.mkdtemp(prefix="muster-pg-"))
     owner = _owner()
@@ -102,7 +105,7 @@ def running() -> Iterator[Postgres]:
         server, port = _start(binaries, home / "data", root, owner)
         roles = [Role(name, secrets.token_hex(16)) for name in ("muster_app", "fleet_admin")]
         postgres = Postgres(port, root, *roles)
-        asyncio.run(_prepare(postgres))
+        asyncio.run(_prepare(postgres, migrated))
         yield postgres
     finally:
         if server:
@@ -111,11 +114,14 @@ def running() -> Iterator[Postgres]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-async def _prepare(postgres: Postgres) -> None:
+async def _prepare(postgres: Postgres, migrated: bool) -> None:
     root = await asyncpg.connect(postgres.url("postgres", postgres.root))
     rights = {postgres.application: "createdb", postgres.administrator: "createdb createrole"}
     for role, right in rights.items():
         await root.execute(f"create role {role.name} login {right} password '{role.password}'")
+    if not migrated:
+        await root.close()
+        return
     await root.execute(f"create database {TEMPLATE} owner {postgres.application.name}")
     await root.close()
     connection = await asyncpg.connect(postgres.url(TEMPLATE))

@@ -12,7 +12,7 @@ from muster.core.files import make_folder, write_private
 from muster.core.privileges import Account, prefix
 from muster.core.process import Process, is_zombie
 
-STRANGER = Account(uid=65_534, gid=65_534)
+STRANGER = Account(uid=4_000_000, gid=4_000_000)
 
 
 def test_the_newest_of_the_wheel_is_the_default() -> None:
@@ -143,14 +143,14 @@ async def test_a_folder_without_a_cluster_is_absent(tmp_path: Path) -> None:
         await cluster.start()
 
 
-@pytest.mark.parametrize("text", ["", "\n", "nonsense\n", f"{os.getpid()}\n", "-5\n", "4000000\n/x"])
+@pytest.mark.parametrize("text", ["", "\n", "nonsense\n", "{pid}\n", "-5\n", "4000000\n/x"])
 async def test_a_pid_file_that_names_no_postmaster_of_ours_means_stopped(
     tmp_path: Path, text: str
 ) -> None:
     cluster = Cluster(tmp_path)
     cluster.data.mkdir()
     (cluster.data / "PG_VERSION").write_text("18\n")
-    (cluster.data / "postmaster.pid").write_text(text)
+    (cluster.data / "postmaster.pid").write_text(text.format(pid=os.getpid()))
 
     assert (await cluster.status()).state is State.STOPPED
 

@@ -1,0 +1,173 @@
+"""The data directory of `muster up`: its lock, its secrets, and the settings that come of them.
+
+DIR/lock            held while a supervisor lives
+DIR/metadata        the cluster of the metadata database
+DIR/clusters/*      the clusters of embedded servers
+DIR/secrets         token, keys, database password: made once, handed to children as files
+DIR/tls             local CA and certificate of `--tls`
+DIR/run, DIR/logs   records and output of the roles
+"""
+
+import base64
+import contextlib
+import errno
+import fcntl
+import os
+import random
+import secrets
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+
+from muster.core.cluster import PORTS, Cluster
+from muster.core.egress import Rules
+from muster.core.errors import InvalidRequest, Unavailable
+from muster.core.files import make_folder, write_private
+from muster.core.settings import PREFIX, Secret, Settings, surroundings
+from muster.roles import metadata
+from muster.roles.authority import Authority
+from muster.roles.supervisor import recorded
+
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+class DataDir:
+    def __init__(self, root: Path, listen: str, *, tls: bool) -> None:
+        self.root = root.absolute()
+        self.wanted = listen
+        self.authority = Authority(self.root / "tls") if tls else None
+        self.cluster: Cluster | None = None  # unset when the operator names a database
+        self.given: dict[str, str] = {}  # the environment that made the settings
+
+    def make(self) -> None:
+        """As root others may pass through it, since PostgreSQL runs as another user."""
+        make_folder(self.root, 0o711 if os.geteuid() == 0 else 0o700)
+
+    async def settings(self) -> Settings:
+        """The operator's MUSTER_* values, completed by what a single machine makes for itself."""
+        outside = surroundings()
+        given = {key: value for key, value in outside.items() if key.startswith(PREFIX) and value}
+        given |= {PREFIX + "DATA_DIR": str(self.root), PREFIX + "LISTEN": self._listen()}
+        folder = make_folder(self.root / "secrets")
+        make_folder(self.root / "clusters", 0o711)
+        for name, file, make in (
+            ("LOCAL_TOKEN", "token", lambda: secrets.token_urlsafe(32)),
+            ("KEYS", "keys", lambda: f"local:{base64.b64encode(os.urandom(32)).decode()}"),
+        ):
+            if not _is_set(given, name):
+                given[f"{PREFIX}{name}_FILE"] = str(self._kept(folder / file, make))
+        if self.authority:
+            self.renew()
+            given[PREFIX + "TLS_CERT"] = str(self.authority.certificate)
+            given[PREFIX + "TLS_KEY"] = str(self.authority.key)
+        if not _is_set(given, "DATABASE_URL"):
+            _check(given | {PREFIX + "DATABASE_URL": "made below"})
+            path = self._kept(folder / "database-password", lambda: secrets.token_urlsafe(32))
+            self.cluster = metadata.embedded(self.root / "metadata")
+            password = Secret(path.read_text(encoding="utf-8"))
+            url = await metadata.prepare_embedded(self.cluster, password)
+            write_private(folder / "database-url", url.reveal())
+            given[PREFIX + "DATABASE_URL_FILE"] = str(folder / "database-url")
+        self.given = given
+        return _check(given)
+
+    def environment(self, settings: Settings) -> dict[str, str]:
+        """Values for the children; each secret as a file, never as a value."""
+        environ = settings.environ()
+        folder = make_folder(self.root / "secrets" / "children")
+        for field in fields(settings):
+            value = getattr(settings, field.name)
+            name = PREFIX + field.name.upper()
+            if isinstance(value, Secret) and name in environ:
+                del environ[name]
+                path = self.given.get(f"{name}_FILE", str(folder / field.name))
+                if name in self.given:
+                    write_private(folder / field.name, value.reveal())
+                environ[f"{name}_FILE"] = path
+        outside = surroundings()
+        return environ | {name: outside[name] for name in INHERITED if name in outside}
+
+    def renew(self) -> None:
+        """The certificate of `--tls` is there and fresh."""
+        if self.authority:
+            self.authority.ensure(split(self.wanted)[0])
+
+    def cluster_folders(self) -> list[Path]:
+        return [self.root / "metadata", *sorted((self.root / "clusters").glob("[!.]*"))]
+
+    def _kept(self, path: Path, make: Callable[[], str]) -> Path:
+        if not path.exists():
+            write_private(path, make())
+        return path
+
+    def _listen(self) -> str:
+        """Port 0 becomes a number here, so that an API that is started again keeps its address."""
+        host, port = split(self.wanted)
+        running = recorded(self.root / "run" / "api.json").get("listen")
+        if running and split(running) in {(host, port), (host, port or split(running)[1])}:
+            return str(running)  # held by the API that is about to be adopted, or replaced
+        if port == 0:
+            sample = random.sample(PORTS, 100)
+            port = next((port for port in sample if not _bind_error(host, port)), sample[0])
+        if error := _bind_error(host, port):
+            raise InvalidRequest(
+                f"The address {_join(host, port)} can't be used: {error}. "
+                "Choose another one with --listen HOST:PORT (port 0 takes any free one)."
+            )
+        return _join(host, port)
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """One supervisor per data directory; the lock goes with its holder."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "unknown"
+            raise Unavailable(
+                f"Another `muster up` (pid {pid}) already runs on {path.parent}. "
+                "Stop it, or choose another --data-dir."
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _check(environ: dict[str, str]) -> Settings:
+    """Everything that a role would refuse at its start is refused here."""
+    settings = Settings.load(environ)
+    Rules.of(settings)
+    return settings
+
+
+def _is_set(environ: dict[str, str], name: str) -> bool:
+    return any(environ.get(PREFIX + name + suffix) for suffix in ("", "_FILE"))
+
+
+def split(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65_535:
+        raise InvalidRequest(f"--listen: '{listen}' is not HOST:PORT.")
+    return host.strip("[]"), int(port)
+
+
+def _join(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _bind_error(host: str, port: int) -> str | None:
+    """Why a server could not listen there; nothing is left behind."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return "it is in use"
+            return error.strerror or str(error)
+        return None

@@ -1,0 +1,52 @@
+"""The process that moves machines: as many as wanted may run side by side."""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from fsm.clusters import EmbeddedClusters, OwnServers
+from fsm.context import Services
+from fsm.dispatcher import Dispatcher
+from fsm.duty import Duty
+from fsm.lifecycles import LIFECYCLES
+from fsm.runner import Runner
+from muster.core import failpoints, telemetry
+from muster.core.connect import Connector
+from muster.core.db import open_database
+from muster.core.secrets import Keyring
+from muster.core.settings import Settings
+from muster.core.wake import Wake
+
+Ready = Callable[[dict[str, Any]], None]
+
+CLUSTERS = "clusters"  # folder of the embedded servers below the data directory
+
+
+async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
+    """Until `stop`; `ready` is called when machines are being moved."""
+    telemetry.setup("fsm", settings)
+    failpoints.setup(settings.failpoints)
+    db = await open_database(settings, application="muster-fsm")
+    try:
+        wake = Wake(settings, db)
+        folder = settings.data_dir / CLUSTERS if settings.data_dir else None
+        services = Services(
+            settings=settings,
+            db=db,
+            keyring=Keyring(settings.keys),
+            connector=Connector(settings, OwnServers(db)),
+            lifecycles=LIFECYCLES,
+            clusters=EmbeddedClusters(folder, settings) if folder else None,
+        )
+        name = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        dispatcher = Dispatcher(Runner(services, name), wake)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(wake.run(stop))
+            group.create_task(Duty(services).run(stop))
+            group.create_task(dispatcher.run(stop))
+            ready({})
+    finally:
+        await db.close()

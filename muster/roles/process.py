@@ -1,0 +1,62 @@
+"""Runs one role in this process: settings, telemetry, limits, signals, ready file."""
+
+import asyncio
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import uvloop
+
+from muster.core import telemetry
+from muster.core.errors import Fault
+from muster.core.files import write_private
+from muster.core.settings import Settings, SettingsError
+
+
+def main(role: str, ready_file: Path | None) -> int:
+    try:
+        settings = Settings.load()
+        telemetry.setup(role, settings)
+        set_limits()
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_run(role, settings, ready_file))
+    except (Fault, SettingsError, OSError) as error:
+        print(f"muster {role}: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if ready_file:
+            ready_file.unlink(missing_ok=True)
+    return 0
+
+
+async def _run(role: str, settings: Settings, ready_file: Path | None) -> None:
+    module = importlib.import_module(f"muster.roles.{role}")
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await module.run(settings, stop, announcer(ready_file))
+
+
+def announcer(ready_file: Path | None) -> Callable[[dict[str, object]], None]:
+    """What a role calls once it serves, with what others must know about it."""
+
+    def ready(told: dict[str, object]) -> None:
+        if ready_file:
+            write_private(ready_file, json.dumps(told | {"pid": os.getpid()}))
+
+    return ready
+
+
+def set_limits() -> None:
+    """As many files as allowed, and no core dump that could hold a secret."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,0 +1,202 @@
+"""Keeps one process per role: starts or adopts it, starts it again when it dies, ends it.
+
+A child has a session of its own (a terminal's ^C reaches only us) and outlives a `kill -9` of the
+supervisor. The next one finds it by the path of its ready file in its argv, which no other process
+has, and by a record of pid, start time and fingerprint (everything the child was started with).
+Same fingerprint: adopted. Any other: ended, then started anew. So there is never a second one.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from muster.core.clock import Clock
+from muster.core.errors import Unavailable
+from muster.core.files import make_folder, write_private
+from muster.core.process import Process, boot_id, processes
+
+LOG_LIMIT = 10 * 1024 * 1024
+START_LIMIT = timedelta(seconds=60)
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds; doubled after each death
+HEALTHY = 60.0  # a child that lived so long starts again after the first pause
+LOOK = timedelta(milliseconds=50)
+
+Command = Callable[[str, Path], list[str]]
+
+
+def role_command(role: str, ready_file: Path) -> list[str]:
+    return [sys.executable, "-P", "-m", "muster", role, "--ready-file", str(ready_file)]
+
+
+@dataclass
+class Child:
+    role: str
+    process: Process
+    popen: "subprocess.Popen[bytes] | None" = None  # None: adopted, not our child
+    born: float = 0.0
+
+    def exit_code(self) -> str:
+        """Also takes it out of the process table."""
+        return "unknown" if self.popen is None else str(self.popen.poll())
+
+
+class Supervisor:
+    def __init__(
+        self,
+        folder: Path,
+        roles: tuple[str, ...],
+        environment: Mapping[str, str],
+        *,
+        record: Mapping[str, str],
+        command: Command = role_command,
+        clock: Clock | None = None,
+        say: Callable[[str], None] = print,
+    ) -> None:
+        self.run_folder = make_folder(folder / "run")
+        self.log_folder = make_folder(folder / "logs")
+        self.roles = roles
+        self.environment = dict(environment)
+        self.record = dict(record)  # listen, version, fingerprint
+        self.command = command
+        self.clock = clock or Clock()
+        self.say = say
+        self.children: dict[str, Child] = {}
+
+    async def start(self) -> dict[str, dict[str, Any]]:
+        """What each role told when it was ready. A role that dies before that fails the start."""
+        told = await asyncio.gather(*(self._begin(role) for role in self.roles))
+        return dict(zip(self.roles, told, strict=True))
+
+    async def watch(self) -> None:
+        """For ever."""
+        async with asyncio.TaskGroup() as group:
+            for role in self.roles:
+                group.create_task(self._keep(role))
+
+    async def stop(self, patience: timedelta) -> None:
+        """Nobody is left: TERM, and KILL for those who don't listen."""
+        ending = [child.process for child in self.children.values()]
+        ending += [found for role in self.roles for found in self._found(role)]
+        await self._end(ending, patience)
+        for child in self.children.values():
+            child.exit_code()
+        for role in self.roles:
+            self.ready_file(role).unlink(missing_ok=True)
+            self.record_file(role).unlink(missing_ok=True)
+
+    def ready_file(self, role: str) -> Path:
+        return self.run_folder / f"{role}.ready"
+
+    def record_file(self, role: str) -> Path:
+        return self.run_folder / f"{role}.json"
+
+    async def _begin(self, role: str) -> dict[str, Any]:
+        record = recorded(self.record_file(role))
+        told = self._told(role)
+        if told is not None and record.get("fingerprint") == self.record["fingerprint"]:
+            process = Process(record["pid"], record["start_ticks"])
+            self.children[role] = Child(role, process, born=self.clock.monotonic())
+            strangers = [found for found in self._found(role) if found != process]
+            await self._end(strangers, timedelta(seconds=5))
+            self.say(f"  {role} runs already (pid {process.pid})")
+            return told
+        return await self._launch(role)
+
+    async def _launch(self, role: str) -> dict[str, Any]:
+        await self._end(self._found(role), timedelta(seconds=5))
+        self.ready_file(role).unlink(missing_ok=True)
+        log = self.log_folder / f"{role}.log"
+        with _append(log) as output:
+            at = output.tell()
+            popen = subprocess.Popen(  # noqa: S603, ASYNC220 - our own program; it must outlive us
+                self.command(role, self.ready_file(role)),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=self.environment,
+                start_new_session=True,
+            )
+        process = Process.find(popen.pid) or Process(popen.pid, 0)
+        child = Child(role, process, popen, self.clock.monotonic())
+        self.children[role] = child
+        what = {"pid": process.pid, "start_ticks": process.started, "boot_id": boot_id()}
+        write_private(self.record_file(role), json.dumps(what | self.record))
+        deadline = self.clock.monotonic() + START_LIMIT.total_seconds()
+        while (told := self._told(role)) is None:
+            if not process.alive or self.clock.monotonic() > deadline:
+                await self._end([process], timedelta(seconds=1))
+                why = _tail(log, at) or f"exit code {child.exit_code()}"
+                raise Unavailable(f"The role {role} did not start: {why}")
+            await self.clock.sleep(LOOK)
+        return told
+
+    async def _keep(self, role: str) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            child = self.children[role]
+            await child.process.ended()
+            if self.clock.monotonic() - child.born > HEALTHY:
+                pause = FIRST_PAUSE
+            self.say(f"{role} ended ({child.exit_code()}); it starts again in {pause:g} s")
+            await self.clock.sleep(timedelta(seconds=pause))
+            pause = min(pause * 2, LONGEST_PAUSE)
+            try:
+                await self._launch(role)
+                self.say(f"{role} is up again")
+            except (Unavailable, OSError) as error:
+                self.say(str(error))
+
+    async def _end(self, ending: list[Process], patience: timedelta) -> None:
+        for number, limit in (
+            (signal.SIGTERM, patience),
+            (signal.SIGKILL, timedelta(seconds=1)),
+        ):
+            for process in ending:
+                process.send(number)
+            await asyncio.gather(*(process.gone(limit, self.clock) for process in ending))
+            ending = [process for process in ending if process.alive]
+
+    def _found(self, role: str) -> list[Process]:
+        mark = str(self.ready_file(role))
+        return [found for found in processes() if found.pid != os.getpid() and mark in found.argv]
+
+    def _told(self, role: str) -> dict[str, Any] | None:
+        try:
+            told: dict[str, Any] = json.loads(self.ready_file(role).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return told
+
+
+def recorded(path: Path) -> dict[str, Any]:
+    """What was written about a running role; empty when that process no longer runs."""
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        process = Process(record["pid"], record["start_ticks"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return record if record.get("boot_id") == boot_id() and process.alive else {}
+
+
+def _append(log: Path) -> Any:
+    """Private, and never without end: the old text moves aside at a start."""
+    if log.exists() and log.stat().st_size > LOG_LIMIT:
+        log.replace(log.with_suffix(".log.1"))
+    return os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+
+
+def _tail(log: Path, at: int) -> str:
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        file.seek(at)
+        lines = file.read()[-20_000:].decode(errors="replace").strip().splitlines()
+        return " / ".join(lines[-3:])[-1000:]
+    return ""

@@ -1,0 +1,76 @@
+"""Real `muster fsm` processes: started, started again when they die, and ended with the test."""
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from muster.core.settings import Settings
+
+LOG = 20_000  # bytes of a log that are shown when a test fails
+
+
+@dataclass
+class Processes:
+    settings: Settings
+    folder: Path
+    count: int = 2
+    deaths: int = 0
+    running: list[subprocess.Popen] = field(default_factory=list)
+
+    @property
+    def arms(self) -> Path:
+        return self.folder / "failpoints.json"
+
+    def arm(self, actions: dict[str, str]) -> None:
+        draft = self.arms.with_suffix(".new")
+        draft.write_text(json.dumps(actions))
+        draft.rename(self.arms)
+
+    def log(self) -> str:
+        return (self.folder / "log").read_bytes()[-LOG:].decode(errors="replace")
+
+    def start(self) -> subprocess.Popen:
+        environment = {"PATH": os.environ["PATH"], **self.settings.environ()}
+        with (self.folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", "muster", "fsm"],
+                env=environment, cwd=self.folder, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    async def keep(self) -> None:
+        """What dies begins anew, as under a supervisor."""
+        while True:
+            dead = [process for process in self.running if process.poll() is not None]
+            self.deaths += len(dead)
+            self.running = [p for p in self.running if p not in dead]
+            while len(self.running) < self.count:
+                self.running.append(self.start())
+            await asyncio.sleep(0.05)
+
+    def end(self) -> None:
+        for process in self.running:
+            process.terminate()
+        for process in self.running:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextlib.asynccontextmanager
+async def kept(settings: Settings, folder: Path, count: int = 2):
+    processes = Processes(settings, folder, count)
+    keeper = asyncio.create_task(processes.keep())
+    try:
+        yield processes
+    finally:
+        keeper.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await keeper
+        await asyncio.to_thread(processes.end)

@@ -1,0 +1,68 @@
+"""The API and a runner, really running, in a thread of their own: for clients that block."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import httpx
+
+from muster.core.settings import Secret, Settings
+from muster.roles import api, fsm
+
+TOKEN = "local-token-of-the-tests"
+VERSION = {"api-version": "2025-01-01"}
+
+
+@dataclass(frozen=True)
+class Running:
+    url: str
+    settings: Settings
+
+    def client(self, token: str = TOKEN, **more: Any) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=self.url, headers=headers, params=VERSION, timeout=30, **more)
+
+
+@contextlib.contextmanager
+def control_plane(settings: Settings) -> Iterator[Running]:
+    settings = replace(settings, listen="127.0.0.1:0", local_token=Secret(TOKEN))
+    up = threading.Event()
+    held: dict[str, Any] = {}
+
+    async def main() -> None:
+        stop = held["stop"] = asyncio.Event()
+        held["loop"] = asyncio.get_running_loop()
+
+        def ready(where: dict[str, Any]) -> None:
+            held["url"] = where["url"]
+            up.set()
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fsm.run(settings, stop, lambda _: None))
+            group.create_task(api.run(settings, stop, ready))
+
+    def thread() -> None:
+        try:
+            asyncio.run(main())
+        except BaseException as error:  # noqa: BLE001 - told to whoever waits
+            held["error"] = error
+        finally:
+            up.set()
+
+    worker = threading.Thread(target=thread)
+    worker.start()
+    try:
+        assert up.wait(30)
+        if "error" in held:
+            raise held["error"]
+        yield Running(held["url"], settings)
+    finally:
+        if "loop" in held and worker.is_alive():
+            held["loop"].call_soon_threadsafe(held["stop"].set)
+        worker.join(30)
+    assert not worker.is_alive()
+    if "error" in held:
+        raise held["error"]

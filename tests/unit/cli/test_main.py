@@ -1,0 +1,83 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from muster.cli import main as cli
+from muster.core.version import VERSION
+from muster.roles import process, up
+
+
+@pytest.fixture(autouse=True)
+def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in [name for name in os.environ if name.startswith("MUSTER_")]:
+        monkeypatch.delenv(name)
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["version"]) == 0
+    assert capsys.readouterr().out == f"muster {VERSION}\n"
+
+
+def test_effective_settings_are_printed_without_secrets(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MUSTER_DATABASE_URL", "postgresql://u:canary@h/d")
+    monkeypatch.setenv("MUSTER_LEASE", "45s")
+
+    assert cli.main(["config", "print"]) == 0
+
+    output = capsys.readouterr().out
+    assert "MUSTER_LEASE=45s\n" in output
+    assert "MUSTER_DATABASE_URL=***\n" in output
+    assert "MUSTER_REDIS_URL=\n" in output
+    assert "canary" not in output
+
+
+@pytest.mark.parametrize("command", [["config", "print"], ["api"], ["fsm"]])
+def test_wrong_settings_are_one_clear_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    monkeypatch.setenv("MUSTER_LEASE", "soon")
+
+    assert cli.main(command) == 1
+
+    error = capsys.readouterr().err
+    assert "MUSTER_LEASE" in error and "MUSTER_DATABASE_URL is required" in error
+    assert "Traceback" not in error
+
+
+def test_up_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[up.Options] = []
+    monkeypatch.setattr(up, "main", lambda options: given.append(options) or 0)
+    monkeypatch.setattr(up, "default_data_dir", lambda: Path("/default"))
+
+    assert cli.main(["up"]) == 0
+    assert cli.main(["up", "--data-dir", "d", "--listen", "h:1", "--ready-file", "r", "--tls"]) == 0
+
+    assert given == [
+        up.Options(Path("/default"), "127.0.0.1:8080", None, tls=False),
+        up.Options(Path("d"), "h:1", Path("r"), tls=True),
+    ]
+
+
+def test_every_role_of_up_is_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[tuple[str, Path | None]] = []
+    monkeypatch.setattr(process, "main", lambda role, ready: started.append((role, ready)) or 0)
+
+    for role in up.ROLES:
+        assert cli.main([role, "--ready-file", "x"]) == 0
+
+    assert started == [(role, Path("x")) for role in up.ROLES]
+    assert set(cli.ROLES) >= set(up.ROLES)
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
+    program = "import sys; import muster.cli.main; print([m for m in ('litestar', 'asyncpg', 'muster.roles.up') if m in sys.modules])"
+
+    output = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+
+    assert output.stdout.strip() == "[]"
