@@ -29,9 +29,7 @@ async def read(exchange: Exchange, receive: Receive) -> bytes:
     """The bytes of the body, counted while they arrive, whatever Content-Length promised."""
     headers = exchange.headers
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-        raise ProtocolFault(
-            415, "UnsupportedMediaType", "A compressed body is not accepted.", close=True
-        )
+        raise ProtocolFault(415, "UnsupportedMediaType", "A compressed body is not accepted.")
     if int(headers.get(b"content-length", b"0")) > MOST_BYTES:
         raise _too_large()
     chunks: list[bytes] = []
@@ -50,9 +48,7 @@ async def read(exchange: Exchange, receive: Receive) -> bytes:
                 if not message.get("more_body", False):
                     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
     except TimeoutError:
-        raise ProtocolFault(
-            408, "RequestTimeout", "The body did not arrive in time.", close=True
-        ) from None
+        raise ProtocolFault(408, "RequestTimeout", "The body did not arrive in time.") from None
 
 
 def decode(exchange: Exchange, raw: bytes, *, required: bool = True) -> dict[str, Any]:
@@ -143,10 +139,7 @@ def _check_strings(value: Any) -> None:
 
 def _too_large() -> ProtocolFault:
     return ProtocolFault(
-        413,
-        "RequestContentTooLarge",
-        f"The body is larger than the limit of {MOST_BYTES} bytes.",
-        close=True,
+        413, "RequestContentTooLarge", f"The body is larger than the limit of {MOST_BYTES} bytes."
     )
 
 

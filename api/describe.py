@@ -74,7 +74,7 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
             "name": segment.text,
             "in": "path",
             "required": True,
-            "schema": examples.name_schema(segment),
+            "schema": examples.name_schema(segment, strict=endpoint.kind is Kind.PUT),
             "example": examples.name(segment),
         }
         for segment in endpoint.path

@@ -44,9 +44,7 @@ class Edge:
 
 def _over_limit(exchange: Exchange) -> ProtocolFault | None:
     if len(exchange.raw_path) + len(exchange.scope["query_string"]) > LONGEST_URL:
-        return ProtocolFault(
-            414, "RequestUriTooLong", f"A URL has at most {LONGEST_URL} bytes.", close=True
-        )
+        return ProtocolFault(414, "RequestUriTooLong", f"A URL has at most {LONGEST_URL} bytes.")
     size = 0
     for name, value in exchange.scope["headers"]:
         size += len(name) + len(value) + 4
@@ -55,6 +53,5 @@ def _over_limit(exchange: Exchange) -> ProtocolFault | None:
             431,
             "RequestHeaderFieldsTooLarge",
             f"All headers together have at most {LARGEST_HEADERS} bytes.",
-            close=True,
         )
     return None

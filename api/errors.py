@@ -43,19 +43,11 @@ class ProtocolFault(InvalidRequest):
     """A refusal that is HTTP's own: it carries its status, and headers that explain it."""
 
     def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        headers: Headers | None = None,
-        *,
-        close: bool = False,
+        self, status: int, code: str, message: str, headers: Headers | None = None
     ) -> None:
         super().__init__(message, code=code)
         self.status = status
         self.headers = list(headers or [])
-        if close:
-            self.headers.append((b"connection", b"close"))
 
 
 def status_of(fault: Fault) -> int:

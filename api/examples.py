@@ -54,11 +54,12 @@ def name(segment: Segment) -> str:
     return NAMES[segment.text]
 
 
-def name_schema(segment: Segment) -> dict[str, Any]:
+def name_schema(segment: Segment, *, strict: bool) -> dict[str, Any]:
+    """A new name must fit the pattern; asking for one that can't exist is answered with 404."""
     if segment.names:
         return {"type": "string", "enum": list(segment.names)}
-    if segment.text == "operationId":
-        return {"type": "string", "format": "uuid"}
+    if not strict:
+        return {"type": "string", "minLength": 1}
     pattern = segment.owner.pattern if segment.owner else PATTERNS[segment.text]
     return {"type": "string", "pattern": pattern}
 

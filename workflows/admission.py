@@ -24,10 +24,10 @@ class World:
 async def parents(tx: Connection, id: ResourceId, tenant_id: str) -> World:
     """The ancestors of `id`; NotFound names the topmost one that is missing."""
     above = [a for a in id.ancestors() if a.pairs and a != id]
-    found = await store.by_keys(tx, [id.key, "/", *(a.key for a in above)])
+    found = await store.by_keys(tx, [id.key, "/", *(a.key for a in above)], tenant_id)
     for ancestor in reversed(above):
         row = found.get(ancestor.key)
-        if row is None or row.resource.tenant_id != tenant_id:
+        if row is None:
             raise missing(ancestor, wanted=id)
     by_type = {row.resource.type: row for row in found.values()}
     locks = tuple(row.resource for row in found.values() if row.resource.type == LOCK)
@@ -38,7 +38,7 @@ async def parents(tx: Connection, id: ResourceId, tenant_id: str) -> World:
         subscription=subscription.resource if subscription else None,
         group=group.resource if group else None,
         parent=nearest if inside else None,
-        locks=tuple(lock for lock in locks if lock.tenant_id == tenant_id),
+        locks=locks,
     )
 
 

@@ -6,12 +6,13 @@ from uuid import UUID
 from muster.core.db import Connection
 from muster.core.errors import FieldError, InvalidRequest, refuse
 from muster.core.ids import ResourceId
-from workflows import admission, answers, audit, extensions, resources
+from workflows import admission, answers, extensions, resources
 from workflows.kind import Kind
 from workflows.model.resource import ASSIGNMENT, Body, Call, Deleted, Page, Resource, Written
 from workflows.model.tenancy import AssignmentProperties
 from workflows.plane import Plane
 from workflows.roles import by_definition_id
+from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
 
@@ -25,7 +26,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
         if earlier := await answers.earlier(tx, call, id, Written):
             return earlier
         await _scope_exists(tx, call, id)
-        old = await store.lock(tx, id.key)
+        old = await store.lock(tx, id.key, call.principal.tenant_id)
         admission.preconditions(call, store.plain(old))
         properties = _properties(id, body.properties)
         if old is None:

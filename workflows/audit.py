@@ -1,13 +1,12 @@
-"""The audit trail: every mutation with its own transaction, every denial, and the list of both."""
+"""The audit trail as its readers see it: newest first, as far as they may see."""
 
 import re
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
-from muster.core.db import Connection, Database
 from muster.core.errors import InvalidRequest
 from muster.core.ids import ResourceId
+from workflows.authorization import visible
 from workflows.model.resource import Call, Page
 from workflows.plane import Plane
 from workflows.store.resources import Q
@@ -24,18 +23,7 @@ FILTERS = {
     "resourceprovider": "provider",
 }
 NEWEST = 2**62
-
-
-async def accepted(
-    tx: Connection, call: Call, action: str, id: ResourceId, *, operation_id: UUID | None = None
-) -> None:
-    """Committed together with what it tells of."""
-    status = "Accepted" if operation_id else "Succeeded"
-    await _write(tx, call, action, id, status, operation_id)
-
-
-async def denied(plane: Plane, call: Call, action: str, id: ResourceId) -> None:
-    await _write(plane.db, call, action, id, "Denied", None)
+READ = "Microsoft.Insights/eventtypes/management/values/read"
 
 
 async def list_page(
@@ -45,6 +33,7 @@ async def list_page(
     wanted = parse_filter(filter)
     group = wanted.get("group")
     subscription = scope.subscription and scope.subscription.lower()
+    seen = await visible(plane, call, READ, scope)
     rows = await plane.db.fetch(
         Q.list_audit,
         call.principal.tenant_id,
@@ -60,6 +49,7 @@ async def list_page(
         wanted.get("status"),
         wanted.get("action"),
         wanted.get("provider"),
+        seen,
     )
     more = str(rows[top - 1]["event_id"]) if len(rows) > top else None
     return Page(items=[shown(dict(row)) for row in rows[:top]], next=more)
@@ -99,32 +89,6 @@ def shown(row: dict[str, Any]) -> dict[str, Any]:
         "subscriptionId": subscription,
         "tenantId": row["tenant_id"],
     }
-
-
-async def _write(
-    db: Connection | Database,
-    call: Call,
-    action: str,
-    id: ResourceId,
-    status: str,
-    operation_id: UUID | None,
-) -> None:
-    await db.execute(
-        Q.write_audit,
-        call.principal.tenant_id,
-        id.subscription and id.subscription.lower(),
-        id.upto("resourceGroups").key if id.resource_group else None,
-        id.text,
-        action,
-        status,
-        call.principal.name or call.principal.id,
-        call.principal.type.value,
-        call.address,
-        call.correlation_id,
-        call.request_id,
-        operation_id,
-        {"method": call.method},
-    )
 
 
 def _time(text: str) -> datetime:

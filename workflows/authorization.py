@@ -4,11 +4,11 @@ from datetime import datetime
 
 from muster.core.errors import Forbidden
 from muster.core.ids import TENANT, ResourceId
-from workflows import audit
 from workflows.model.resource import Call, Principal, PrincipalType
 from workflows.plane import Plane
 from workflows.rolecache import Grant
 from workflows.roles import OWNER, ROLES
+from workflows.store import audit
 from workflows.store.resources import Q
 
 
@@ -24,7 +24,7 @@ async def authorize(plane: Plane, call: Call, action: str, id: ResourceId) -> No
             return
         if listing and any(scope.startswith(_below(id.key)) for scope in scopes):
             return
-    await audit.denied(plane, call, action, id)
+    await audit.denied(plane.db, call, action, id)
     who = call.principal
     raise Forbidden(
         f"The client '{who.name or who.id}' with object id '{who.id}' does not have authorization "

@@ -22,7 +22,6 @@ from workflows.validation.database import database as validate
 async def admit(
     tx: Connection, call: Call, draft: Draft, old: Resource | None, world: World
 ) -> None:
-    del call
     admission.parent_ready(world)
     assert world.parent is not None
     if old is None and not world.parent.resource.properties.get("administratorLogin"):
@@ -32,7 +31,7 @@ async def admit(
             code="ServerHasNoAdministrator",
         )
     pool = draft.properties.get("elasticPoolId")
-    if pool and not await store.get(tx, pool.lower()):
+    if pool and not await store.get(tx, pool.lower(), call.principal.tenant_id):
         refuse(
             [
                 FieldError(
@@ -81,7 +80,7 @@ async def list_page(
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
     """A registered server's database with data or users in it is dropped only when that is forced."""
-    database = await store.get(plane.db, id.key)
+    database = await store.get(plane.db, id.key, call.principal.tenant_id)
     server = await resource_by_key(plane.db, id.parent.key)
     if database and server and not _forced(call) and _dropped(server, database.resource):
         await targets.refuse_drop(plane, server, id.name)

@@ -6,11 +6,12 @@ from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
-from workflows import admission, answers, audit, resources
+from workflows import admission, answers, resources
 from workflows.kind import Draft, Kind
 from workflows.model.resource import GROUP, Body, Call, Deleted, Page, Resource, Written
 from workflows.model.tenancy import GroupProperties
 from workflows.plane import Plane
+from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Q
 
@@ -48,7 +49,7 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
         if earlier := await answers.earlier(tx, call, id, Deleted):
             return earlier
         world = await admission.parents(tx, id, call.principal.tenant_id)
-        old = await store.lock(tx, id.key)
+        old = await store.lock(tx, id.key, call.principal.tenant_id)
         if old is None:
             raise admission.missing(id, wanted=id)
         admission.preconditions(call, old.resource)

@@ -4,11 +4,12 @@ from uuid import uuid4
 
 from muster.core.errors import refuse
 from muster.core.ids import ResourceId
-from workflows import admission, answers, audit, extensions, resources
+from workflows import admission, answers, extensions, resources
 from workflows.kind import Kind
 from workflows.model.resource import LOCK, Body, Call, Deleted, Page, Resource, Written
 from workflows.model.tenancy import LockProperties
 from workflows.plane import Plane
+from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
 from workflows.validation import common
@@ -24,7 +25,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
         if earlier := await answers.earlier(tx, call, id, Written):
             return earlier
         await admission.parents(tx, id, call.principal.tenant_id)
-        old = await store.lock(tx, id.key)
+        old = await store.lock(tx, id.key, call.principal.tenant_id)
         admission.preconditions(call, store.plain(old))
         if old is None:
             made = await extensions.insert(tx, call, id, LOCK, content, uid=uuid4())

@@ -4,9 +4,10 @@ from typing import Any
 
 from muster.core.errors import NotFound
 from muster.core.ids import ResourceId
-from workflows import admission, audit, resources
+from workflows import admission, resources
 from workflows.model.resource import Call, Page
 from workflows.plane import Plane
+from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
 
@@ -63,8 +64,8 @@ def shown(id: ResourceId, observed: dict[str, Any]) -> dict[str, Any]:
 async def _set(plane: Plane, call: Call, id: ResourceId, state: str, action: str) -> dict[str, Any]:
     subscription = id.upto("subscriptions")
     async with plane.db.transaction() as tx:
-        old = await store.lock(tx, subscription.key)
-        if old is None or old.resource.tenant_id != call.principal.tenant_id:
+        old = await store.lock(tx, subscription.key, call.principal.tenant_id)
+        if old is None:
             raise admission.missing(subscription, wanted=id)
         shown(id, {})
         was = old.resource

@@ -10,20 +10,22 @@ from fsm import machines, operations
 from fsm.operations import Operation
 from muster.core.db import Connection
 from muster.core.errors import refuse
+from muster.core.failpoints import reach
 from muster.core.ids import ResourceId
-from workflows import admission, answers, audit, authorization
+from workflows import admission, answers, authorization
 from workflows.admission import World
 from workflows.kind import Draft, Kind, merged, take_secrets
 from workflows.model.resource import LOCK, Body, Call, Deleted, Page, Resource, Written
 from workflows.plane import Plane
+from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content, Q, Stored
 from workflows.validation import common
 
 
 async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
-    found = await store.get(plane.db, id.key)
-    if found is None or found.resource.tenant_id != call.principal.tenant_id:
+    found = await store.get(plane.db, id.key, call.principal.tenant_id)
+    if found is None:
         async with plane.db.connection() as connection:
             await admission.parents(connection, id, call.principal.tenant_id)
         raise admission.missing(id, wanted=id)
@@ -63,7 +65,7 @@ async def _write(
         if earlier := await answers.earlier(tx, call, id, Written):
             return earlier
         world = await admission.parents(tx, id, call.principal.tenant_id)
-        old = await store.lock(tx, id.key)
+        old = await store.lock(tx, id.key, call.principal.tenant_id)
         if patch and old is None:
             raise admission.missing(id, wanted=id)
         admission.preconditions(call, store.plain(old))
@@ -83,6 +85,8 @@ async def _write(
         operation = written.operation.operation_id if written.operation else None
         await audit.accepted(tx, call, kind.action("write"), id, operation_id=operation)
         await answers.keep(tx, call, id, written)
+        await reach("api.before_commit", kind.arm_type)
+    await reach("api.after_commit", kind.arm_type)
     return written
 
 
@@ -92,14 +96,14 @@ async def delete(plane: Plane, call: Call, id: ResourceId, kind: Kind) -> Delete
         if earlier := await answers.earlier(tx, call, id, Deleted):
             return earlier
         world = await admission.parents(tx, id, call.principal.tenant_id)
-        old = await store.lock(tx, id.key)
+        old = await store.lock(tx, id.key, call.principal.tenant_id)
         if old is None:
             return Deleted(existed=False)
         admission.preconditions(call, old.resource)
         if kind.arm_type != LOCK:
             admission.unlocked(world, id, delete=True)
         if kind.lifecycle is None:
-            await store.delete(tx, id.key)
+            await store.delete(tx, id.key, call.principal.tenant_id)
             gone = Deleted(existed=True)
         else:
             gone = Deleted(existed=True, operation=await begin_delete(tx, call, old.resource))
@@ -250,7 +254,7 @@ async def _change(
 
 async def _now(tx: Connection, resource: Resource) -> Resource:
     """As it stands after its machine has shown where it is."""
-    found = await store.get(tx, resource.resource_id.key)
+    found = await store.get(tx, resource.resource_id.key, resource.tenant_id)
     assert found is not None
     return found.resource
 

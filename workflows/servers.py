@@ -7,12 +7,13 @@ from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError, InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
-from workflows import audit, resources, targets
+from workflows import resources, targets
 from workflows.admission import World
 from workflows.kind import Draft, Kind
 from workflows.model.resource import SERVER, Body, Call, Deleted, Page, Resource, Written
 from workflows.model.server import ServerProperties
 from workflows.plane import Plane
+from workflows.store import audit
 from workflows.store.resources import Q
 from workflows.validation import common
 from workflows.validation.server import server as rules

@@ -3,14 +3,15 @@
 from uuid import uuid4
 
 from muster.core.db import Connection
-from muster.core.errors import Conflict, Forbidden, refuse
+from muster.core.errors import Conflict, refuse
 from muster.core.ids import TENANT, ResourceId
-from workflows import answers, audit, groups, resources
+from workflows import answers, groups, resources
 from workflows.admission import preconditions
 from workflows.kind import Kind
 from workflows.model.resource import SUBSCRIPTION, Body, Call, Page, Resource, Written
 from workflows.model.tenancy import SubscriptionProperties
 from workflows.plane import Plane
+from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
 from workflows.validation import common
@@ -24,9 +25,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
     async with plane.db.transaction() as tx:
         if earlier := await answers.earlier(tx, call, id, Written):
             return earlier
-        old = await store.lock(tx, id.key)
-        if old and old.resource.tenant_id != call.principal.tenant_id:
-            raise Forbidden("The subscription belongs to another tenant.")
+        old = await store.lock(tx, id.key, call.principal.tenant_id)
         preconditions(call, store.plain(old))
         state = said.get("state", "Registered")
         if old and old.resource.properties["state"] == "Deleted" and state != "Deleted":

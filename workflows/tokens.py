@@ -10,11 +10,12 @@ import msgspec
 
 from muster.core.errors import Conflict, FieldError, InvalidRequest, refuse
 from muster.core.ids import TENANT, ResourceId
-from workflows import admission, audit, resources
+from workflows import admission, resources
 from workflows.kind import Kind
 from workflows.model.resource import TOKEN, Body, Call, Deleted, Page, Resource, Written
 from workflows.model.tenancy import TokenProperties
 from workflows.plane import Plane
+from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
 from workflows.validation import common
@@ -30,7 +31,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
     plain = PREFIX + secrets.token_urlsafe(32)
     uid = uuid4()
     async with plane.db.transaction() as tx:
-        old = await store.lock(tx, id.key)
+        old = await store.lock(tx, id.key, call.principal.tenant_id)
         admission.preconditions(call, store.plain(old))
         if old:
             raise Conflict(

@@ -1,7 +1,7 @@
 """Every resource type that exists; a type is added by one line here."""
 
 from api.resources.audit import AUDIT
-from api.resources.authorization import ROLE_ASSIGNMENTS, ROLE_DEFINITIONS, SERVICE_TOKENS
+from api.resources.authorization import LOCKS, ROLE_ASSIGNMENTS, ROLE_DEFINITIONS, SERVICE_TOKENS
 from api.resources.databases import DATABASES
 from api.resources.groups import GROUPS
 from api.resources.pools import POOLS
@@ -19,6 +19,7 @@ RESOURCES = (
     POOLS,
     ROLE_DEFINITIONS,
     ROLE_ASSIGNMENTS,
+    LOCKS,
     SERVICE_TOKENS,
     AUDIT,
 )

@@ -1,9 +1,9 @@
-"""Who may do what where: role definitions, their assignments at any scope, and service tokens."""
+"""Who may do what where: role definitions, assignments and locks at any scope, service tokens."""
 
 from api.resource import At, ResourceType, Sync
 from api.versions import AUTHORIZATION
-from workflows import assignments, roles, tokens
-from workflows.model.tenancy import AssignmentProperties, TokenProperties
+from workflows import assignments, locks, roles, tokens
+from workflows.model.tenancy import AssignmentProperties, LockProperties, TokenProperties
 
 UUID = r"^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$"
 READER = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
@@ -85,6 +85,25 @@ ROLE_ASSIGNMENTS = ResourceType(
     get=Sync(assignments.get),
     delete=Sync(assignments.delete),
     list=Sync(assignments.list_page),
+)
+
+LOCKS = ResourceType(
+    name="locks",
+    namespace="Microsoft.Authorization",
+    title="Locks",
+    singular="lock",
+    parameter="lockName",
+    versions=AUTHORIZATION,
+    at=(At.ANYWHERE,),
+    properties=LockProperties,
+    observed={"provisioningState": STRING},
+    pattern=r"^[A-Za-z0-9_.() -]{1,128}$",
+    name_example="keep",
+    example={"properties": {"level": "CanNotDelete", "notes": "Holds the production tenants."}},
+    put=Sync(locks.put),
+    get=Sync(locks.get),
+    delete=Sync(locks.delete),
+    list=Sync(locks.list_page),
 )
 
 SERVICE_TOKENS = ResourceType(

@@ -45,8 +45,15 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
         dispatcher = Dispatcher(Runner(services, name), wake)
         async with asyncio.TaskGroup() as group:
             group.create_task(wake.run(stop))
-            group.create_task(Duty(services).run(stop))
+            duty = group.create_task(Duty(services).run(stop))
+            group.create_task(_break_off(duty, stop))
             group.create_task(dispatcher.run(stop))
             ready({})
     finally:
         await db.close()
+
+
+async def _break_off(duty: asyncio.Task[None], stop: asyncio.Event) -> None:
+    """A cluster that takes long to start holds up no end: the next process goes on with it."""
+    await stop.wait()
+    duty.cancel()

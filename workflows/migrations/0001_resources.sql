@@ -26,14 +26,16 @@ create table resource (
     modified_by_type  text not null,
     row_version       bigint not null default 1,
     constraint a_key_is_in_lower_case check (key = lower(key collate "C")),
-    constraint a_resource_exists_once unique (key),
-    constraint a_child_has_a_parent foreign key (parent_key) references resource (key) on update cascade,
+    constraint a_resource_exists_once unique (key, tenant_id),
+    constraint a_child_has_a_parent foreign key (parent_key, tenant_id) references resource (key, tenant_id),
     constraint known_provisioning_state
         check (provisioning_state in ('Creating', 'Updating', 'Deleting', 'Succeeded', 'Failed', 'Canceled'))
 );
 create index resource_by_parent on resource (parent_key, type, key);
 create index resource_by_subscription on resource (subscription_key, type, key);
 create index resource_by_type on resource (type, key) where subscription_key is null or type = 'Microsoft.Resources/subscriptions';
+create unique index a_subscription_belongs_to_one_tenant on resource (key)
+    where type = 'Microsoft.Resources/subscriptions';
 create unique index a_server_name_is_taken_once on resource (lower(name)) where type = 'Microsoft.Sql/servers';
 create index role_assignment_by_principal on resource ((properties ->> 'principalId'))
     where type = 'Microsoft.Authorization/roleAssignments';

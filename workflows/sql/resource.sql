@@ -1,17 +1,17 @@
 -- name: get_resource
 -- One row or none.
-select * from resource where key = $1;
+select * from resource where tenant_id = $2 and key = $1;
 
 -- name: lock_resource
 -- One row or none; held until the transaction ends, so that writers of one resource follow each other.
-select * from resource where key = $1 for no key update;
+select * from resource where tenant_id = $2 and key = $1 for no key update;
 
 -- name: get_resources
 -- Those of the keys that exist, and the locks that hold at any of them, in one round trip.
-select * from resource where key = any($1::text[])
+select * from resource where tenant_id = $2 and key = any($1::text[])
 union all
 select * from resource
- where type = 'Microsoft.Authorization/locks' and properties ->> 'scopeKey' = any($1::text[]);
+ where tenant_id = $2 and type = 'Microsoft.Authorization/locks' and properties ->> 'scopeKey' = any($1::text[]);
 
 -- name: locks_inside
 -- Locks that were made below a scope.
@@ -41,7 +41,9 @@ returning *;
 
 -- name: delete_resource
 -- Removes the row and what hangs on it as an extension, such as role assignments.
-delete from resource where key = $1 or starts_with(key, $1 || '/providers/microsoft.authorization/');
+delete from resource
+ where tenant_id = $2
+   and (key = $1 or starts_with(key, $1 || '/providers/microsoft.authorization/'));
 
 -- name: list_children
 -- Rows of a type directly below a parent, in key order behind a cursor, as far as the caller may see them.
@@ -127,7 +129,8 @@ select * from resource where type = 'Microsoft.Authorization/serviceTokens' and 
 
 -- name: tenant_of_subscription
 -- Null when there is no such subscription.
-select tenant_id from resource where key = '/subscriptions/' || $1;
+select tenant_id from resource
+ where type = 'Microsoft.Resources/subscriptions' and key = '/subscriptions/' || $1;
 
 -- name: embedded_endpoints
 -- Host and port of every cluster we run ourselves.
@@ -157,6 +160,9 @@ select *
    and ($11::text is null or lower(status) = lower($11))
    and ($12::text is null or lower(action) = lower($12))
    and ($13::text is null or starts_with(lower(action), lower($13) || '/'))
+   and ($14::text[] is null
+        or exists (select from unnest($14::text[]) as seen (scope)
+                    where lower(resource_id) = scope or starts_with(lower(resource_id), scope || '/')))
  order by event_id desc
  limit $4;
 

@@ -47,16 +47,16 @@ def plain(found: Stored | None) -> Resource | None:
     return found.resource if found else None
 
 
-async def get(db: Database | Connection, key: str) -> Stored | None:
-    return stored(await db.fetchrow(Q.get_resource, key))
+async def get(db: Database | Connection, key: str, tenant_id: str) -> Stored | None:
+    return stored(await db.fetchrow(Q.get_resource, key, tenant_id))
 
 
-async def lock(tx: Connection, key: str) -> Stored | None:
-    return stored(await tx.fetchrow(Q.lock_resource, key))
+async def lock(tx: Connection, key: str, tenant_id: str) -> Stored | None:
+    return stored(await tx.fetchrow(Q.lock_resource, key, tenant_id))
 
 
-async def by_keys(tx: Connection, keys: list[str]) -> dict[str, Stored]:
-    rows = await tx.fetch(Q.get_resources, keys)
+async def by_keys(tx: Connection, keys: list[str], tenant_id: str) -> dict[str, Stored]:
+    rows = await tx.fetch(Q.get_resources, keys, tenant_id)
     return {row["key"]: Stored(resource=resource(row), sealed=row["sealed"]) for row in rows}
 
 
@@ -137,8 +137,8 @@ async def update(
     return resource(row)
 
 
-async def delete(tx: Connection, key: str) -> None:
-    await tx.execute(Q.delete_resource, key)
+async def delete(tx: Connection, key: str, tenant_id: str) -> None:
+    await tx.execute(Q.delete_resource, key, tenant_id)
 
 
 def taken(error: asyncpg.UniqueViolationError, id: ResourceId) -> Conflict:

@@ -1,0 +1,46 @@
+"""Rules that no linter knows, each a few lines."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("api", "workflows", "fsm", "nodeagent", "engine", "muster")
+SOURCES = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+
+
+def mentions(pattern: str, *, but: set[str]) -> list[str]:
+    found = re.compile(pattern)
+    return [
+        str(file.relative_to(ROOT))
+        for file in SOURCES
+        if str(file.relative_to(ROOT)) not in but and found.search(file.read_text(encoding="utf-8"))
+    ]
+
+
+def test_there_are_sources_to_look_at():
+    assert len(SOURCES) > 50
+
+
+@pytest.mark.parametrize(
+    ("pattern", "but"),
+    [
+        (r"os\.environ|os\.getenv", {"muster/core/settings.py", "muster/cli/demo.py"}),
+        (r"datetime\.now|time\.time\(|utcnow", {"muster/core/clock.py"}),
+        (r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b", set()),
+        (r"asyncpg\.connect\(", {"muster/core/connect.py", "muster/core/wake.py"}),
+    ],
+)
+def test_only_the_one_place_does_it(pattern, but):
+    assert mentions(pattern, but=but) == []
+
+
+def test_no_file_has_outgrown_its_duty():
+    assert [f"{file}: {n}" for file in SOURCES if (n := len(file.read_text().splitlines())) > 400] == []
+
+
+def test_the_settings_reference_is_true():
+    from muster.cli.reference import markdown
+
+    assert (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8") == markdown()
