@@ -5,7 +5,7 @@ from typing import Any
 from api import examples, schemas
 from api.endpoint import Endpoint, Kind
 from api.paging import MOST
-from api.schemas import Schema, component, ref
+from api.schemas import Schema, ref
 from api.versions import PATTERN, Versions
 
 JSON = "application/json"
@@ -45,10 +45,10 @@ def operation(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> Schema:
         "parameters": _parameters(endpoint),
     }
     if endpoint.kind in {Kind.PUT, Kind.PATCH}:
-        name = component(kind) + ("Update" if endpoint.kind is Kind.PATCH else "")
+        name = kind.label + ("Update" if endpoint.kind is Kind.PATCH else "")
         found["requestBody"] = _body(ref(name), examples.request(endpoint), required=True)
     elif endpoint.act and endpoint.act.takes:
-        schema = ref(f"{component(kind)}{endpoint.act.title}")
+        schema = ref(f"{kind.label}{endpoint.act.title}")
         found["requestBody"] = _body(
             schema, dict(endpoint.act.example), required=endpoint.act.requires_body
         )
@@ -183,7 +183,7 @@ def _success(endpoint: Endpoint, status: str) -> Schema:
 
 
 def _success_schema(endpoint: Endpoint, status: str) -> Schema | None:
-    name = component(endpoint.type)
+    name = endpoint.type.label
     match endpoint.kind:
         case Kind.HEAD | Kind.DELETE:
             return None

@@ -98,33 +98,20 @@ def _of_type(kind: ResourceType, resources: tuple[ResourceType, ...]) -> Iterato
 def _homes(kind: ResourceType, resources: tuple[ResourceType, ...]) -> Iterator[tuple[str, Path]]:
     """Where its collection may hang: (label, path of the scope)."""
     if kind.parent is not None:
-        ((_, above),) = _homes(kind.parent, resources)
-        yield (
-            kind.parent.singular.title().replace(" ", ""),
-            (
-                *above,
-                *_collection(kind.parent),
-                _name(kind.parent),
-            ),
-        )
+        yield kind.parent.label, _item(kind.parent, resources)
         return
     for place in kind.at:
         if place is At.ANYWHERE:
             yield from PLACES.values()
-            for other in resources:
-                if (
-                    not other.core
-                    and other.put
-                    and At.ANYWHERE not in other.at
-                    and other.parts.tags
-                ):
-                    ((_, above),) = _homes(other, resources)
-                    yield (
-                        other.singular.title().replace(" ", ""),
-                        (*above, *_collection(other), _name(other)),
-                    )
+            yield from ((each.label, _item(each, resources)) for each in resources if each.tracked)
         else:
             yield PLACES[place]
+
+
+def _item(kind: ResourceType, resources: tuple[ResourceType, ...]) -> Path:
+    """The path of one instance of a type that has one home."""
+    ((_, above),) = _homes(kind, resources)
+    return (*above, *_collection(kind), _name(kind))
 
 
 def _collection(kind: ResourceType) -> Path:

@@ -11,7 +11,7 @@ from api.describe import operation, refusals
 from api.endpoint import table
 from api.resource import ResourceType
 from api.resources import RESOURCES
-from api.schemas import Schema, component
+from api.schemas import Schema
 
 FILE = Path(__file__).parent.parent / "openapi" / "openapi.json"
 
@@ -52,7 +52,7 @@ def rendered() -> bytes:
 def _components(resources: tuple[ResourceType, ...]) -> dict[str, Schema]:
     found = {**schemas.SHARED, **schemas.envelope_parts()}
     for kind in resources:
-        name = component(kind)
+        name = kind.label
         found[name] = schemas.resource(kind, patch=False)
         if kind.properties is not None:
             found |= schemas.nested(kind.properties)

@@ -7,6 +7,7 @@ once and keeps its case. What the table does not know is refused, with a reason,
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from urllib.parse import unquote_to_bytes
 
@@ -23,6 +24,8 @@ from muster.core.ids import Pair, ResourceId
 BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 UNWELCOME = re.compile(r"[\x00-\x1f\x7f-\x9f/]")
 REFUSED = "/refused"
+REMEMBERED = 4096
+SHORT = 300
 
 
 @dataclass
@@ -42,6 +45,7 @@ class Match:
 class Table:
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self.root = Node()
+        self._remembered = lru_cache(maxsize=REMEMBERED)(self._match)
         for endpoint in endpoints:
             self._insert(endpoint)
 
@@ -63,6 +67,10 @@ class Table:
 
     def match(self, method: str, raw: bytes) -> Match:
         """Raises the refusal: 400 for what is no path of ours at all, 404, 405."""
+        # Clients poll; what was found is remembered, with all that the id has worked out since.
+        return self._remembered(method, raw) if len(raw) <= SHORT else self._match(method, raw)
+
+    def _match(self, method: str, raw: bytes) -> Match:
         node, segments = self._walk(raw)
         endpoint = node.endpoints.get(method)
         if endpoint is None:

@@ -1,5 +1,7 @@
 """Endpoints beside ARM: alive, ready, numbers, and the description of the API itself."""
 
+from typing import Any
+
 from litestar import Request, get
 from litestar.handlers import HTTPRouteHandler
 
@@ -13,7 +15,7 @@ from muster.core.errors import Unavailable
 PROBES = frozenset({b"/livez", b"/readyz", b"/metrics", b"/openapi.json"})
 TEXT = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
-AnyRequest = Request[object, object, object]  # type: ignore[type-var]
+AnyRequest = Request[Any, Any, Any]
 
 
 def probes(services: Services) -> list[HTTPRouteHandler]:

@@ -129,9 +129,14 @@ class ResourceType:
         return f"{self.namespace}/{self.name}"
 
     @cached_property
-    def chain(self) -> tuple["ResourceType", ...]:
-        """The outermost type of its provider first, itself last."""
-        return (*(self.parent.chain if self.parent else ()), self)
+    def label(self) -> str:
+        """One of them in names of operations and schemas: `ElasticPool`."""
+        return self.singular.title().replace(" ", "")
+
+    @cached_property
+    def tracked(self) -> bool:
+        """A resource in a group, with a place of its own: extensions can be attached to it."""
+        return self.parts.location and not self.core
 
     @cached_property
     def visible(self) -> frozenset[str]:

@@ -73,16 +73,12 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def component(kind: ResourceType) -> str:
-    return kind.singular.title().replace(" ", "")
-
-
 def resource(kind: ResourceType, *, patch: bool) -> Schema:
     """A type's body; clients may send back what is read-only, so it is one schema for both ways."""
     if kind.properties is None:
         assert kind.item is not None
         return dict(kind.item)
-    name = component(kind) + ("Update" if patch else "")
+    name = kind.label + ("Update" if patch else "")
     members: Schema = {
         "id": {**TEXT, "readOnly": True},
         "name": {**TEXT, "readOnly": True},

@@ -8,8 +8,10 @@ from litestar import Litestar, Request, Response, get, put
 from litestar.datastructures import State
 
 from muster.core.db import SERVER_SETTINGS, prepare
+from muster.core.settings import Settings
 from workflows.store.resources import Q
 
+TENANT = Settings.tenant_id
 SHOWN = ("id", "name", "type", "location", "tags", "properties")
 
 
@@ -28,7 +30,7 @@ def shown(row: asyncpg.Record) -> dict:
 
 @get("/one")
 async def read(state: State, request: Request) -> Response:
-    row = await state.pool.fetchrow(Q.get_resource, request.query_params["key"])
+    row = await state.pool.fetchrow(Q.get_resource, request.query_params["key"], TENANT)
     return Response(shown(row))
 
 
@@ -51,8 +53,8 @@ async def write(state: State, request: Request) -> Response:
     key, above = request.query_params["key"], request.query_params["above"]
     body = await request.json()
     async with state.pool.acquire() as connection, connection.transaction():
-        await connection.fetch(Q.get_resources, [key, above, "/"])
-        old = await connection.fetchrow(Q.lock_resource, key)
+        await connection.fetch(Q.get_resources, [key, above, "/"], TENANT)
+        old = await connection.fetchrow(Q.lock_resource, key, TENANT)
         row = await connection.fetchrow(
             Q.update_resource,
             old["uid"],

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -48,6 +49,11 @@ def _as_given(draft: Draft, world: World) -> Content:
     return draft.content
 
 
+def _nothing_yet(now: datetime) -> dict[str, Any]:
+    del now
+    return {}
+
+
 @dataclass(frozen=True)
 class Kind:
     arm_type: str
@@ -56,6 +62,7 @@ class Kind:
     validate: Callable[[Draft, Resource | None, Settings], list[FieldError]] = _nothing  # pure
     admit: Callable[[Connection, Call, Draft, Resource | None, World], Awaitable[None]] = _anything
     fill: Callable[[Draft, World], Content] = _as_given  # defaults that need the world
+    observed: Callable[[datetime], dict[str, Any]] = _nothing_yet  # read-only ones from the start
 
     def action(self, verb: str) -> str:
         return f"{self.arm_type}/{verb}"

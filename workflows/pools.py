@@ -1,5 +1,7 @@
 """Elastic pools: named parts of a server that share a budget."""
 
+from datetime import datetime
+
 import msgspec
 
 from muster.core.db import Connection
@@ -28,7 +30,18 @@ def fill(draft: Draft, world: World) -> Content:
     return msgspec.structs.replace(draft.content, location=draft.content.location or here)
 
 
-KIND = Kind(arm_type=POOL, properties=PoolProperties, validate=validate, admit=admit, fill=fill)
+def observed(now: datetime) -> dict[str, str]:
+    return {"state": "Ready", "creationDate": now.isoformat().replace("+00:00", "Z")}
+
+
+KIND = Kind(
+    arm_type=POOL,
+    properties=PoolProperties,
+    validate=validate,
+    admit=admit,
+    fill=fill,
+    observed=observed,
+)
 
 
 async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:

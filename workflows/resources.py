@@ -202,7 +202,7 @@ async def _create(plane: Plane, tx: Connection, call: Call, draft: Draft, kind: 
         tenant_id=call.principal.tenant_id,
         content=draft.content,
         sealed=_seal(plane, uid, draft.secrets),
-        observed={},
+        observed=kind.observed(plane.clock.now()),
         state="Creating" if kind.lifecycle else "Succeeded",
         who=call.principal,
     )

@@ -2,14 +2,10 @@
 
 import re
 from functools import cache
-from typing import Any
 
 import msgspec
 
-from muster.core.errors import InvalidRequest, NotFound
-from muster.core.ids import ResourceId
-from workflows.model.resource import Call, Page
-from workflows.plane import Plane
+from muster.core.errors import InvalidRequest
 
 PREFIX = "/providers/Microsoft.Authorization/roleDefinitions/"
 
@@ -74,39 +70,6 @@ def by_definition_id(text: str) -> Role:
         code="InvalidRoleDefinitionId",
         target="properties.roleDefinitionId",
     )
-
-
-async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    del plane, call, after, top
-    return Page(items=[shown(role, scope) for role in ROLES.values()])
-
-
-async def get(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
-    del plane, call
-    role = ROLES.get(id.name.lower())
-    if role is None:
-        raise NotFound(
-            f"There is no role definition '{id.name}'.", code="RoleDefinitionDoesNotExist"
-        )
-    return shown(role, id.parent)
-
-
-def shown(role: Role, scope: ResourceId) -> dict[str, Any]:
-    base = "" if scope.text == "/" else scope.text
-    return {
-        "id": f"{base}{PREFIX}{role.id}",
-        "name": role.id,
-        "type": "Microsoft.Authorization/roleDefinitions",
-        "properties": {
-            "roleName": role.name,
-            "description": role.description,
-            "type": "BuiltInRole",
-            "assignableScopes": ["/"],
-            "permissions": [{"actions": role.actions, "notActions": role.not_actions}],
-        },
-    }
 
 
 def _matches(patterns: tuple[str, ...], action: str) -> bool:

@@ -1,11 +1,13 @@
 """What the workflows must see on a user's server before they decide."""
 
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 from fsm import administrator
 from fsm.store import Resource as Server
 from muster.core.db import Connection, Row
-from muster.core.errors import Conflict, NotFound
+from muster.core.errors import Conflict, NotFound, Unavailable
 from muster.core.sql import Queries
 from workflows.plane import Plane
 from workflows.validation.common import one_line
@@ -15,7 +17,7 @@ Q = Queries("workflows.sql", "target.sql")
 
 
 async def enumerate_databases(plane: Plane, server: Server) -> list[dict[str, Any]]:
-    async with administrator.session(plane, server) as connection:
+    async with session(plane, server) as connection:
         rows = await connection.fetch(Q.enumerate_databases)
     return [
         {
@@ -46,7 +48,7 @@ def left_out(row: Row) -> str | None:
 
 async def refuse_drop(plane: Plane, server: Server, database: str) -> None:
     """Conflict when somebody works in the database or it holds rows."""
-    async with administrator.session(plane, server) as connection:
+    async with session(plane, server) as connection:
         sessions = await connection.fetch(Q.foreign_sessions, database)
     if sessions:
         who = one_line(f"{s['login']} ({s['application_name'] or s['address']})" for s in sessions)
@@ -54,7 +56,7 @@ async def refuse_drop(plane: Plane, server: Server, database: str) -> None:
             f"The database '{database}' is in use by {who}. {FORCE}", code="DatabaseInUse"
         )
     try:
-        async with administrator.session(plane, server, database=database) as connection:
+        async with session(plane, server, database) as connection:
             table = await _table_with_rows(connection)
     except NotFound:
         return  # it is not there: nothing can be lost
@@ -71,6 +73,18 @@ async def _table_with_rows(connection: Connection) -> str | None:
         if row["question"] is None or await connection.fetchval(row["question"]):
             return str(row["name"])
     return None
+
+
+@contextlib.asynccontextmanager
+async def session(
+    plane: Plane, server: Server, database: str | None = None
+) -> AsyncIterator[Connection]:
+    """The administrator's. A customer's server that is away is a state of theirs, not ours."""
+    try:
+        async with administrator.session(plane, server, database=database) as connection:
+            yield connection
+    except Unavailable as away:
+        raise Conflict(away.message, code=away.code, context=away.context) from away
 
 
 FORCE = "Add ?forceDeletionTypes=Microsoft.Sql/servers/databases to drop it all the same."

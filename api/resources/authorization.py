@@ -2,7 +2,7 @@
 
 from api.resource import At, ResourceType, Sync
 from api.versions import AUTHORIZATION
-from workflows import assignments, locks, roles, tokens
+from workflows import assignments, locks, role_definitions, tokens
 from workflows.model.tenancy import AssignmentProperties, LockProperties, TokenProperties
 
 UUID = r"^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$"
@@ -51,8 +51,8 @@ ROLE_DEFINITIONS = ResourceType(
             "permissions": [{"actions": ["*/read"], "notActions": []}],
         },
     },
-    get=Sync(roles.get),
-    list=Sync(roles.list_page),
+    get=Sync(role_definitions.get),
+    list=Sync(role_definitions.list_page),
 )
 
 ROLE_ASSIGNMENTS = ResourceType(

@@ -46,6 +46,16 @@ SERVER_SETTINGS = {
 }
 
 
+class Session(Connection):
+    """Nothing of ours outlives a transaction, so a connection needs no reset between two users.
+
+    asyncpg still rolls back a transaction that was left open.
+    """
+
+    def get_reset_query(self) -> str:
+        return ""
+
+
 class Database:
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
         self.pool = pool
@@ -101,6 +111,7 @@ async def open_database(settings: Settings, *, application: str = "muster") -> D
         min_size=1,
         max_size=settings.pool_size,
         init=prepare,
+        connection_class=Session,
         timeout=10,
         server_settings=SERVER_SETTINGS | {"application_name": application},
     )

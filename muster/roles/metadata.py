@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from fsm.scram import verifier
 from muster.core.cluster import HOST, Cluster
 from muster.core.db import open_database
 from muster.core.errors import InvalidRequest
 from muster.core.migrate import migrate
+from muster.core.scram import verifier
 from muster.core.settings import Secret, Settings
 from muster.core.sql import Queries
 

@@ -5,9 +5,9 @@ from uuid import UUID
 
 import asyncpg
 
-from fsm.scram import verifier
 from fsm.sql_target import T
 from muster.core.errors import Unavailable
+from muster.core.scram import verifier
 from muster.core.settings import Secret
 from tests.support.postgres import Postgres
 

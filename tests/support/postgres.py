@@ -53,6 +53,7 @@ FAST = {
     "unix_socket_directories": "",
     "log_min_messages": "fatal",
     "password_encryption": "scram-sha-256",
+    "dynamic_shared_memory_type": "mmap",
 }
 
 
@@ -93,7 +94,7 @@ class Postgres:
 @contextlib.contextmanager
 def running(*, migrated: bool = True) -> Iterator[Postgres]:
     """Starts a server with its roles and the migrated template; ends and removes it afterwards."""
-    home = Path(tempfile.mkdtemp(prefix="muster-pg-"))
+    home = Path(tempfile.mkdtemp(prefix="muster-pg-", dir=_quickest()))
     owner = _owner()
     if owner:
         shutil.chown(home, **owner)
@@ -177,7 +178,7 @@ def _start(
         log = (data.parent / "log").open("wb")
         server = subprocess.Popen(
             [binaries / "postgres", "-D", data, "-p", str(port)],
-            stdout=log, stderr=log, cwd=data, preexec_fn=_die_with_parent(), **owner,
+            stdout=log, stderr=log, cwd=data, preexec_fn=die_with_parent(signal.SIGQUIT), **owner,
         )  # fmt: skip
         log.close()
         if _answers(server, port, root):
@@ -202,9 +203,17 @@ def _answers(server: subprocess.Popen, port: int, root: Role) -> bool:
     return False
 
 
-def _die_with_parent():
+def die_with_parent(number: int = signal.SIGKILL):
+    """For a child process: however this one ends, nothing of it stays."""
     libc = ctypes.CDLL(None)
-    return functools.partial(libc.prctl, 1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
+    return functools.partial(libc.prctl, 1, number)  # PR_SET_PDEATHSIG
+
+
+def _quickest() -> str | None:
+    """Memory where there is enough of it: a database per test is mostly copying files."""
+    memory = Path("/dev/shm")
+    enough = memory.is_dir() and shutil.disk_usage(memory).free > 2 * 1024**3
+    return str(memory) if enough and os.access(memory, os.W_OK) else None
 
 
 def _owner() -> dict[str, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from muster.core.settings import Settings
+from tests.support.postgres import die_with_parent
 
 LOG = 20_000  # bytes of a log that are shown when a test fails
 
@@ -20,6 +21,7 @@ class Processes:
     folder: Path
     count: int = 2
     deaths: int = 0
+    ends: list[int] = field(default_factory=list)  # exit codes when asked to stop
     running: list[subprocess.Popen] = field(default_factory=list)
 
     @property
@@ -39,7 +41,7 @@ class Processes:
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-P", "-m", "muster", "fsm"],
-                env=environment, cwd=self.folder, stdout=log, stderr=log,
+                env=environment, cwd=self.folder, stdout=log, stderr=log, preexec_fn=die_with_parent(),
             )  # fmt: skip
 
     async def keep(self) -> None:
@@ -57,10 +59,10 @@ class Processes:
             process.terminate()
         for process in self.running:
             try:
-                process.wait(10)
+                self.ends.append(process.wait(10))
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait()
+                self.ends.append(process.wait())
 
 
 @contextlib.asynccontextmanager

@@ -33,7 +33,7 @@ insert into resource (uid, key, id, type, name, parent_key, subscription_key, gr
                       location, properties, sealed, created_by, created_by_type, modified_by,
                       modified_by_type)
 values ($1, lower($2), $2, $3, $4, $5, $6, $7, 't', 'local', $8, $9, 'me', 'User', 'me', 'User')
-on conflict (key) do nothing
+on conflict (key, tenant_id) do nothing
 """
 ADVANCE = """
 update machine

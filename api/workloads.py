@@ -1,0 +1,236 @@
+"""What the Workload API can be asked: who may ask, and which function of the queue answers.
+
+A workload speaks with its start token and only for itself; a launcher with a signed token, for its own
+name and inside its group.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from fsm.launch import protocol, taking, tokens
+from fsm.launch.protocol import Kind, Priority
+from fsm.launch.queue import Queue
+from fsm.launch.tokens import Launcher, LauncherTokens
+from fsm.launch.workload import NewWorkload, Workload, shown
+from muster.core.clock import Clock
+from muster.core.db import Database
+from muster.core.errors import Forbidden, NotFound, Unauthenticated
+
+MOST = 1000  # of one answer
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    body: object = None
+
+
+DONE = Reply(204)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """One of both: a workload that proved to be itself, or a launcher."""
+
+    workload: Workload | None = None
+    launcher: Launcher | None = None
+
+    @property
+    def source(self) -> str:
+        return "launcher" if self.launcher else "workload"
+
+    @property
+    def as_launcher(self) -> Launcher:
+        if self.launcher is None:
+            raise Forbidden("Only a launcher may ask for this.")
+        return self.launcher
+
+    @property
+    def as_engine(self) -> Workload:
+        if self.workload is None or self.workload.kind is not Kind.ENGINE:
+            raise Forbidden("Only an engine may ask for this.")
+        return self.workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    db: Database
+    queue: Queue
+    tokens: LauncherTokens
+    clock: Clock
+
+    async def caller(self, authorization: str) -> Caller:
+        form, _, token = authorization.partition(" ")
+        if form.lower() != "bearer" or not token:
+            raise Unauthenticated("A bearer token is needed.")
+        id = tokens.workload_of(token)
+        if id is None:
+            return Caller(launcher=self.tokens.check(token, self.clock.now()))
+        try:
+            workload = await self.queue.get(self.db, id)
+        except NotFound:
+            raise Unauthenticated("The token's workload is not known.") from None
+        if not tokens.fits(token, workload.token_digest):
+            raise Unauthenticated("The token is not the workload's.")
+        return Caller(workload=workload)
+
+    async def subject(self, caller: Caller, id: UUID) -> Workload:
+        """The workload that is spoken of, if this caller may: unknown comes before any refusal."""
+        if caller.workload is not None:
+            if caller.workload.id != id:
+                raise Forbidden("A workload speaks only for itself.")
+            return caller.workload
+        workload = await self.queue.get(self.db, id)
+        if workload.launch_group != caller.as_launcher.group:
+            raise NotFound(f"Workload {id} is not known.", code="WorkloadNotFound")
+        return workload
+
+
+async def create(services: Services, caller: Caller, body: protocol.Create) -> Reply:
+    """An engine asks for a command of its own account, where it runs itself."""
+    engine = caller.as_engine
+    new = NewWorkload(
+        id=body.workload_id,
+        kind=Kind.COMMAND,
+        launch_group=engine.launch_group,
+        account_uid=engine.account_uid,
+        mutex_key=f"{engine.account_uid}/{body.mutex_key}" if body.mutex_key else None,
+        priority=body.priority,
+        epoch=engine.epoch,
+        spec=body.spec,
+        labels=body.labels,
+    )
+    async with services.db.transaction() as tx:
+        made = await services.queue.enqueue(tx, new)
+    if made.account_uid != engine.account_uid:
+        raise Forbidden("This id is another account's.")
+    return DONE if made.state is protocol.State.PENDING and made.attempt == 0 else Reply(200)
+
+
+async def claim(services: Services, caller: Caller, body: protocol.Named) -> Reply:
+    launcher = caller.as_launcher
+    settings = services.queue.settings
+    async with services.db.transaction() as tx:
+        won = await taking.claim(
+            tx, settings, body.workload_id, launcher=launcher.name, group=launcher.group
+        )
+    return Reply(200, protocol.Claimed(claimed=won is not None))
+
+
+async def launched(services: Services, caller: Caller, body: protocol.Named) -> Reply:
+    assert caller.as_launcher
+    async with services.db.transaction() as tx:
+        await services.queue.launched(tx, body.workload_id)
+    return DONE
+
+
+async def running(services: Services, _: Caller, body: protocol.Beat) -> Reply:
+    async with services.db.transaction() as tx:
+        await services.queue.running(tx, body.workload_id, body.report)
+    return DONE
+
+
+async def heartbeat(services: Services, _: Caller, body: protocol.Beat) -> Reply:
+    await services.queue.heartbeat(services.db, body.workload_id, body.report)
+    return DONE
+
+
+async def success(services: Services, caller: Caller, body: protocol.Success) -> Reply:
+    async with services.db.transaction() as tx:
+        await services.queue.success(tx, body.workload_id, body.result, source=caller.source)
+    return DONE
+
+
+async def failure(services: Services, caller: Caller, body: protocol.Failure) -> Reply:
+    async with services.db.transaction() as tx:
+        await services.queue.failure(
+            tx, body.workload_id, reason=body.reason, source=caller.source, message=body.message
+        )
+    return DONE
+
+
+async def cancel(services: Services, caller: Caller, body: protocol.Cancel) -> Reply:
+    async with services.db.transaction() as tx:
+        await services.queue.cancelled(
+            tx, body.workload_id, reason=body.reason, source=caller.source, message=body.message
+        )
+    return DONE
+
+
+async def gone(services: Services, caller: Caller, body: protocol.Gone) -> Reply:
+    async with services.db.transaction() as tx:
+        await services.queue.gone(tx, body.workload_id, caller.as_launcher.name, body.exit_code)
+    return DONE
+
+
+async def listing(services: Services, caller: Caller, body: protocol.Listing) -> Reply:
+    found = await services.queue.listed(
+        services.db,
+        caller.as_launcher.group,
+        states=body.state,
+        claimed_by=body.claimed_by,
+        limit=max(0, min(body.limit, MOST)),
+    )
+    return Reply(200, protocol.Page(workloads=tuple(shown(each) for each in found)))
+
+
+async def poll(services: Services, caller: Caller, body: protocol.Poll) -> Reply:
+    async with services.db.transaction() as tx:
+        found = await taking.poll(
+            tx,
+            services.queue.settings,
+            group=caller.as_launcher.group,
+            priority=body.priority,
+            quantity=max(0, min(body.quantity, MOST)),
+        )
+    return Reply(200, protocol.Page(workloads=tuple(shown(each) for each in found)))
+
+
+async def depth(services: Services, caller: Caller, body: protocol.Depth) -> Reply:
+    priority: Priority | None = body.priority
+    return Reply(
+        200, {"count": await taking.depth(services.db, caller.as_launcher.group, priority)}
+    )
+
+
+async def stats(services: Services, caller: Caller, _: None) -> Reply:
+    group = caller.as_launcher.group
+    waiting = [each for each in await taking.stats(services.db) if each.launch_group == group]
+    return Reply(200, {"stats": waiting})
+
+
+async def clean(services: Services, caller: Caller, body: protocol.Clean) -> Reply:
+    assert caller.as_launcher
+    settings = services.queue.settings
+    limit = max(0, min(body.limit, MOST))
+    return Reply(200, {"count": await taking.clean(services.db, settings, limit)})
+
+
+@dataclass(frozen=True)
+class Route:
+    method: str
+    path: str
+    body: type[msgspec.Struct] | None
+    act: Callable[[Services, Caller, Any], Awaitable[Reply]]
+
+
+ROUTES = (
+    Route("POST", "/create", protocol.Create, create),
+    Route("PUT", "/claim", protocol.Named, claim),
+    Route("PUT", "/launched", protocol.Named, launched),
+    Route("PUT", "/running", protocol.Beat, running),
+    Route("PUT", "/heartbeat", protocol.Beat, heartbeat),
+    Route("PUT", "/success", protocol.Success, success),
+    Route("PUT", "/failure", protocol.Failure, failure),
+    Route("PUT", "/cancel", protocol.Cancel, cancel),
+    Route("PUT", "/gone", protocol.Gone, gone),
+    Route("POST", "/list", protocol.Listing, listing),
+    Route("POST", "/queue/poll", protocol.Poll, poll),
+    Route("POST", "/queue/depth", protocol.Depth, depth),
+    Route("GET", "/queue/stats", None, stats),
+    Route("POST", "/queue/clean", protocol.Clean, clean),
+)

@@ -1,0 +1,268 @@
+"""Attack list, group B: what somebody may do. Numbers are those of the list."""
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from muster.core.settings import Settings
+from tests.support import actors, arm
+from workflows.roles import CONTRIBUTOR, OWNER, PREFIX, READER
+
+VERSION = {"api-version": arm.SQL}
+
+
+@pytest.fixture
+async def stage(settings: Settings) -> Any:
+    async with actors.stage(settings) as made:
+        yield made
+
+
+async def ask(
+    stage: actors.Stage, who: str, method: str, path: str, body: Any = None
+) -> httpx.Response:
+    async with stage.actor(who) as client:
+        return await client.request(method, path, params=VERSION, json=body)
+
+
+def without_ids(text: str) -> str:
+    return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|servers/\w+", "", text)
+
+
+async def test_16_17_foreign_and_missing_look_the_same(stage: actors.Stage) -> None:
+    there = await ask(stage, "other", "GET", arm.SERVER)
+    missing = await ask(stage, "other", "GET", arm.SERVER.replace("eu1", "nope"))
+
+    assert (there.status_code, arm.error(there)) == (403, "AuthorizationFailed")
+    assert missing.status_code == 403
+    assert without_ids(there.text) == without_ids(missing.text)
+
+
+async def test_18_own_and_missing_is_404(stage: actors.Stage) -> None:
+    answer = await ask(stage, "reader", "GET", arm.SERVER.replace("eu1", "nope"))
+
+    assert (answer.status_code, arm.error(answer)) == (404, "ResourceNotFound")
+
+
+CHANGES = [
+    ("PUT", arm.SERVER),
+    ("PATCH", arm.SERVER),
+    ("DELETE", arm.SERVER),
+    ("POST", arm.SERVER + "/discover"),
+    ("PUT", arm.SERVER + "/databases/x"),
+    ("DELETE", arm.GROUP),
+]
+
+
+async def test_19_a_reader_changes_nothing(stage: actors.Stage) -> None:
+    for method, path in CHANGES:
+        answer = await ask(stage, "reader", method, path, {} if method != "DELETE" else None)
+
+        assert (answer.status_code, arm.error(answer)) == (403, "AuthorizationFailed")
+
+
+async def test_19_a_refusal_does_not_judge_the_body(stage: actors.Stage) -> None:
+    async with stage.actor("reader") as client:
+        answer = await client.put(
+            arm.SERVER, params=VERSION, content=b"{{{", headers={"Content-Type": "text/xml"}
+        )
+
+    assert answer.status_code == 403
+
+
+async def test_20_a_contributor_of_one_group_is_nobody_in_another(stage: actors.Stage) -> None:
+    own = actors.ELSEWHERE + "/providers/Microsoft.Sql/servers/mine"
+    body = {"location": "local", "properties": {"endpoint": {"host": "10.0.0.5"}}}
+
+    assert (await ask(stage, "elsewhere", "PUT", own, body)).status_code == 201
+    assert (await ask(stage, "elsewhere", "PUT", arm.SERVER, body)).status_code == 403
+
+
+SPELLINGS = [
+    arm.SERVER.upper(),
+    arm.SERVER + "/",
+    arm.SERVER.replace("g1", "%67%31"),
+    arm.SERVER.replace("servers", "sErVeRs"),
+    actors.ELSEWHERE + "%2F..%2Fg1/providers/Microsoft.Sql/servers/eu1",
+    actors.ELSEWHERE + "/../g1/providers/Microsoft.Sql/servers/eu1",
+    actors.ELSEWHERE + "/%2e%2e/g1/providers/Microsoft.Sql/servers/eu1",
+    arm.SERVER.replace("/g1", "//g1"),
+    "/" + arm.SERVER,
+    actors.ELSEWHERE + "/..%2fg1/providers/Microsoft.Sql/servers/eu1",
+]
+
+
+async def test_21_no_spelling_changes_the_decision(stage: actors.Stage) -> None:
+    for path in SPELLINGS:
+        transport = httpx.ASGITransport(app=stage.app)
+        for who, canonical in (("elsewhere", 403), ("reader", 200)):
+            async with stage.actor(who) as client:
+                request = client.build_request("GET", "/", params=VERSION)
+                request.url = httpx.URL(
+                    scheme="http", host=arm.HOST, raw_path=f"{path}?api-version={arm.SQL}".encode()
+                )
+                answer = await transport.handle_async_request(request)
+                await answer.aread()
+            if answer.status_code == 400:
+                assert arm.error(answer) == "InvalidResourceId"
+            else:
+                assert answer.status_code == canonical
+
+
+IMPOSTORS = [
+    {"id": actors.ELSEWHERE + "/providers/Microsoft.Sql/servers/x"},
+    {"name": "other"},
+    {"type": "Microsoft.Sql/managedInstances"},
+]
+
+
+async def test_22_the_body_does_not_say_who_it_is(stage: actors.Stage) -> None:
+    for body in IMPOSTORS:
+        answer = await ask(stage, "owner", "PUT", arm.SERVER, {"location": "local", **body})
+
+        assert (answer.status_code, arm.error(answer)) == (400, "InvalidRequestContent")
+
+
+async def test_25_31_operations_of_others_are_closed(stage: actors.Stage) -> None:
+    answer = await ask(stage, "owner", "PATCH", arm.SERVER, {"tags": {"a": "1"}})
+    urls = [answer.headers["azure-asyncoperation"], answer.headers["location"]]
+
+    for url in urls:
+        async with stage.actor("other") as client:
+            theirs = await client.get(url)
+        assert (theirs.status_code, arm.error(theirs)) == (403, "AuthorizationFailed")
+        async with stage.actor("elsewhere") as client:
+            assert (await client.get(url)).status_code == 403
+        guessed = re.sub(r"[0-9a-f-]{36}", "00000000-0000-4000-8000-000000000000", url)
+        async with stage.actor("owner") as client:
+            missing = await client.get(guessed)
+        assert (missing.status_code, arm.error(missing)) == (404, "OperationIdNotFound")
+
+
+async def test_26_lists_show_only_what_is_allowed(stage: actors.Stage) -> None:
+    every = f"{arm.SUBSCRIPTION}/providers/Microsoft.Sql/servers"
+    body = {"location": "local", "properties": {"endpoint": {"host": "10.0.0.5"}}}
+    await ask(
+        stage, "elsewhere", "PUT", actors.ELSEWHERE + "/providers/Microsoft.Sql/servers/mine", body
+    )
+
+    mine = await ask(stage, "elsewhere", "GET", every)
+    all_of_them = await ask(stage, "reader", "GET", every)
+
+    assert [each["name"] for each in mine.json()["value"]] == ["mine"]
+    assert {each["name"] for each in all_of_them.json()["value"]} == {"eu1", "mine"}
+
+
+FORGED = ["AAAA", "' or 1=1", "%00", "x" * 3000, ""]
+
+
+async def test_26_forged_tokens_of_pages(stage: actors.Stage) -> None:
+    for token in FORGED:
+        path = f"{arm.SUBSCRIPTION}/resourceGroups?api-version=2021-04-01&$skipToken={quote(token)}"
+        async with stage.actor("owner") as client:
+            answer = await client.get(path)
+
+        assert (answer.status_code, arm.error(answer)) == (400, "InvalidSkipToken")
+
+
+async def test_27_what_is_read_only_is_never_stored(stage: actors.Stage) -> None:
+    body = {
+        "location": "local",
+        "systemData": {"createdBy": "mallory", "createdAt": "1999-01-01T00:00:00Z"},
+        "etag": "mine",
+        "properties": {"provisioningState": "Failed", "state": "Mallory"},
+    }
+    current = (await ask(stage, "owner", "GET", arm.SERVER)).json()
+    body["properties"] |= {
+        "administratorLogin": "boss",
+        "endpoint": current["properties"]["endpoint"],
+    }
+
+    answer = await ask(stage, "owner", "PUT", arm.SERVER, body)
+
+    assert answer.status_code == 200
+    assert "mallory" not in answer.text.lower()
+    assert "1999" not in answer.text
+
+
+async def test_28_a_contributor_grants_nothing(stage: actors.Stage) -> None:
+    for scope in (actors.ELSEWHERE, arm.GROUP, ""):
+        path = f"{scope}{actors.AUTHORIZATION}/roleAssignments/{actors.uuid_of(scope)}"
+        body = {"properties": {"principalId": "elsewhere", "roleDefinitionId": PREFIX + OWNER.id}}
+        answer = await ask(stage, "elsewhere", "PUT", path, body)
+
+        assert (answer.status_code, arm.error(answer)) == (403, "AuthorizationFailed")
+
+
+async def test_29_a_removed_role_is_refused_at_once(stage: actors.Stage) -> None:
+    name = await actors.grant(stage.owner, arm.GROUP, "guest", READER.id)
+    assert (await ask(stage, "guest", "GET", arm.SERVER)).status_code == 200
+
+    path = f"{arm.GROUP}{actors.AUTHORIZATION}/roleAssignments/{name}"
+    assert (await stage.owner.delete(path, params=VERSION)).status_code == 200
+
+    assert (await ask(stage, "guest", "GET", arm.SERVER)).status_code == 403
+
+
+async def test_30_nothing_internal_is_on_the_public_port(stage: actors.Stage) -> None:
+    for path in (
+        "/internal",
+        "/agent/commands",
+        "/workloads",
+        "/debug/pprof",
+        "/admin",
+        "/refused",
+        "/Servers_Get",
+        "/schema",
+        "/schema/openapi.json",
+        "/docs",
+    ):
+        answer = await ask(stage, "owner", "GET", path)
+        assert answer.status_code == 404, path
+
+
+async def test_secrets_never_come_back(stage: actors.Stage) -> None:
+    secret = "a-good-password-1"
+    key = "-----BEGIN PRIVATE KEY-----canary-----END PRIVATE KEY-----"
+    for path in (
+        arm.SERVER,
+        f"{arm.SUBSCRIPTION}/providers/Microsoft.Sql/servers",
+        arm.SERVER + "/history",
+        f"{arm.SUBSCRIPTION}/providers/Microsoft.Insights/eventtypes/management/values",
+    ):
+        answer = await ask(stage, "owner", "GET", path)
+        assert answer.status_code == 200
+        assert secret not in answer.text
+        assert "administratorLoginPassword" not in answer.text
+    patched = await ask(
+        stage, "owner", "PATCH", arm.SERVER, {"properties": {"endpoint": {"clientKey": key}}}
+    )
+    assert "canary" not in patched.text
+    assert "canary" not in (await ask(stage, "owner", "GET", arm.SERVER)).text
+
+
+async def test_numbers_are_for_readers_of_the_tenant(stage: actors.Stage) -> None:
+    for who, status in (("reader", 200), ("elsewhere", 403), ("none", 401)):
+        async with stage.actor(who) as client:
+            assert (await client.get("/metrics")).status_code == status, who
+
+
+async def test_every_denial_is_in_the_audit(stage: actors.Stage) -> None:
+    await ask(stage, "other", "DELETE", arm.SERVER)
+    await ask(stage, "elsewhere", "PUT", arm.SERVER, {})
+    path = f"{arm.SUBSCRIPTION}/providers/Microsoft.Insights/eventtypes/management/values"
+    async with stage.actor("owner") as client:
+        answer = await client.get(path, params=VERSION | {"$filter": "status eq 'Denied'"})
+
+    callers = {each["caller"] for each in answer.json()["value"]}
+    assert "elsewhere" in callers
+
+
+async def test_contributors_may_read_what_they_may_not_change(stage: actors.Stage) -> None:
+    await actors.grant(stage.owner, arm.GROUP, "helper", CONTRIBUTOR.id)
+
+    assert (
+        await ask(stage, "helper", "GET", f"{arm.GROUP}{actors.AUTHORIZATION}/roleAssignments")
+    ).status_code == 200

@@ -1,0 +1,49 @@
+"""The roles as resources: the same at every scope that exists."""
+
+from typing import Any
+
+from muster.core.errors import NotFound
+from muster.core.ids import ResourceId
+from workflows import resources
+from workflows.model.resource import Call, Page
+from workflows.plane import Plane
+from workflows.roles import PREFIX, ROLES, Role
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    del after, top
+    await _exists(plane, call, scope)
+    return Page(items=[shown(role, scope) for role in ROLES.values()])
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+    await _exists(plane, call, id.parent)
+    role = ROLES.get(id.name.lower())
+    if role is None:
+        raise NotFound(
+            f"There is no role definition '{id.name}'.", code="RoleDefinitionDoesNotExist"
+        )
+    return shown(role, id.parent)
+
+
+async def _exists(plane: Plane, call: Call, scope: ResourceId) -> None:
+    if scope.pairs:
+        await resources.get(plane, call, scope)
+
+
+def shown(role: Role, scope: ResourceId) -> dict[str, Any]:
+    base = "" if scope.text == "/" else scope.text
+    return {
+        "id": f"{base}{PREFIX}{role.id}",
+        "name": role.id,
+        "type": "Microsoft.Authorization/roleDefinitions",
+        "properties": {
+            "roleName": role.name,
+            "description": role.description,
+            "type": "BuiltInRole",
+            "assignableScopes": ["/"],
+            "permissions": [{"actions": role.actions, "notActions": role.not_actions}],
+        },
+    }
