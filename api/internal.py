@@ -52,9 +52,10 @@ def _handler(services: Services, route: Route) -> HTTPRouteHandler:
 
 def _one(services: Services) -> HTTPRouteHandler:
     @get("/{workload_id:uuid}")
-    async def one(request: AnyRequest, workload_id: UUID) -> Response[bytes]:
+    async def one(request: AnyRequest) -> Response[bytes]:
         caller = await services.caller(request.headers.get("authorization", ""))
-        return _response(200, shown(await services.subject(caller, workload_id)))
+        id: UUID = request.path_params["workload_id"]
+        return _response(200, shown(await services.subject(caller, id)))
 
     return one
 

@@ -12,15 +12,17 @@ from uuid import UUID
 import msgspec
 
 from fsm.launch import protocol, taking, tokens
-from fsm.launch.protocol import Kind, Priority
+from fsm.launch.protocol import Kind, Reason
 from fsm.launch.queue import Queue
 from fsm.launch.tokens import Launcher, LauncherTokens
 from fsm.launch.workload import NewWorkload, Workload, shown
 from muster.core.clock import Clock
 from muster.core.db import Database
-from muster.core.errors import Forbidden, NotFound, Unauthenticated
+from muster.core.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated
 
 MOST = 1000  # of one answer
+OWN = Reason.REPORTED
+SAID_BY_LAUNCHERS = frozenset({OWN, Reason.START_FAILED, Reason.EXITED})
 
 
 @dataclass(frozen=True)
@@ -105,10 +107,14 @@ async def create(services: Services, caller: Caller, body: protocol.Create) -> R
         labels=body.labels,
     )
     async with services.db.transaction() as tx:
-        made = await services.queue.enqueue(tx, new)
-    if made.account_uid != engine.account_uid:
-        raise Forbidden("This id is another account's.")
-    return DONE if made.state is protocol.State.PENDING and made.attempt == 0 else Reply(200)
+        try:
+            known = await services.queue.get(tx, new.id)
+        except NotFound:
+            known = None
+        made = known or await services.queue.enqueue(tx, new)
+        if made.account_uid != engine.account_uid or made.kind is not Kind.COMMAND:
+            raise Forbidden("This id belongs to something else.")
+    return Reply(200) if known else DONE
 
 
 async def claim(services: Services, caller: Caller, body: protocol.Named) -> Reply:
@@ -122,9 +128,11 @@ async def claim(services: Services, caller: Caller, body: protocol.Named) -> Rep
 
 
 async def launched(services: Services, caller: Caller, body: protocol.Named) -> Reply:
-    assert caller.as_launcher
+    name = caller.as_launcher.name
     async with services.db.transaction() as tx:
-        await services.queue.launched(tx, body.workload_id)
+        workload = await services.queue.launched(tx, body.workload_id)
+        if workload.claimed_by != name:
+            raise Forbidden("This workload is another launcher's.")
     return DONE
 
 
@@ -146,6 +154,9 @@ async def success(services: Services, caller: Caller, body: protocol.Success) ->
 
 
 async def failure(services: Services, caller: Caller, body: protocol.Failure) -> Reply:
+    may_say = SAID_BY_LAUNCHERS if caller.launcher else {OWN}
+    if body.reason not in may_say:
+        raise InvalidRequest(f"'{body.reason}' is not for a {caller.source} to say.")
     async with services.db.transaction() as tx:
         await services.queue.failure(
             tx, body.workload_id, reason=body.reason, source=caller.source, message=body.message
@@ -191,10 +202,8 @@ async def poll(services: Services, caller: Caller, body: protocol.Poll) -> Reply
 
 
 async def depth(services: Services, caller: Caller, body: protocol.Depth) -> Reply:
-    priority: Priority | None = body.priority
-    return Reply(
-        200, {"count": await taking.depth(services.db, caller.as_launcher.group, priority)}
-    )
+    count = await taking.depth(services.db, caller.as_launcher.group, body.priority)
+    return Reply(200, {"count": count})
 
 
 async def stats(services: Services, caller: Caller, _: None) -> Reply:

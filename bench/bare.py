@@ -7,7 +7,7 @@ import uvicorn
 from litestar import Litestar, Request, Response, get, put
 from litestar.datastructures import State
 
-from muster.core.db import SERVER_SETTINGS, prepare
+from muster.core.db import SERVER_SETTINGS, Session, prepare
 from muster.core.settings import Settings
 from workflows.store.resources import Q
 
@@ -18,7 +18,12 @@ SHOWN = ("id", "name", "type", "location", "tags", "properties")
 def app(url: str) -> Litestar:
     async def start(app: Litestar) -> None:
         app.state.pool = await asyncpg.create_pool(
-            url, min_size=10, max_size=10, init=prepare, server_settings=SERVER_SETTINGS
+            url,
+            min_size=10,
+            max_size=10,
+            init=prepare,
+            connection_class=Session,
+            server_settings=SERVER_SETTINGS,
         )
 
     return Litestar([read, write, read_all], on_startup=[start], openapi_config=None)

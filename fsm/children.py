@@ -12,9 +12,9 @@ from muster.core.ids import ResourceId
 async def remove(ctx: Context) -> Outcome:
     """Children with a life of their own get a delete and its operation; the others are forgotten."""
     db = ctx.services.db
-    for child in await db.fetch(Q.children, ctx.resource.key):
+    for child in await db.fetch(Q.children, ctx.resource.uid):
         await _remove(ctx, child["uid"])
-    left = await db.fetch(Q.children, ctx.resource.key)
+    left = await db.fetch(Q.children, ctx.resource.uid)
     if not left:
         return Done()
     names = ", ".join(row["name"] for row in left[:5])

@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from fsm.administrator import APPLICATION, told_as_faults
-from fsm.scram import verifier
 from fsm.sql_target import T
 from muster.core.cluster import HOST, Cluster, State
 from muster.core.connect import Connector, Endpoint
 from muster.core.db import Database
+from muster.core.scram import verifier
 from muster.core.settings import Secret, Settings
 from muster.core.sql import Queries
 

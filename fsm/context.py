@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
+from fsm.launch.queue import Queue
 from fsm.machine import Lifecycle
 from fsm.moves import SIGNAL
 from fsm.store import Machine, Resource
@@ -13,6 +14,7 @@ from muster.core.connect import Connector
 from muster.core.db import Database
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
+from nodeagent.client import AgentClient
 
 
 class Clusters(Protocol):
@@ -35,6 +37,8 @@ class Services:
     connector: Connector
     lifecycles: Mapping[str, Lifecycle]
     clusters: Clusters | None = None  # only in embedded mode
+    agent: AgentClient | None = None  # unset: no job accounts are served
+    queue: Queue | None = None
     clock: Clock = field(default_factory=Clock)
 
 
@@ -57,8 +61,3 @@ class Context:
         """Of the signal that is being answered."""
         payload: dict[str, Any] = self.machine.scratch.get(SIGNAL, {})
         return payload
-
-    @property
-    def first_try(self) -> bool:
-        """Nothing of this step can have happened before."""
-        return self.machine.attempt == 1

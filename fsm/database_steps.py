@@ -6,7 +6,7 @@ from fsm.administrator import is_embedded, login_of, session
 from fsm.context import Context
 from fsm.machine import DELETING, Done, Outcome, Wait
 from fsm.sql_target import T
-from fsm.store import Resource, resource_by_key
+from fsm.store import Resource, parent_of
 from muster.core.errors import Conflict, Forbidden, NotFound
 
 EXISTED = "existed"  # the answer from before anything was made
@@ -39,8 +39,8 @@ async def create(ctx: Context) -> Outcome:
         try:
             await connection.execute(statement)
         except asyncpg.DuplicateDatabaseError:
-            # On the first try nobody but a stranger can have made it since we looked.
-            if ctx.first_try:
+            # Ours from an earlier try, unless a stranger was quicker since we looked.
+            if not await connection.fetchval(T.database_is_ours, name):
                 return Done(observed={"adopted": True}, scratch={EXISTED: True})
         except asyncpg.InsufficientPrivilegeError as error:
             raise Forbidden(
@@ -77,7 +77,7 @@ async def inspect(ctx: Context) -> Outcome:
 
 async def drop(ctx: Context) -> Outcome:
     """Drops it, or only forgets it; what we neither made nor found is never touched."""
-    server = await resource_by_key(ctx.services.db, ctx.resource.parent_key or "")
+    server = await parent_of(ctx.services.db, ctx.resource.uid)
     if server is None or not _to_be_dropped(ctx, server):
         return Done()
     if waits := _unsettled(ctx, server):
@@ -98,7 +98,7 @@ async def drop(ctx: Context) -> Outcome:
 def _to_be_dropped(ctx: Context, server: Resource) -> bool:
     if EXISTED not in ctx.scratch or ctx.payload.get("cascade") or login_of(server) is None:
         return False
-    if server.provisioning_state == DELETING:
+    if DELETING in (server.provisioning_state, server.observed.get("state")):
         return False
     own = ctx.resource.properties.get("deletionPolicy")
     if ctx.scratch[EXISTED]:
@@ -108,7 +108,7 @@ def _to_be_dropped(ctx: Context, server: Resource) -> bool:
 
 
 async def _server(ctx: Context) -> Resource | Wait:
-    server = await resource_by_key(ctx.services.db, ctx.resource.parent_key or "")
+    server = await parent_of(ctx.services.db, ctx.resource.uid)
     if server is None:
         raise NotFound("The server of this database is gone.", code="ParentResourceNotFound")
     return _unsettled(ctx, server) or server

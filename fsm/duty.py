@@ -27,8 +27,8 @@ class Duty:
         while not stop.is_set():
             try:
                 await self.once()
-            except Fault as error:
-                log.warning("duty broken off", why=error.context or error.message)
+            except (Fault, OSError) as error:
+                log.warning("duty broken off", exc_info=error)
             await self.services.clock.sleep_or(stop, self.services.settings.sweep)
 
     async def once(self) -> None:
@@ -42,8 +42,10 @@ class Duty:
                 try:
                     await self._revive()
                     await self._remove_leftovers()
-                finally:
                     await connection.execute(Q.leave_duty, LOCK)
+                except BaseException:
+                    connection.terminate()  # the pool resets nothing: the lock goes with its session
+                    raise
 
     async def _revive(self) -> None:
         """After a crash of a postmaster, or of everything, all clusters come back."""
@@ -61,8 +63,8 @@ class Duty:
                     port = await clusters.start(server.uid)
                     await self.services.db.execute(Q.set_port, server.uid, port)
                     log.info("cluster started", server=server.id, port=port)
-            except Fault as error:
-                log.warning("cluster does not start", server=server.id, why=error.message)
+            except (Fault, OSError) as error:
+                log.warning("cluster does not start", server=server.id, why=str(error))
 
     async def _remove_leftovers(self) -> None:
         """Only what is known to be over; a folder that nobody knows may be a customer's data."""

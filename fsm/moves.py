@@ -109,12 +109,11 @@ class Mover:
         scratch = {**machine.scratch, **move.scratch}
         if move.signal:
             scratch[SIGNAL] = move.signal.payload
-        if isinstance(to, Rest):
+        if isinstance(to, Rest) and to.again:  # what it tries again is what it was asked for
+            scratch[ROUNDS] = scratch.get(ROUNDS, 0) + 1
+        elif isinstance(to, Rest):
             scratch.pop(SIGNAL, None)
-            if to.again:
-                scratch[ROUNDS] = scratch.get(ROUNDS, 0) + 1
-            else:
-                scratch.pop(ROUNDS, None)
+            scratch.pop(ROUNDS, None)
         return scratch
 
     async def _due(

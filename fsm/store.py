@@ -57,6 +57,7 @@ class Resource:
     tenant_id: str
     location: str | None
     tags: dict[str, str]
+    sku: dict[str, Any] | None
     properties: dict[str, Any]
     observed: dict[str, Any]
     provisioning_state: str
@@ -100,4 +101,9 @@ async def waiting_signals(tx: Connection, uid: UUID) -> list[Signal]:
 
 async def resource_by_key(db: Database, key: str) -> Resource | None:
     row = await db.fetchrow(Q.resource_by_key, key)
+    return resource_of(row) if row else None
+
+
+async def parent_of(db: Database, uid: UUID) -> Resource | None:
+    row = await db.fetchrow(Q.parent_of, uid)
     return resource_of(row) if row else None

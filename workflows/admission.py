@@ -138,13 +138,13 @@ def preconditions(call: Call, old: Resource | None) -> None:
         raise PreconditionFailed("If-None-Match does not hold: the resource exists.")
 
 
-def busy(resource: Resource) -> Fault:
+def busy(resource: Resource, code: str = "AnotherOperationInProgress") -> Fault:
     if resource.provisioning_state == "Deleting":
         return Conflict(f"'{resource.name}' is being deleted.")
     return Conflict(
         f"Another operation on '{resource.name}' is in progress ({resource.provisioning_state}). "
         "Wait for it to end, or delete the resource.",
-        code="AnotherOperationInProgress",
+        code=code,
     )
 
 

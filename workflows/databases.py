@@ -8,7 +8,7 @@ from fsm.store import resource_by_key
 from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError, InvalidRequest, refuse
 from muster.core.ids import ResourceId
-from workflows import admission, resources, targets
+from workflows import admission, occupied, resources, targets
 from workflows.admission import World
 from workflows.kind import Draft, Kind
 from workflows.model.database import DatabaseProperties
@@ -57,6 +57,7 @@ KIND = Kind(
     validate=validate,
     admit=admit,
     fill=fill,
+    leave=occupied.database,
 )
 
 

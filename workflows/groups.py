@@ -6,7 +6,7 @@ from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
-from workflows import admission, answers, resources
+from workflows import admission, answers, occupied, resources
 from workflows.kind import Draft, Kind
 from workflows.model.resource import GROUP, Body, Call, Deleted, Page, Resource, Written
 from workflows.model.tenancy import GroupProperties
@@ -55,6 +55,7 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
         admission.preconditions(call, old.resource)
         admission.unlocked(world, id, delete=True)
         await _refuse_blocked(tx, id)
+        await occupied.server(tx, call, old.resource)
         operation = await begin_delete(tx, call, old.resource)
         gone = Deleted(existed=True, operation=operation)
         await audit.accepted(

@@ -49,6 +49,18 @@ def _as_given(draft: Draft, world: World) -> Content:
     return draft.content
 
 
+@dataclass(frozen=True)
+class Birth:
+    """What a resource gets when it is made and keeps for life."""
+
+    secrets: dict[str, str] = field(default_factory=dict)
+    scratch: dict[str, Any] = field(default_factory=dict)  # of its machine
+
+
+async def _free_to_go(tx: Connection, call: Call, resource: Resource) -> None:
+    del tx, call, resource
+
+
 def _nothing_yet(now: datetime) -> dict[str, Any]:
     del now
     return {}
@@ -63,6 +75,11 @@ class Kind:
     admit: Callable[[Connection, Call, Draft, Resource | None, World], Awaitable[None]] = _anything
     fill: Callable[[Draft, World], Content] = _as_given  # defaults that need the world
     observed: Callable[[datetime], dict[str, Any]] = _nothing_yet  # read-only ones from the start
+    birth: Callable[[], Birth] = Birth
+    leave: Callable[[Connection, Call, Resource], Awaitable[None]] = (
+        _free_to_go  # may refuse a delete
+    )
+    busy: str = "AnotherOperationInProgress"  # the code of a write while an operation runs
 
     def action(self, verb: str) -> str:
         return f"{self.arm_type}/{verb}"

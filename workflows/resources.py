@@ -102,6 +102,7 @@ async def delete(plane: Plane, call: Call, id: ResourceId, kind: Kind) -> Delete
         admission.preconditions(call, old.resource)
         if kind.arm_type != LOCK:
             admission.unlocked(world, id, delete=True)
+        await kind.leave(tx, call, old.resource)
         if kind.lifecycle is None:
             await store.delete(tx, id.key, call.principal.tenant_id)
             gone = Deleted(existed=True)
@@ -120,13 +121,16 @@ async def begin_delete(tx: Connection, call: Call, resource: Resource) -> Operat
         return running
     await machines.interrupt(tx, uid=resource.uid)
     operation = await _begin(tx, call, resource, "delete")
-    force = "forcedeletiontypes" in {name.lower() for name in call.query}
+    asked = {name.lower(): value.lower() for name, value in call.query.items()}
     await machines.signal(
         tx,
         uid=resource.uid,
         name="delete",
         operation_id=operation.operation_id,
-        payload={"force": force},
+        payload={
+            "force": "forcedeletiontypes" in asked,
+            "dropSchema": asked.get("dropschema") == "true",
+        },
     )
     return operation
 
@@ -184,7 +188,7 @@ async def _save(
         raise admission.busy(old.resource)
     running = await operations.running(tx, old.resource.uid) if kind.lifecycle else None
     if running:
-        raise admission.busy(old.resource)
+        raise admission.busy(old.resource, kind.busy)
     sealed = old.sealed | _seal(plane, old.resource.uid, _changed(plane, draft, old))
     if _same(draft, old, sealed):
         return Written(resource=old.resource)
@@ -192,7 +196,7 @@ async def _save(
 
 
 async def _create(plane: Plane, tx: Connection, call: Call, draft: Draft, kind: Kind) -> Written:
-    uid = uuid4()
+    uid, birth = uuid4(), kind.birth()
     resource = await store.insert(
         tx,
         uid=uid,
@@ -201,7 +205,7 @@ async def _create(plane: Plane, tx: Connection, call: Call, draft: Draft, kind: 
         parent_key=parent_key(draft.id),
         tenant_id=call.principal.tenant_id,
         content=draft.content,
-        sealed=_seal(plane, uid, draft.secrets),
+        sealed=_seal(plane, uid, draft.secrets | birth.secrets),
         observed=kind.observed(plane.clock.now()),
         state="Creating" if kind.lifecycle else "Succeeded",
         who=call.principal,
@@ -215,6 +219,7 @@ async def _create(plane: Plane, tx: Connection, call: Call, draft: Draft, kind: 
         lifecycle=kind.lifecycle,
         resource_id=draft.id,
         operation_id=operation.operation_id,
+        scratch=birth.scratch,
     )
     return Written(resource=await _now(tx, resource), created=True, operation=operation)
 

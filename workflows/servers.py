@@ -7,7 +7,7 @@ from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError, InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
-from workflows import resources, targets
+from workflows import occupied, resources, targets
 from workflows.admission import World
 from workflows.kind import Draft, Kind
 from workflows.model.resource import SERVER, Body, Call, Deleted, Page, Resource, Written
@@ -39,7 +39,12 @@ async def admit(
 
 
 KIND = Kind(
-    arm_type=SERVER, properties=ServerProperties, lifecycle="server", validate=validate, admit=admit
+    arm_type=SERVER,
+    properties=ServerProperties,
+    lifecycle="server",
+    validate=validate,
+    admit=admit,
+    leave=occupied.server,
 )
 
 

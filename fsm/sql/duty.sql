@@ -23,7 +23,7 @@ update resource
    set observed = jsonb_set(observed, '{endpoint,port}', to_jsonb($2::integer)),
        row_version = row_version + 1
  where uid = $1
-   and observed #>> '{endpoint,port}' is distinct from $2::text;
+   and (observed #>> '{endpoint,port}')::integer is distinct from $2::integer;
 
 -- name: ended_machines
 -- Those of these that are known to be over.

@@ -80,7 +80,8 @@ update machine set operation_id = $2 where uid = $1;
 -- The parent of a resource looks soon at what became of its child.
 update machine m
    set due_at = clock_timestamp()
-  from resource child join resource parent on parent.key = child.parent_key
+  from resource child
+  join resource parent on parent.key = child.parent_key and parent.tenant_id = child.tenant_id
  where child.uid = $1
    and m.uid = parent.uid
    and m.due_at > clock_timestamp();
@@ -95,3 +96,7 @@ select $1::uuid, coalesce(max(seq), 0) + 1, $2, $3, $4, $5, $6
 -- name: history_of
 -- Every move of one machine, oldest first.
 select * from history where machine_uid = $1 order by seq;
+
+-- name: resting_accounts
+-- Accounts that should have a live engine and a sound control database.
+select uid from machine where lifecycle = 'account' and state = 'ready' and ended_at is null;

@@ -11,8 +11,15 @@ select * from resource where uid = $1 for update skip locked;
 select * from resource where uid = $1;
 
 -- name: resource_by_key
--- One row or none.
+-- One row or none; below a subscription a key belongs to one tenant.
 select * from resource where key = $1;
+
+-- name: parent_of
+-- What a resource stands in, or none when that is gone.
+select parent.*
+  from resource child
+  join resource parent on parent.key = child.parent_key and parent.tenant_id = child.tenant_id
+ where child.uid = $1;
 
 -- name: show
 -- What GET shows from here on.
@@ -40,6 +47,7 @@ update resource
 delete from resource e
  using resource r
  where r.uid = $1
+   and e.tenant_id = r.tenant_id
    and starts_with(e.key, r.key || '/providers/')
    and e.type like 'Microsoft.Authorization/%';
 
@@ -50,8 +58,26 @@ delete from resource where uid = $1;
 -- name: children
 -- What stands directly below, with its machine where it has one.
 select r.*, m.lifecycle, m.state, m.operation_id as machine_operation
-  from resource r
+  from resource parent
+  join resource r on r.parent_key = parent.key and r.tenant_id = parent.tenant_id
   left join machine m on m.uid = r.uid and m.ended_at is null
- where r.parent_key = $1
+ where parent.uid = $1
    and r.type not like 'Microsoft.Authorization/%'
  order by r.key;
+
+-- name: servers_of_subscription
+-- Servers and pools of the subscription that a server belongs to.
+select o.*
+  from resource r
+  join resource o on o.subscription_key = r.subscription_key and o.tenant_id = r.tenant_id
+ where r.key = $1
+   and o.type in ('Microsoft.Sql/servers', 'Microsoft.Sql/servers/elasticPools')
+ order by o.key;
+
+-- name: directory_revision
+-- A number that rises from call to call.
+select (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+
+-- name: get_by_uid
+-- One row or none.
+select * from resource where uid = $1;

@@ -13,3 +13,7 @@ select * from signal where machine_uid = $1 and taken_at is null order by signal
 -- name: take_signal
 -- Answered once.
 update signal set taken_at = clock_timestamp() where signal_id = $1;
+
+-- name: signal_waits
+-- Whether a signal of that name has not been answered yet.
+select exists (select from signal where machine_uid = $1 and name = $2 and taken_at is null);

@@ -9,6 +9,10 @@ select current_setting('server_version') as version,
 -- Whether there is a database of exactly this name.
 select exists (select from pg_database where datname = $1);
 
+-- name: database_is_ours
+-- Whether the session's own role owns it.
+select exists (select from pg_database where datname = $1 and pg_get_userbyid(datdba) = current_user);
+
 -- name: database_size
 -- In bytes; null when it may not be read.
 select case

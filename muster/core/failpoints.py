@@ -28,6 +28,10 @@ DECLARED = frozenset(
         "fsm.after_effect",
         "fsm.before_commit_2",
         "fsm.after_commit_2",
+        "launch.claimed",
+        "launch.armed",
+        "launch.started",
+        "launch.stopped",
     }
 )
 

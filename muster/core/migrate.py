@@ -1,7 +1,11 @@
-"""Forward-only migrations: each file once, under an advisory lock, with a ledger of digests."""
+"""Forward-only migrations: each file once, under an advisory lock, with a ledger of digests.
+
+Beside them stand replaceable files (functions, views): applied again whenever their text changed.
+"""
 
 import hashlib
 import re
+from collections.abc import Sequence
 from importlib import resources
 
 from muster.core.db import Connection
@@ -11,48 +15,91 @@ LOCK = 0x6D757374  # "must"
 PHASE = re.compile(r"-- (expand|contract): \S")
 
 LEDGER = """
-create table if not exists migration (
+create table if not exists {ledger} (
     name       text primary key,
     digest     text not null,
     applied_at timestamptz not null default clock_timestamp()
 )
 """
+RECORD = """
+insert into {ledger} (name, digest) values ($1, $2)
+on conflict (name) do update set digest = excluded.digest, applied_at = clock_timestamp()
+"""
 
 
-async def migrate(connection: Connection, package: str) -> list[str]:
-    """Applies what is missing; refuses a file that changed after it was applied."""
-    applied: list[str] = []
+async def migrate(connection: Connection, package: str, *, ledger: str = "migration") -> list[str]:
+    """Applies what is missing; refuses a file that changed after it was applied.
+
+    Inside a transaction of the caller everything, the lock too, belongs to that transaction.
+    """
+    if connection.is_in_transaction():
+        await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+        return await _apply(connection, package, ledger)
     await connection.execute("set statement_timeout = 0; set lock_timeout = 0")
     await connection.execute("select pg_advisory_lock($1)", LOCK)
     try:
-        await connection.execute(LEDGER)
-        known = {r["name"]: r["digest"] for r in await connection.fetch("select * from migration")}
-        for name, text in scripts(package):
-            digest = hashlib.sha256(text.encode()).hexdigest()
-            if known.get(name, digest) != digest:
-                raise Internal(f"migration {name} was edited after it had been applied")
-            if name not in known:
-                async with connection.transaction():
-                    await connection.execute(text)
-                    await connection.execute(
-                        "insert into migration (name, digest) values ($1, $2)", name, digest
-                    )
-                applied.append(name)
+        return await _apply(connection, package, ledger)
     finally:
         await connection.execute("select pg_advisory_unlock($1)", LOCK)
+
+
+async def refresh(
+    connection: Connection, packages: Sequence[str], *, ledger: str, every: bool = False
+) -> list[str]:
+    """Applies the replaceable files that changed, or `every` one; after `migrate`, under its lock."""
+    known = await _known(connection, ledger)
+    applied: list[str] = []
+    for package in packages:
+        for file, text in files(package):
+            name = f"{package}/{file}"
+            digest = _digest(text)
+            if every or known.get(name) != digest:
+                async with connection.transaction():
+                    await connection.execute(text)
+                    await connection.execute(RECORD.format(ledger=ledger), name, digest)
+                applied.append(name)
     return applied
+
+
+async def _apply(connection: Connection, package: str, ledger: str) -> list[str]:
+    applied: list[str] = []
+    await connection.execute(LEDGER.format(ledger=ledger))
+    known = await _known(connection, ledger)
+    for name, text in scripts(package):
+        digest = _digest(text)
+        if known.get(name, digest) != digest:
+            raise Internal(f"migration {name} was edited after it had been applied")
+        if name not in known:
+            async with connection.transaction():
+                await connection.execute(text)
+                await connection.execute(RECORD.format(ledger=ledger), name, digest)
+            applied.append(name)
+    return applied
+
+
+async def _known(connection: Connection, ledger: str) -> dict[str, str]:
+    rows = await connection.fetch(f"select name, digest from {ledger}")  # noqa: S608 - our own name
+    return {row["name"]: row["digest"] for row in rows}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def scripts(package: str) -> list[tuple[str, str]]:
     """In order; each says its phase in the first line and numbers have no gap."""
-    found = sorted(
-        (file.name, file.read_text(encoding="utf-8"))
-        for file in resources.files(package).iterdir()
-        if file.name.endswith(".sql")
-    )
+    found = files(package)
     for number, (name, text) in enumerate(found, start=1):
         if not name.startswith(f"{number:04}_") or not PHASE.match(text):
             raise Internal(
                 f"migration {name}: expected number {number:04} and a first line -- expand|contract: why"
             )
     return found
+
+
+def files(package: str) -> list[tuple[str, str]]:
+    return sorted(
+        (file.name, file.read_text(encoding="utf-8"))
+        for file in resources.files(package).iterdir()
+        if file.name.endswith(".sql")
+    )

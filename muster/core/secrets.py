@@ -9,7 +9,9 @@ import binascii
 import os
 
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from muster.core.errors import Internal, Unavailable
 from muster.core.settings import Secret, SettingsError
@@ -22,6 +24,7 @@ class Keyring:
 
     def __init__(self, keys: Secret | None) -> None:
         self._keys: dict[str, AESGCM] = {}
+        self._raw: dict[str, bytes] = {}
         for entry in keys.reveal().split(",") if keys else []:
             name, _, encoded = entry.strip().partition(":")
             try:
@@ -33,6 +36,7 @@ class Keyring:
                     "MUSTER_KEYS: expected id:base64 of 32 bytes, separated by commas"
                 )
             self._keys[name] = AESGCM(raw)
+            self._raw[name] = raw
 
     @property
     def current(self) -> str:
@@ -57,6 +61,13 @@ class Keyring:
             return sealed
         data_key, text = self._unwrap(sealed, context)
         return f"v1.{self.current}.{self._wrap(data_key, context)}.{text}"
+
+    def derive(self, label: str, key_id: str | None = None) -> bytes:
+        """32 bytes for one purpose, the same in every process that has the envelope key."""
+        name = self.current if key_id is None else key_id
+        if name not in self._raw:
+            raise Unavailable(f"Envelope key '{name}' is missing.")
+        return HKDF(hashes.SHA256(), 32, salt=None, info=label.encode()).derive(self._raw[name])
 
     def _wrap(self, data_key: bytes, context: str) -> str:
         return _encrypt(self._keys[self.current], data_key, context)

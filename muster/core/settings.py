@@ -98,14 +98,69 @@ class Settings:
     log_level: str = "info"  # debug, info, warning, error
     failpoints: str | None = None  # only for tests: file that arms named failpoints
 
+    # Launching
+    internal_listen: str = "127.0.0.1:8081"  # address of the Workload API
+    internal_url: str | None = None  # how engines and hosts reach it; unset = internal_listen
+    launcher_name: str | None = None  # the same over restarts; unset = the name of the machine
+    launcher_dir: Path | None = None  # start files and logs of what it started; unset = data_dir
+    launcher_group: str = "default"  # a launcher takes only the workloads of its group
+    launcher_parallelism: int = 10  # starts under way at once, for each priority
+    launcher_surge: int = 10  # percent of them still open when a restarted launcher takes new ones
+    launcher_memory: int = 134217728  # bytes that a start is expected to take
+    launcher_memory_reserve: int = 268435456  # bytes that stay free
+    launcher_max_load: float = 8.0  # no start while the load per core is above; 0 = whatever it is
+    launcher_drain: bool = False  # a stopping launcher ends what it started
+    max_running_engine: int = 0  # over all launchers; 0 = as many as there is room for
+    max_running_host: int = 0  # the same for hosts
+    max_running_command: int = 0  # the same for command steps
+    workload_heartbeat: timedelta = seconds(5)  # how often a workload says that it lives
+    workload_silent: timedelta = seconds(30)  # a workload that is silent for so long is dead
+    workload_first_beat: timedelta = seconds(60)  # from its start to its first word
+    workload_claim_limit: timedelta = seconds(1800)  # unclaimed for so long without any launcher
+    workload_start_limit: timedelta = seconds(120)  # from its claim to its start
+    workload_redelivery: timedelta = seconds(
+        300
+    )  # polled, not claimed: offered again after so long
+    workload_stop_grace: timedelta = seconds(5)  # from SIGTERM to SIGKILL
+    workload_mutex_wait: timedelta = seconds(45)  # a successor waits so long for an end to be seen
+    workload_kept: timedelta = seconds(604800)  # ended workloads and their logs
+    command_limit: timedelta = seconds(14400)  # a command step that runs for longer has failed
+    host_patience: timedelta = seconds(600)  # a host that can't renew for so long ends itself
+    monitor_sweep: timedelta = seconds(5)  # how often overdue workloads are looked for
+
+    # Node agent
+    node_agent_listen: str = "127.0.0.1:0"  # address of its listener; port 0 = any free one
+    node_agent_url: str | None = None  # how others reach it; unset = taken from the listener
+    node_agent_name: str | None = None  # the same over restarts; unset = the name of the machine
+    node_agent_servers: tuple[str, ...] = ()  # ids of the servers it stands beside; empty = all
+    node_agent_tls_cert: Path | None = None  # PEM chain for both ends of the line
+    node_agent_tls_key: Path | None = None  # its private key
+    node_agent_tls_ca: Path | None = None  # PEM; only what it signed is talked to
+    node_agent_heartbeat: timedelta = seconds(5)  # how often it says that it lives
+    node_agent_silent: timedelta = seconds(30)  # one that is silent for so long gets no command
+    node_agent_pool: int = 4  # sessions in one control database at once
+    node_agent_idle: timedelta = seconds(30)  # an unused session is closed after so long
+
+    # Engine
+    account_check: timedelta = seconds(10)  # how often a resting account is looked at
+    engine_hosts: int = 1  # host processes of an account; they share its capacity
+    engine_part_patience: timedelta = seconds(30)  # a part that is silent for so long starts anew
+
     def __post_init__(self) -> None:
         wrong = []
         if self.step_limit >= self.lease:
             wrong.append("MUSTER_STEP_LIMIT must be below MUSTER_LEASE")
         if (self.tls_cert is None) != (self.tls_key is None):
             wrong.append("MUSTER_TLS_CERT and MUSTER_TLS_KEY go together")
+        ours = (self.node_agent_tls_cert, self.node_agent_tls_key, self.node_agent_tls_ca)
+        if len({path is None for path in ours}) > 1:
+            wrong.append("MUSTER_NODE_AGENT_TLS_CERT, _KEY and _CA go together")
         if self.throttle not in {"auto", "on", "off"}:
             wrong.append("MUSTER_THROTTLE must be auto, on or off")
+        if self.workload_heartbeat * 2 > self.workload_silent:
+            wrong.append("MUSTER_WORKLOAD_SILENT must be at least twice MUSTER_WORKLOAD_HEARTBEAT")
+        if self.monitor_sweep * 2 > self.workload_silent:
+            wrong.append("MUSTER_WORKLOAD_SILENT must be at least twice MUSTER_MONITOR_SWEEP")
         if wrong:
             raise SettingsError("; ".join(wrong))
 

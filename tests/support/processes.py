@@ -55,9 +55,11 @@ class Processes:
             await asyncio.sleep(0.05)
 
     def end(self) -> None:
-        for process in self.running:
+        alive = [process for process in self.running if process.poll() is None]
+        self.deaths += len(self.running) - len(alive)  # in the last moment
+        for process in alive:
             process.terminate()
-        for process in self.running:
+        for process in alive:
             try:
                 self.ends.append(process.wait(10))
             except subprocess.TimeoutExpired:

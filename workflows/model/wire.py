@@ -22,7 +22,7 @@ class Properties(
 
 
 class Sku(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    name: str
+    name: Maybe[str] = UNSET
     tier: Maybe[str] = UNSET
     size: Maybe[str] = UNSET
     family: Maybe[str] = UNSET

@@ -178,3 +178,24 @@ select body_digest, outcome from answer where caller = $1 and request_key = $2 a
 -- Remembers it for a day.
 insert into answer (caller, request_key, body_digest, outcome) values ($1, $2, $3, $4)
 on conflict (caller, request_key) do update set body_digest = $3, outcome = $4, created_at = clock_timestamp();
+
+-- name: database_linked
+-- Whether an account has the database as its control database.
+select exists (select from resource
+                where type = 'Microsoft.Sql/servers/jobAgents' and lower(properties ->> 'databaseId') = $1);
+
+-- name: accounts_of_database
+-- The account that is linked to a database, if any.
+select id from resource
+ where type = 'Microsoft.Sql/servers/jobAgents' and lower(properties ->> 'databaseId') = $1;
+
+-- name: accounts_below
+-- Job accounts anywhere below a scope.
+select id from resource
+ where type = 'Microsoft.Sql/servers/jobAgents' and subscription_key = $1 and starts_with(key, $2 || '/')
+ order by key
+ limit 20;
+
+-- name: count_in_subscription
+-- How many resources of a type a subscription has.
+select count(*) from resource where subscription_key = $1 and type = $2;

@@ -150,6 +150,10 @@ def taken(error: asyncpg.UniqueViolationError, id: ResourceId) -> Conflict:
                 code="NameAlreadyExists",
                 target="name",
             )
+        case "one_account_per_control_database":
+            return Conflict(
+                "The database is linked to another account.", code="JobAgentDatabaseAlreadyLinked"
+            )
         case "one_assignment_of_a_role":
             return Conflict("The role assignment already exists.", code="RoleAssignmentExists")
         case _:

@@ -19,13 +19,20 @@ MAX_LABELS = 64
 
 
 def resource(draft: Draft, old: Resource | None, settings: Settings) -> list[FieldError]:
-    """The envelope: name, location, tags."""
+    """The envelope: name, location, tags, sku."""
     content = draft.content
     return [
         *([] if old else name(draft.id.type, draft.id.name)),
         *location(content.location, old.location if old else None, settings),
         *tags(content.tags),
+        *sku(content.sku),
     ]
+
+
+def sku(given: dict[str, Any] | None) -> list[FieldError]:
+    if given is None or given.get("name"):
+        return []
+    return [FieldError("sku.name", "A sku needs a name.", "MissingSkuName")]
 
 
 def name(type: str, text: str) -> list[FieldError]:

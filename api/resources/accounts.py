@@ -1,0 +1,75 @@
+"""Job accounts, ARM's jobAgents: a Jobs application linked to a control database."""
+
+from api.resource import Action, Async, Parts, Polling, Query, ResourceType, Sync
+from api.resources.history import HISTORY
+from api.resources.servers import SERVERS
+from api.resources.shared import CONDITIONS, FAILURE
+from api.versions import SQL
+from workflows import accounts
+from workflows.model.account import AccountProperties
+
+TEXT = {"type": ["string", "null"]}
+DROP = Query(
+    name="dropSchema",
+    description="true: the schema `jobs` goes too, with all definitions and history.",
+    schema={"type": "string", "enum": ["true", "false"]},
+)
+
+ACCOUNTS = ResourceType(
+    name="jobAgents",
+    namespace="Microsoft.Sql",
+    title="JobAgents",
+    singular="job account",
+    parameter="jobAgentName",
+    versions=SQL,
+    parent=SERVERS,
+    properties=AccountProperties,
+    observed={
+        "state": {"type": "string"},
+        "provisioningState": {"type": "string"},
+        "instance": {
+            "type": ["object", "null"],
+            "properties": {
+                "generation": {"type": "integer"},
+                "epoch": {"type": "integer"},
+                "host": TEXT,
+                "startedAt": TEXT,
+                "lastHeartbeat": TEXT,
+                "version": TEXT,
+                "hosts": {"type": "array", "items": {"type": "object"}},
+            },
+        },
+        "conditions": CONDITIONS,
+        "lastError": FAILURE,
+    },
+    parts=Parts(location=True, tags=True, sku=True, identity=True),
+    pattern=r"^[^<>*%&:\\/?]{1,128}$",
+    name_example="nightly",
+    example={
+        "location": "westeurope",
+        "sku": {"name": "JA200"},
+        "properties": {
+            "databaseId": "/subscriptions/11111111-1111-1111-1111-111111111111/resourceGroups/prod"
+            "/providers/Microsoft.Sql/servers/eu1/databases/jobs"
+        },
+    },
+    put=Async(accounts.put),
+    patch=Async(accounts.patch),
+    get=Sync(accounts.get),
+    delete=Async(accounts.delete, query=(DROP,)),
+    list=Sync(accounts.list_page),
+    actions={
+        "acknowledge": Action(
+            run=accounts.acknowledge,
+            title="Acknowledge",
+            gives={"type": "object", "properties": {"acknowledged": {"type": "boolean"}}},
+            answer={"acknowledged": True},
+        )
+    },
+    views={"history": HISTORY},
+    polling=Polling(
+        status="jobAgentAzureAsyncOperation",
+        result="jobAgentOperationResults",
+        title="JobAgentOperations",
+    ),
+)

@@ -1,0 +1,82 @@
+"""One part of the core: a loop of turns whose last sign of life is seen from outside."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
+
+from engine.ends import FINAL
+from engine.lease import Lease
+from engine.store import Store
+from engine.view import View
+from muster.core import telemetry
+from muster.core.clock import Clock
+from muster.core.errors import Fault
+
+log = telemetry.get(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """What all parts of one core share."""
+
+    view: View
+    store: Store
+    lease: Lease  # with the control database
+    clock: Clock
+    heartbeat: timedelta
+    host_patience: timedelta
+
+
+class Part(ABC):
+    name: ClassVar[str]
+
+    def __init__(self, means: Means) -> None:
+        self.means = means
+        self.watch = means.clock.monotonic()  # of its last sign of life
+        self.doing = "idle"
+        self._away = False
+
+    @property
+    def pause(self) -> timedelta:
+        return self.means.heartbeat
+
+    @abstractmethod
+    async def turn(self) -> None:
+        """One round of its duty. A Fault is waited out, anything else is a crash."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            self.watch = self.means.clock.monotonic()
+            await self._try()
+            await self.means.clock.sleep_or(stop, self.pause)
+
+    async def _try(self) -> None:
+        try:
+            await self.turn()
+        except FINAL:
+            raise
+        except Fault as fault:
+            if not self._away:
+                log.warning("a part waits", part=self.name, why=fault.message, more=fault.context)
+            self._away = True
+            self.doing = "waits for the control database"
+            return
+        if self._away:
+            log.info("a part goes on", part=self.name)
+        self._away = False
+
+
+class Starter(Part):
+    """A part that begins new work, and obeys pause and drain."""
+
+    async def turn(self) -> None:
+        beat = self.means.view.beat
+        self.doing = "draining" if beat.draining else "paused" if beat.paused else "idle"
+        if self.means.view.open:
+            await self.begin()
+
+    @abstractmethod
+    async def begin(self) -> None:
+        """New work, as much as is due."""

@@ -1,0 +1,18 @@
+"""Creates the job executions whose time has come."""
+
+from datetime import timedelta
+
+from engine.part import Starter
+
+LOOK = timedelta(seconds=1)
+
+
+class Scheduler(Starter):
+    name = "scheduler"
+
+    @property
+    def pause(self) -> timedelta:
+        return min(LOOK, self.means.heartbeat)
+
+    async def begin(self) -> None:
+        """Nothing is ever due: the control database holds no schedules yet."""

@@ -1,0 +1,18 @@
+-- for: agent
+create or replace function jobs_internal.end_command_v1(p_id uuid, p_result jsonb) returns void
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+begin
+    with ended as (
+        update command_journal
+           set result = p_result
+         where command_id = p_id and result is null
+        returning command_id, command, caller, door
+    )
+    insert into audit (action, caller, login, door, command_id)
+    select command, caller, session_user, door, command_id from ended;
+    delete from command_journal where at < clock_timestamp() - interval '30 days';
+end $$;
+comment on function jobs_internal.end_command_v1(uuid, jsonb) is
+    'Keeps the first result for a month, and who asked for it for good.';

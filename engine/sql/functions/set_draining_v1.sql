@@ -1,0 +1,14 @@
+-- for: agent
+create or replace function jobs_internal.set_draining_v1(p_draining boolean) returns jsonb
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    busy bigint;
+begin
+    update instance set draining = p_draining where draining <> p_draining;
+    select coalesce(sum(running), 0) into busy from host where state <> 'gone';
+    return jsonb_build_object('draining', p_draining, 'running', busy);
+end $$;
+comment on function jobs_internal.set_draining_v1(boolean) is
+    'The account goes: nothing new starts; answers how many tasks still ran.';

@@ -1,0 +1,10 @@
+-- for: agent
+create or replace function jobs_internal.set_paused_v1(p_paused boolean) returns jsonb
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+begin
+    update instance set paused = p_paused where paused <> p_paused;
+    return jsonb_build_object('paused', p_paused);
+end $$;
+comment on function jobs_internal.set_paused_v1(boolean) is 'Whether anything new may start.';

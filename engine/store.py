@@ -1,0 +1,111 @@
+"""The control database of the account: few sessions, guarded transactions, and one way to write.
+
+    async with store.writing() as tx:   # the epoch is held: no newer one can take charge meanwhile
+        await tx.execute(…)
+
+A stale epoch is Fenced, an outage Unavailable. What an outage cut off at the commit may have happened.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+
+import asyncpg
+
+from engine.bootstrap import Bootstrap
+from engine.ends import Fenced, HostEnded, Incompatible
+from muster.core.connect import close
+from muster.core.db import AWAY, Connection
+from muster.core.errors import Fault, NotFound, Unavailable
+from muster.core.sql import Queries
+
+Q = Queries("engine", "store.sql")
+
+SESSIONS = 4  # at once; the heartbeat never waits for more than three others
+LIMIT = 15.0  # seconds for a whole transaction, with connecting; a server that hangs is hung up on
+
+OURS: dict[str, type[Fault]] = {"MU001": Fenced, "MU003": Incompatible, "MU004": HostEnded}
+MISSING = frozenset({"3F000", "42501", "42883", "42P01"})  # schema, right, function, table
+PASSING = frozenset({"08", "25", "40", "53", "57", "58"})  # classes of what goes by
+
+
+class Store:
+    def __init__(self, bootstrap: Bootstrap) -> None:
+        self.epoch = bootstrap.epoch  # the one that we write with
+        self._bootstrap = bootstrap
+        self._connector = bootstrap.connector()
+        self._slots = asyncio.Semaphore(SESSIONS)
+        self._idle: list[Connection] = []
+
+    @contextlib.asynccontextmanager
+    async def writing(self) -> AsyncIterator[Connection]:
+        """One transaction that commits only if our epoch is in charge to its very end."""
+        async with self.calling() as tx:
+            await tx.execute(Q.fence, self.epoch)
+            yield tx
+
+    @contextlib.asynccontextmanager
+    async def calling(self) -> AsyncIterator[Connection]:
+        """One transaction, for functions that look at the epoch themselves.
+
+        A session is used again unless anything went wrong in it.
+        """
+        with told_as_faults():
+            async with asyncio.timeout(LIMIT), self._slots:
+                connection = self._take() or await self._open()
+                try:
+                    async with connection.transaction(isolation="read_committed"):
+                        await connection.execute(Q.guard)
+                        yield connection
+                except BaseException:
+                    connection.terminate()
+                    raise
+                self._idle.append(connection)
+
+    async def close(self) -> None:
+        while self._idle:
+            await close(self._idle.pop())
+
+    def _take(self) -> Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return None
+
+    async def _open(self) -> Connection:
+        start, given = self._bootstrap.start, self._bootstrap.given
+        return await self._connector.open(
+            given.endpoint.direct(),
+            user=given.user,
+            password=self._bootstrap.password,
+            application_name=f"muster-{start.kind} {start.id}",
+            database=given.database,
+        )
+
+
+@contextlib.contextmanager
+def told_as_faults() -> Iterator[None]:
+    """The only place of the engine that reads SQLSTATE; what it does not know is our mistake."""
+    try:
+        yield
+    except asyncpg.PostgresError as error:
+        state = error.sqlstate or ""
+        if state in OURS:
+            raise OURS[state](str(error.args[0])) from error
+        if state in MISSING:
+            message = f"The schema of the control database is not what it must be ({state})."
+            raise NotFound(message, code="ControlSchemaMissing") from error
+        if state[:2] in PASSING:
+            raise _away(error) from error
+        raise
+    except AWAY as error:
+        raise _away(error) from error
+
+
+def _away(error: BaseException) -> Unavailable:
+    return Unavailable(
+        "The control database can't be reached.",
+        code="ControlDatabaseUnavailable",
+        context=f"{type(error).__name__} {getattr(error, 'sqlstate', '')}".rstrip(),
+    )

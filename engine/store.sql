@@ -1,0 +1,34 @@
+-- name: guard
+-- Nothing that the database or the role preset has a say in this transaction; one that forgets itself ends.
+select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
+       pg_catalog.set_config('statement_timeout', '10s', true),
+       pg_catalog.set_config('lock_timeout', '5s', true),
+       pg_catalog.set_config('idle_in_transaction_session_timeout', '10s', true);
+
+-- name: fence
+-- Fails when another epoch is in charge; until this transaction ends, no other one can be.
+select jobs_internal.fence_v1($1);
+
+-- name: install_epoch
+-- True when this engine is in charge from now on, false when a newer one is.
+select jobs_internal.install_epoch_v1($1, $2, $3, $4);
+
+-- name: heartbeat
+-- The engine lives, and learns what it must obey.
+select paused, draining, schema_version, directory_revision from jobs_internal.heartbeat_v1($1);
+
+-- name: adopt_hosts
+-- Every host that has not ended; all of them are this epoch's from now on.
+select host_id, host_name, pid, slots, state, heartbeat_at from jobs_internal.adopt_hosts_v1($1);
+
+-- name: register_host
+-- Tasks may be given to this host.
+select jobs_internal.register_host_v1($1, $2, $3, $4, $5);
+
+-- name: host_heartbeat
+-- The host lives, and learns whose it is.
+select adopted_epoch, current_epoch, paused, draining, state from jobs_internal.host_heartbeat_v1($1, $2);
+
+-- name: end_host
+-- The host will not come back.
+select jobs_internal.end_host_v1($1);

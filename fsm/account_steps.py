@@ -1,0 +1,186 @@
+"""The work in each state of a job account; every step may be repeated."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from fsm import control, instance
+from fsm.context import Context
+from fsm.control import Control
+from fsm.launch.protocol import Reason
+from fsm.machine import Done, Outcome, Wait
+from muster.core.errors import Conflict, NotFound, Unavailable
+from nodeagent.protocol import (
+    Drain,
+    EpochRead,
+    InstallSchema,
+    ReadEpoch,
+    RemoveSchema,
+    UpgradeSchema,
+)
+
+INSTALLED = "installed"  # the schema is in the control database
+EPOCH = "epoch"  # the highest that we gave to an engine
+IDENTITY = "identity"  # of the control database as we installed or acknowledged it
+GONE = {"TargetDatabaseNotFound", "ControlSchemaMissing", "ControlDatabaseNotFound"}
+
+
+async def reserve(ctx: Context) -> Outcome:
+    """Whether somebody is there to serve the account; nothing is made yet."""
+    await control.of(ctx)
+    return Done()
+
+
+async def prepare_database(ctx: Context) -> Outcome:
+    """Roles, schema, key and identity, then what the account may reach."""
+    where = await control.of(ctx)
+    made = await where.administer(
+        InstallSchema(
+            identity=UUID(ctx.scratch[IDENTITY]),
+            public_key=ctx.scratch["publicKey"],
+            agent_password=ctx.resource.sealed["agent_password"],
+            engine_password=ctx.resource.sealed["engine_password"],
+        )
+    )
+    await control.sync_directory(where)
+    return Done(
+        scratch={
+            INSTALLED: True,
+            IDENTITY: str(made.identity),
+            "databaseOid": made.database_oid,
+            EPOCH: max(made.epoch, ctx.scratch.get(EPOCH, 0)),
+        }
+    )
+
+
+async def queue_instance(ctx: Context) -> Outcome:
+    where = await control.of(ctx)
+    read = await where.operate(ReadEpoch())
+    epoch = await instance.launch(ctx, where, at_least=read.epoch)
+    return Done(scratch={EPOCH: epoch})
+
+
+async def see_instance(ctx: Context) -> Outcome:
+    """Ready is what was seen: a heartbeat under our epoch in the control database."""
+    where = await control.of(ctx)
+    return await _seen(ctx, where, ctx.scratch[EPOCH])
+
+
+async def apply_changes(ctx: Context) -> Outcome:
+    """A new size is a new core under the next epoch; its hosts are adopted, what runs goes on."""
+    where = await control.of(ctx)
+    await where.administer(UpgradeSchema())
+    await control.sync_directory(where)
+    before = ctx.payload.get("previous", {}).get("sku")
+    read = await where.operate(ReadEpoch())
+    same_database(ctx, read)
+    if before == ctx.resource.sku and read.heartbeat_at is not None:
+        return Done(observed=_shown(read))
+    epoch = await instance.launch(ctx, where, at_least=read.epoch)
+    return await _seen(ctx, where, epoch)
+
+
+async def recover(ctx: Context) -> Outcome:
+    where = await control.of(ctx)
+    read = await where.operate(ReadEpoch())
+    found = {IDENTITY: str(read.identity), "databaseOid": read.database_oid}
+    if not ctx.payload.get("acknowledged"):
+        same_database(ctx, read)
+    await control.sync_directory(where)
+    epoch = await instance.launch(ctx, where, at_least=read.epoch)
+    outcome = await _seen(ctx, where, epoch)
+    if isinstance(outcome, Done):
+        return Done(observed=outcome.observed, scratch={**found, EPOCH: epoch})
+    return outcome
+
+
+async def drain(ctx: Context) -> Outcome:
+    """Nothing new starts; at once where there is no database, or never was a schema."""
+    try:
+        where = await control.of(ctx)
+        answer = await where.operate(Drain())
+    except (NotFound, Conflict) as absent:
+        if absent.code in GONE or INSTALLED not in ctx.scratch:
+            return Done()
+        raise
+    except Unavailable:
+        if INSTALLED not in ctx.scratch:
+            return Done()
+        raise
+    if answer.running:
+        return Wait(ctx.services.settings.poll_busy, f"{answer.running} tasks still run")
+    return Done()
+
+
+async def stop_instance(ctx: Context) -> Outcome:
+    left = await instance.stop(ctx, Reason.ACCOUNT_DELETED)
+    if left:
+        return Wait(ctx.services.settings.poll_busy, f"{left} processes have not ended yet")
+    return Done()
+
+
+async def release(ctx: Context) -> Outcome:
+    """Drops the roles that we made; the schema goes only when asked. Secrets go with the row."""
+    try:
+        where = await control.of(ctx)
+        await where.administer(RemoveSchema(drop_schema=bool(ctx.payload.get("dropSchema"))))
+    except (NotFound, Conflict) as absent:
+        if absent.code not in GONE:
+            raise
+    await instance.forget(ctx)
+    return Done()
+
+
+async def _seen(ctx: Context, where: Control, epoch: int) -> Outcome:
+    failure = await instance.failure(ctx, epoch)
+    if failure:
+        raise Conflict(f"The engine did not start: {failure}", code="EngineStartFailed")
+    read = await where.operate(ReadEpoch())
+    if read.epoch < epoch or read.heartbeat_at is None:
+        return Wait(ctx.services.settings.poll_busy, await instance.waits_for(ctx, epoch))
+    return Done(observed=_shown(read) | {"conditions": None})
+
+
+def same_database(ctx: Context, read: EpochRead) -> None:
+    """A control database that went back in time, or is a copy, gets no engine until somebody says so."""
+    if (
+        str(read.identity) != ctx.scratch[IDENTITY]
+        or read.database_oid != ctx.scratch["databaseOid"]
+    ):
+        raise Conflict(
+            "The control database is not the one that the account was linked to. "
+            "If that is meant, POST …/acknowledge.",
+            code="ControlDatabaseCloned",
+        )
+    if read.epoch < ctx.scratch.get(EPOCH, 0) and read.epoch < ctx.scratch.get("seenEpoch", 0):
+        raise Conflict(
+            "The control database was restored from an older state. "
+            "Look at what ran since then, then POST …/acknowledge.",
+            code="ControlDatabaseRestored",
+        )
+
+
+def _shown(read: EpochRead) -> dict[str, Any]:
+    return {
+        "instance": {
+            "generation": read.generation,
+            "epoch": read.epoch,
+            "host": read.host_name,
+            "startedAt": _time(read.started_at),
+            "lastHeartbeat": _time(read.heartbeat_at),
+            "version": read.version,
+            "hosts": [
+                {
+                    "id": str(host.host_id),
+                    "host": host.host_name,
+                    "slots": host.slots,
+                    "state": host.state,
+                }
+                for host in read.hosts
+            ],
+        }
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat().replace("+00:00", "Z") if at else None

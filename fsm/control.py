@@ -1,0 +1,120 @@
+"""The control database of an account, as its machine sees it: through the node agent only."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid5
+
+import msgspec
+
+from fsm.administrator import PASSWORD, endpoint_of, login_of, secret_of
+from fsm.context import Context
+from fsm.store import Q, Resource, resource_by_key, resource_of
+from muster.core.endpoint import Endpoint
+from muster.core.errors import Conflict, NotFound, Unavailable
+from nodeagent.client import AgentClient, login
+from nodeagent.protocol import DirectoryPool, DirectoryServer, Login, Roles, SyncDirectory
+
+SERVER = "Microsoft.Sql/servers"
+POOL = "Microsoft.Sql/servers/elasticPools"
+
+
+@dataclass(frozen=True)
+class Control:
+    """Where it is, and who asks: the server's administrator, or the account's own agent role."""
+
+    ctx: Context
+    agent: AgentClient
+    server: Resource
+    database: Resource
+    endpoint: Endpoint
+
+    async def administer(self, command: msgspec.Struct) -> Any:
+        user = login_of(self.server)
+        password = secret_of(self.ctx.services, self.server, PASSWORD)
+        if user is None or password is None:
+            raise Conflict(
+                f"Server '{self.server.name}' has no administratorLogin: the account can't be set up.",
+                code="ServerHasNoAdministrator",
+            )
+        return await self._run(command, user, password)
+
+    async def operate(self, command: msgspec.Struct) -> Any:
+        password = secret_of(self.ctx.services, self.ctx.resource, "agent_password")
+        assert password is not None
+        return await self._run(command, Roles.of(self.ctx.resource.uid).agent, password)
+
+    async def _run(self, command: msgspec.Struct, user: str, password: Any) -> Any:
+        uid = self.ctx.resource.uid
+        asked: Login = login(
+            self.ctx.services.keyring,
+            uid,
+            server=self.server.key,
+            endpoint=self.endpoint,
+            database=self.database.name,
+            user=user,
+            password=password,
+        )
+        content = msgspec.json.encode(command).decode()
+        id = uuid5(self.ctx.command_id, f"{type(command).__name__}/{content}")
+        return await self.agent.run(uid, id, command, asked)
+
+
+async def of(ctx: Context) -> Control:
+    """NotFound when the database or its server is gone, so that whoever asks can decide."""
+    services = ctx.services
+    if services.agent is None or services.queue is None:
+        raise Unavailable("This runner serves no job accounts.", code="NodeAgentUnavailable")
+    database = await resource_by_key(services.db, ctx.resource.properties["databaseId"].lower())
+    server = await resource_by_key(services.db, ctx.resource.parent_key or "")
+    if database is None or server is None:
+        raise NotFound("The control database is gone.", code="ControlDatabaseNotFound")
+    endpoint = endpoint_of(services, server).direct()
+    return Control(ctx, services.agent, server, database, endpoint)
+
+
+async def sync_directory(where: Control) -> None:
+    """What the account may reach: every server of its subscription, with its pools and budgets."""
+    services = where.ctx.services
+    rows = await services.db.fetch(Q.servers_of_subscription, where.server.key)
+    servers = [resource_of(row) for row in rows if row["type"] == SERVER]
+    pools = [resource_of(row) for row in rows if row["type"] == POOL]
+    listed = tuple(
+        _entry(server, endpoint_of(services, server), pools)
+        for server in servers
+        if server.properties.get("endpoint") or server.observed.get("endpoint")
+    )
+    revision = await services.db.fetchval(Q.directory_revision)
+    await where.operate(SyncDirectory(revision=revision, servers=listed))
+
+
+def _entry(server: Resource, endpoint: Endpoint, pools: list[Resource]) -> DirectoryServer:
+    said = server.properties
+    return DirectoryServer(
+        server_id=server.id,
+        name=server.name,
+        hosts=endpoint.names,
+        port=endpoint.port,
+        ssl_mode=endpoint.ssl_mode,
+        ca_certificate=endpoint.ca_certificate,
+        pooling=endpoint.pooling,
+        direct_host=endpoint.direct_host,
+        target_session_attrs=endpoint.target_session_attrs,
+        maintenance_database=endpoint.maintenance_database,
+        max_connections=said.get("maxConnections") or server.observed.get("maxConnections"),
+        connections_per_second=said.get("connectionsPerSecond"),
+        slots_per_database=said.get("slotsPerDatabase"),
+        pools=tuple(_pool(pool) for pool in pools if pool.parent_key == server.key),
+        labels=said.get("labels") or {},
+        job_credential=said.get("jobCredential"),
+        disabled=bool(said.get("disabled")),
+    )
+
+
+def _pool(pool: Resource) -> DirectoryPool:
+    said = pool.properties
+    return DirectoryPool(
+        name=pool.name,
+        databases=tuple(said.get("databases") or ()),
+        pattern=said.get("databasePattern"),
+        max_connections=said.get("maxConnections"),
+    )

@@ -1,0 +1,88 @@
+"""What a launcher asks of the queue and tells it, each in one transaction."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from fsm.launch import taking
+from fsm.launch.protocol import Priority, Reason
+from fsm.launch.queue import Q, Queue
+from fsm.launch.tokens import start_token
+from fsm.launch.workload import Over, Workload
+from muster.core.db import Database
+from muster.core.errors import NotFound
+from muster.core.version import VERSION
+
+SOURCE = "launcher"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    db: Database
+    queue: Queue
+    name: str
+    group: str
+    home: UUID
+
+    async def beat(self, capacity: Mapping[str, Any]) -> bool:
+        """We are here; the answer says whether we may start anything new."""
+        registered = await taking.register(
+            self.db,
+            self.queue.settings,
+            name=self.name,
+            group=self.group,
+            home=self.home,
+            capacity=capacity,
+            version=VERSION,
+        )
+        return registered.enabled
+
+    async def mine(self) -> list[Workload]:
+        return await taking.mine(self.db, self.name)
+
+    async def take(self, priority: Priority) -> Workload | None:
+        async with self.db.transaction() as tx:
+            return await taking.take(
+                tx, self.queue.settings, launcher=self.name, group=self.group, priority=priority
+            )
+
+    async def arm(self, id: UUID) -> tuple[Workload, str] | None:
+        """The token for the start that follows; None: it is no longer ours to start."""
+        token, digest = start_token(id)
+        async with self.db.transaction() as tx:
+            armed = await taking.arm(tx, id, launcher=self.name, digest=digest)
+        return (armed, token) if armed else None
+
+    async def launched(self, id: UUID) -> bool:
+        """False: it must stop."""
+        try:
+            async with self.db.transaction() as tx:
+                await self.queue.launched(tx, id)
+        except (Over, NotFound):
+            return False
+        return True
+
+    async def start_failed(self, id: UUID, message: str) -> None:
+        async with self.db.transaction() as tx:
+            await self.queue.failure(
+                tx, id, reason=Reason.START_FAILED, source=SOURCE, message=message
+            )
+            await self.queue.gone(tx, id, self.name)
+
+    async def gone(self, id: UUID, exit_code: int | None) -> None:
+        async with self.db.transaction() as tx:
+            await self.queue.gone(tx, id, self.name, exit_code)
+
+    async def release(self, id: UUID) -> None:
+        async with self.db.transaction() as tx:
+            await taking.release(tx, self.queue.settings, id, launcher=self.name)
+
+    async def drained(self, id: UUID) -> None:
+        async with self.db.transaction() as tx:
+            await self.queue.cancel(tx, id, Reason.DRAINED, source=SOURCE)
+
+    async def known(self, ids: Iterable[UUID]) -> set[UUID]:
+        """Those that still have a row."""
+        rows = await self.db.fetch(Q.known_workloads, list(ids))
+        return {row["id"] for row in rows}

@@ -1,0 +1,64 @@
+"""What a launcher needs of whatever runs processes; small enough that a cluster's API fits beside it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+from uuid import UUID
+
+from fsm.launch.protocol import Start
+from muster.core.errors import Unavailable
+
+
+class StartFailed(Unavailable):
+    """The process could not be made; nothing of it is left."""
+
+    default_code = "StartFailed"
+
+
+@dataclass(frozen=True)
+class Handle:
+    """One running process of one workload; what `mark` means is the runtime's business."""
+
+    id: UUID
+    mark: object
+
+
+class Runtime(Protocol):
+    """By the id of the workload: there is never more than one process for it."""
+
+    async def start(self, start: Start) -> Handle:
+        """The one that runs already, or a new one. StartFailed: nothing runs."""
+
+    def find(self, id: UUID) -> Handle | None:
+        """What runs for this workload, whoever started it; None: nothing does."""
+
+    def was_started(self, id: UUID) -> bool:
+        """A process of it is known to have been made, be it over by now or not."""
+
+    async def ended(self, handle: Handle) -> None:
+        """Returns as soon as it is over."""
+
+    def exit_code(self, id: UUID) -> int | None:
+        """Of a process that is over; None when nobody can know."""
+
+    async def stop(self, handle: Handle, grace: timedelta, *, now: bool = False) -> None:
+        """Asks it to hand over (SIGTERM), or to stop `now` (SIGINT), and ends it after `grace`.
+
+        Returns when it is over. Nobody else is ever hit.
+        """
+
+    def forget(self, id: UUID) -> None:
+        """Its secrets and records go; its log stays."""
+
+    def known(self) -> set[UUID]:
+        """Every workload of which something is left here, beside its log."""
+
+    def logs(self, id: UUID, most: int = 65536) -> bytes:
+        """The end of what it printed."""
+
+    def logged(self) -> set[UUID]:
+        """Every workload that has a log."""
+
+    def tidy(self, drop: Iterable[UUID]) -> None:
+        """Logs that grew too long are cut, those of `drop` removed."""

@@ -1,0 +1,54 @@
+"""What workloads print: one private file each, cut when it grows too long, removed with its workload."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from uuid import UUID
+
+from muster.core.files import make_folder
+
+LIMIT = 10 * 1024 * 1024
+
+
+class Logs:
+    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
+        self._folder = make_folder(folder)
+        self._limit = limit
+
+    def path(self, id: UUID) -> Path:
+        return self._folder / f"{id}.log"
+
+    def tail(self, id: UUID, most: int) -> bytes:
+        with contextlib.suppress(FileNotFoundError), self.path(id).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - most))
+            return file.read(most)
+        return b""
+
+    def known(self) -> set[UUID]:
+        return ids(self._folder.glob("*.log"))
+
+    def tidy(self, drop: Iterable[UUID]) -> None:
+        for id in drop:
+            self.path(id).unlink(missing_ok=True)
+            _older(self.path(id)).unlink(missing_ok=True)
+        for log in self._folder.glob("*.log"):
+            with contextlib.suppress(OSError):
+                if log.stat().st_size > self._limit:
+                    # The process holds the file open and appends: it is emptied, not moved.
+                    shutil.copyfile(log, _older(log))
+                    os.truncate(log, 0)
+
+
+def ids(paths: Iterable[Path]) -> set[UUID]:
+    """Files named by the id of a workload; others are not ours."""
+    found = set()
+    for path in paths:
+        with contextlib.suppress(ValueError):
+            found.add(UUID(path.stem))
+    return found
+
+
+def _older(log: Path) -> Path:
+    return log.with_suffix(".log.1")

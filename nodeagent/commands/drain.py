@@ -1,0 +1,9 @@
+"""Nothing new starts in the account any more; answers how much still runs."""
+
+from nodeagent.commands.call import call
+from nodeagent.control_db import Q
+from nodeagent.work import Work
+
+
+async def run(work: Work) -> str:
+    return await call(work, Q.set_draining, True)

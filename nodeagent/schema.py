@@ -1,0 +1,111 @@
+"""The two schemas of a control database: whose they are, and how they are brought up to date."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from muster.core.db import Connection
+from muster.core.errors import InvalidRequest, PreconditionFailed
+from muster.core.migrate import migrate, refresh, scripts
+from nodeagent import journal
+from nodeagent.blueprint import Blueprint
+from nodeagent.protocol import Roles
+from nodeagent.sql_administer import A
+from nodeagent.work import Work
+
+GATE = 0x6D757374_6E6F6465  # "mustnode"
+LEDGER = "jobs_internal.migration"
+
+
+class Whose(StrEnum):
+    ABSENT = "absent"
+    MINE = "mine"
+    KEPT = "kept"  # by the administrator: left behind by an account, or restored without owners
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True)
+class Found:
+    whose: Whose
+    login: str
+    was_mine: bool  # only of what is kept
+    has_journal: bool
+
+
+async def find(connection: Connection, work: Work) -> Found:
+    """Behind the gate: nobody else administers this database until the transaction ends."""
+    await connection.execute(A.gate, GATE)
+    row = await connection.fetchrow(A.found)
+    assert row is not None
+    owners = {row["jobs"], row["internal"]} - {None}
+    whose, was_mine = Whose.FOREIGN, False
+    if not owners:
+        whose = Whose.ABSENT
+    elif owners == {work.roles.owner}:
+        whose = Whose.MINE
+    elif owners == {row["login"]} and row["has_instance"]:
+        kept = await connection.fetchrow(A.kept_by)
+        was_mine = kept is not None and kept["account_uid"] == work.account_uid
+        if was_mine or (kept is not None and kept["released"]):
+            whose = Whose.KEPT
+    return Found(whose, row["login"], was_mine, row["has_journal"])
+
+
+def occupied() -> InvalidRequest:
+    return InvalidRequest(
+        "The database already has a schema 'jobs' or 'jobs_internal' that is not this account's. "
+        "Choose another database, or remove those schemas.",
+        code="ControlDatabaseOccupied",
+        target="properties.databaseId",
+    )
+
+
+@contextlib.asynccontextmanager
+async def owner(connection: Connection, roles: Roles) -> AsyncIterator[None]:
+    """What is made inside belongs to the account's owner role."""
+    await connection.execute(await connection.fetchval(A.become, roles.owner))
+    yield
+    await connection.execute(A.unbecome)
+
+
+async def recall(connection: Connection, work: Work, found: Found) -> str | None:
+    """The first result of this command, where there is a journal already."""
+    if found.whose is not Whose.MINE or not found.has_journal:
+        return None
+    async with owner(connection, work.roles):
+        return await journal.begin(connection, work)
+
+
+async def conclude(connection: Connection, work: Work, found: Found, result: str) -> None:
+    """Inside `owner`: what is there is remembered, and the result for a repeat."""
+    await connection.execute(A.remember_schema)
+    if found.whose is not Whose.MINE or not found.has_journal:
+        await journal.begin(connection, work)
+    await journal.end(connection, work, result)
+
+
+async def bring_up_to_date(
+    connection: Connection, roles: Roles, blueprint: Blueprint, *, every: bool
+) -> None:
+    """Inside `owner`: migrations, functions, views and who may call them."""
+    await _refuse_newer(connection, blueprint)
+    await migrate(connection, blueprint.migrations, ledger=LEDGER)
+    await refresh(connection, blueprint.replaceable, ledger=LEDGER, every=every)
+    pairs = blueprint.audiences()
+    names, who = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    statements = await connection.fetch(A.grants, roles.prefix, names, who)
+    await connection.execute(";\n".join(row[0] for row in statements))
+
+
+async def _refuse_newer(connection: Connection, blueprint: Blueprint) -> None:
+    """An older agent would put older functions in the place of newer ones."""
+    if not await connection.fetchval(A.has_ledger):
+        return
+    applied = {row["name"] for row in await connection.fetch(A.ledger)}
+    ours = {name for name, _ in scripts(blueprint.migrations)}
+    numbered = {name for name in applied if "/" not in name}
+    if newer := numbered - ours:
+        raise PreconditionFailed(
+            f"The schema is newer than this node agent (it has {max(newer)}).", code="Incompatible"
+        )

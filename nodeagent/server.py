@@ -1,0 +1,113 @@
+"""The node agent's HTTP side: who asks is checked before anything is read, and errors have one form."""
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from litestar import Litestar, Response, get, post
+from litestar import Request as HttpRequest
+from litestar.exceptions import HTTPException
+from litestar.params import FromPath
+
+from muster.core import telemetry
+from muster.core.clock import Clock
+from muster.core.errors import (
+    Fault,
+    Internal,
+    InvalidRequest,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+)
+from nodeagent.commands import HANDLERS
+from nodeagent.protocol import COMMANDS, Spec
+from nodeagent.tokens import Tokens, body_digest, demand
+from nodeagent.wire import CommandError, Request
+from nodeagent.work import Means, begun
+
+log = telemetry.get(__name__)
+
+LARGEST = 32 * 1024 * 1024  # bytes: a directory of ten thousand servers with their certificates
+JSON = "application/json"
+BEARER = "Bearer "
+
+
+def build(means: Means, clock: Clock) -> Litestar:
+    tokens = Tokens(means.keyring, clock)
+
+    @post("/v1/accounts/{account_uid:uuid}/commands/{command_id:uuid}", status_code=200)
+    async def command(
+        request: HttpRequest[Any, Any, Any],
+        account_uid: FromPath[UUID],
+        command_id: FromPath[UUID],
+    ) -> Response[bytes]:
+        token = request.headers.get("authorization", "")
+        if not token.startswith(BEARER):
+            raise Unauthenticated("A token is needed.")
+        claims = tokens.read(token.removeprefix(BEARER))
+        demand(claims, account=account_uid, command=command_id)
+        body = await request.body()
+        demand(claims, body=body_digest(body))
+        asked = _decoded(body)
+        spec = COMMANDS.get(asked.command)
+        if spec is None:
+            raise InvalidRequest("This agent knows no such command.", code="CommandNotKnown")
+        demand(claims, kind=spec.cls)
+        began = clock.monotonic()
+        result = await _run(means, account_uid, command_id, spec, asked)
+        took = round(clock.monotonic() - began, 3)
+        log.info("command done", command=spec.name, account=account_uid, id=command_id, took=took)
+        return Response(result, media_type=JSON)
+
+    @get("/healthz")
+    async def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    return Litestar(
+        [command, healthz],
+        exception_handlers={Exception: _answer},
+        request_max_body_size=LARGEST,
+        openapi_config=None,
+        logging_config=None,
+    )
+
+
+async def _run(
+    means: Means, account_uid: UUID, command_id: UUID, spec: Spec, asked: Request
+) -> bytes:
+    work = begun(means, account_uid, command_id, spec, asked)
+    try:
+        async with asyncio.timeout(spec.timeout.total_seconds()):
+            return msgspec.json.encode(work.answer(await HANDLERS[spec.name](work)))
+    except TimeoutError:
+        raise Unavailable(
+            f"The command {spec.name} took longer than it may take.", code="CommandTimedOut"
+        ) from None
+
+
+def _decoded(body: bytes) -> Request:
+    try:
+        return msgspec.json.decode(body, type=Request)
+    except msgspec.DecodeError as error:
+        raise InvalidRequest(f"The body is not a command: {error}.") from None
+
+
+def _answer(request: HttpRequest[Any, Any, Any], error: Exception) -> Response[bytes]:
+    match error:
+        case Fault():
+            fault: Fault = error
+        case HTTPException(status_code=404 | 405):
+            fault = NotFound("There is nothing here.")
+        case HTTPException() if error.status_code < 500:
+            fault = InvalidRequest("The request was refused.")
+        case _:
+            log.error("command failed", path=request.url.path, exc_info=error)
+            fault = Internal("Something went wrong in the node agent.")
+    told = CommandError.of(fault)
+    if isinstance(error, Fault):
+        log.warning("command refused", path=request.url.path, code=fault.code, why=fault.context)
+    headers = {"retry-after": str(fault.retry_after)} if fault.retry_after else {}
+    return Response(
+        msgspec.json.encode(told), status_code=told.status, media_type=JSON, headers=headers
+    )

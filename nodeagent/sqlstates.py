@@ -1,0 +1,74 @@
+"""What a control database answers, in our tree of failures: the only place that reads SQLSTATE."""
+
+import contextlib
+from collections.abc import Iterator
+
+import asyncpg
+
+from muster.core.errors import (
+    Conflict,
+    Fault,
+    Forbidden,
+    Internal,
+    NotFound,
+    PreconditionFailed,
+    Unavailable,
+)
+
+LONGEST = 500  # a server's words are a stranger's
+
+Meaning = tuple[type[Fault], str]
+EXACT: dict[str, Meaning] = {
+    "MU001": (PreconditionFailed, "EpochNotInCharge"),
+    "MU002": (Conflict, "CommandIdReused"),
+    "MU003": (PreconditionFailed, "Incompatible"),
+    "MU004": (PreconditionFailed, "HostNotKnown"),
+    "25006": (Unavailable, "ControlDatabaseReadOnly"),
+    "2BP01": (Conflict, "RoleInUse"),
+    "3F000": (NotFound, "ControlSchemaMissing"),
+    "42501": (Forbidden, "ControlDatabasePermissionDenied"),
+    "42883": (NotFound, "ControlSchemaMissing"),
+    "42P01": (NotFound, "ControlSchemaMissing"),
+    "55P03": (Unavailable, "ControlDatabaseBusy"),
+    "57014": (Unavailable, "ControlDatabaseBusy"),
+}
+BY_CLASS: dict[str, Meaning] = {
+    "08": (Unavailable, "ControlDatabaseUnavailable"),
+    "23": (Conflict, "ControlDatabaseRefused"),
+    "25": (Unavailable, "ControlDatabaseUnavailable"),
+    "40": (Unavailable, "ControlDatabaseBusy"),
+    "42": (Conflict, "ControlSchemaDamaged"),
+    "53": (Unavailable, "ControlDatabaseUnavailable"),
+    "57": (Unavailable, "ControlDatabaseUnavailable"),
+    "58": (Unavailable, "ControlDatabaseUnavailable"),
+}
+UNKNOWN: Meaning = (Internal, "ControlDatabaseFailed")
+
+
+@contextlib.contextmanager
+def told_as_faults() -> Iterator[None]:
+    try:
+        yield
+    except asyncpg.PostgresError as error:
+        kind, code = meaning(error.sqlstate or "")
+        raise kind(_told(error), code=code, context=error.sqlstate or "") from error
+    except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
+        if isinstance(error, TimeoutError):  # an OSError too, and the business of who set the limit
+            raise
+        raise Unavailable(
+            "The connection to the control database was lost.",
+            code="ControlDatabaseUnavailable",
+            context=type(error).__name__,
+        ) from error
+
+
+def meaning(sqlstate: str) -> Meaning:
+    return EXACT.get(sqlstate) or BY_CLASS.get(sqlstate[:2]) or UNKNOWN
+
+
+def _told(error: asyncpg.PostgresError) -> str:
+    text = str(error.args[0]) if error.args else type(error).__name__
+    if detail := getattr(error, "detail", None):
+        text = f"{text} ({detail})"
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    return f"The control database answered: {plain[:LONGEST].rstrip('.')}."

@@ -1,0 +1,92 @@
+"""One command under way: what was asked, who logs in where, and by what means."""
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from muster.core.connect import Connector
+from muster.core.errors import Conflict, Internal, InvalidRequest
+from muster.core.secrets import Keyring
+from muster.core.settings import Secret
+from nodeagent.blueprint import Blueprint
+from nodeagent.client import CLIENT_KEY, PASSWORD
+from nodeagent.control_db import Access, ControlDatabases
+from nodeagent.protocol import Door, Login, Roles, Spec
+from nodeagent.wire import Request, digest
+
+
+@dataclass(frozen=True)
+class Means:
+    databases: ControlDatabases
+    connector: Connector
+    keyring: Keyring
+    blueprint: Blueprint = field(default_factory=Blueprint)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    means: Means
+    account_uid: UUID
+    command_id: UUID
+    spec: Spec
+    args: Any  # of spec.args
+    access: Access
+    digest: str
+    caller: str
+    door: Door
+    roles: Roles = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "roles", Roles.of(self.account_uid))
+
+    def secret(self, name: str) -> Secret:
+        return _open(self.means.keyring, getattr(self.args, name), f"{self.account_uid}/{name}")
+
+    def answer(self, text: str | None) -> Any:
+        """The result struct from what the control database keeps or says."""
+        try:
+            return msgspec.json.decode(text or "null", type=self.spec.result)
+        except msgspec.ValidationError as error:
+            raise Conflict(
+                "The control database does not hold what Muster installed there.",
+                code="ControlSchemaDamaged",
+                context=str(error),
+            ) from None
+
+
+def begun(means: Means, account_uid: UUID, command_id: UUID, spec: Spec, request: Request) -> Work:
+    """Arguments are decoded and the login is opened; whatever does not fit is refused here."""
+    try:
+        args = msgspec.json.decode(request.args, type=spec.args)
+    except msgspec.DecodeError as error:
+        raise InvalidRequest(f"{spec.name}: {error}.", target="args") from None
+    return Work(
+        means=means,
+        account_uid=account_uid,
+        command_id=command_id,
+        spec=spec,
+        args=args,
+        access=_access(means.keyring, account_uid, request.login),
+        digest=digest(spec, args),
+        caller=request.caller,
+        door=request.door,
+    )
+
+
+def _access(keyring: Keyring, account_uid: UUID, login: Login) -> Access:
+    endpoint = login.endpoint
+    if login.client_key:
+        key = _open(keyring, login.client_key, f"{account_uid}/{CLIENT_KEY}")
+        endpoint = msgspec.structs.replace(endpoint, client_key=key.reveal())
+    password = _open(keyring, login.password, f"{account_uid}/{PASSWORD}")
+    return Access(endpoint, login.database, login.user, password)
+
+
+def _open(keyring: Keyring, sealed: str, context: str) -> Secret:
+    """A secret of another account or field is the caller's mistake, not ours."""
+    try:
+        return keyring.open(sealed, context)
+    except (Internal, ValueError):
+        raise InvalidRequest("A sealed value does not belong here.", code="SealedValue") from None

@@ -1,0 +1,169 @@
+"""Embedded clusters: the real ones and the fake one keep the same promises; the duty keeps them up."""
+
+import asyncio
+import os
+import signal
+from dataclasses import replace
+from datetime import timedelta
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from fsm.clusters import EmbeddedClusters, OwnServers
+from fsm.duty import LOCK, Duty
+from muster.core.cluster import Cluster
+from muster.core.errors import Unavailable
+from muster.core.settings import Secret
+from tests.support.fake_clusters import FakeClusters
+from tests.support.world import World, unhurried
+
+
+@pytest.fixture
+def reachable(tmp_path):
+    """PostgreSQL runs as somebody else when we are root."""
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o711)
+    return tmp_path / "clusters"
+
+
+@pytest.fixture(params=["real", "fake"])
+def clusters(request, settings, reachable, targets):
+    if request.param == "fake":
+        return FakeClusters(targets)
+    return EmbeddedClusters(reachable, settings)
+
+
+async def test_a_cluster_keeps_its_promises(clusters):
+    """One life, everything twice: a real initdb is too slow for a test per sentence."""
+    uid, login = uuid4(), f"admin_{uuid4().hex[:8]}"
+    assert clusters.known() == []
+    with pytest.raises(Unavailable):
+        await clusters.start(uid)
+    for step in (clusters.stop, clusters.destroy):
+        await step(uid)  # absence is fine
+
+    for _ in range(2):
+        await clusters.create(uid)
+    assert clusters.known() == [uid]
+    assert not await clusters.running(uid)
+    ports = {await clusters.start(uid) for _ in range(2)}
+    assert await clusters.running(uid)
+    (port,) = ports
+
+    for password in ("first", "pâss'\\wörd"):
+        await clusters.set_administrator(uid, login, Secret(password))
+        connection = await asyncpg.connect(
+            host="127.0.0.1", port=port, user=login, password=password, database="postgres"
+        )
+        rights = await connection.fetchrow(
+            "select rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls"
+            " from pg_roles where rolname = current_user"
+        )
+        assert tuple(rights) == (False, True, True, False, False)
+        await connection.close()
+    with pytest.raises(asyncpg.InvalidPasswordError):
+        await asyncpg.connect(
+            host="127.0.0.1", port=port, user=login, password="first", database="postgres"
+        )
+
+    for _ in range(2):
+        await clusters.stop(uid)
+    assert not await clusters.running(uid)
+    assert clusters.known() == [uid]
+    for _ in range(2):
+        await clusters.destroy(uid)
+    assert clusters.known() == []
+
+
+async def test_a_dead_postmaster_comes_back_and_a_leftover_goes(db, settings, reachable, targets):
+    clusters = EmbeddedClusters(reachable, settings)
+    patient = replace(settings, lease=timedelta(seconds=60), step_limit=timedelta(seconds=50))
+    world = World(db, unhurried(patient), targets, clusters)
+    duty = Duty(world.services)
+    server = await world.put_server()
+    await world.run()
+    assert (await world.operation(server)).status == "Succeeded"
+    own = (await world.resource(server))["observed"]["endpoint"]
+    assert await OwnServers(db)() == {(own["host"], own["port"])}
+
+    status = await Cluster(reachable / str(server.uid)).status()
+    os.kill(status.pid, signal.SIGKILL)
+    while await clusters.running(server.uid):
+        await asyncio.sleep(0.05)
+    await duty.once()
+    assert await clusters.running(server.uid)
+
+    # The machine is over, the folder is still there: as if a removal had been cut short.
+    await db.execute(
+        "update machine set ended_at = clock_timestamp(), due_at = null, state = 'deleted'"
+    )
+    await duty.once()
+    assert clusters.known() == []
+
+
+async def test_a_folder_that_nobody_knows_is_left_alone(db, settings, targets):
+    clusters = FakeClusters(targets)
+    stranger = uuid4()
+    await clusters.create(stranger)
+
+    await Duty(World(db, settings, targets, clusters).services).once()
+
+    assert clusters.known() == [stranger]
+
+
+async def test_a_port_that_changed_is_shown(db, settings, targets):
+    clusters = FakeClusters(targets)
+    world = World(db, unhurried(settings), targets, clusters)
+    server = await world.put_server()
+    await world.run()
+    await clusters.stop(server.uid)
+    await db.execute(
+        "update resource set observed = jsonb_set(observed, '{endpoint,port}', '1') where uid = $1",
+        server.uid,
+    )
+
+    await Duty(world.services).once()
+
+    assert (await world.resource(server))["observed"]["endpoint"]["port"] == targets.port
+    assert await clusters.running(server.uid)
+
+
+async def test_one_process_at_a_time_looks_after_the_clusters(db, settings, targets, database_url):
+    clusters = FakeClusters(targets)
+    world = World(db, unhurried(settings), targets, clusters)
+    server = await world.put_server()
+    await world.run()
+    await clusters.stop(server.uid)
+    other = await asyncpg.connect(database_url)
+    await other.execute(f"select pg_advisory_lock({LOCK})")
+
+    await Duty(world.services).once()
+    assert not await clusters.running(server.uid)
+    await other.close()
+    while not await clusters.running(server.uid):
+        await Duty(world.services).once()
+
+
+async def test_a_cluster_that_does_not_start_holds_nobody_up(db, settings, targets):
+    clusters = FakeClusters(targets)
+    world = World(db, unhurried(settings), targets, clusters)
+    broken, healthy = await world.put_server(), await world.put_server()
+    await world.run()
+    clusters.made.discard(broken.uid)
+    clusters.up.clear()
+
+    await Duty(world.services).once()
+
+    assert await clusters.running(healthy.uid)
+
+
+async def test_old_answers_are_forgotten(db, settings, targets):
+    await db.execute(
+        "insert into answer (caller, request_key, body_digest, outcome, created_at)"
+        " values ('a', 'old', '', '{}', now() - interval '25 h'), ('a', 'new', '', '{}', now())"
+    )
+
+    await Duty(replace(World(db, settings, targets, None).services, clusters=None)).once()
+
+    assert [row["request_key"] for row in await db.fetch("select * from answer")] == ["new"]

@@ -1,0 +1,112 @@
+"""Processes that are only names, and a launcher that moves when a test says so."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+from fsm.launch.desk import Desk
+from fsm.launch.hands import Hands
+from fsm.launch.launcher import Launcher
+from fsm.launch.protocol import Start
+from fsm.launch.room import Room
+from fsm.launch.runtime import Handle, StartFailed
+from muster.core.secrets import Keyring
+from tests.support.launching import Yard
+
+ROOMY = Room(memory=2**40, load=0.0)
+
+
+@dataclass
+class FakeRuntime:
+    alive: dict[UUID, asyncio.Event] = field(default_factory=dict)
+    started: list[UUID] = field(default_factory=list)
+    broken: bool = False
+    _seen: set[UUID] = field(default_factory=set)
+    _codes: dict[UUID, int] = field(default_factory=dict)
+
+    async def start(self, start: Start) -> Handle:
+        if self.broken:
+            raise StartFailed("no such program")
+        if start.id not in self.alive:
+            self.alive[start.id] = asyncio.Event()
+            self.started.append(start.id)
+            self._seen.add(start.id)
+        return Handle(start.id, self.alive[start.id])
+
+    def find(self, id: UUID) -> Handle | None:
+        return Handle(id, self.alive[id]) if id in self.alive else None
+
+    def was_started(self, id: UUID) -> bool:
+        return id in self._seen
+
+    async def ended(self, handle: Handle) -> None:
+        await handle.mark.wait()
+
+    def exit_code(self, id: UUID) -> int | None:
+        return self._codes.get(id)
+
+    async def stop(self, handle: Handle, grace: timedelta, *, now: bool = False) -> None:
+        self.die(handle.id, -15)
+
+    def forget(self, id: UUID) -> None:
+        self._seen.discard(id)
+        self._codes.pop(id, None)
+
+    def known(self) -> set[UUID]:
+        return set(self._seen)
+
+    def logs(self, id: UUID, most: int = 65536) -> bytes:
+        return b""
+
+    def logged(self) -> set[UUID]:
+        return set()
+
+    def tidy(self, drop: Iterable[UUID]) -> None:
+        pass
+
+    def die(self, id: UUID, code: int = 0) -> None:
+        if over := self.alive.pop(id, None):
+            self._codes[id] = code
+            over.set()
+
+
+@dataclass
+class Bench:
+    """A launcher on a fake machine; `settle` lets it do all it can."""
+
+    yard: Yard
+    launcher: Launcher
+    runtime: FakeRuntime
+    group: asyncio.TaskGroup
+    room: Room = ROOMY
+
+    async def settle(self) -> None:
+        while True:
+            self.launcher.woken.clear()
+            await self.launcher.turn(self.group)
+            while self.launcher._jobs:
+                await asyncio.wait(list(self.launcher._jobs.values()))
+            if not self.launcher.woken.is_set():
+                return
+
+
+@contextlib.asynccontextmanager
+async def bench(yard: Yard, name: str = "L1"):
+    runtime = FakeRuntime()
+    desk = Desk(db=yard.db, queue=yard.queue, name=name, group="default", home=UUID(int=7))
+    hands = Hands(
+        desk=desk, runtime=runtime, settings=yard.settings, keyring=Keyring(yard.settings.keys),
+        url="http://nowhere",
+    )  # fmt: skip
+    launcher = Launcher(hands=hands)
+    async with asyncio.TaskGroup() as group:
+        made = Bench(yard, launcher, runtime, group)
+        launcher.look = lambda: made.room
+        await launcher.begin()
+        try:
+            yield made
+        finally:
+            await launcher._leave()

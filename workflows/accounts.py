@@ -1,0 +1,132 @@
+"""Job accounts: a Jobs application linked to a control database of the same server."""
+
+import base64
+import secrets
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from fsm import machines
+from muster.core.db import Connection
+from muster.core.errors import Conflict, FieldError, InvalidRequest, NotFound, refuse
+from muster.core.ids import ResourceId
+from workflows import admission, resources
+from workflows.admission import World
+from workflows.kind import Birth, Draft, Kind
+from workflows.model.account import ACCOUNT, CAPACITIES, OLD_SKU, AccountProperties
+from workflows.model.resource import Body, Call, Deleted, Page, Resource, Written
+from workflows.plane import Plane
+from workflows.store import audit
+from workflows.store import resources as store
+from workflows.store.resources import Content, Q
+from workflows.validation.account import account as validate
+
+QUOTA = 1_000  # accounts of one subscription
+
+
+async def admit(
+    tx: Connection, call: Call, draft: Draft, old: Resource | None, world: World
+) -> None:
+    assert world.parent is not None
+    server = world.parent.resource
+    if server.properties.get("disabled") or server.provisioning_state == "Failed":
+        raise Conflict(f"Server '{server.name}' is disabled.", code="ServerDisabled")
+    admission.parent_ready(world)
+    wanted = draft.properties.get("databaseId", "")
+    if old is not None:
+        if wanted and wanted.lower() != old.properties["databaseId"].lower():
+            raise NotFound(
+                "An account keeps its control database; delete it and make another.",
+                code="PropertyChangeUnsupported",
+                target="properties.databaseId",
+            )
+        return
+    database = await store.get(tx, wanted.lower(), call.principal.tenant_id)
+    where = "properties.databaseId"
+    if database is None or database.resource.provisioning_state == "Deleting":
+        refuse([FieldError(where, f"There is no database '{wanted}'.", "DatabaseDoesNotExist")])
+    if await tx.fetchval(Q.database_linked, wanted.lower()):
+        message = "The database is linked to another account."
+        refuse([FieldError(where, message, "JobAgentDatabaseAlreadyLinked")])
+    if await tx.fetchval(Q.count_in_subscription, draft.id.subscription.lower(), ACCOUNT) >= QUOTA:  # type: ignore[union-attr]
+        raise InvalidRequest(
+            f"A subscription has at most {QUOTA} accounts.", code="JobAgentExceededQuota"
+        )
+
+
+def fill(draft: Draft, world: World) -> Content:
+    """The smallest size by default; capacity always shown; a location as the server's."""
+    here = world.parent.resource.location if world.parent else None
+    sku = dict(draft.content.sku or {"name": "JA100"})
+    if sku.get("name") in (*CAPACITIES, OLD_SKU):
+        sku.setdefault("capacity", CAPACITIES.get(sku["name"], 100))
+    return msgspec.structs.replace(draft.content, location=draft.content.location or here, sku=sku)
+
+
+def birth() -> Birth:
+    """What is made once, before anything is done: names and secrets survive every repeat."""
+    pair = X25519PrivateKey.generate()
+    public = base64.b64encode(pair.public_key().public_bytes_raw()).decode()
+    return Birth(
+        secrets={
+            "agent_password": secrets.token_urlsafe(32),
+            "engine_password": secrets.token_urlsafe(32),
+            "private_key": base64.b64encode(pair.private_bytes_raw()).decode(),
+        },
+        scratch={"identity": str(uuid4()), "publicKey": public},
+    )
+
+
+KIND = Kind(
+    arm_type=ACCOUNT,
+    properties=AccountProperties,
+    lifecycle="account",
+    validate=validate,
+    admit=admit,
+    fill=fill,
+    birth=birth,
+    busy="ElasticJobAgentOperationUnavailable",
+)
+
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    return await resources.put(plane, call, id, body, KIND)
+
+
+async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    return await resources.patch(plane, call, id, body, KIND)
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
+    return await resources.get(plane, call, id)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    return await resources.list_page(plane, call, ACCOUNT, scope, after, top)
+
+
+async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    return await resources.delete(plane, call, id, KIND)
+
+
+async def acknowledge(
+    plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]
+) -> dict[str, Any]:
+    """The operator says that a restored or cloned control database is meant."""
+    del body
+    async with plane.db.transaction() as tx:
+        found = await store.lock(tx, id.key, call.principal.tenant_id)
+        if found is None:
+            raise admission.missing(id, wanted=id)
+        machine = await machines.get(tx, found.resource.uid)
+        if machine is None or machine.state != "disabled":
+            raise Conflict(f"'{id.name}' is not disabled: there is nothing to acknowledge.")
+        await machines.signal(
+            tx, uid=found.resource.uid, name="acknowledge", payload={"acknowledged": True}
+        )
+        await audit.accepted(tx, call, KIND.action("acknowledge/action"), id)
+    return {"acknowledged": True}

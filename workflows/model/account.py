@@ -1,0 +1,21 @@
+"""A job account, ARM's `jobAgents`: a Jobs application linked to a control database."""
+
+from typing import ClassVar
+
+from msgspec import UNSET
+
+from workflows.model.wire import Maybe, Properties
+
+ACCOUNT = "Microsoft.Sql/servers/jobAgents"
+
+CAPACITIES = {"JA100": 100, "JA200": 200, "JA400": 400, "JA800": 800}  # concurrent targets
+OWN_SKU = "MUSTER"  # any capacity
+OLD_SKU = "Agent"  # what the first clients sent; means the smallest
+
+
+class AccountProperties(Properties, frozen=True):
+    READ_ONLY: ClassVar = frozenset(
+        {"state", "provisioningState", "instance", "lastError", "conditions"}
+    )
+
+    database_id: Maybe[str] = UNSET
