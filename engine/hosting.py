@@ -23,7 +23,7 @@ CORE = "core"
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds; doubled after each end
 HEALTHY = 60.0  # seconds; what lived so long starts again after the first pause
 LOOK = timedelta(seconds=1)
-CANCEL_LIMIT = 5.0  # seconds; a part that can't even be cancelled takes the core with it
+CANCEL_LIMIT = 3.0  # seconds; a part that can't even be cancelled takes the core with it
 
 Parts = Mapping[str, Callable[[], Part]]
 

@@ -21,7 +21,7 @@ from muster.core.errors import Fault
 log = telemetry.get(__name__)
 
 FAREWELL = 2.0  # seconds for the last word
-CANCEL_LIMIT = 6.0  # seconds for work that is broken off; together below the ten of a stop
+CANCEL_LIMIT = 5.0  # seconds for work that is broken off; all together below ten
 
 Work = Callable[[asyncio.Event], Awaitable[None]]
 Report = Callable[[], Mapping[str, Any]]

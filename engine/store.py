@@ -54,17 +54,19 @@ class Store:
             async with asyncio.timeout(LIMIT), self._slots:
                 connection = self._take() or await self._open()
                 try:
-                    async with connection.transaction(isolation="read_committed"):
-                        await connection.execute(Q.guard)
-                        yield connection
+                    transaction = connection.transaction(isolation="read_committed")
+                    await transaction.start()
+                    await connection.execute(Q.guard)
+                    yield connection
+                    await transaction.commit()
                 except BaseException:
-                    connection.terminate()
+                    connection.terminate()  # a rollback that is waited for could hang as well
                     raise
                 self._idle.append(connection)
 
     async def close(self) -> None:
-        while self._idle:
-            await close(self._idle.pop())
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(close(connection) for connection in idle))
 
     def _take(self) -> Connection | None:
         while self._idle:

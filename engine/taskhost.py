@@ -17,6 +17,7 @@ from engine.core import insist
 from engine.ends import FINAL, Fenced
 from engine.instance import HostBeat
 from engine.lease import Lease
+from engine.life import any_of
 from engine.store import Store
 from engine.workers import Workers
 from muster.core import telemetry
@@ -40,6 +41,7 @@ class JobTaskHost:
         self._lease = lease
         self._clock = clock
         self._beat: HostBeat | None = None
+        self._sent_off = asyncio.Event()  # our own registration is draining
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` and a drain, or until something final happens."""
@@ -50,7 +52,7 @@ class JobTaskHost:
             async with asyncio.TaskGroup() as group:
                 working = group.create_task(self.workers.run())
                 beating = group.create_task(self._beat_on())
-                await self._until_leaving(stop)
+                await any_of(stop, self._sent_off)
                 await self.workers.drain(self._bootstrap.host_patience)
                 working.cancel()
                 beating.cancel()
@@ -114,12 +116,11 @@ class JobTaskHost:
         if beat.adopted_epoch != self._store.epoch:
             log.info("this host was adopted", epoch=beat.adopted_epoch, before=self._store.epoch)
             self._store.epoch = beat.adopted_epoch
-        self.workers.set_open(open=not (beat.paused or beat.draining or beat.state == "draining"))
+        if beat.state == "draining":
+            self._sent_off.set()
+        closed = beat.paused or beat.draining or beat.state == "draining"
+        self.workers.set_open(open=not closed)
         self._beat = beat
-
-    async def _until_leaving(self, stop: asyncio.Event) -> None:
-        while not (stop.is_set() or (self._beat and self._beat.state == "draining")):
-            await self._clock.sleep_or(stop, LOOK)
 
     async def _end_registration(self) -> None:
         """Said even when we are broken off: nothing runs here any more."""

@@ -57,8 +57,8 @@ class Workers:
         self._quiet.clear()
         try:
             await task()
-        except Exception:  # noqa: BLE001 - a mistake in one task must not end the others
-            log.error("a task crashed", exc_info=True)
+        except Exception:  # a mistake in one task must not end the others
+            log.exception("a task crashed")
         finally:
             self.running -= 1
             if not self.running:

@@ -36,7 +36,7 @@ ACCOUNT = Lifecycle("account", (
     Rest(S.READY,              "Ready",    "Succeeded",  {"update": S.UPDATING, "delete": S.DRAINING, **LOST}),
     Step(S.UPDATING,           "Updating", "Updating",   do.apply_changes,    S.READY,             minutes(10), S.READY, restores=True),
     Step(S.RECOVERING,         "Disabled", "Succeeded",  do.recover,          S.READY,             minutes(10), S.DISABLED),
-    Rest(S.DISABLED,           "Disabled", "Succeeded",  {"acknowledge": S.RECOVERING, "update": S.UPDATING, "delete": S.DRAINING}, again=S.RECOVERING),
+    Rest(S.DISABLED,           "Disabled", "Succeeded",  {"acknowledge": S.RECOVERING, "update": S.UPDATING, "delete": S.DRAINING}, again=S.RECOVERING, tells=True),
     Step(S.DRAINING,           "Deleting", "Deleting",   do.drain,            S.STOPPING_INSTANCE, minutes(30), S.STOPPING_INSTANCE),
     Step(S.STOPPING_INSTANCE,  "Deleting", "Deleting",   do.stop_instance,    S.RELEASING,         minutes(5),  S.DELETE_FAILED),
     Step(S.RELEASING,          "Deleting", "Deleting",   do.release,          S.DELETED,           minutes(1),  S.DELETE_FAILED),

@@ -9,19 +9,22 @@ from fsm.context import Context
 from fsm.control import Control
 from fsm.launch.protocol import Reason
 from fsm.machine import Done, Outcome, Wait
-from muster.core.errors import Conflict, NotFound, Unavailable
+from muster.core.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from nodeagent.protocol import (
     Drain,
     EpochRead,
     InstallSchema,
     ReadEpoch,
     RemoveSchema,
+    SchemaInstalled,
     UpgradeSchema,
 )
 
 INSTALLED = "installed"  # the schema is in the control database
 EPOCH = "epoch"  # the highest that we gave to an engine
+SEEN = "seenEpoch"  # the highest that we saw installed: a lower one tells of a restore
 IDENTITY = "identity"  # of the control database as we installed or acknowledged it
+OID = "databaseOid"
 GONE = {"TargetDatabaseNotFound", "ControlSchemaMissing", "ControlDatabaseNotFound"}
 
 
@@ -34,21 +37,15 @@ async def reserve(ctx: Context) -> Outcome:
 async def prepare_database(ctx: Context) -> Outcome:
     """Roles, schema, key and identity, then what the account may reach."""
     where = await control.of(ctx)
-    made = await where.administer(
-        InstallSchema(
-            identity=UUID(ctx.scratch[IDENTITY]),
-            public_key=ctx.scratch["publicKey"],
-            agent_password=ctx.resource.sealed["agent_password"],
-            engine_password=ctx.resource.sealed["engine_password"],
-        )
-    )
+    made = await _install(ctx, where)
     await control.sync_directory(where)
     return Done(
         scratch={
             INSTALLED: True,
             IDENTITY: str(made.identity),
-            "databaseOid": made.database_oid,
+            OID: made.database_oid,
             EPOCH: max(made.epoch, ctx.scratch.get(EPOCH, 0)),
+            SEEN: made.epoch,
         }
     )
 
@@ -63,34 +60,40 @@ async def queue_instance(ctx: Context) -> Outcome:
 async def see_instance(ctx: Context) -> Outcome:
     """Ready is what was seen: a heartbeat under our epoch in the control database."""
     where = await control.of(ctx)
-    return await _seen(ctx, where, ctx.scratch[EPOCH])
+    read = await where.operate(ReadEpoch())
+    epoch = await instance.launch(ctx, where, at_least=read.epoch, queued=ctx.scratch[EPOCH])
+    return await _seen(ctx, read, epoch)
 
 
 async def apply_changes(ctx: Context) -> Outcome:
     """A new size is a new core under the next epoch; its hosts are adopted, what runs goes on."""
     where = await control.of(ctx)
-    await where.administer(UpgradeSchema())
-    await control.sync_directory(where)
-    before = ctx.payload.get("previous", {}).get("sku")
     read = await where.operate(ReadEpoch())
-    same_database(ctx, read)
-    if before == ctx.resource.sku and read.heartbeat_at is not None:
-        return Done(observed=_shown(read))
-    epoch = await instance.launch(ctx, where, at_least=read.epoch)
-    return await _seen(ctx, where, epoch)
+    await _same_or_fenced(ctx, read)
+    await where.administer(UpgradeSchema())
+    epoch: int = read.epoch
+    before = ctx.payload.get("previous", {}).get("sku")
+    if before != ctx.resource.sku or not await instance.runs(ctx, epoch):
+        epoch = await instance.launch(ctx, where, at_least=read.epoch)
+    outcome = await _seen(ctx, read, epoch)
+    if isinstance(outcome, Done):
+        await control.sync_directory(where)
+    return outcome
 
 
 async def recover(ctx: Context) -> Outcome:
+    """The next epoch, if the control database is the one that we know, or was acknowledged."""
     where = await control.of(ctx)
+    acknowledged = bool(ctx.payload.get("acknowledged"))
+    if acknowledged:
+        await _install(ctx, where)  # what was brought back may be empty, or older
     read = await where.operate(ReadEpoch())
-    found = {IDENTITY: str(read.identity), "databaseOid": read.database_oid}
-    if not ctx.payload.get("acknowledged"):
-        same_database(ctx, read)
-    await control.sync_directory(where)
+    if not acknowledged:
+        await _same_or_fenced(ctx, read)
     epoch = await instance.launch(ctx, where, at_least=read.epoch)
-    outcome = await _seen(ctx, where, epoch)
+    outcome = await _seen(ctx, read, epoch)
     if isinstance(outcome, Done):
-        return Done(observed=outcome.observed, scratch={**found, EPOCH: epoch})
+        await control.sync_directory(where)
     return outcome
 
 
@@ -98,7 +101,8 @@ async def drain(ctx: Context) -> Outcome:
     """Nothing new starts; at once where there is no database, or never was a schema."""
     try:
         where = await control.of(ctx)
-        answer = await where.operate(Drain())
+        await where.operate(Drain())
+        read = await where.operate(ReadEpoch())
     except (NotFound, Conflict) as absent:
         if absent.code in GONE or INSTALLED not in ctx.scratch:
             return Done()
@@ -107,8 +111,9 @@ async def drain(ctx: Context) -> Outcome:
         if INSTALLED not in ctx.scratch:
             return Done()
         raise
-    if answer.running:
-        return Wait(ctx.services.settings.poll_busy, f"{answer.running} tasks still run")
+    if not read.drained:
+        running = sum(host.running for host in read.hosts)
+        return Wait(ctx.services.settings.poll_busy, f"{running} tasks still run")
     return Done()
 
 
@@ -127,37 +132,60 @@ async def release(ctx: Context) -> Outcome:
     except (NotFound, Conflict) as absent:
         if absent.code not in GONE:
             raise
+    except PreconditionFailed as never:
+        if never.code != control.NO_ADMINISTRATOR or INSTALLED in ctx.scratch:
+            raise
     await instance.forget(ctx)
     return Done()
 
 
-async def _seen(ctx: Context, where: Control, epoch: int) -> Outcome:
-    failure = await instance.failure(ctx, epoch)
-    if failure:
-        raise Conflict(f"The engine did not start: {failure}", code="EngineStartFailed")
-    read = await where.operate(ReadEpoch())
-    if read.epoch < epoch or read.heartbeat_at is None:
-        return Wait(ctx.services.settings.poll_busy, await instance.waits_for(ctx, epoch))
-    return Done(observed=_shown(read) | {"conditions": None})
-
-
 def same_database(ctx: Context, read: EpochRead) -> None:
     """A control database that went back in time, or is a copy, gets no engine until somebody says so."""
-    if (
-        str(read.identity) != ctx.scratch[IDENTITY]
-        or read.database_oid != ctx.scratch["databaseOid"]
-    ):
-        raise Conflict(
-            "The control database is not the one that the account was linked to. "
-            "If that is meant, POST …/acknowledge.",
-            code="ControlDatabaseCloned",
+    if str(read.identity) == ctx.scratch[IDENTITY]:
+        if read.epoch < ctx.scratch.get(SEEN, 0):
+            raise PreconditionFailed(
+                "The control database was restored from an older state. "
+                "Look at what ran since then, then POST …/acknowledge.",
+                code="ControlDatabaseRestored",
+            )
+        if read.database_oid == ctx.scratch[OID]:
+            return
+    raise PreconditionFailed(
+        "The control database is not the one that the account was linked to. "
+        "If that is meant, POST …/acknowledge.",
+        code="ControlDatabaseCloned",
+    )
+
+
+async def _same_or_fenced(ctx: Context, read: EpochRead) -> None:
+    """In a copy nothing stops an engine that is still there, so we do."""
+    try:
+        same_database(ctx, read)
+    except PreconditionFailed:
+        await instance.fence(ctx.services, ctx.resource.uid)
+        raise
+
+
+async def _install(ctx: Context, where: Control) -> SchemaInstalled:
+    made: SchemaInstalled = await where.administer(
+        InstallSchema(
+            identity=UUID(ctx.scratch[IDENTITY]),
+            public_key=ctx.scratch["publicKey"],
+            agent_password=ctx.resource.sealed["agent_password"],
+            engine_password=ctx.resource.sealed["engine_password"],
         )
-    if read.epoch < ctx.scratch.get(EPOCH, 0) and read.epoch < ctx.scratch.get("seenEpoch", 0):
-        raise Conflict(
-            "The control database was restored from an older state. "
-            "Look at what ran since then, then POST …/acknowledge.",
-            code="ControlDatabaseRestored",
-        )
+    )
+    return made
+
+
+async def _seen(ctx: Context, read: EpochRead, epoch: int) -> Outcome:
+    if read.epoch != epoch or read.heartbeat_at is None:
+        return Wait(ctx.services.settings.poll_busy, await instance.waits_for(ctx, epoch))
+    found = {IDENTITY: str(read.identity), OID: read.database_oid}
+    return Done(
+        observed=_shown(read) | {"conditions": None},
+        scratch={**found, EPOCH: epoch, SEEN: epoch},
+    )
 
 
 def _shown(read: EpochRead) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from fsm.administrator import PASSWORD, endpoint_of, login_of, secret_of
 from fsm.context import Context
 from fsm.store import Q, Resource, resource_by_key, resource_of
 from muster.core.endpoint import Endpoint
-from muster.core.errors import Conflict, NotFound, Unavailable
+from muster.core.errors import NotFound, PreconditionFailed, Unavailable
 from nodeagent.client import AgentClient, login
 from nodeagent.protocol import DirectoryPool, DirectoryServer, Login, Roles, SyncDirectory
 
 SERVER = "Microsoft.Sql/servers"
 POOL = "Microsoft.Sql/servers/elasticPools"
+NO_ADMINISTRATOR = "ServerHasNoAdministrator"
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class Control:
         user = login_of(self.server)
         password = secret_of(self.ctx.services, self.server, PASSWORD)
         if user is None or password is None:
-            raise Conflict(
+            raise PreconditionFailed(
                 f"Server '{self.server.name}' has no administratorLogin: the account can't be set up.",
-                code="ServerHasNoAdministrator",
+                code=NO_ADMINISTRATOR,
             )
         return await self._run(command, user, password)
 

@@ -4,48 +4,65 @@ from uuid import UUID, uuid5
 
 import msgspec
 
-from fsm.context import Context
+from fsm.context import Context, Services
 from fsm.control import Control
 from fsm.launch.protocol import Kind, Priority, Reason, Spec, State
 from fsm.launch.queue import Queue
 from fsm.launch.workload import NewWorkload, Workload, seal_context
-from muster.core.errors import Unavailable
+from fsm.store import Q
+from muster.core.db import Connection, Database
+from muster.core.errors import Conflict, PreconditionFailed, Unavailable
 from nodeagent.protocol import Roles
 
 SECRETS = ("engine_password", "private_key")
+TRIES = 3  # engines that one visit to a state starts before it gives up
 
 
-async def launch(ctx: Context, where: Control, *, at_least: int) -> int:
+async def launch(ctx: Context, where: Control, *, at_least: int, queued: int | None = None) -> int:
     """The epoch of the engine that this visit to this state wants; a repeat wants the same one.
 
-    Hosts outlive the core: only those that are missing are wanted anew.
+    `queued` is the epoch of one that was wanted before and will do. One that ended is replaced, a few
+    times. Hosts outlive the core: only those that are missing are wanted anew.
     """
     queue = _queue(ctx)
-    id = uuid5(ctx.command_id, "engine")
     async with ctx.services.db.transaction() as tx:
         known = await queue.of_account(tx, ctx.resource.uid)
-        for workload in known:
-            if workload.id == id and workload.epoch is not None:
-                return workload.epoch
+        engines = [workload for workload in known if workload.kind is Kind.ENGINE]
+        tries = [uuid5(ctx.command_id, f"engine/{number}") for number in range(TRIES)]
+        for engine in engines:
+            ours = engine.id in tries or engine.epoch == queued
+            if ours and not engine.state.over and engine.epoch is not None:
+                return engine.epoch
+        used = {engine.id for engine in engines}
+        id = next((each for each in tries if each not in used), None)
+        if id is None:
+            last = next(engine for engine in engines if engine.id == tries[-1])
+            why = f"{last.reason or last.state}: {last.message or 'no message'}"
+            raise PreconditionFailed(f"The engine did not start: {why}", code="EngineStartFailed")
         given = [workload.epoch for workload in known if workload.epoch is not None]
         epoch: int = max([at_least, ctx.scratch.get("epoch", 0), *given]) + 1
         await queue.enqueue(
-            tx, _wanted(ctx, where, Kind.ENGINE, id, epoch, mutex(ctx, Kind.ENGINE))
+            tx, _wanted(ctx, where, Kind.ENGINE, id, epoch, engine_key(ctx.resource.uid))
         )
         for number in range(ctx.services.settings.engine_hosts):
-            key = f"{mutex(ctx, Kind.HOST)}/{number}"
+            key = f"{Kind.HOST}/{ctx.resource.uid}/{number}"
             if await queue.active(tx, key) is None:
-                host = uuid5(ctx.command_id, key)
+                host = uuid5(id, key)
                 await queue.enqueue(tx, _wanted(ctx, where, Kind.HOST, host, epoch, key))
+        await _still_ours(ctx, tx)
         return epoch
 
 
-async def failure(ctx: Context, epoch: int) -> str | None:
-    """Why the engine of this epoch ended, or None while it may still come."""
-    workload = await _engine(ctx, epoch)
-    if workload is None or workload.state is not State.FAILURE:
-        return None
-    return f"{workload.reason}: {workload.message or 'no message'}"
+async def runs(ctx: Context, epoch: int) -> bool:
+    engine = await _engine(ctx, epoch)
+    return engine is not None and engine.state is State.RUNNING
+
+
+async def fence(services: Services, account_uid: UUID) -> None:
+    """Ends the account's engine; nobody misses it."""
+    if services.queue is not None:
+        async with services.db.transaction() as tx:
+            await services.queue.cancel(tx, engine_key(account_uid), Reason.FENCED)
 
 
 async def waits_for(ctx: Context, epoch: int) -> str:
@@ -64,13 +81,15 @@ async def waits_for(ctx: Context, epoch: int) -> str:
 
 async def stop(ctx: Context, reason: Reason) -> int:
     """Ends all workloads of the account; how many processes may still be there."""
-    queue = _queue(ctx)
-    async with ctx.services.db.transaction() as tx:
-        known = await queue.of_account(tx, ctx.resource.uid)
-        for workload in known:
+    return await end_all(_queue(ctx), ctx.services.db, ctx.resource.uid, reason)
+
+
+async def end_all(queue: Queue, db: Database, account_uid: UUID, reason: Reason) -> int:
+    async with db.transaction() as tx:
+        for workload in await queue.of_account(tx, account_uid):
             if not workload.state.over:
                 await queue.cancel(tx, workload.id, reason)
-        known = await queue.of_account(tx, ctx.resource.uid)
+        known = await queue.of_account(tx, account_uid)
     return sum(1 for each in known if each.claimed_by is not None and each.gone_at is None)
 
 
@@ -79,8 +98,19 @@ async def forget(ctx: Context) -> None:
         await _queue(ctx).forget(tx, ctx.resource.uid)
 
 
-def mutex(ctx: Context, kind: Kind) -> str:
-    return f"{kind}/{ctx.resource.uid}"
+def engine_key(account_uid: UUID) -> str:
+    """One engine of an account counts, whoever wants it."""
+    return f"{Kind.ENGINE}/{account_uid}"
+
+
+async def _still_ours(ctx: Context, tx: Connection) -> None:
+    """A runner that slept while another one went on, perhaps to the end, wants nothing any more.
+
+    Asked last: whoever ends a workload locks it before the machine, too.
+    """
+    machine = ctx.machine
+    if not await tx.fetchrow(Q.hold, machine.uid, machine.version, machine.lease_owner):
+        raise Conflict("Another runner took over.", code="LeaseLost")
 
 
 def _wanted(

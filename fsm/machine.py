@@ -71,6 +71,7 @@ class Rest:
     provisioning: str
     signals: Mapping[str, StrEnum]
     again: StrEnum | None = None
+    tells: bool = False  # the error that led here is shown as a condition, too
 
 
 @dataclass(frozen=True)

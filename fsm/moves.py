@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from fsm import faults, operations, retry
+from fsm.conditions import condition, renewed
 from fsm.faults import Error
 from fsm.machine import DONE, GIVE_UP, End, Lifecycle, Rest, Row, Step
 from fsm.store import Machine, Q, Resource, Signal, waiting_signals
@@ -100,7 +101,12 @@ class Mover:
             await tx.execute(Q.forget_extensions, resource.uid)
             await tx.execute(Q.forget_resource, resource.uid)
             return
-        observed = {**move.observed, "lastError": move.error}
+        told = move.signal.payload.get("observed", {}) if move.signal else {}
+        observed = {**move.observed, **told, "lastError": move.error}
+        if isinstance(to, Rest) and to.tells and move.error:
+            now = await tx.fetchval(Q.now)
+            said = condition(move.error["code"], move.error["message"], now)
+            observed["conditions"] = renewed(resource.observed.get("conditions"), said)
         if isinstance(to, Step) and move.event in {DONE, GIVE_UP}:
             observed.pop("lastError")  # told when it is known how it ends
         await show(tx, resource, self.lifecycle, to, observed)

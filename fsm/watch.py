@@ -1,30 +1,34 @@
 """Looks after accounts that rest: an engine that ended, a control database that is gone or went back."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from fsm import account_steps, control, signals
+from fsm import account_steps, control, instance, signals
+from fsm.account import S
+from fsm.conditions import condition
 from fsm.context import Context, Services
-from fsm.launch.protocol import Kind
+from fsm.control import Control
+from fsm.launch.protocol import Kind, Reason
 from fsm.launch.queue import OnEnd, Queue
 from fsm.launch.workload import Workload
 from fsm.machine import Lifecycle
 from fsm.store import Machine, Q, machine_of, resource_of
 from muster.core import telemetry
 from muster.core.db import Connection
-from muster.core.errors import Conflict, Fault, Internal, NotFound, Unavailable
+from muster.core.errors import Fault, NotFound, PreconditionFailed
 from muster.core.settings import Settings
-from nodeagent.protocol import ReadEpoch
+from nodeagent.protocol import EpochRead, ReadEpoch
 
 log = telemetry.get(__name__)
 
 Lifecycles = Mapping[str, Lifecycle]
 
 TOGETHER = 8  # accounts looked at side by side
+BLIND = {"NodeAgentUnavailable", "NodeAgentTimeout"}  # then nothing is known of the database
 
 
 @dataclass
@@ -43,62 +47,114 @@ class Watch:
     async def once(self) -> None:
         room = asyncio.Semaphore(TOGETHER)
 
-        async def one(work: Awaitable[None]) -> None:
+        async def one(uid: UUID, look: Awaitable[None]) -> None:
             async with room:
-                await work
+                try:
+                    await look
+                except Fault as error:
+                    log.warning("an account can't be looked at", account=uid, why=error.message)
 
-        rows = await self.services.db.fetch(Q.resting_accounts)
+        db = self.services.db
+        ready = [row["uid"] for row in await db.fetch(Q.resting_accounts)]
+        failed = [row["uid"] for row in await db.fetch(Q.idle_accounts)]
+        self._away = {uid: since for uid, since in self._away.items() if uid in ready}
         async with asyncio.TaskGroup() as group:
-            for row in rows:
-                group.create_task(one(self._look(row["uid"])))
+            for uid in ready:
+                group.create_task(one(uid, self._look(uid)))
+            for uid in failed:
+                group.create_task(one(uid, self._clean(uid)))
+
+    async def _clean(self, uid: UUID) -> None:
+        """What failed keeps its error, and nothing that runs."""
+        if self.services.queue is not None:
+            await instance.end_all(self.services.queue, self.services.db, uid, Reason.REQUESTED)
 
     async def _look(self, uid: UUID) -> None:
         db = self.services.db
-        machine_row, row = (
-            await db.fetchrow(Q.get_machine, uid),
-            await db.fetchrow(Q.get_by_uid, uid),
-        )
+        machine_row = await db.fetchrow(Q.get_machine, uid)
+        row = await db.fetchrow(Q.get_by_uid, uid)
         if machine_row is None or row is None:
             return
         machine = machine_of(machine_row)
         context = Context(services=self.services, machine=machine, resource=resource_of(row))
         try:
             where = await control.of(context)
-            read = await where.operate(ReadEpoch())
-            account_steps.same_database(context, read)
-        except Conflict as wrong:
-            await self._tell(machine, "restored", wrong)
+            await self._compare(context, where)
         except NotFound as gone:
             await self._tell(machine, "database_gone", gone)
-        except Unavailable as away:
-            since = self._away.setdefault(uid, self.services.clock.monotonic())
-            patience = self.services.settings.workload_silent.total_seconds()
-            if self.services.clock.monotonic() - since > patience:
-                await self._tell(machine, "database_gone", away)
+        except PreconditionFailed as wrong:
+            await instance.fence(self.services, uid)
+            await self._tell(machine, "restored", wrong)
+        except Fault as away:
+            await self._wait(machine, away)
         else:
             self._away.pop(uid, None)
 
+    async def _compare(self, context: Context, where: Control) -> None:
+        read = await where.operate(ReadEpoch())
+        account_steps.same_database(context, read)
+        wrong = await self._missed(context, read)
+        if wrong is not None:
+            await self._tell(context.machine, "unhealthy", wrong)
+
+    async def _missed(self, context: Context, read: EpochRead) -> Fault | None:
+        """What the end of a workload did not tell: nobody was there to hear it, or nothing ended."""
+        queue = self.services.queue
+        assert queue is not None  # or there would be no control database
+        engine = await queue.active(self.services.db, instance.engine_key(context.resource.uid))
+        if engine is None:
+            return Fault("The account has no engine.", code="EngineEnded")
+        if engine.epoch != context.scratch[account_steps.EPOCH]:
+            return Fault("The engine is one that was given up.", code="EngineNotAsRecorded")
+        silent = self.services.settings.workload_silent
+        if read.heartbeat_at is None or read.read_at - read.heartbeat_at > silent:
+            message = "The engine does not reach the control database."
+            return Fault(message, code="EngineUnhealthy")
+        return None
+
+    async def _wait(self, machine: Machine, away: Fault) -> None:
+        """An outage of a moment is no matter; without a node agent we can't tell."""
+        if away.code in BLIND:
+            return
+        now = self.services.clock.monotonic()
+        since = self._away.setdefault(machine.uid, now)
+        if now - since > self.services.settings.workload_silent.total_seconds():
+            await self._tell(machine, "database_gone", away)
+
     async def _tell(self, machine: Machine, signal: str, fault: Fault) -> None:
+        """Unless it has moved since we looked: then what we saw is no longer true."""
         self._away.pop(machine.uid, None)
-        observed = {"conditions": [condition(fault, self.services.clock.now().isoformat())]}
         async with self.services.db.transaction() as tx:
-            await send(tx, self.services.lifecycles, machine.uid, signal, {"observed": observed})
+            await tell(
+                tx,
+                self.services.lifecycles,
+                machine.uid,
+                signal,
+                condition(fault.code, fault.message, await tx.fetchval(Q.now)),
+                version=machine.version,
+            )
 
 
-def condition(fault: Fault, since: str) -> dict[str, str]:
-    return {
-        "type": fault.code,
-        "status": "True",
-        "message": fault.message,
-        "since": since.replace("+00:00", "Z"),
-    }
-
-
-async def send(
-    tx: Connection, lifecycles: Lifecycles, uid: UUID, name: str, payload: dict[str, Any]
+async def tell(
+    tx: Connection,
+    lifecycles: Lifecycles,
+    uid: UUID,
+    name: str,
+    found: Mapping[str, Any],
+    *,
+    version: int | None = None,
 ) -> None:
-    """Once: a machine that has the same signal waiting needs no second one."""
+    """Only to an account that rests, and once; one that works finds out by itself.
+
+    The resource is locked before the machine, as everywhere.
+    """
+    if await tx.fetchrow(Q.lock_resource, uid) is None:
+        return
+    row = await tx.fetchrow(Q.get_machine, uid)
+    if row is None or row["state"] != S.READY or version not in {None, row["version"]}:
+        return
     if not await tx.fetchval(Q.signal_waits, uid, name):
+        payload = {"observed": {"conditions": [dict(found)]}}
         await signals.send(tx, lifecycles, uid=uid, name=name, operation_id=None, payload=payload)
 
 
@@ -113,7 +169,10 @@ def missing_engines(settings: Settings, lifecycles: Lifecycles) -> OnEnd:
             return
         if workload.mutex_key and await queue.active(tx, workload.mutex_key):
             return
-        with contextlib.suppress(Internal):  # the account is gone
-            await send(tx, lifecycles, workload.account_uid, "unhealthy", {})
+        at = workload.ended_at
+        assert isinstance(at, datetime)
+        why = f"The engine ended ({workload.reason or workload.state}): {workload.message or ''}"
+        said = condition("EngineEnded", why.rstrip(": "), at)
+        await tell(tx, lifecycles, workload.account_uid, "unhealthy", said)
 
     return ended

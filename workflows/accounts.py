@@ -2,13 +2,11 @@
 
 import base64
 import secrets
-from typing import Any
 from uuid import uuid4
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from fsm import machines
 from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError, InvalidRequest, NotFound, refuse
 from muster.core.ids import ResourceId
@@ -18,7 +16,6 @@ from workflows.kind import Birth, Draft, Kind
 from workflows.model.account import ACCOUNT, CAPACITIES, OLD_SKU, AccountProperties
 from workflows.model.resource import Body, Call, Deleted, Page, Resource, Written
 from workflows.plane import Plane
-from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content, Q
 from workflows.validation.account import account as validate
@@ -111,22 +108,3 @@ async def list_page(
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
     return await resources.delete(plane, call, id, KIND)
-
-
-async def acknowledge(
-    plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]
-) -> dict[str, Any]:
-    """The operator says that a restored or cloned control database is meant."""
-    del body
-    async with plane.db.transaction() as tx:
-        found = await store.lock(tx, id.key, call.principal.tenant_id)
-        if found is None:
-            raise admission.missing(id, wanted=id)
-        machine = await machines.get(tx, found.resource.uid)
-        if machine is None or machine.state != "disabled":
-            raise Conflict(f"'{id.name}' is not disabled: there is nothing to acknowledge.")
-        await machines.signal(
-            tx, uid=found.resource.uid, name="acknowledge", payload={"acknowledged": True}
-        )
-        await audit.accepted(tx, call, KIND.action("acknowledge/action"), id)
-    return {"acknowledged": True}

@@ -156,12 +156,21 @@ def _patched(id: ResourceId, body: Body, old: Stored, kind: Kind) -> Draft:
     content = Content(
         location=body.location or was.location,
         tags=was.tags if body.tags is None else body.tags,
-        sku=was.sku if body.sku is None else merged(was.sku, body.sku),
+        sku=_patched_sku(was.sku, body.sku),
         identity=was.identity if body.identity is None else merged(was.identity, body.identity),
         kind=was.kind,
         properties=merged(was.properties, patch),
     )
     return Draft(id, content, secrets, frozenset(old.sealed))
+
+
+def _patched_sku(old: dict[str, Any] | None, patch: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Another name is another sku: the capacity of the old one does not belong to it."""
+    if patch is None:
+        return old
+    if patch.get("name"):
+        return {name: value for name, value in patch.items() if value is not None}
+    return merged(old, patch)  # type: ignore[no-any-return]  # objects merge into an object
 
 
 def _filled(draft: Draft, kind: Kind, world: World) -> Draft:

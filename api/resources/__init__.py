@@ -1,5 +1,6 @@
 """Every resource type that exists; a type is added by one line here."""
 
+from api.resources.accounts import ACCOUNTS
 from api.resources.audit import AUDIT
 from api.resources.authorization import LOCKS, ROLE_ASSIGNMENTS, ROLE_DEFINITIONS, SERVICE_TOKENS
 from api.resources.databases import DATABASES
@@ -17,6 +18,7 @@ RESOURCES = (
     SERVERS,
     DATABASES,
     POOLS,
+    ACCOUNTS,
     ROLE_DEFINITIONS,
     ROLE_ASSIGNMENTS,
     LOCKS,

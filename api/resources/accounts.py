@@ -5,10 +5,11 @@ from api.resources.history import HISTORY
 from api.resources.servers import SERVERS
 from api.resources.shared import CONDITIONS, FAILURE
 from api.versions import SQL
-from workflows import accounts
+from workflows import account_actions, accounts
 from workflows.model.account import AccountProperties
 
 TEXT = {"type": ["string", "null"]}
+PAUSED = {"type": "object", "required": ["paused"], "properties": {"paused": {"type": "boolean"}}}
 DROP = Query(
     name="dropSchema",
     description="true: the schema `jobs` goes too, with all definitions and history.",
@@ -39,6 +40,7 @@ ACCOUNTS = ResourceType(
                 "hosts": {"type": "array", "items": {"type": "object"}},
             },
         },
+        "paused": {"type": "boolean"},
         "conditions": CONDITIONS,
         "lastError": FAILURE,
     },
@@ -59,12 +61,40 @@ ACCOUNTS = ResourceType(
     delete=Async(accounts.delete, query=(DROP,)),
     list=Sync(accounts.list_page),
     actions={
+        "pause": Action(
+            run=account_actions.pause, title="Pause", gives=PAUSED, answer={"paused": True}
+        ),
+        "resume": Action(
+            run=account_actions.resume, title="Resume", gives=PAUSED, answer={"paused": False}
+        ),
         "acknowledge": Action(
-            run=accounts.acknowledge,
+            run=account_actions.acknowledge,
             title="Acknowledge",
             gives={"type": "object", "properties": {"acknowledged": {"type": "boolean"}}},
             answer={"acknowledged": True},
-        )
+        ),
+        "doctor": Action(
+            run=account_actions.doctor,
+            title="Doctor",
+            gives={
+                "type": "object",
+                "required": ["healthy", "advice"],
+                "properties": {
+                    "healthy": {"type": "boolean"},
+                    "step": TEXT,
+                    "since": TEXT,
+                    "waitsFor": TEXT,
+                    "advice": {"type": "array", "items": {"type": "string"}},
+                },
+            },
+            answer={
+                "healthy": False,
+                "step": "starting_instance",
+                "since": "2026-01-01T00:00:00Z",
+                "waitsFor": "a launcher with room for the engine",
+                "advice": ["No launcher is alive, so no engine can be started."],
+            },
+        ),
     },
     views={"history": HISTORY},
     polling=Polling(

@@ -70,6 +70,10 @@ class Desk:
             )
             await self.queue.gone(tx, id, self.name)
 
+    async def exited(self, id: UUID, exit_code: int | None) -> None:
+        async with self.db.transaction() as tx:
+            await self.queue.exited(tx, id, self.name, exit_code)
+
     async def gone(self, id: UUID, exit_code: int | None) -> None:
         async with self.db.transaction() as tx:
             await self.queue.gone(tx, id, self.name, exit_code)

@@ -63,9 +63,12 @@ class Hands:
         await self.gone(handle.id)
 
     async def gone(self, id: UUID) -> None:
-        """Nothing is left of it: said first, forgotten then."""
+        """Over first, so that nobody starts it again; then its files go; then nothing is left."""
+        code = self.runtime.exit_code(id)
         with suppress(NotFound):
-            await self.desk.gone(id, self.runtime.exit_code(id))
+            await self.desk.exited(id, code)
+            self.runtime.forget(id)
+            await self.desk.gone(id, code)
         self.runtime.forget(id)
 
     async def end_unknown(self, id: UUID) -> None:

@@ -166,10 +166,10 @@ class Queue:
                 return await self.cancelled(tx, id, reason=reason, source=source)
         return None
 
-    async def gone(
+    async def exited(
         self, tx: Connection, id: UUID, launcher: str, exit_code: int | None = None
-    ) -> Workload | None:
-        """Its launcher sees no process any more. One that had not ended fails by that."""
+    ) -> None:
+        """Its launcher sees no process any more: one that had not ended has failed by that."""
         known = await self.get(tx, id)
         if known.claimed_by != launcher:
             raise _refused(known, "gone")
@@ -178,6 +178,12 @@ class Queue:
             message = f"The process ended without a result{code}."
             with contextlib.suppress(Over):
                 await self.failure(tx, id, reason=Reason.EXITED, source="launcher", message=message)
+
+    async def gone(
+        self, tx: Connection, id: UUID, launcher: str, exit_code: int | None = None
+    ) -> Workload | None:
+        """Nothing of it is left, neither process nor files; None when that was known."""
+        await self.exited(tx, id, launcher, exit_code)
         row = await tx.fetchrow(Q.gone, id, launcher, exit_code)
         if row is None:
             return None

@@ -97,6 +97,18 @@ select $1::uuid, coalesce(max(seq), 0) + 1, $2, $3, $4, $5, $6
 -- Every move of one machine, oldest first.
 select * from history where machine_uid = $1 order by seq;
 
+-- name: now
+-- The clock that all times of machines are of.
+select clock_timestamp();
+
 -- name: resting_accounts
 -- Accounts that should have a live engine and a sound control database.
 select uid from machine where lifecycle = 'account' and state = 'ready' and ended_at is null;
+
+-- name: idle_accounts
+-- Accounts that failed, though processes were wanted for them.
+select m.uid
+  from machine m
+ where m.lifecycle = 'account'
+   and m.state = 'failed'
+   and exists (select from workload w where w.account_uid = m.uid and w.ended_at is null);

@@ -12,10 +12,16 @@ from muster.core.version import VERSION
 ROLES = {
     "api": "the public REST API",
     "fsm": "the runner that moves resources through their lifecycles",
+    "launcher": "starts and watches engines and hosts",
+    "nodeagent": "runs commands in the control databases",
+}
+WORKLOADS = {
+    "engine": "the engine of one job account; started by a launcher",
+    "host": "a host of one job account; started by a launcher",
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one for each command
     options = parser().parse_args(argv)
     match options.command:
         case "up":
@@ -24,11 +30,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             from muster.cli import demo
 
             return demo.run(options.data_dir)
+        case "account":
+            from muster.cli import account
+
+            return account.run(options)
         case "version":
             print(f"muster {VERSION}")
             return 0
         case "config":
             return _config(options.what)
+        case role if role in WORKLOADS:
+            from muster.roles import process
+
+            return process.workload(role, options.start_file)
         case role:
             from muster.roles import process
 
@@ -36,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
+    from muster.cli import account
+
     top = argparse.ArgumentParser(
         prog="muster", description="Runs SQL jobs over fleets of PostgreSQL databases."
     )
@@ -49,8 +65,13 @@ def parser() -> argparse.ArgumentParser:
     for role, about in ROLES.items():
         one = commands.add_parser(role, help=about)
         one.add_argument("--ready-file", type=Path)
+    for role, about in WORKLOADS.items():
+        one = commands.add_parser(role, help=about)
+        one.add_argument("--data-dir", type=Path, help="of its launcher")
+        one.add_argument("--start-file", type=Path, required=True, help="all that it knows")
     demo = commands.add_parser("demo", help="a short tour in a data directory of its own")
     demo.add_argument("--data-dir", type=Path, default=Path(".demo"))
+    account.add(commands)
     commands.add_parser("version", help="print the version")
     config = commands.add_parser("config", help="look at the settings")
     config.add_argument("what", choices=["print", "reference"])

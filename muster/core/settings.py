@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 PREFIX = "MUSTER_"
+NOT_OURS = tuple(
+    PREFIX + name for name in ("TEST_", "BENCH_", "URL", "TOKEN")
+)  # of the command line and tests
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -217,7 +220,7 @@ def shown(value: object) -> str:
 
 
 def _ours(name: str) -> bool:
-    return name.startswith(PREFIX) and not name.startswith((PREFIX + "TEST_", PREFIX + "BENCH_"))
+    return name.startswith(PREFIX) and not name.startswith(NOT_OURS)
 
 
 def _holds(hint: object, kind: type) -> bool:

@@ -49,6 +49,8 @@ class DataDir:
         outside = surroundings()
         given = {key: value for key, value in outside.items() if key.startswith(PREFIX) and value}
         given |= {PREFIX + "DATA_DIR": str(self.root), PREFIX + "LISTEN": self._listen()}
+        given.setdefault(PREFIX + "INTERNAL_LISTEN", self._internal())
+        given.setdefault(PREFIX + "LAUNCHER_DRAIN", "true")  # stopping here stops everything
         folder = make_folder(self.root / "secrets")
         make_folder(self.root / "clusters", 0o711)
         for name, file, make in (
@@ -108,14 +110,28 @@ class DataDir:
         if running and split(running) in {(host, port), (host, port or split(running)[1])}:
             return str(running)  # held by the API that is about to be adopted, or replaced
         if port == 0:
-            sample = random.sample(PORTS, 100)
-            port = next((port for port in sample if not _bind_error(host, port)), sample[0])
+            port = _free_port(host)
         if error := _bind_error(host, port):
             raise InvalidRequest(
                 f"The address {_join(host, port)} can't be used: {error}. "
                 "Choose another one with --listen HOST:PORT (port 0 takes any free one)."
             )
         return _join(host, port)
+
+    def _internal(self) -> str:
+        """The Workload API's address: kept, since engines that are adopted know no other."""
+        path = make_folder(self.root / "run") / "internal"
+        kept = path.read_text(encoding="utf-8") if path.exists() else ""
+        if kept and (recorded(path.with_name("fsm.json")) or not _bind_error(*split(kept))):
+            return kept
+        chosen = _join("127.0.0.1", _free_port("127.0.0.1"))
+        write_private(path, chosen)
+        return chosen
+
+
+def _free_port(host: str) -> int:
+    sample = random.sample(PORTS, 100)
+    return next((port for port in sample if not _bind_error(host, port)), sample[0])
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The process that moves machines: as many as wanted may run side by side."""
+"""The process that moves machines and serves the Workload API: as many as wanted side by side."""
 
 import asyncio
 import os
@@ -11,14 +11,18 @@ from fsm.clusters import EmbeddedClusters, OwnServers
 from fsm.context import Services
 from fsm.dispatcher import Dispatcher
 from fsm.duty import Duty
+from fsm.launch.queue import Queue
 from fsm.lifecycles import LIFECYCLES
 from fsm.runner import Runner
+from fsm.watch import Watch, missing_engines
 from muster.core import failpoints, telemetry
 from muster.core.connect import Connector
 from muster.core.db import open_database
 from muster.core.secrets import Keyring
 from muster.core.settings import Settings
 from muster.core.wake import Wake
+from muster.roles import internal
+from nodeagent.client import AgentClient
 
 Ready = Callable[[dict[str, Any]], None]
 
@@ -33,13 +37,17 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
     try:
         wake = Wake(settings, db)
         folder = settings.data_dir / CLUSTERS if settings.data_dir else None
+        keyring = Keyring(settings.keys)
+        queue = Queue(settings, missing_engines(settings, LIFECYCLES))
         services = Services(
             settings=settings,
             db=db,
-            keyring=Keyring(settings.keys),
+            keyring=keyring,
             connector=Connector(settings, OwnServers(db)),
             lifecycles=LIFECYCLES,
             clusters=EmbeddedClusters(folder, settings) if folder else None,
+            agent=AgentClient(settings, db, keyring),
+            queue=queue,
         )
         name = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
         dispatcher = Dispatcher(Runner(services, name), wake)
@@ -48,6 +56,8 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             duty = group.create_task(Duty(services).run(stop))
             group.create_task(_break_off(duty, stop))
             group.create_task(dispatcher.run(stop))
+            group.create_task(Watch(services).run(stop))
+            group.create_task(internal.serve(settings, db, queue, stop))
             ready({})
     finally:
         await db.close()

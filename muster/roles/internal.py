@@ -2,8 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from typing import Any
+import errno
 
 from api.internal import build
 from api.server import Server, make
@@ -14,31 +13,38 @@ from fsm.launch.tokens import LauncherTokens
 from muster.core.clock import Clock
 from muster.core.db import Database
 from muster.core.settings import Settings
-from muster.roles.api import address, listen
-
-Ready = Callable[[dict[str, Any]], None]
+from muster.roles.api import listen
 
 
-def workload_url(settings: Settings) -> str:
-    """How engines and hosts reach the Workload API."""
-    return settings.internal_url or f"http://{settings.internal_listen}"
-
-
-async def serve(
-    settings: Settings, db: Database, queue: Queue, stop: asyncio.Event, ready: Ready
-) -> None:
-    """Until `stop`; `ready` is told the address once requests are answered."""
+async def serve(settings: Settings, db: Database, queue: Queue, stop: asyncio.Event) -> None:
+    """Until `stop`. Of several processes on one machine one has the address; the others stand by."""
     clock = Clock()
     services = Services(db=db, queue=queue, tokens=LauncherTokens(settings), clock=clock)
-    with contextlib.closing(listen(settings.internal_listen)) as listener:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(keep_ticking(db, queue, clock, stop))
+        group.create_task(Monitor(db, queue, clock).run(stop))
+        while not stop.is_set():
+            with contextlib.suppress(AddressTaken):
+                await _serve(settings, services, stop)
+            await clock.sleep_or(stop, settings.sweep)
+
+
+class AddressTaken(Exception):  # noqa: N818 - another process serves
+    pass
+
+
+async def _serve(settings: Settings, services: Services, stop: asyncio.Event) -> None:
+    try:
+        listener = listen(settings.internal_listen)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise AddressTaken from None
+        raise
+    with contextlib.closing(listener):
         server = make(build(services), None)
         async with asyncio.TaskGroup() as group:
-            group.create_task(keep_ticking(db, queue, clock, stop))
-            group.create_task(Monitor(db, queue, clock).run(stop))
             serving = group.create_task(server.serve(sockets=[listener]))
             group.create_task(_end(server, stop))
-            await server.up.wait()
-            ready(address(listener, tls=False))
             await serving
             stop.set()
 

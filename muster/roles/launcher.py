@@ -9,11 +9,13 @@ from typing import Any
 from uuid import UUID
 
 from fsm.launch.desk import Desk
-from fsm.launch.hands import Hands
+from fsm.launch.hands import Hands, workload_url
 from fsm.launch.launcher import Launcher
 from fsm.launch.monitor import Monitor
 from fsm.launch.queue import CHANNEL, OnEnd, Queue
 from fsm.launch.runtimes.process import ProcessRuntime, Program, muster_program
+from fsm.lifecycles import LIFECYCLES
+from fsm.watch import missing_engines
 from muster.core import failpoints, telemetry
 from muster.core.clock import Clock
 from muster.core.db import open_database
@@ -22,7 +24,6 @@ from muster.core.lock import locked
 from muster.core.secrets import Keyring
 from muster.core.settings import Settings, SettingsError, surroundings
 from muster.core.wake import Wake
-from muster.roles.internal import workload_url
 
 Ready = Callable[[dict[str, Any]], None]
 
@@ -49,7 +50,7 @@ async def run(
     db = await open_database(settings, application="muster-launcher")
     try:
         async with locked(folder / "workloads", clock):
-            queue = Queue(settings, on_end)
+            queue = Queue(settings, on_end or missing_engines(settings, LIFECYCLES))
             desk = Desk(
                 db=db,
                 queue=queue,

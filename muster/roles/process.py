@@ -35,6 +35,15 @@ def main(role: str, ready_file: Path | None) -> int:
     return 0
 
 
+def workload(role: str, start_file: Path) -> int:
+    """One that a launcher started: its settings and secrets are in its start file."""
+    set_limits()
+    module = importlib.import_module(f"muster.roles.{role}")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        code: int = runner.run(module.run(start_file))
+    return code
+
+
 async def _run(role: str, settings: Settings, ready_file: Path | None) -> None:
     module = importlib.import_module(f"muster.roles.{role}")
     stop = asyncio.Event()

@@ -29,7 +29,7 @@ from muster.roles.datadir import DataDir, alone
 from muster.roles.process import set_limits
 from muster.roles.supervisor import Command, Supervisor, role_command
 
-ROLES = ("api", "fsm")
+ROLES = ("api", "fsm", "nodeagent", "launcher")
 ROLE_PATIENCE = timedelta(seconds=5)
 CLUSTER_PATIENCE = timedelta(seconds=2)  # then immediate: all of it ends within 10 s
 SWEEP = timedelta(seconds=1)

@@ -91,7 +91,7 @@ async def test_a_fault_in_a_real_process_leaves_nothing_wrong(
 
     assert point(lot) in failpoints.hits(processes.arms)
     assert set(processes.ends) <= {0, -15}  # asked to stop, each did, one perhaps while starting
-    assert processes.deaths == (1 if lot.fault in KILLS else 0), processes.log()
+    assert processes.deaths == ([-9] if lot.fault in KILLS else []), processes.log()
     HIT.add(str(lot))
     assert await violations(db, [each.operation_id for each in asked]) == []
     assert {(await world.operation(each)).status for each in asked} == {"Succeeded"}

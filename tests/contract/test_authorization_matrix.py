@@ -123,6 +123,28 @@ CELLS = {
     "Locks_CreateOrUpdateAtElasticPool": "deny deny deny",
     "Locks_GetAtElasticPool": "allow deny deny",
     "Locks_DeleteAtElasticPool": "deny deny deny",
+    "JobAgents_ListByServer": "allow deny deny",
+    "JobAgents_CreateOrUpdate": "deny deny deny",
+    "JobAgents_Update": "deny deny deny",
+    "JobAgents_Get": "allow deny deny",
+    "JobAgents_Delete": "deny deny deny",
+    "JobAgents_Acknowledge": "deny deny deny",
+    "JobAgents_Pause": "deny deny deny",
+    "JobAgents_Resume": "deny deny deny",
+    "JobAgents_Doctor": "deny deny deny",
+    "JobAgents_ListHistory": "allow deny deny",
+    "JobAgentOperations_GetStatus": "allow deny deny",
+    "JobAgentOperations_GetResult": "allow deny deny",
+    "RoleDefinitions_ListAtJobAccount": "allow deny deny",
+    "RoleDefinitions_GetAtJobAccount": "allow deny deny",
+    "RoleAssignments_ListAtJobAccount": "allow deny deny",
+    "RoleAssignments_CreateOrUpdateAtJobAccount": "deny deny deny",
+    "RoleAssignments_GetAtJobAccount": "allow deny deny",
+    "RoleAssignments_DeleteAtJobAccount": "deny deny deny",
+    "Locks_ListAtJobAccount": "allow deny deny",
+    "Locks_CreateOrUpdateAtJobAccount": "deny deny deny",
+    "Locks_GetAtJobAccount": "allow deny deny",
+    "Locks_DeleteAtJobAccount": "deny deny deny",
     "ServiceTokens_List": "allow part own",
     "ServiceTokens_CreateOrUpdate": "deny deny own",
     "ServiceTokens_Get": "allow deny own",
@@ -137,6 +159,7 @@ NAMES = {
     "serverName": "eu1",
     "databaseName": "d1",
     "elasticPoolName": "p1",
+    "jobAgentName": "a1",
     "tokenName": "t1",
     "lockName": "l1",
     "locationName": "local",
@@ -216,7 +239,7 @@ async def _judge(stage: Stage, endpoint: Endpoint, path: str, who: str, expected
                 good = good and "/subscriptions/s1" not in text
             good = good and await _ours(stage) == before
         case _:
-            away = status == 503 and arm.error(answer) == "TargetUnreachable"
+            away = status == 503 and arm.error(answer) == "NodeAgentUnavailable"
             good = status not in {401, 403} and (status < 500 or away)
             if endpoint.method == "GET":
                 good = good and status in {200, 204, 404 if "Get" in endpoint.operation_id else 200}

@@ -5,6 +5,7 @@ import contextlib
 import json
 import shutil
 import signal
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -205,11 +206,25 @@ async def running(role: Callable[..., Any]):
 @contextlib.asynccontextmanager
 async def workload_api(yard: Yard):
     """Really listening; yields the settings that lead there."""
-    def role(stop, ready):
-        return internal_role.serve(yard.settings, yard.db, yard.queue, stop, ready)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        listen = f"127.0.0.1:{probe.getsockname()[1]}"
+    settings = replace(yard.settings, internal_listen=listen)
+    stop = asyncio.Event()
+    serving = asyncio.create_task(internal_role.serve(settings, yard.db, yard.queue, stop))
 
-    async with running(role) as told:
-        yield replace(yard.settings, internal_url=told["url"])
+    async def answers() -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            return bool(await client.get("/queue/stats"))
+        return False
+
+    try:
+        async with httpx.AsyncClient(base_url=f"http://{listen}{BASE}", trust_env=False) as client:
+            await until(lambda: serving.done() or answers())
+        yield settings
+    finally:
+        stop.set()
+        await asyncio.wait_for(serving, 30)
 
 
 @contextlib.asynccontextmanager

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ class Processes:
     settings: Settings
     folder: Path
     count: int = 2
-    deaths: int = 0
+    deaths: list[int] = field(default_factory=list)  # exit codes of those that ended unasked
     ends: list[int] = field(default_factory=list)  # exit codes when asked to stop
     running: list[subprocess.Popen] = field(default_factory=list)
 
@@ -48,23 +49,26 @@ class Processes:
         """What dies begins anew, as under a supervisor."""
         while True:
             dead = [process for process in self.running if process.poll() is not None]
-            self.deaths += len(dead)
+            self.deaths += [process.returncode for process in dead]
             self.running = [p for p in self.running if p not in dead]
             while len(self.running) < self.count:
                 self.running.append(self.start())
             await asyncio.sleep(0.05)
 
     def end(self) -> None:
-        alive = [process for process in self.running if process.poll() is None]
-        self.deaths += len(self.running) - len(alive)  # in the last moment
-        for process in alive:
+        for process in self.running:
             process.terminate()
-        for process in alive:
+        for process in self.running:
             try:
-                self.ends.append(process.wait(10))
+                code = process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
                 self.ends.append(process.wait())
+                continue
+            if code == -signal.SIGKILL:
+                self.deaths.append(code)  # by its failpoint, in the last moment
+            else:
+                self.ends.append(code)
 
 
 @contextlib.asynccontextmanager

@@ -15,7 +15,7 @@ OLD_SKU = "Agent"  # what the first clients sent; means the smallest
 
 class AccountProperties(Properties, frozen=True):
     READ_ONLY: ClassVar = frozenset(
-        {"state", "provisioningState", "instance", "lastError", "conditions"}
+        {"state", "provisioningState", "instance", "lastError", "conditions", "paused"}
     )
 
     database_id: Maybe[str] = UNSET

@@ -14,6 +14,8 @@ EVER_USED = {
     "failed delete_failed deleted",
     "database": "looking creating verifying ready updating dropping failed delete_failed deleted",
     "resourceGroup": "deleting delete_failed deleted",
+    "account": "reserving preparing_database queuing_instance starting_instance ready updating "
+    "recovering disabled draining stopping_instance releasing failed delete_failed deleted",
 }
 MINUTE = timedelta(minutes=1)
 

@@ -1,0 +1,14 @@
+"""The process that is an account's engine; it knows what its start file says and nothing else."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from engine.core import Core
+from muster.roles import workload
+
+GRACE = timedelta(seconds=3)  # for the parts to end their turns; hosts are left alone
+
+
+async def run(start_file: Path) -> int:
+    """An `engine.ends.Exit`."""
+    return await workload.live("engine", start_file, Core, promise="handover", grace=GRACE)

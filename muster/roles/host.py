@@ -1,0 +1,14 @@
+"""The process that runs an account's tasks; it outlives the engine it was started for."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from engine.taskhost import JobTaskHost
+from muster.roles import workload
+
+GRACE = timedelta(hours=24)  # what runs may finish; whoever can't wait asks twice
+
+
+async def run(start_file: Path) -> int:
+    """An `engine.ends.Exit`."""
+    return await workload.live("host", start_file, JobTaskHost, promise="drained", grace=GRACE)

@@ -1,0 +1,66 @@
+"""What engine and host have in common: start file, telemetry, the two lines out, signals, exit code."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from engine.bootstrap import Bootstrap, read
+from engine.ends import Exit
+from engine.lease import Heard, Lease
+from engine.life import FAREWELL, Life, Orders
+from engine.store import Store
+from fsm.launch.client import Session
+from muster.core import telemetry
+from muster.core.clock import Clock
+from muster.core.errors import Fault
+from muster.core.settings import SettingsError
+
+
+class Living(Protocol):
+    async def run(self, stop: asyncio.Event) -> None: ...
+
+    def report(self) -> Mapping[str, Any]: ...
+
+
+Make = Callable[[Bootstrap, Store, Lease, Clock], Living]
+
+
+async def live(role: str, start_file: Path, make: Make, *, promise: str, grace: timedelta) -> Exit:
+    orders, clock = Orders(), Clock()
+    orders.listen()
+    try:
+        start = read(start_file)
+    except SettingsError as error:
+        print(f"muster {role}: {error}", file=sys.stderr)
+        return Exit.MISSTARTED
+    api = Lease("workload api", timedelta(seconds=start.patience), clock)
+    async with Session(start, clock, Heard(api, clock)) as session:
+        try:
+            bootstrap = Bootstrap.of(start)
+            telemetry.setup(role, bootstrap.settings())
+            store = Store(bootstrap)
+        except SettingsError as error:
+            print(f"muster {role}: {error}", file=sys.stderr)
+            with contextlib.suppress(Fault, TimeoutError):
+                async with asyncio.timeout(FAREWELL):
+                    await session.failure(f"InvalidStart: {error}")
+            return Exit.MISSTARTED
+        control = Lease("control database", bootstrap.host_patience, clock)
+        living = make(bootstrap, store, control, clock)
+        life = Life(
+            session=session,
+            api=api,
+            control=control,
+            orders=orders,
+            clock=clock,
+            grace=grace,
+            promise=promise,
+        )
+        try:
+            return await life.run(living.run, living.report)
+        finally:
+            await store.close()

@@ -1,0 +1,211 @@
+"""Job accounts on the whole embedded stack: real clusters, launcher, node agent, engines and hosts."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from azure.core.credentials import AccessToken
+from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
+from azure.core.pipeline.policies import SansIOHTTPPolicy
+from azure.mgmt.sql import SqlManagementClient
+
+from tests.support.stack import GROUP, SERVER, a_server, an_account, muster_up, until
+
+pytestmark = pytest.mark.newest
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory):
+    with muster_up(tmp_path_factory.mktemp("stack"), MUSTER_ACCOUNT_CHECK="500ms") as stack:
+        a_server(stack)
+        yield stack
+        for account in stack.get(f"{SERVER}/jobAgents")["value"]:
+            stack.follow(stack.client.delete(account["id"]))
+        until(lambda: not stack.processes("engine") and not stack.processes("host"))
+
+
+def sdk(stack):
+    class Credential:
+        def get_token(self, *scopes, **kwargs):
+            return AccessToken(stack.token, 2**40)
+
+    class Bearer(SansIOHTTPPolicy):
+        def on_request(self, request):
+            request.http_request.headers["Authorization"] = f"Bearer {stack.token}"
+
+    return SqlManagementClient(
+        Credential(), "s1", stack.url, authentication_policy=Bearer(), polling_interval=0.1
+    )
+
+
+def test_the_sdk_creates_updates_lists_and_deletes_an_account(stack):
+    stack.put(f"{SERVER}/databases/jobs_sdk", {"location": "local"})
+    body = {"location": "local", "properties": {"databaseId": f"{SERVER}/databases/jobs_sdk"}}
+    with sdk(stack) as client:
+        agents = client.job_agents
+        made = agents.begin_create_or_update("g1", "fleet", "sdk", body).result()
+        assert (made.state, made.sku.name, made.sku.capacity) == ("Ready", "JA100", 100)
+        assert made.database_id == body["properties"]["databaseId"]
+        before = agents.get("g1", "fleet", "sdk")["properties"]["instance"]
+
+        updated = agents.begin_update(
+            "g1", "fleet", "sdk", {"sku": {"name": "JA400"}, "tags": {"a": "b"}}
+        ).result()
+        assert (updated.state, updated.sku.capacity, updated.tags) == ("Ready", 400, {"a": "b"})
+        after = agents.get("g1", "fleet", "sdk")["properties"]["instance"]
+        assert after["epoch"] > before["epoch"]
+        assert "sdk" in [agent.name for agent in agents.list_by_server("g1", "fleet")]
+
+        agents.begin_delete("g1", "fleet", "sdk").result()
+        with pytest.raises(ResourceNotFoundError):
+            agents.get("g1", "fleet", "sdk")
+        agents.begin_delete("g1", "fleet", "sdk").result()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({}, 400, "InvalidResourceRequestBody"),
+        ({"properties": {"databaseId": "jobs"}}, 400, "InvalidDatabaseResourceId"),
+        ({"properties": {"databaseId": SERVER}}, 400, "InvalidDatabaseResourceId"),
+        (
+            {"properties": {"databaseId": SERVER.replace("s1", "s2") + "/databases/x"}},
+            400,
+            "MismatchingSubscriptionWithUrl",
+        ),
+        (
+            {"properties": {"databaseId": SERVER.replace("g1", "g2") + "/databases/x"}},
+            400,
+            "MismatchingResourceGroupNameWithUrl",
+        ),
+        (
+            {"properties": {"databaseId": SERVER + "2/databases/x"}},
+            400,
+            "MismatchingServerNameWithUrl",
+        ),
+        (
+            {"properties": {"databaseId": SERVER + "/databases/postgres"}},
+            400,
+            "CannotUseReservedDatabaseName",
+        ),
+        (
+            {"properties": {"databaseId": SERVER + "/databases/nowhere"}},
+            400,
+            "DatabaseDoesNotExist",
+        ),
+        ({"sku": {"capacity": 100}}, 400, "MissingSkuName"),
+        ({"sku": {"name": "JA100", "capacity": 5}}, 400, "SkuMismatchingNameCapacity"),
+        ({"sku": {"name": "GOLD"}}, 400, "ElasticJobAgentEditionUnsupported"),
+        ({"identity": {"type": "SystemAssigned"}}, 400, "InvalidIdentityType"),
+        ({"identity": {"userAssignedIdentities": {"/a/b": {}}}}, 400, "MissingIdentityType"),
+        ({"identity": {"type": "UserAssigned"}}, 400, "MissingUserAssignedIdentities"),
+        (
+            {
+                "identity": {
+                    "type": "UserAssigned",
+                    "userAssignedIdentities": {"/a/b": {}, "/a/c": {}},
+                }
+            },
+            400,
+            "MultipleIdentitiesOnJobAgent",
+        ),
+        ({"identity": {"type": "None", "tenantId": "x"}}, 400, "InvalidIdentityTenantId"),
+    ],
+)
+def test_each_mistake_has_its_documented_code(stack, body, status, code):
+    answer = stack.client.put(f"{SERVER}/jobAgents/wrong", json={"location": "local"} | body)
+
+    assert answer.status_code == status
+    error = answer.json()["error"]
+    assert code in {error["code"], *(detail["code"] for detail in error.get("details") or [])}
+
+
+def test_a_control_database_is_linked_once_and_kept_for_life(stack):
+    path = an_account(stack, "linked")
+    other = {"location": "local", "properties": {"databaseId": f"{SERVER}/databases/jobs_linked"}}
+
+    second = stack.client.put(f"{SERVER}/jobAgents/second", json=other)
+    assert (second.status_code, second.json()["error"]["code"]) == (
+        400,
+        "JobAgentDatabaseAlreadyLinked",
+    )
+    moved = stack.client.put(
+        path, json={"location": "local", "properties": {"databaseId": f"{SERVER}/databases/other"}}
+    )
+    assert (moved.status_code, moved.json()["error"]["code"]) == (404, "PropertyChangeUnsupported")
+    for blocked in (f"{SERVER}/databases/jobs_linked", SERVER, GROUP):
+        answer = stack.client.delete(blocked)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "ControlDatabaseInUse")
+
+
+def test_a_killed_engine_is_replaced_and_its_host_goes_on(stack):
+    path = an_account(stack, "killed")
+    before = stack.get(path)["properties"]["instance"]
+    engines, hosts = stack.processes("engine"), stack.processes("host")
+
+    for pid in engines:
+        os.kill(pid, signal.SIGKILL)
+
+    def back():
+        shown = stack.get(path)["properties"]
+        return (
+            shown["state"] == "Ready"
+            and shown["instance"]["generation"] > before["generation"]
+            and shown
+        )
+
+    shown = until(back, seconds=20)
+    assert shown["instance"]["epoch"] > before["epoch"]
+    assert stack.processes("host") >= hosts
+    assert not stack.processes("engine") & engines
+
+
+def test_pause_and_resume_reach_the_control_database(stack):
+    path = an_account(stack, "paused")
+
+    assert stack.client.post(f"{path}/pause").json() == {"paused": True}
+    assert stack.get(path)["properties"]["paused"] is True
+    assert stack.client.post(f"{path}/resume").json() == {"paused": False}
+    assert stack.get(path)["properties"]["paused"] is False
+
+
+def test_a_second_write_waits_for_the_first(stack):
+    path = an_account(stack, "busy")
+    first = stack.client.patch(path, json={"sku": {"name": "JA200"}})
+    assert first.status_code == 202
+
+    second = stack.client.patch(path, json={"sku": {"name": "JA400"}})
+
+    assert second.status_code == 409
+    assert second.json()["error"]["code"] == "ElasticJobAgentOperationUnavailable"
+    assert "retry-after" not in second.headers
+    assert stack.follow(first)["status"] == "Succeeded"
+
+
+def test_the_doctor_has_nothing_to_say_about_a_healthy_account(stack):
+    path = an_account(stack, "healthy")
+
+    told = stack.client.post(f"{path}/doctor").json()
+
+    assert (told["healthy"], told["step"], told["advice"]) == (True, "ready", [])
+    assert told["engine"]["state"] == "running"
+    command = [sys.executable, "-P", "-m", "muster", "account", "doctor", path, "--url", stack.url]
+    printed = subprocess.run(
+        command,
+        env=os.environ | {"MUSTER_TOKEN": stack.token},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert printed.returncode == 0, printed.stderr
+    assert "healthy" in printed.stdout
+
+
+def test_errors_of_a_failed_operation_reach_the_sdk(stack):
+    with sdk(stack) as client, pytest.raises(HttpResponseError) as refused:
+        client.job_agents.begin_create_or_update(
+            "g1", "fleet", "nothing", {"location": "local", "properties": {"databaseId": "x"}}
+        )
+    assert refused.value.error.code == "InvalidDatabaseResourceId"

@@ -1,0 +1,321 @@
+"""Lines that break, epochs that go stale in the middle of a write, memory that is wrong."""
+
+import asyncio
+import contextlib
+import signal
+from dataclasses import replace
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from engine import instance
+from engine.core import PARTS, Core
+from engine.ends import Exit, Fenced, HostEnded
+from engine.lease import Lease
+from engine.store import Q, Store
+from fsm.launch.protocol import Kind
+from muster.core.clock import Clock
+from muster.core.errors import InvalidRequest, NotFound, Unavailable
+from tests.support.control_db import a_control_database, agent_beside
+from tests.support.engine_world import bootstrap, world
+from tests.support.launching import until
+from tests.support.line import line_to
+
+
+@pytest.fixture
+async def account(settings, db, targets):
+    made = await a_control_database(targets)
+    async with agent_beside(settings, db) as agent:
+        await agent.install(made)
+    return made
+
+
+@pytest.fixture
+async def open_store(account):
+    opened = []
+
+    def one(epoch: int, **more) -> Store:
+        opened.append(Store(bootstrap(account, epoch, **more)))
+        return opened[-1]
+
+    yield one
+    for store in opened:
+        await store.close()
+
+
+@contextlib.asynccontextmanager
+async def living(account, store: Store, epoch: int, **more):
+    """A core inside this process, its parts running."""
+    clock = Clock()
+    core = Core(
+        bootstrap(account, epoch, **more), store, Lease("control", timedelta(60), clock), clock
+    )
+    stop = asyncio.Event()
+    task = asyncio.create_task(core.run(stop))
+    try:
+        await until(lambda: len(core.hosting.parts) == len(PARTS) or task.done())
+        yield core, task
+    finally:
+        stop.set()
+        with contextlib.suppress(Fenced):
+            await asyncio.wait_for(task, 5)
+
+
+async def in_charge(store: Store) -> Store:
+    assert await instance.take_charge(store, uuid4())
+    return store
+
+
+# The fence
+
+
+async def test_a_writer_that_is_stopped_inside_its_transaction_can_not_commit_under_a_newer_epoch(
+    account, open_store
+):
+    old, new = await in_charge(open_store(1)), open_store(2)
+    host = uuid4()
+    await instance.register(old, host, 10)
+
+    with pytest.raises((Unavailable, Fenced)):
+        async with old.writing() as tx:
+            await tx.execute(Q.end_host, host)
+            assert await instance.take_charge(new, uuid4())
+
+    assert await account.fetch("select state, adopted_epoch from jobs_internal.host") == [
+        ("live", 2)
+    ]
+
+
+async def test_a_stale_epoch_can_neither_begin_a_write_nor_beat_nor_adopt(open_store):
+    old = await in_charge(open_store(1))
+    await in_charge(open_store(2))
+
+    for attempt in (instance.heartbeat, instance.hosts, instance.look):
+        with pytest.raises(Fenced):
+            await attempt(old)
+    with pytest.raises(Fenced):
+        async with old.writing():
+            raise AssertionError("a stale writer got in")
+
+
+async def test_a_write_that_forgets_itself_is_ended_by_the_server(open_store, monkeypatch):
+    store = await in_charge(open_store(1))
+
+    async with store.calling() as tx:
+        names = ("idle_in_transaction_session_timeout", "statement_timeout", "lock_timeout")
+        limits = [await tx.fetchval("select current_setting($1)", name) for name in names]
+
+    assert limits == ["10s", "10s", "5s"]
+
+
+async def test_every_query_of_the_engine_compiles_for_its_role(account):
+    connection = await account.connect("engine")
+    try:
+        for name, text in Q.items():
+            assert text.startswith("-- "), name
+            await connection.prepare(text)
+    finally:
+        await connection.close()
+
+
+# Who may not come in
+
+
+async def test_a_password_that_is_not_accepted_and_a_database_that_is_gone_are_told_apart(account):
+    good = bootstrap(account, 1)
+    wrong = Store(replace(good, password=type(good.password)("wrong")))
+    gone = Store(bootstrap(account, 1, database="no_such_database"))
+
+    with pytest.raises(InvalidRequest) as refused:
+        await instance.take_charge(wrong, uuid4())
+    with pytest.raises(NotFound) as missing:
+        await instance.take_charge(gone, uuid4())
+
+    assert refused.value.code == "TargetAuthenticationFailed"
+    assert missing.value.code == "TargetDatabaseNotFound"
+
+
+async def test_an_ended_registration_does_not_come_back(open_store):
+    store, host = await in_charge(open_store(1)), uuid4()
+    await instance.register(store, host, 10)
+    await instance.end_host(store, host)
+
+    for attempt in (instance.register(store, host, 10), instance.host_heartbeat(store, host, 0)):
+        with pytest.raises(HostEnded):
+            await attempt
+
+
+# Memory and database
+
+
+async def test_a_host_that_only_memory_knows_makes_the_core_start_anew_from_the_database(
+    account, open_store, monkeypatch
+):
+    monkeypatch.setattr("engine.communicator.Communicator.turn", lambda self: asyncio.sleep(0))
+    store = open_store(1)
+    async with living(account, store, 1) as (core, _):
+        real = uuid4()
+        await instance.register(store, real, 10)
+
+        await until(lambda: core.hosting.restarts["core"] == 1)
+
+        await until(lambda: core.hosting.view and core.hosting.view.hosts.keys() == {real})
+
+
+async def test_an_upgraded_schema_makes_the_core_start_anew(account, open_store):
+    async with living(account, open_store(1), 1) as (core, task):
+        await account.execute("update jobs_internal.instance set schema_version = 99")
+
+        await until(lambda: core.hosting.restarts["core"] == 1)
+        await until(lambda: core.hosting.view.beat.schema_version == 99)
+        assert not task.done()
+
+
+async def test_a_lost_host_is_seen_off_and_a_living_one_is_not(account, open_store):
+    store = await in_charge(open_store(1))
+    lost, alive = uuid4(), uuid4()
+    await instance.register(store, lost, 10)
+    await instance.register(store, alive, 10)
+
+    async with living(account, open_store(2), 2, hostPatience=0.3):
+
+        async def seen_off() -> bool:
+            await instance.host_heartbeat(store, alive, 0)
+            rows = await account.fetch("select host_id, state from jobs_internal.host")
+            return dict(rows)[lost] == "gone"
+
+        await until(seen_off)
+        rows = dict(await account.fetch("select host_id, state from jobs_internal.host"))
+
+    assert rows == {lost: "gone", alive: "live"}
+
+
+async def test_an_answer_that_was_lost_on_its_way_does_not_make_an_engine_give_up(
+    account, open_store
+):
+    store, real = open_store(1), instance.take_charge
+    answers = []
+
+    async def cut_off(store, workload):
+        answers.append(await real(store, workload))
+        if len(answers) == 1:
+            raise Unavailable("The connection broke after the commit.")
+        return answers[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(instance, "take_charge", cut_off)
+        async with living(account, store, 1) as (_, task):
+            assert answers == [True, False] and not task.done()
+
+
+async def test_a_part_that_crashes_and_one_that_hangs_are_started_anew_beside_the_others(
+    account, open_store, monkeypatch
+):
+    acts = {"scheduler": ["crash", "crash"], "controller": ["hang"]}
+
+    async def begin(part) -> None:
+        match acts[part.name].pop(0) if acts[part.name] else "idle":
+            case "crash":
+                raise RuntimeError("a mistake of ours")
+            case "hang":
+                await asyncio.Event().wait()
+
+    monkeypatch.setattr("engine.scheduler.Scheduler.begin", begin)
+    monkeypatch.setattr("engine.controller.Controller.begin", begin)
+    async with living(account, open_store(1), 1, partPatience=0.5) as (core, task):
+        await until(lambda: core.hosting.restarts == {"scheduler": 2, "controller": 1})
+        await until(lambda: len(core.hosting.parts) == len(PARTS))
+
+        assert not task.done() and core.hosting.restarts["core"] == 0
+
+
+# Lines that break
+
+
+async def test_a_server_that_hangs_is_hung_up_on_and_reached_again(account, monkeypatch):
+    monkeypatch.setattr("engine.store.LIMIT", 0.3)
+    async with line_to(account.targets.port) as line:
+        endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
+        store = await in_charge(Store(bootstrap(account, 1, endpoint=endpoint)))
+        try:
+            line.hold()
+            with pytest.raises(Unavailable):
+                async with asyncio.timeout(5):
+                    await instance.heartbeat(store)
+            line.mend()
+
+            await instance.heartbeat(store)
+        finally:
+            await store.close()
+
+
+async def test_both_lines_may_break_for_a_while_and_everything_goes_on(
+    settings, db, targets, tmp_path
+):
+    async with world(settings, db, targets, tmp_path) as here:
+        engine, host = await here.pair(epoch=1)
+
+        for line in (here.to_database, here.to_api):
+            line.cut()
+        await until(
+            lambda: (
+                engine.lines("a part waits") and host.lines("the control database is waited for")
+            )
+        )
+        before = await here.read()
+        for line in (here.to_api, here.to_database):
+            line.mend()
+
+        async def gone_on() -> bool:
+            now = await here.read()
+            return now.heartbeat_at > before.heartbeat_at and (
+                now.hosts[0].heartbeat_at > before.hosts[0].heartbeat_at
+            )
+
+        await until(gone_on)
+        await until(lambda: engine.lines("a part goes on"))
+        assert engine.process.alive and host.process.alive
+        assert (await here.report(engine))["restarts"] == {}
+
+
+async def test_a_host_lives_through_the_loss_of_its_core_and_of_the_database_and_is_then_adopted(
+    settings, db, targets, tmp_path
+):
+    async with world(settings, db, targets, tmp_path) as here:
+        first, host = await here.pair(epoch=1)
+
+        here.to_database.cut()
+        first.send(signal.SIGKILL)
+        await first.ended()
+        here.to_database.mend()
+        second = await here.engine(epoch=2)
+
+        await here.until_reports(second, hosts=[str(host.workload.id)])
+        await here.until_reports(host, epoch=2)
+        assert host.process.alive
+
+
+async def test_whoever_is_not_heard_for_all_of_its_patience_ends_itself(
+    settings, db, targets, tmp_path
+):
+    patience = {"host_patience": timedelta(seconds=1), "workload_silent": timedelta(seconds=1)}
+    async with world(settings, db, targets, tmp_path, **patience) as here:
+        engine, host = await here.pair(epoch=1)
+
+        here.to_api.cut()
+
+        assert [await engine.ended(5), await host.ended(5)] == [Exit.LOST, Exit.LOST]
+        assert (await here.read()).hosts == ()
+
+
+async def test_a_control_database_that_stays_away_is_told_to_the_control_plane(
+    settings, db, targets, tmp_path
+):
+    async with world(settings, db, targets, tmp_path, hostPatience=0.5) as here:
+        here.to_database.cut()
+
+        engine = await here.start(Kind.ENGINE, epoch=1)
+
+        assert await engine.ended() == Exit.LOST
+        assert (await here.row(engine)).message == "ControlDatabaseUnavailable: away for 0.5 s."

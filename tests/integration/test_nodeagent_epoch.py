@@ -1,0 +1,190 @@
+"""The epoch as a fence: what an engine that lost its charge can't do any more."""
+
+import asyncio
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from nodeagent.protocol import Drain, ReadEpoch
+from tests.support.control_db import a_control_database, agent_beside
+
+INSTALL = "select jobs_internal.install_epoch_v1($1, $2, 'machine', $3)"
+FENCE = "select jobs_internal.fence_v1($1)"
+
+
+@pytest.fixture
+async def agent(settings, db):
+    async with agent_beside(settings, db) as made:
+        yield made
+
+
+@pytest.fixture
+async def account(agent, targets):
+    made = await a_control_database(targets)
+    await agent.install(made)
+    return made
+
+
+@pytest.fixture
+async def engine(account):
+    opened = []
+
+    async def one():
+        opened.append(await account.connect("engine"))
+        return opened[-1]
+
+    yield one
+    for connection in opened:
+        await connection.close()
+
+
+async def install(connection, epoch, version="0.1.0"):
+    return await connection.fetchval(INSTALL, epoch, uuid4(), version)
+
+
+async def test_only_a_higher_epoch_takes_charge(agent, account, engine):
+    connection = await engine()
+
+    assert [await install(connection, epoch) for epoch in (3, 3, 2, 5)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+
+    read = await agent.run(account, ReadEpoch())
+    assert (read.epoch, read.generation, read.host_name) == (5, 2, "machine")
+    assert read.heartbeat_at <= read.read_at
+
+
+async def test_of_twenty_at_once_the_highest_wins(account, engine):
+    connections = [await engine() for _ in range(20)]
+
+    taken = await asyncio.gather(*(install(c, e) for e, c in enumerate(connections, start=1)))
+
+    assert taken[-1] is True
+    assert (await account.fetch("select epoch, generation from jobs_internal.instance"))[0] == (
+        20,
+        sum(taken),
+    )
+
+
+async def test_an_engine_that_is_too_old_is_refused(engine):
+    assert await install(await engine(), 1, "0.2.0.dev3+gabc") is True
+    with pytest.raises(asyncpg.PostgresError) as caught:
+        await install(await engine(), 2, "0.0.9rc1")
+
+    assert caught.value.sqlstate == "MU003"
+
+
+async def test_a_stale_engine_fails_at_its_next_fence_and_heartbeat(engine):
+    old, new = await engine(), await engine()
+    await install(old, 1)
+    await install(new, 2)
+
+    for query in (
+        FENCE,
+        "select jobs_internal.heartbeat_v1($1)",
+        "select jobs_internal.adopt_hosts_v1($1)",
+    ):
+        with pytest.raises(asyncpg.PostgresError) as caught:
+            await old.execute(query, 1)
+        assert caught.value.sqlstate == "MU001"
+    await new.execute(FENCE, 2)
+
+
+@pytest.mark.parametrize("holds", ["fence", "heartbeat"])
+async def test_a_writer_stopped_inside_its_transaction_never_commits(account, engine, holds):
+    old, new = await engine(), await engine()
+    await install(old, 1)
+    transaction = old.transaction()
+    await transaction.start()
+    await old.execute(f"select jobs_internal.{holds}_v1(1)")
+    await old.execute("select jobs_internal.register_host_v1($1, 1, 'zombie', 1, 1)", uuid4())
+
+    assert await install(new, 2) is True
+
+    with pytest.raises(
+        (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+    ):
+        await transaction.commit()
+    assert await account.fetch("select * from jobs_internal.host") == []
+
+
+async def test_a_writer_that_ends_in_time_is_left_alone(engine):
+    old, new = await engine(), await engine()
+    await install(old, 1)
+    transaction = old.transaction()
+    await transaction.start()
+    await old.execute(FENCE, 1)
+
+    installing = asyncio.create_task(install(new, 2))
+    await asyncio.sleep(0.05)
+    await transaction.commit()
+
+    assert await installing is True
+    assert await old.fetchval("select 1") == 1
+
+
+async def test_a_fence_holds_up_no_heartbeat_and_no_pause(account, engine):
+    writer, core = await engine(), await engine()
+    await install(core, 1)
+
+    async with writer.transaction():
+        await writer.execute(FENCE, 1)
+        async with asyncio.timeout(2):
+            await core.execute("select jobs_internal.heartbeat_v1(1)")
+            await account.execute("update jobs_internal.instance set paused = true")
+
+    assert (await core.fetchrow("select * from jobs_internal.heartbeat_v1(1)"))["paused"] is True
+
+
+async def test_sessions_of_others_are_not_ended(agent, account, engine):
+    """A lock of somebody who is no engine is waited for and told."""
+    stranger = await account.connect("root")
+    transaction = stranger.transaction()
+    await transaction.start()
+    await stranger.execute("select from jobs_internal.instance for key share")
+
+    with pytest.raises(asyncpg.LockNotAvailableError):
+        await install(await engine(), 1)
+
+    await transaction.commit()
+    await stranger.close()
+
+
+async def test_hosts_outlive_the_engine_and_are_adopted(agent, account, engine):
+    core, host = await engine(), uuid4()
+    await install(core, 1)
+    register = "select jobs_internal.register_host_v1($1, $2, 'machine', 4711, 10)"
+    await core.execute(register, host, 1)
+    await core.execute(register, host, 1)
+    beat = "select * from jobs_internal.host_heartbeat_v1($1, 3)"
+    await install(core, 2)
+    before = await core.fetchrow(beat, host)
+
+    adopted = await core.fetch("select * from jobs_internal.adopt_hosts_v1(2)")
+
+    assert (before["adopted_epoch"], before["current_epoch"]) == (1, 2)
+    assert [row["host_id"] for row in adopted] == [host]
+    assert (await core.fetchrow(beat, host))["adopted_epoch"] == 2
+    draining = await agent.run(account, Drain())
+    assert (draining.draining, draining.running) == (True, 3)
+    assert (await agent.run(account, ReadEpoch())).drained is False
+    await core.execute("select jobs_internal.end_host_v1($1)", host)
+    read = await agent.run(account, ReadEpoch())
+    assert (read.drained, read.hosts) == (True, ())
+    with pytest.raises(asyncpg.PostgresError) as caught:
+        await core.execute(beat, host)
+    assert caught.value.sqlstate == "MU004"
+
+
+async def test_nobody_takes_charge_of_what_was_let_go(agent, account, engine):
+    connection = await engine()
+    await install(connection, 1)
+    await account.execute("update jobs_internal.instance set released_at = now()")
+
+    assert await install(connection, 2) is False
+    with pytest.raises(asyncpg.PostgresError):
+        await connection.execute(FENCE, 1)

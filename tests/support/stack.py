@@ -1,0 +1,109 @@
+"""The whole of Muster as a user starts it: one `muster up` in a directory of its own."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+GROUP = "/subscriptions/s1/resourceGroups/g1"
+SERVER = GROUP + "/providers/Microsoft.Sql/servers/fleet"
+LOGIN = {"administratorLogin": "fleet_admin", "administratorLoginPassword": "correct horse"}
+
+
+@dataclass(frozen=True)
+class Stack:
+    folder: Path
+    url: str
+    token: str
+    client: httpx.Client
+
+    def put(self, path: str, body: dict[str, Any], *, wait: bool = True) -> httpx.Response:
+        answer = self.client.put(path, json=body)
+        assert not answer.is_error, answer.text
+        if wait:
+            self.follow(answer)
+        return answer
+
+    def follow(self, answer: httpx.Response, *, seconds: float = 60) -> dict[str, Any]:
+        """The end of a long-running operation."""
+        url = answer.headers.get("azure-asyncoperation")
+        if url is None:
+            return {"status": "Succeeded"}
+        return until(lambda: self._ended(url), seconds=seconds)
+
+    def _ended(self, url: str) -> dict[str, Any] | None:
+        shown = self.client.get(url, params={}).json()
+        return shown if shown["status"] != "InProgress" else None
+
+    def get(self, path: str) -> dict[str, Any]:
+        return self.client.get(path).raise_for_status().json()
+
+    def processes(self, what: str) -> set[int]:
+        """Of this data directory only."""
+        found = set()
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError, ValueError):
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if what.encode() in words and str(self.folder).encode() in words:
+                    found.add(int(entry.name))
+        return found
+
+
+def until(look: Callable[[], Any], *, seconds: float = 30) -> Any:
+    """What `look` gives once it gives something; fails when that takes too long."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := look():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not come to pass in time")
+
+
+@contextlib.contextmanager
+def muster_up(folder: Path, **settings: str) -> Iterator[Stack]:
+    data, ready = folder / "data", folder / "ready.json"
+    command = ["up", "--data-dir", str(data), "--listen", "127.0.0.1:0", "--ready-file", str(ready)]
+    with (folder / "up.log").open("wb") as log:
+        up = subprocess.Popen(
+            [sys.executable, "-P", "-m", "muster", *command],
+            env=os.environ | settings,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        until(lambda: ready.exists() or up.poll() is not None, seconds=90)
+        assert up.poll() is None, (folder / "up.log").read_text()
+        told = json.loads(ready.read_text())
+        headers = {"Authorization": f"Bearer {told['token']}"}
+        with httpx.Client(
+            base_url=told["url"], headers=headers, params={"api-version": "2025-01-01"}, timeout=30
+        ) as client:
+            yield Stack(data, told["url"], told["token"], client)
+    finally:
+        up.send_signal(signal.SIGTERM)
+        up.wait(timeout=30)
+
+
+def a_server(stack: Stack) -> None:
+    stack.put("/subscriptions/s1", {})
+    stack.put(GROUP, {"location": "local"})
+    stack.put(SERVER, {"location": "local", "properties": LOGIN})
+
+
+def an_account(stack: Stack, name: str, **more: Any) -> str:
+    """A database and an account on it; its path."""
+    stack.put(f"{SERVER}/databases/jobs_{name}", {"location": "local"})
+    path = f"{SERVER}/jobAgents/{name}"
+    body = {"location": "local", "properties": {"databaseId": f"{SERVER}/databases/jobs_{name}"}}
+    answer = stack.put(path, body | more, wait=False)
+    assert stack.follow(answer)["status"] == "Succeeded"
+    return path

@@ -1,0 +1,86 @@
+import ipaddress
+from uuid import UUID, uuid4
+
+import pytest
+
+from engine.bootstrap import Bootstrap, read
+from fsm.launch.protocol import Spec, Start
+from muster.core.egress import Rules, check_address
+from muster.core.settings import SettingsError
+
+SETTINGS = {
+    "endpoint": {"host": "127.0.0.1", "port": 5433, "sslMode": "disable"},
+    "database": "control", "user": "muster_engine", "capacity": 100,
+}  # fmt: skip
+SECRETS = {"engine_password": "canary1", "private_key": "canary2"}
+
+
+def start(**more) -> Start:
+    given = dict(
+        id=uuid4(), kind="engine", url="http://api.test", token="canary3", heartbeat=5.0, patience=30.0,
+        epoch=4, account_uid=UUID(int=1), spec=Spec(settings=SETTINGS), secrets=SECRETS,
+    )  # fmt: skip
+    return Start(**(given | more))
+
+
+def test_what_the_launcher_wrote_is_read_and_secrets_do_not_print_themselves():
+    made = Bootstrap.of(start())
+
+    assert (made.epoch, made.account_uid, made.given.database) == (4, UUID(int=1), "control")
+    assert made.password.reveal() == "canary1"
+    assert (made.host_patience.total_seconds(), made.part_patience.total_seconds()) == (600, 30)
+    assert "canary" not in repr((made.password, made.private_key))
+
+
+@pytest.mark.parametrize(("capacity", "hosts", "slots"), [(100, 1, 100), (100, 3, 34), (1, 2, 1)])
+def test_hosts_share_the_capacity(capacity, hosts, slots):
+    settings = SETTINGS | {"capacity": capacity, "hosts": hosts}
+
+    assert Bootstrap.of(start(spec=Spec(settings=settings))).slots == slots
+
+
+def test_everything_that_is_missing_is_told_at_once_and_no_value():
+    with pytest.raises(SettingsError) as told:
+        Bootstrap.of(start(epoch=None, account_uid=None, secrets={"private_key": "canary"}))
+
+    assert (
+        str(told.value)
+        == "secrets.engine_password is missing; epoch is missing; accountUid is missing"
+    )
+
+
+def test_a_field_of_the_wrong_kind_is_told_by_its_place():
+    with pytest.raises(
+        SettingsError, match=r"spec.settings: Expected `int`, got `str` - at `\$.capacity`"
+    ):
+        Bootstrap.of(start(spec=Spec(settings=SETTINGS | {"capacity": "many"})))
+
+
+def test_what_a_newer_control_plane_says_beside_is_ignored():
+    assert Bootstrap.of(start(spec=Spec(settings=SETTINGS | {"identity": "x", "account": "/a"})))
+
+
+def test_a_client_key_comes_as_a_secret_and_ends_in_the_endpoint():
+    made = Bootstrap.of(start(secrets=SECRETS | {"client_key": "pem"}))
+
+    assert made.given.endpoint.client_key == "pem"
+
+
+def test_only_the_control_database_itself_is_open_among_closed_addresses():
+    made = Bootstrap.of(start())
+    rules = Rules.of(made.settings(), {("127.0.0.1", 5433)})
+
+    here = ipaddress.ip_address("127.0.0.1")
+    assert made.connector()._own_servers == {("127.0.0.1", 5433)}
+    assert check_address(here, 5433, rules) is None
+    assert check_address(here, 5432, rules) is not None
+
+
+def test_a_start_file_that_is_not_there_or_not_whole_is_one_clear_message(tmp_path):
+    broken = tmp_path / "start"
+    broken.write_text('{"token": "canary"')
+
+    for path in (tmp_path / "none", broken):
+        with pytest.raises(SettingsError, match="the start file can't be read") as told:
+            read(path)
+        assert "canary" not in str(told.value)

@@ -1,0 +1,58 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from engine.ends import Disagreement
+from engine.instance import Beat, Host, Look
+from engine.view import View
+
+BEAT = Beat(paused=False, draining=False, schema_version=3, directory_revision=5)
+HOST = Host(UUID(int=1), "machine", 42, 100, "live", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def look(beat: Beat = BEAT, *hosts: Host) -> Look:
+    return Look(beat, {host.host_id: host for host in hosts})
+
+
+def test_ordinary_changes_are_followed():
+    view = View.of(look(BEAT, HOST))
+
+    view.learn(replace(BEAT, paused=True, directory_revision=6))
+
+    assert not view.open and view.beat.directory_revision == 6
+
+
+@pytest.mark.parametrize(
+    "change", [{"directory_revision": 4}, {"schema_version": 4}, {"schema_version": 2}]
+)
+def test_what_no_ordinary_change_leads_to_is_a_disagreement(change):
+    view = View.of(look())
+
+    with pytest.raises(Disagreement):
+        view.learn(replace(BEAT, **change))
+
+
+def test_memory_that_agrees_differs_in_nothing_though_hearts_beat_on():
+    view = View.of(look(BEAT, HOST))
+    later = replace(HOST, heartbeat_at=datetime(2026, 1, 2, tzinfo=UTC))
+
+    assert view.differs(look(replace(BEAT, directory_revision=9), later)) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("there", "wrong"),
+    [
+        (look(replace(BEAT, paused=True), HOST), "paused is True and held to be False"),
+        (look(replace(BEAT, draining=True), HOST), "draining is True and held to be False"),
+        (look(BEAT), f"host {HOST.host_id} is known and has no row"),
+        (
+            look(BEAT, HOST, replace(HOST, host_id=UUID(int=2))),
+            f"host {UUID(int=2)} has a row and is not known",
+        ),
+        (look(BEAT, replace(HOST, state="draining")), f"host {HOST.host_id} is draining"),
+    ],
+)
+def test_each_mistake_is_a_sentence(there, wrong):
+    assert View.of(look(BEAT, HOST)).differs(there) == {wrong}

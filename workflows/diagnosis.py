@@ -1,0 +1,153 @@
+"""Why an account is slow, stuck, unhealthy, disabled or failed, in words, and what to do about it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from fsm.launch.protocol import Kind, State
+from fsm.launch.workload import Workload
+from fsm.store import Machine
+from workflows.model.resource import Resource
+
+STEPS = {
+    "reserving": "checks that somebody can serve the account",
+    "preparing_database": "installs the schema jobs in the control database through a node agent",
+    "queuing_instance": "asks for an engine in the workload queue",
+    "starting_instance": "waits for the engine's first heartbeat",
+    "ready": "rests: the engine runs",
+    "updating": "applies the changed settings",
+    "recovering": "brings up a new engine after the old one was lost",
+    "disabled": "rests: the control database can't be used; looks again by itself",
+    "draining": "lets running work end before the deletion",
+    "stopping_instance": "ends the processes of the account",
+    "releasing": "removes roles and secrets",
+    "failed": "rests: the creation failed",
+    "delete_failed": "rests: the deletion failed; tries again by itself",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    account: Resource
+    machine: Machine | None
+    workloads: list[Workload]
+    launchers: int
+    agents: int
+    now: datetime
+
+    @property
+    def engine(self) -> Workload | None:
+        return next((each for each in self.workloads if each.kind is Kind.ENGINE), None)
+
+
+def told(facts: Facts) -> dict[str, Any]:
+    machine, engine = facts.machine, facts.engine
+    advice = advise(facts)
+    return {
+        "state": facts.account.observed.get("state"),
+        "healthy": not advice,
+        "step": machine and machine.state,
+        "does": STEPS.get(machine.state) if machine else None,
+        "since": _time(machine.state_entered_at) if machine else None,
+        "waitsFor": machine and machine.waiting_for,
+        "tries": machine.attempt if machine else 0,
+        "givesUpAt": _time(machine.deadline_at) if machine else None,
+        "looksAgainAt": _time(machine.due_at) if machine else None,
+        "lastError": (machine and machine.last_error) or facts.account.observed.get("lastError"),
+        "conditions": facts.account.observed.get("conditions") or [],
+        "engine": engine and _workload(engine),
+        "hosts": [_workload(each) for each in facts.workloads if each.kind is Kind.HOST],
+        "liveLaunchers": facts.launchers,
+        "liveNodeAgents": facts.agents,
+        "advice": advice,
+    }
+
+
+def advise(facts: Facts) -> list[str]:
+    """Most likely cause first; empty when there is nothing to do."""
+    found = []
+    if facts.agents == 0:
+        found.append(
+            "No node agent is alive for this server, so nothing can be done in the control database. "
+            "Start one beside it: `muster nodeagent`; with `muster up`, look at its log nodeagent.log."
+        )
+    if facts.launchers == 0:
+        found.append(
+            "No launcher is alive, so no engine can be started. Start one: `muster launcher`; with "
+            "`muster up`, look at its log launcher.log."
+        )
+    return found + _about_engine(facts) + _about_database(facts) + _about_failure(facts)
+
+
+def _about_engine(facts: Facts) -> list[str]:
+    engine, machine = facts.engine, facts.machine
+    if engine is None or machine is None or machine.state in {"failed", "releasing"}:
+        return []
+    if engine.state is State.PENDING and facts.launchers:
+        return [
+            "The engine waits for a launcher with room. Raise MUSTER_LAUNCHER_PARALLELISM or "
+            "MUSTER_MAX_RUNNING_ENGINE, add memory, or start another launcher."
+        ]
+    if engine.state in {State.CLAIMED, State.LAUNCHED}:
+        return [
+            f"The engine was taken by launcher '{engine.claimed_by}' and has not spoken yet; "
+            f"read its log: logs/workloads/{engine.id}.log in the launcher's directory."
+        ]
+    if engine.state.over and machine.state in {"starting_instance", "recovering"}:
+        return [
+            f"The last engine ended ({engine.reason}: {engine.message or 'no message'}); "
+            f"read its log: logs/workloads/{engine.id}.log."
+        ]
+    if engine.state is State.RUNNING and engine.beat_by and engine.beat_by < facts.now:
+        return ["The engine is silent; it is replaced as soon as the monitor sees it."]
+    return []
+
+
+def _about_database(facts: Facts) -> list[str]:
+    codes = {each["type"] for each in facts.account.observed.get("conditions") or []}
+    if facts.machine is None or facts.machine.state != "disabled":
+        return []
+    if codes & {"ControlDatabaseRestored", "ControlDatabaseCloned"}:
+        return [
+            "The control database is not in the state that the account left it in. Look at what ran "
+            "since then; if this database is meant, POST …/acknowledge. Nothing fires before."
+        ]
+    return [
+        "The control database can't be reached or is gone. Bring it back under its old name; the "
+        "account comes back by itself. Or delete the account."
+    ]
+
+
+def _about_failure(facts: Facts) -> list[str]:
+    machine = facts.machine
+    if machine is None or machine.state not in {"failed", "delete_failed"}:
+        if machine is not None and machine.last_error:
+            said = machine.last_error
+            return [f"The last try failed: {said['code']}: {said['message']}"]
+        return []
+    said = machine.last_error or facts.account.observed.get("lastError") or {}
+    how = (
+        "PUT the account again, or delete it" if machine.state == "failed" else "DELETE tries again"
+    )
+    return [f"{said.get('code', 'Failed')}: {said.get('message', '')} Mend that, then: {how}."]
+
+
+def _workload(workload: Workload) -> dict[str, Any]:
+    return {
+        "id": str(workload.id),
+        "state": workload.state.value,
+        "reason": workload.reason and workload.reason.value,
+        "message": workload.message,
+        "epoch": workload.epoch,
+        "launcher": workload.claimed_by,
+        "queuedAt": _time(workload.queued_at),
+        "claimedAt": _time(workload.claimed_at),
+        "launchedAt": _time(workload.launched_at),
+        "runningAt": _time(workload.running_at),
+        "lastHeartbeat": _time(workload.heartbeat_at),
+        "endedAt": _time(workload.ended_at),
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat().replace("+00:00", "Z") if at else None
