@@ -15,7 +15,7 @@ from fsm.launch import protocol, taking, tokens
 from fsm.launch.protocol import Kind, Reason
 from fsm.launch.queue import Queue
 from fsm.launch.tokens import Launcher, LauncherTokens
-from fsm.launch.workload import NewWorkload, Workload, shown
+from fsm.launch.workload import BY_ITSELF, BY_LAUNCHER, NewWorkload, Workload, shown
 from muster.core.clock import Clock
 from muster.core.db import Database
 from muster.core.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated
@@ -43,7 +43,7 @@ class Caller:
 
     @property
     def source(self) -> str:
-        return "launcher" if self.launcher else "workload"
+        return BY_LAUNCHER if self.launcher else BY_ITSELF
 
     @property
     def as_launcher(self) -> Launcher:

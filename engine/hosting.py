@@ -131,6 +131,8 @@ async def _end(task: asyncio.Task[None]) -> None:
         await asyncio.wait({task}, timeout=CANCEL_LIMIT)
         if not task.done():
             raise StuckError(f"{task.get_name()} can't be stopped")
+        if not task.cancelled():
+            task.exception()  # looked at: it was given up already
 
 
 def _gravest(several: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -154,3 +154,5 @@ async def _break_off(task: asyncio.Task[None]) -> None:
     await asyncio.wait({task}, timeout=CANCEL_LIMIT)
     if not task.done():
         log.error("work that was broken off does not end")
+    elif not task.cancelled():
+        task.exception()  # looked at: whoever has no last word has no use for it

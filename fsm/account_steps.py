@@ -25,6 +25,8 @@ EPOCH = "epoch"  # the highest that we gave to an engine
 SEEN = "seenEpoch"  # the highest that we saw installed: a lower one tells of a restore
 IDENTITY = "identity"  # of the control database as we installed or acknowledged it
 OID = "databaseOid"
+RESTORED, CLONED = "ControlDatabaseRestored", "ControlDatabaseCloned"
+STRANGE = {RESTORED, CLONED}  # until somebody acknowledges it
 GONE = {"TargetDatabaseNotFound", "ControlSchemaMissing", "ControlDatabaseNotFound"}
 
 
@@ -146,14 +148,14 @@ def same_database(ctx: Context, read: EpochRead) -> None:
             raise PreconditionFailed(
                 "The control database was restored from an older state. "
                 "Look at what ran since then, then POST …/acknowledge.",
-                code="ControlDatabaseRestored",
+                code=RESTORED,
             )
         if read.database_oid == ctx.scratch[OID]:
             return
     raise PreconditionFailed(
         "The control database is not the one that the account was linked to. "
         "If that is meant, POST …/acknowledge.",
-        code="ControlDatabaseCloned",
+        code=CLONED,
     )
 
 

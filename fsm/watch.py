@@ -19,7 +19,7 @@ from fsm.machine import Lifecycle
 from fsm.store import Machine, Q, machine_of, resource_of
 from muster.core import telemetry
 from muster.core.db import Connection
-from muster.core.errors import Fault, NotFound, PreconditionFailed
+from muster.core.errors import Fault, NotFound
 from muster.core.settings import Settings
 from nodeagent.protocol import EpochRead, ReadEpoch
 
@@ -82,11 +82,12 @@ class Watch:
             await self._compare(context, where)
         except NotFound as gone:
             await self._tell(machine, "database_gone", gone)
-        except PreconditionFailed as wrong:
-            await instance.fence(self.services, uid)
-            await self._tell(machine, "restored", wrong)
-        except Fault as away:
-            await self._wait(machine, away)
+        except Fault as wrong:
+            if wrong.code in account_steps.STRANGE:
+                await instance.fence(self.services, uid)
+                await self._tell(machine, "restored", wrong)
+            else:
+                await self._wait(machine, wrong)
         else:
             self._away.pop(uid, None)
 

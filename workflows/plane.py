@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from muster.core.connect import Connector
-
 from muster.core.clock import Clock
+from muster.core.connect import Connector
 from muster.core.db import Database
 from muster.core.secrets import Keyring
 from muster.core.settings import Settings

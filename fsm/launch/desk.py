@@ -9,12 +9,10 @@ from fsm.launch import taking
 from fsm.launch.protocol import Priority, Reason
 from fsm.launch.queue import Q, Queue
 from fsm.launch.tokens import start_token
-from fsm.launch.workload import Over, Workload
+from fsm.launch.workload import BY_LAUNCHER, Over, Workload
 from muster.core.db import Database
 from muster.core.errors import NotFound
 from muster.core.version import VERSION
-
-SOURCE = "launcher"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +64,7 @@ class Desk:
     async def start_failed(self, id: UUID, message: str) -> None:
         async with self.db.transaction() as tx:
             await self.queue.failure(
-                tx, id, reason=Reason.START_FAILED, source=SOURCE, message=message
+                tx, id, reason=Reason.START_FAILED, source=BY_LAUNCHER, message=message
             )
             await self.queue.gone(tx, id, self.name)
 
@@ -84,7 +82,7 @@ class Desk:
 
     async def drained(self, id: UUID) -> None:
         async with self.db.transaction() as tx:
-            await self.queue.cancel(tx, id, Reason.DRAINED, source=SOURCE)
+            await self.queue.cancel(tx, id, Reason.DRAINED, source=BY_LAUNCHER)
 
     async def known(self, ids: Iterable[UUID]) -> set[UUID]:
         """Those that still have a row."""

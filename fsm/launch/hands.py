@@ -11,7 +11,7 @@ from fsm.launch.protocol import Kind, Start, State
 from fsm.launch.runtime import Handle, Runtime, StartFailed
 from fsm.launch.workload import Workload, seal_context
 from muster.core import telemetry
-from muster.core.errors import Fault, NotFound
+from muster.core.errors import Fault, NotFound, Unavailable
 from muster.core.failpoints import reach
 from muster.core.secrets import Keyring
 from muster.core.settings import Settings
@@ -60,7 +60,16 @@ class Hands:
     async def stop(self, handle: Handle) -> None:
         await self.runtime.stop(handle, self.settings.workload_stop_grace)
         await reach("launch.stopped")
+        if self.runtime.find(handle.id) is not None:
+            raise Unavailable("The process does not end, not even by SIGKILL.")
         await self.gone(handle.id)
+
+    async def see_off(self, handle: Handle) -> None:
+        """It said itself that it is over: it may close its door, and only then is it pushed."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.settings.workload_stop_grace.total_seconds()):
+                await self.runtime.ended(handle)
+        await self.stop(handle)
 
     async def gone(self, id: UUID) -> None:
         """Over first, so that nobody starts it again; then its files go; then nothing is left."""

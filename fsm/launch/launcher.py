@@ -26,7 +26,7 @@ from fsm.launch.hands import Hands
 from fsm.launch.protocol import Priority, State
 from fsm.launch.room import Room
 from fsm.launch.runtime import Handle
-from fsm.launch.workload import Workload
+from fsm.launch.workload import BY_ITSELF, Workload
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.errors import Fault
@@ -111,7 +111,8 @@ class Launcher:
             elif self._starting[workload.priority] < self.settings.launcher_parallelism:
                 self._begin(group, workload)
         elif workload.state.over:
-            self._do(group, workload.id, partial(self.hands.stop, handle))
+            end = self.hands.see_off if workload.source == BY_ITSELF else self.hands.stop
+            self._do(group, workload.id, partial(end, handle))
         else:
             self._watch(group, handle)
             if workload.state is State.CLAIMED:

@@ -14,7 +14,7 @@ import msgspec
 
 from fsm.launch.metrics import ENDED, LAG
 from fsm.launch.protocol import Kind, Reason, State
-from fsm.launch.workload import NewWorkload, Over, Workload, workload_of
+from fsm.launch.workload import BY_LAUNCHER, NewWorkload, Over, Workload, workload_of
 from muster.core import telemetry, wake
 from muster.core.db import Connection, Database
 from muster.core.errors import Fault, InvalidRequest, NotFound
@@ -177,7 +177,9 @@ class Queue:
             code = "" if exit_code is None else f" (exit code {exit_code})"
             message = f"The process ended without a result{code}."
             with contextlib.suppress(Over):
-                await self.failure(tx, id, reason=Reason.EXITED, source="launcher", message=message)
+                await self.failure(
+                    tx, id, reason=Reason.EXITED, source=BY_LAUNCHER, message=message
+                )
 
     async def gone(
         self, tx: Connection, id: UUID, launcher: str, exit_code: int | None = None

@@ -12,6 +12,9 @@ from fsm.launch.protocol import Kind, Priority, Reason, Shown, Spec, State
 from muster.core.db import Row
 from muster.core.errors import Conflict
 
+# Who said that it is over; the monitor and the machines have names of their own.
+BY_ITSELF, BY_LAUNCHER = "workload", "launcher"
+
 
 class Over(Conflict):
     """The move is refused: the workload is not, or no longer, where it starts from."""

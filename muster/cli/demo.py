@@ -1,4 +1,4 @@
-"""`muster demo`: starts everything in a directory of its own, makes a server with three databases, shows them.
+"""`muster demo`: starts everything in a directory of its own, makes a server, databases and a job account.
 
 On a terminal it stays up until Enter or Ctrl-C; without one it stops by itself and leaves no process.
 """
@@ -73,8 +73,10 @@ def _tour(where: dict[str, Any]) -> None:
             "administratorLoginPassword": "demo-password-1",
         }
         _put(api, SERVER, {"location": "local", "properties": login})
-        for name in ("tenant_ada", "tenant_bob", "tenant_eve"):
+        for name in ("tenant_ada", "tenant_bob", "tenant_eve", "jobs"):
             _put(api, f"{SERVER}/databases/{name}", {"location": "local"})
+        control = {"databaseId": f"{SERVER}/databases/jobs"}
+        _put(api, f"{SERVER}/jobAgents/nightly", {"location": "local", "properties": control})
         server = api.get(SERVER).raise_for_status().json()["properties"]
         at = server["endpoint"]
         print(
@@ -82,6 +84,11 @@ def _tour(where: dict[str, Any]) -> None:
         )
         for database in api.get(SERVER + "/databases").raise_for_status().json()["value"]:
             print(f"  {database['name']:<12} {database['properties']['status']}")
+        account = api.get(SERVER + "/jobAgents/nightly").raise_for_status().json()["properties"]
+        engine = account["instance"]
+        print(
+            f"Job account nightly: {account['state']}, engine {engine['version']} on {engine['host']}"
+        )
 
 
 def _put(api: httpx.Client, path: str, body: dict[str, Any]) -> None:

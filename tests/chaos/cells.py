@@ -50,6 +50,7 @@ class Lot:
 STATES = {
     name: tuple(str(row.state) for row in lifecycle.rows.values() if isinstance(row, Step))
     for name, lifecycle in LIFECYCLES.items()
+    if name != "account"  # needs launchers and node agents: test_account_matrix.py
 }
 TOGETHER = [Lot(name, states, fault) for name, states in STATES.items() for fault in FAULTS]
 ALONE = [Lot(lot.lifecycle, (state,), lot.fault) for lot in TOGETHER for state in lot.states]

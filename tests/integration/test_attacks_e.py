@@ -10,9 +10,38 @@ from tests.support.running import control_plane
 GROUP = "/subscriptions/s1/resourceGroups/g1"
 SERVER = GROUP + "/providers/Microsoft.Sql/servers/srv"
 
-LOOPBACK = ["127.0.0.1", "localhost", "::1", "0.0.0.0", "2130706433", "0x7f.1", "127.1", "::ffff:127.0.0.1", "LOCALHOST.", "127.0.0.1."]
-METADATA = ["169.254.169.254", "fd00:ec2::254", "[fd00:ec2::254]", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::"]
-SYNTAX = ["/var/run/postgresql", "@abstract", "h1,h2", "h sslmode=disable", "h?options=-cstatement_timeout=0", "user@host", "host:5432", "h\u200bost", "ｌocalhost", "a" * 300, "http://h"]
+LOOPBACK = [
+    "127.0.0.1",
+    "localhost",
+    "::1",
+    "0.0.0.0",
+    "2130706433",
+    "0x7f.1",
+    "127.1",
+    "::ffff:127.0.0.1",
+    "LOCALHOST.",
+    "127.0.0.1.",
+]
+METADATA = [
+    "169.254.169.254",
+    "fd00:ec2::254",
+    "[fd00:ec2::254]",
+    "64:ff9b::a9fe:a9fe",
+    "2002:a9fe:a9fe::",
+]
+SYNTAX = [
+    "/var/run/postgresql",
+    "@abstract",
+    "h1,h2",
+    "h sslmode=disable",
+    "h?options=-cstatement_timeout=0",
+    "user@host",
+    "host:5432",
+    "h\u200bost",
+    "ｌocalhost",
+    "a" * 300,
+    "http://h",
+]
 
 
 @pytest.fixture
@@ -32,13 +61,18 @@ def attempt(client, **endpoint):
 def test_no_form_of_a_forbidden_host_is_taken(client):
     answers = {host: attempt(client, host=host) for host in LOOPBACK + METADATA + SYNTAX}
 
-    assert {host: answer for host, answer in answers.items() if answer != (400, "InvalidTargetServer")} == {}
+    assert {
+        host: answer for host, answer in answers.items() if answer != (400, "InvalidTargetServer")
+    } == {}
     assert client.get(SERVER).status_code == 404
 
 
 def test_each_host_of_a_list_and_the_direct_host_are_checked(client):
     assert attempt(client, hosts=["db.example.org", "127.0.0.1"]) == (400, "InvalidTargetServer")
-    assert attempt(client, host="db.example.org", directHost="169.254.169.254") == (400, "InvalidTargetServer")
+    assert attempt(client, host="db.example.org", directHost="169.254.169.254") == (
+        400,
+        "InvalidTargetServer",
+    )
 
 
 @pytest.mark.parametrize("port", [22, 6379, 0, 65536, -1, 2**31])
@@ -59,13 +93,26 @@ def test_our_own_database_is_no_target_even_where_loopback_is_open(settings):
         client.put("/subscriptions/s1", json={}).raise_for_status()
         client.put(GROUP, json={"location": "local"}).raise_for_status()
 
-        assert attempt(client, host="127.0.0.1", port=own.port, sslMode="disable") == (400, "InvalidTargetServer")
+        assert attempt(client, host="127.0.0.1", port=own.port, sslMode="disable") == (
+            400,
+            "InvalidTargetServer",
+        )
 
 
 def test_a_connection_string_has_no_place_to_stand(client):
     answer = client.put(
         SERVER,
-        json={"location": "local", "properties": {"endpoint": {"host": "db.example.org", "service": "x", "passfile": "/etc/passwd", "options": "-c x"}}},
+        json={
+            "location": "local",
+            "properties": {
+                "endpoint": {
+                    "host": "db.example.org",
+                    "service": "x",
+                    "passfile": "/etc/passwd",
+                    "options": "-c x",
+                }
+            },
+        },
     )
 
     assert answer.status_code == 400

@@ -69,7 +69,12 @@ def test_the_sync_client_goes_through_servers_and_databases(plane, targets):
     )
     with client:
         server = client.servers.begin_create_or_update(GROUP, "eu1", server_body(targets)).result()
-        assert (server.name, server.location, server.state, server.version) == ("eu1", "westeurope", "Ready", "12.0")
+        assert (server.name, server.location, server.state, server.version) == (
+            "eu1",
+            "westeurope",
+            "Ready",
+            "12.0",
+        )
         assert server.type == "Microsoft.Sql/servers"
         assert server.administrator_login_password is None
         name = "tenant one"
@@ -89,7 +94,9 @@ def test_the_sync_client_goes_through_servers_and_databases(plane, targets):
             GROUP, "eu1", "gold", {"location": "westeurope", "properties": {"maxSizeBytes": 1024}}
         ).result()
         assert pool.max_size_bytes == 1024
-        available = client.servers.check_name_availability({"name": "eu1", "type": "Microsoft.Sql/servers"})
+        available = client.servers.check_name_availability(
+            {"name": "eu1", "type": "Microsoft.Sql/servers"}
+        )
         assert (available.available, available.reason) == (False, "AlreadyExists")
         assert any(op.name == "Microsoft.Sql/servers/read" for op in client.operations.list())
 
@@ -121,7 +128,11 @@ def test_older_api_versions_work_as_well(plane, targets, version):
 
 def test_errors_reach_the_client_parsed_with_every_field(plane, targets):
     client = SqlManagementClient(
-        Credential(), SUBSCRIPTION, plane.url, authentication_policy=PlainBearer(), polling_interval=0.1
+        Credential(),
+        SUBSCRIPTION,
+        plane.url,
+        authentication_policy=PlainBearer(),
+        polling_interval=0.1,
     )
     with client:
         body = server_body(targets, maxConnections=0)
@@ -140,12 +151,18 @@ def test_errors_reach_the_client_parsed_with_every_field(plane, targets):
 
 async def test_the_aio_client_goes_through_servers_and_databases(plane, targets):
     client = AsyncSqlManagementClient(
-        Credential(), SUBSCRIPTION, plane.url, authentication_policy=PlainBearer(), polling_interval=0.1
+        Credential(),
+        SUBSCRIPTION,
+        plane.url,
+        authentication_policy=PlainBearer(),
+        polling_interval=0.1,
     )
     async with client:
         poller = await client.servers.begin_create_or_update(GROUP, "eu2", server_body(targets))
         assert (await poller.result()).state == "Ready"
-        poller = await client.databases.begin_create_or_update(GROUP, "eu2", "d1", {"location": "westeurope"})
+        poller = await client.databases.begin_create_or_update(
+            GROUP, "eu2", "d1", {"location": "westeurope"}
+        )
         assert (await poller.result()).status == "Online"
         assert [d.name async for d in client.databases.list_by_server(GROUP, "eu2")] == ["d1"]
         poller = await client.databases.begin_update(GROUP, "eu2", "d1", {"tags": {"x": "y"}})
@@ -178,8 +195,17 @@ def test_over_tls_the_sdk_needs_no_work_around(settings, targets, tmp_path):
             group = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}"
             client.put(group, json={"location": "westeurope"}).raise_for_status()
         sdk = SqlManagementClient(
-            Credential(), SUBSCRIPTION, running.url, connection_verify=str(tmp_path / "ca.pem"), polling_interval=0.1
+            Credential(),
+            SUBSCRIPTION,
+            running.url,
+            connection_verify=str(tmp_path / "ca.pem"),
+            polling_interval=0.1,
         )
         with sdk:
-            assert sdk.servers.begin_create_or_update(GROUP, "eu3", server_body(targets)).result().state == "Ready"
+            assert (
+                sdk.servers.begin_create_or_update(GROUP, "eu3", server_body(targets))
+                .result()
+                .state
+                == "Ready"
+            )
             sdk.servers.begin_delete(GROUP, "eu3").result()

@@ -33,7 +33,9 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 
 
 @contextlib.asynccontextmanager
-async def connected(cluster: Cluster, password: str | None = None) -> AsyncIterator[asyncpg.Connection]:
+async def connected(
+    cluster: Cluster, password: str | None = None
+) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(cluster.superuser_url().reveal(), password=password)
     try:
         yield connection
@@ -82,7 +84,10 @@ async def test_files_are_private_and_passwords_are_needed(cluster: Cluster) -> N
     await cluster.create()
     await cluster.start()
 
-    modes = {name: stat.S_IMODE((cluster.directory / name).stat().st_mode) for name in ("data", "log", "superuser", "port")}
+    modes = {
+        name: stat.S_IMODE((cluster.directory / name).stat().st_mode)
+        for name in ("data", "log", "superuser", "port")
+    }
     assert modes == {"data": 0o700, "log": 0o600, "superuser": 0o600, "port": 0o600}
     owner = (cluster.directory / "data").stat().st_uid
     assert (owner != 0) and (cluster.directory / "superuser").stat().st_uid == os.geteuid()
@@ -93,7 +98,9 @@ async def test_files_are_private_and_passwords_are_needed(cluster: Cluster) -> N
             pass
     status = Path(f"/proc/{(await cluster.status()).pid}/status").read_text()
     capabilities = {line.split()[1] for line in status.splitlines() if line.startswith("CapEff")}
-    expected = "4" if AS_ROOT else "0"  # dac_read_search alone, and only because the folder is closed
+    expected = (
+        "4" if AS_ROOT else "0"
+    )  # dac_read_search alone, and only because the folder is closed
     assert capabilities == {expected.rjust(16, "0")}
 
 
@@ -113,7 +120,9 @@ async def test_two_callers_at_once_make_one_cluster_and_one_postmaster(cluster: 
 
 async def test_a_half_made_cluster_and_a_half_removed_one_leave_no_trace(cluster: Cluster) -> None:
     program = "import asyncio, sys, pathlib; from muster.core.cluster import Cluster; asyncio.run(Cluster(pathlib.Path(sys.argv[1])).create())"
-    maker = await asyncio.create_subprocess_exec(sys.executable, "-c", program, str(cluster.directory))
+    maker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, str(cluster.directory)
+    )
     while not list(cluster.directory.glob("data.*/PG_VERSION")):
         await asyncio.sleep(0.005)
     maker.kill()
@@ -160,7 +169,9 @@ async def test_a_server_that_cannot_start_says_why_within_seconds(cluster: Clust
 
 
 @pytest.mark.parametrize("major", [found.major for found in available()])
-async def test_each_available_major_runs_and_keeps_its_binaries(cluster: Cluster, major: int) -> None:
+async def test_each_available_major_runs_and_keeps_its_binaries(
+    cluster: Cluster, major: int
+) -> None:
     await Cluster(cluster.directory, major=major).create()
 
     await cluster.start()

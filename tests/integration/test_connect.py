@@ -182,7 +182,9 @@ def test_it_works_on_uvloop_too(postgres: Postgres, authority: trustme.CA) -> No
         runner.run(visit())
 
 
-@pytest.mark.parametrize("flaw", ["other name", "unknown authority", "system authorities", "expired"])
+@pytest.mark.parametrize(
+    "flaw", ["other name", "unknown authority", "system authorities", "expired"]
+)
 async def test_a_certificate_that_is_not_the_servers_ends_it_before_the_login(
     postgres: Postgres, authority: trustme.CA, flaw: str
 ) -> None:
@@ -290,7 +292,9 @@ async def test_an_unverified_server_never_gets_the_password_in_clear_text(
     assert PASSWORD.encode() not in b"".join(heard)
 
 
-async def test_a_verified_server_may_ask_for_the_password_in_clear_text(authority: trustme.CA) -> None:
+async def test_a_verified_server_may_ask_for_the_password_in_clear_text(
+    authority: trustme.CA,
+) -> None:
     heard: list[bytes] = []
     talk = asks_for_cleartext(heard)
 
@@ -328,10 +332,18 @@ async def notices_for_ever(reader: asyncio.StreamReader, writer: asyncio.StreamW
 
 
 @pytest.mark.parametrize(
-    ("talk", "mode"), [(stalls, "disable"), (stalls, "verify-full"), (stalls_in_tls, "verify-full"), (notices_for_ever, "disable")]
+    ("talk", "mode"),
+    [
+        (stalls, "disable"),
+        (stalls, "verify-full"),
+        (stalls_in_tls, "verify-full"),
+        (notices_for_ever, "disable"),
+    ],
 )
 async def test_a_server_that_keeps_us_waiting_is_left_in_time(talk: Talk, mode: str) -> None:
-    connector = Connector(settings(connect_limit=datetime.timedelta(milliseconds=400)), resolve=Names())
+    connector = Connector(
+        settings(connect_limit=datetime.timedelta(milliseconds=400)), resolve=Names()
+    )
     begin = time.monotonic()
     async with listening(talk) as port:
         fault = await refused(endpoint(port, ssl_mode=mode), connector)
@@ -413,7 +425,9 @@ async def test_a_name_that_is_rebound_after_the_check_is_refused_without_a_packe
         arrived += 1
 
     names = Names([["192.0.2.1"], ["127.0.0.1"]])
-    connector = Connector(settings(target_allow=(), connect_limit=datetime.timedelta(milliseconds=300)), resolve=names)
+    connector = Connector(
+        settings(target_allow=(), connect_limit=datetime.timedelta(milliseconds=300)), resolve=names
+    )
     async with listening(count) as port:
         first = await refused(endpoint(port, ssl_mode="disable"), connector)
         second = await refused(endpoint(port, ssl_mode="disable"), connector)
@@ -425,7 +439,9 @@ async def test_a_name_that_is_rebound_after_the_check_is_refused_without_a_packe
     assert arrived == 0
 
 
-@pytest.mark.parametrize("answers", [["192.0.2.1", "169.254.169.254"], ["64:ff9b::7f00:1"], ["::1", "192.0.2.1"]])
+@pytest.mark.parametrize(
+    "answers", [["192.0.2.1", "169.254.169.254"], ["64:ff9b::7f00:1"], ["::1", "192.0.2.1"]]
+)
 async def test_one_bad_answer_refuses_them_all(answers: list[str]) -> None:
     connector = Connector(settings(target_allow=()), resolve=Names([answers]))
 
@@ -487,7 +503,9 @@ async def test_a_wrong_password_and_a_missing_database_have_their_codes(postgres
     role = postgres.administrator
 
     wrong = await refused(plain(postgres), user=role.name)
-    missing = await refused(plain(postgres), user=role.name, password=role.password, database="none")
+    missing = await refused(
+        plain(postgres), user=role.name, password=role.password, database="none"
+    )
 
     assert (type(wrong), wrong.code) == (InvalidRequest, "TargetAuthenticationFailed")
     assert (type(missing), missing.code) == (NotFound, "TargetDatabaseNotFound")
@@ -527,9 +545,18 @@ async def test_hosts_are_tried_in_order(postgres: Postgres) -> None:
 
 @pytest.mark.parametrize(
     ("attribute", "found"),
-    [("any", True), ("read-write", True), ("primary", True), ("prefer-standby", True), ("standby", False), ("read-only", False)],
+    [
+        ("any", True),
+        ("read-write", True),
+        ("primary", True),
+        ("prefer-standby", True),
+        ("standby", False),
+        ("read-only", False),
+    ],
 )
-async def test_session_attributes_choose_the_host(postgres: Postgres, attribute: str, found: bool) -> None:
+async def test_session_attributes_choose_the_host(
+    postgres: Postgres, attribute: str, found: bool
+) -> None:
     where = plain(postgres, target_session_attrs=attribute)
 
     if found:
@@ -546,7 +573,10 @@ async def test_a_session_is_closed_whatever_happens_in_it(postgres: Postgres) ->
     role = postgres.administrator
     with pytest.raises(ZeroDivisionError):
         async with connector.session(
-            plain(postgres, pooling="transaction"), user=role.name, password=role.password, application_name="gone"
+            plain(postgres, pooling="transaction"),
+            user=role.name,
+            password=role.password,
+            application_name="gone",
         ) as connection:
             raise ZeroDivisionError
 

@@ -17,18 +17,14 @@ from engine.store import Q, Store
 from fsm.launch.protocol import Kind
 from muster.core.clock import Clock
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
-from tests.support.control_db import a_control_database, agent_beside
-from tests.support.engine_world import bootstrap, world
+from tests.support.engine_world import bootstrap, installed, world
 from tests.support.launching import until
 from tests.support.line import line_to
 
 
 @pytest.fixture
 async def account(settings, db, targets):
-    made = await a_control_database(targets)
-    async with agent_beside(settings, db) as agent:
-        await agent.install(made)
-    return made
+    return await installed(settings, db, targets)
 
 
 @pytest.fixture

@@ -68,10 +68,20 @@ class Home:
         return self.root.parent / "ready.json"
 
     def up(self, listen: str = "127.0.0.1:0", **environment: str) -> "subprocess.Popen[str]":
-        argv = [sys.executable, "-P", self.driver[0], str(self.root), listen, str(self.ready), self.driver[1]]
+        argv = [
+            sys.executable,
+            "-P",
+            self.driver[0],
+            str(self.root),
+            listen,
+            str(self.ready),
+            self.driver[1],
+        ]
         return self.launch(argv, **environment)
 
-    def launch(self, argv: list[str], cwd: Path | None = None, **environment: str) -> "subprocess.Popen[str]":
+    def launch(
+        self, argv: list[str], cwd: Path | None = None, **environment: str
+    ) -> "subprocess.Popen[str]":
         clean = {key: value for key, value in os.environ.items() if not key.startswith("MUSTER_")}
         process = subprocess.Popen(
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=cwd,
@@ -200,9 +210,20 @@ def test_a_first_start_makes_all_and_tells_it(home: Home) -> None:
     assert set(told) == {"url", "token", "pid", "database_url"}
     assert told["url"].startswith("http://127.0.0.1:")
     assert len(told["token"]) >= 43
-    assert execute(told["database_url"], "select current_user || ' ' || rolsuper from pg_roles where rolname = current_user") == "muster_app false"
+    assert (
+        execute(
+            told["database_url"],
+            "select current_user || ' ' || rolsuper from pg_roles where rolname = current_user",
+        )
+        == "muster_app false"
+    )
     assert execute(told["database_url"], "select count(*) from migration") > 0
-    private = [home.ready, *(home.root / "secrets").glob("*"), *(home.root / "logs").glob("*"), *(home.root / "run").glob("*.json")]
+    private = [
+        home.ready,
+        *(home.root / "secrets").glob("*"),
+        *(home.root / "logs").glob("*"),
+        *(home.root / "run").glob("*.json"),
+    ]
     assert {stat.S_IMODE(path.stat().st_mode) for path in private if path.is_file()} == {0o600}
     output = home.stop(process)
     assert told["url"] in output and str(home.root / "secrets" / "token") in output
@@ -219,14 +240,22 @@ def test_a_second_start_goes_on_with_everything(used: Home, seed: Path) -> None:
 
 
 def test_children_get_secrets_as_files_only(used: Home) -> None:
-    process = used.up(MUSTER_LEASE="31s", MUSTER_REDIS_URL="redis://:canary-7@127.0.0.1:1/0", SOMETHING="else")
+    process = used.up(
+        MUSTER_LEASE="31s", MUSTER_REDIS_URL="redis://:canary-7@127.0.0.1:1/0", SOMETHING="else"
+    )
     told = used.wait_ready(process)
 
     for role in up.ROLES:
         environ = Path(f"/proc/{used.pid(role)}/environ").read_text()
         argv = Path(f"/proc/{used.pid(role)}/cmdline").read_text()
         names = {entry.partition("=")[0] for entry in environ.split("\0") if entry}
-        assert {"MUSTER_LOCAL_TOKEN_FILE", "MUSTER_KEYS_FILE", "MUSTER_DATABASE_URL_FILE", "MUSTER_REDIS_URL_FILE", "MUSTER_DATA_DIR"} <= names
+        assert {
+            "MUSTER_LOCAL_TOKEN_FILE",
+            "MUSTER_KEYS_FILE",
+            "MUSTER_DATABASE_URL_FILE",
+            "MUSTER_REDIS_URL_FILE",
+            "MUSTER_DATA_DIR",
+        } <= names
         assert "MUSTER_LEASE=31s" in environ
         assert "SOMETHING" not in names
         for secret in (told["token"], told["database_url"], "canary-7"):
@@ -289,7 +318,11 @@ def test_after_kill_9_of_the_supervisor_the_same_processes_are_adopted(used: Hom
     again = used.wait_ready(second)
 
     assert {role: used.pid(role) for role in up.ROLES} | {"postgres": used.postmaster()} == before
-    assert (again["url"], again["token"], again["database_url"]) == (told["url"], told["token"], told["database_url"])
+    assert (again["url"], again["token"], again["database_url"]) == (
+        told["url"],
+        told["token"],
+        told["database_url"],
+    )
     os.kill(before["fsm"], signal.SIGKILL)  # an adopted one is watched, too
     until(lambda: used.pid("fsm") != before["fsm"])
     used.stop(second)
@@ -368,7 +401,9 @@ def test_a_full_disk_is_named_and_heals(home: Home) -> None:
         assert "is full" in up._explain(full, home.root.parent)
         return
     home.root.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=30m,mode=711", "tmpfs", str(home.root)], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=30m,mode=711", "tmpfs", str(home.root)], check=True
+    )
     try:
         process = home.up()
         output, _ = process.communicate(timeout=60)
@@ -384,14 +419,26 @@ def test_a_full_disk_is_named_and_heals(home: Home) -> None:
         subprocess.run(["umount", "-l", str(home.root)], check=True)
 
 
-def test_the_real_roles_serve_https_from_a_folder_with_packages_of_our_names(used: Home, tmp_path: Path) -> None:
+def test_the_real_roles_serve_https_from_a_folder_with_packages_of_our_names(
+    used: Home, tmp_path: Path
+) -> None:
     hostile = tmp_path / "elsewhere"
     for package in ("api", "core", "workflows", "fsm", "muster", "asyncio"):
         (hostile / package).mkdir(parents=True)
         (hostile / package / "__init__.py").write_text("raise SystemExit('the wrong package')")
     program = shutil.which("muster", path=str(Path(sys.executable).parent))
     assert program
-    argv = [program, "up", "--data-dir", str(used.root), "--listen", "127.0.0.1:0", "--ready-file", str(used.ready), "--tls"]
+    argv = [
+        program,
+        "up",
+        "--data-dir",
+        str(used.root),
+        "--listen",
+        "127.0.0.1:0",
+        "--ready-file",
+        str(used.ready),
+        "--tls",
+    ]
 
     process = used.launch(argv, cwd=hostile)
     told = used.wait_ready(process, 60)

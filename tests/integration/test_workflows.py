@@ -18,7 +18,18 @@ from tests.support.plane import (
     registered,
     settle,
 )
-from workflows import audit, databases, groups, history, locks, pools, providers, resources, servers, subscriptions
+from workflows import (
+    audit,
+    databases,
+    groups,
+    history,
+    locks,
+    pools,
+    providers,
+    resources,
+    servers,
+    subscriptions,
+)
 from workflows.model.resource import Body
 from workflows.targets import Q as T
 
@@ -43,17 +54,26 @@ async def test_a_server_and_its_database_live_and_end(plane, targets):
     assert made.resource.observed["status"] == "Creating"
     await settle(plane)
     shown = await databases.get(plane, a_call("GET"), database_id("TENANT_ONE"))
-    assert (shown.name, shown.provisioning_state, shown.observed["status"]) == ("tenant_one", "Succeeded", "Online")
+    assert (shown.name, shown.provisioning_state, shown.observed["status"]) == (
+        "tenant_one",
+        "Succeeded",
+        "Online",
+    )
     operation = await operations.get(plane.db, made.operation.operation_id)
     assert operation.status == "Succeeded"
 
     gone = await databases.delete(plane, a_call("DELETE"), database_id("tenant_one"))
     await settle(plane)
     assert (await operations.get(plane.db, gone.operation.operation_id)).status == "Succeeded"
-    assert await code_of(databases.get(plane, a_call("GET"), database_id("tenant_one"))) == "ResourceNotFound"
+    assert (
+        await code_of(databases.get(plane, a_call("GET"), database_id("tenant_one")))
+        == "ResourceNotFound"
+    )
 
 
-async def test_an_unregistered_database_stays_on_a_registered_server_unless_the_policy_says_drop(plane, targets):
+async def test_an_unregistered_database_stays_on_a_registered_server_unless_the_policy_says_drop(
+    plane, targets
+):
     await a_server(plane, targets)
     for name, policy in (("kept", None), ("dropped", "Drop")):
         body = Body(properties={"deletionPolicy": policy} if policy else {})
@@ -80,9 +100,15 @@ async def test_a_drop_is_refused_while_somebody_works_there_or_rows_are_inside(p
     tenant = await asyncpg.connect(targets.url("full", role))
     await tenant.execute("create table t (x int); insert into t values (1)")
 
-    assert await code_of(databases.delete(plane, a_call("DELETE"), database_id("full"))) == "DatabaseInUse"
+    assert (
+        await code_of(databases.delete(plane, a_call("DELETE"), database_id("full")))
+        == "DatabaseInUse"
+    )
     await tenant.close()
-    assert await code_of(databases.delete(plane, a_call("DELETE"), database_id("full"))) == "DatabaseNotEmpty"
+    assert (
+        await code_of(databases.delete(plane, a_call("DELETE"), database_id("full")))
+        == "DatabaseNotEmpty"
+    )
 
     forced = a_call("DELETE", query={"forceDeletionTypes": "Microsoft.Sql/servers/databases"})
     await databases.delete(plane, forced, database_id("full"))
@@ -109,7 +135,9 @@ async def test_hostile_names_go_round_unharmed(plane, targets):
     assert not set(names) & {row["name"] for row in found["value"]}
 
 
-async def test_a_group_is_deleted_with_all_it_holds_and_drops_nothing_on_registered_servers(plane, targets):
+async def test_a_group_is_deleted_with_all_it_holds_and_drops_nothing_on_registered_servers(
+    plane, targets
+):
     await a_server(plane, targets, deletionPolicy="Drop")
     await databases.put(plane, a_call(), database_id("survivor"), Body())
     await pools.put(plane, a_call(), SERVER.child(("elasticPools", "p")), Body())
@@ -122,7 +150,9 @@ async def test_a_group_is_deleted_with_all_it_holds_and_drops_nothing_on_registe
     assert await code_of(groups.get(plane, a_call("GET"), GROUP)) == "ResourceGroupNotFound"
     assert await plane.db.fetchval("select count(*) from resource") == 1
     async with plane_admin(plane, targets) as admin:
-        assert await admin.fetchval("select count(*) from pg_database where datname = 'survivor'") == 1
+        assert (
+            await admin.fetchval("select count(*) from pg_database where datname = 'survivor'") == 1
+        )
         await admin.execute("drop database survivor")
 
 
@@ -148,7 +178,10 @@ async def test_a_read_only_lock_stops_writes_below_it(plane):
     lock = SUBSCRIPTION.child(("providers", "Microsoft.Authorization"), ("locks", "freeze"))
     await locks.put(plane, a_call(), lock, Body(properties={"level": "ReadOnly"}))
 
-    assert await code_of(groups.patch(plane, a_call("PATCH"), GROUP, Body(tags={"a": "b"}))) == "ScopeLocked"
+    assert (
+        await code_of(groups.patch(plane, a_call("PATCH"), GROUP, Body(tags={"a": "b"})))
+        == "ScopeLocked"
+    )
 
 
 async def test_a_failed_update_keeps_the_old_settings(plane, targets):
@@ -165,14 +198,22 @@ async def test_a_failed_update_keeps_the_old_settings(plane, targets):
     assert (await servers.discover(plane, a_call("POST"), SERVER, {}))["value"]
 
 
-async def test_a_server_that_can_not_be_entered_fails_and_starts_over_with_the_right_password(plane, targets):
+async def test_a_server_that_can_not_be_entered_fails_and_starts_over_with_the_right_password(
+    plane, targets
+):
     await a_group(plane)
     wrong = registered(targets, administratorLoginPassword="wrong-password")
     await servers.put(plane, a_call(), SERVER, wrong)
     await settle(plane)
     failed = await servers.get(plane, a_call("GET"), SERVER)
-    assert (failed.provisioning_state, failed.observed["lastError"]["code"]) == ("Failed", "TargetAuthenticationFailed")
-    assert await code_of(databases.put(plane, a_call(), database_id("d"), Body())) == "ParentResourceNotReady"
+    assert (failed.provisioning_state, failed.observed["lastError"]["code"]) == (
+        "Failed",
+        "TargetAuthenticationFailed",
+    )
+    assert (
+        await code_of(databases.put(plane, a_call(), database_id("d"), Body()))
+        == "ParentResourceNotReady"
+    )
 
     await servers.put(plane, a_call(), SERVER, registered(targets))
     await settle(plane)
@@ -184,7 +225,10 @@ async def test_writes_wait_for_the_running_operation_but_delete_interrupts_it(pl
     await a_group(plane)
     first = await servers.put(plane, a_call(), SERVER, registered(targets))
 
-    assert await code_of(servers.put(plane, a_call(), SERVER, registered(targets, maxConnections=5))) == "AnotherOperationInProgress"
+    assert (
+        await code_of(servers.put(plane, a_call(), SERVER, registered(targets, maxConnections=5)))
+        == "AnotherOperationInProgress"
+    )
     gone = await servers.delete(plane, a_call("DELETE"), SERVER)
     again = await servers.delete(plane, a_call("DELETE"), SERVER)
     assert again.operation.operation_id == gone.operation.operation_id
@@ -197,7 +241,9 @@ async def test_writes_wait_for_the_running_operation_but_delete_interrupts_it(pl
     assert not (await servers.delete(plane, a_call("DELETE"), SERVER)).existed
 
 
-async def test_the_same_put_changes_nothing_and_a_secret_stays_until_a_new_one_comes(plane, targets):
+async def test_the_same_put_changes_nothing_and_a_secret_stays_until_a_new_one_comes(
+    plane, targets
+):
     await a_server(plane, targets)
     before = await servers.get(plane, a_call("GET"), SERVER)
     same = registered(targets)
@@ -218,7 +264,10 @@ async def test_a_patch_merges_and_tags_replace(plane):
 
     assert written.resource.tags == {"c": "3"}
     missing = SUBSCRIPTION.child(("resourceGroups", "nowhere"))
-    assert await code_of(groups.patch(plane, a_call("PATCH"), missing, Body())) == "ResourceGroupNotFound"
+    assert (
+        await code_of(groups.patch(plane, a_call("PATCH"), missing, Body()))
+        == "ResourceGroupNotFound"
+    )
 
 
 async def test_etags_guard_writes(plane):
@@ -229,7 +278,9 @@ async def test_etags_guard_writes(plane):
     with pytest.raises(PreconditionFailed):
         await groups.put(plane, a_call(if_none_match="*"), GROUP, body)
     with pytest.raises(PreconditionFailed):
-        await groups.put(plane, a_call(if_match="*"), SUBSCRIPTION.child(("resourceGroups", "new")), body)
+        await groups.put(
+            plane, a_call(if_match="*"), SUBSCRIPTION.child(("resourceGroups", "new")), body
+        )
     changed = await groups.put(plane, a_call(if_match=etag), GROUP, body)
     assert changed.resource.etag != etag
     with pytest.raises(PreconditionFailed):
@@ -254,11 +305,20 @@ async def test_what_is_missing_above_is_named(plane, targets):
     nowhere = ResourceId.parse(SERVER.text.replace("s1", "s9"))
     assert await code_of(servers.get(plane, a_call("GET"), nowhere)) == "SubscriptionNotFound"
     await subscriptions.put(plane, a_call(), SUBSCRIPTION, Body())
-    assert await code_of(servers.put(plane, a_call(), SERVER, registered(targets))) == "ResourceGroupNotFound"
+    assert (
+        await code_of(servers.put(plane, a_call(), SERVER, registered(targets)))
+        == "ResourceGroupNotFound"
+    )
     await groups.put(plane, a_call(), GROUP, Body(location="local"))
     assert await code_of(servers.get(plane, a_call("GET"), SERVER)) == "ResourceNotFound"
-    assert await code_of(databases.get(plane, a_call("GET"), database_id("d"))) == "ParentResourceNotFound"
-    assert await code_of(databases.list_page(plane, a_call("GET"), SERVER, None, 10)) == "ResourceNotFound"
+    assert (
+        await code_of(databases.get(plane, a_call("GET"), database_id("d")))
+        == "ParentResourceNotFound"
+    )
+    assert (
+        await code_of(databases.list_page(plane, a_call("GET"), SERVER, None, 10))
+        == "ResourceNotFound"
+    )
     assert (await servers.list_page(plane, a_call("GET"), GROUP, None, 10)).items == []
 
 
@@ -267,7 +327,10 @@ async def test_a_suspended_subscription_can_be_read_and_emptied_only(plane):
     await subscriptions.put(plane, a_call(), SUBSCRIPTION, Body(properties={"state": "Suspended"}))
 
     await groups.get(plane, a_call("GET"), GROUP)
-    assert await code_of(groups.put(plane, a_call(), GROUP, Body(location="local"))) == "ReadOnlyDisabledSubscription"
+    assert (
+        await code_of(groups.put(plane, a_call(), GROUP, Body(location="local")))
+        == "ReadOnlyDisabledSubscription"
+    )
     await groups.delete(plane, a_call("DELETE"), GROUP)
     await settle(plane)
 
@@ -288,7 +351,10 @@ async def test_a_namespace_is_registered_until_it_is_unregistered(plane, targets
     assert (await providers.get(plane, a_call("GET"), sql))["registrationState"] == "Registered"
 
     await providers.unregister(plane, a_call("POST"), sql)
-    assert await code_of(servers.put(plane, a_call(), SERVER, registered(targets))) == "MissingSubscriptionRegistration"
+    assert (
+        await code_of(servers.put(plane, a_call(), SERVER, registered(targets)))
+        == "MissingSubscriptionRegistration"
+    )
     await providers.register(plane, a_call("POST"), sql)
 
     await servers.put(plane, a_call(), SERVER, registered(targets))
@@ -299,7 +365,10 @@ async def test_a_server_name_is_taken_once_in_the_installation(plane, targets):
     other = ResourceId.parse(SERVER.text.replace("g1", "g2"))
     await groups.put(plane, a_call(), other.upto("resourceGroups"), Body(location="local"))
 
-    assert await code_of(servers.put(plane, a_call(), other, registered(targets))) == "NameAlreadyExists"
+    assert (
+        await code_of(servers.put(plane, a_call(), other, registered(targets)))
+        == "NameAlreadyExists"
+    )
     asked = {"name": "srv", "type": "Microsoft.Sql/servers"}
     answer = await servers.check_name(plane, a_call("POST"), SUBSCRIPTION, asked)
     assert (answer["available"], answer["reason"]) == (False, "AlreadyExists")
@@ -329,7 +398,9 @@ async def test_lists_come_in_pages_that_lose_and_repeat_nothing(plane):
     await subscriptions.put(plane, a_call(), SUBSCRIPTION, Body())
     names = [f"g{n:02}" for n in range(7)]
     for name in names:
-        await groups.put(plane, a_call(), SUBSCRIPTION.child(("resourceGroups", name)), Body(location="local"))
+        await groups.put(
+            plane, a_call(), SUBSCRIPTION.child(("resourceGroups", name)), Body(location="local")
+        )
 
     seen, after = [], None
     for _ in range(10):
@@ -372,7 +443,9 @@ async def test_secrets_are_nowhere_to_be_read(plane, targets):
     await a_server(plane, targets)
     secret = targets.administrator.password
 
-    rows = await plane.db.fetch("select to_jsonb(r)::text as text from resource r union all select to_jsonb(a)::text from audit_event a union all select to_jsonb(m)::text from machine m union all select to_jsonb(s)::text from signal s")
+    rows = await plane.db.fetch(
+        "select to_jsonb(r)::text as text from resource r union all select to_jsonb(a)::text from audit_event a union all select to_jsonb(m)::text from machine m union all select to_jsonb(s)::text from signal s"
+    )
     assert rows
     assert not [row for row in rows if secret in row["text"]]
     shown = await resources.get(plane, a_call("GET"), SERVER)
@@ -403,4 +476,8 @@ def plane_admin(plane, targets):
 
 
 def test_target_queries_are_known():
-    assert {name for name, _ in T.items()} == {"enumerate_databases", "foreign_sessions", "tables_with_pages"}
+    assert {name for name, _ in T.items()} == {
+        "enumerate_databases",
+        "foreign_sessions",
+        "tables_with_pages",
+    }

@@ -109,7 +109,9 @@ class TestProcesses:
         assert another.find(start.id).mark == process
         assert another.was_started(start.id)
 
-    @pytest.mark.parametrize("reuse", ["pid and time of a stranger", "pid of a stranger", "another boot"])
+    @pytest.mark.parametrize(
+        "reuse", ["pid and time of a stranger", "pid of a stranger", "another boot"]
+    )
     async def test_a_stranger_with_its_pid_is_never_hit(self, runtime, tmp_path, reuse):
         start = a_start()
         handle = await runtime.start(start)
@@ -123,7 +125,9 @@ class TestProcesses:
             (tmp_path / "workloads" / f"{start.id}.pid").write_text(json.dumps(record))
             another = ProcessRuntime(tmp_path, {}, program=sleeper)
 
-            assert another.find(start.id) is None  # the lock is free: whoever that is, it is not ours
+            assert (
+                another.find(start.id) is None
+            )  # the lock is free: whoever that is, it is not ours
             assert another.exit_code(start.id) is None
             another.forget(start.id)
             assert stranger.poll() is None
@@ -147,13 +151,19 @@ class TestProcesses:
 
     async def test_now_is_another_signal(self, tmp_path):
         def polite(*_):
-            return ["/bin/sh", "-c", "trap 'exit 2' INT; trap 'exit 15' TERM; while :; do sleep .02; done"]
+            return [
+                "/bin/sh",
+                "-c",
+                "trap 'exit 2' INT; trap 'exit 15' TERM; while :; do sleep .02; done",
+            ]
 
         runtime = ProcessRuntime(tmp_path, {"PATH": os.environ["PATH"]}, program=polite)
         for now, code in ((True, 2), (False, 15)):
             start = a_start()
             handle = await runtime.start(start)
-            await until(lambda start=start: (b"SigCgt:\t0000000000000000" not in _status(runtime, start)))
+            await until(
+                lambda start=start: b"SigCgt:\t0000000000000000" not in _status(runtime, start)
+            )
             await runtime.stop(handle, SOON, now=now)
             assert runtime.exit_code(start.id) == code
 
@@ -201,12 +211,17 @@ class TestProcesses:
         start = a_start(arguments=("--slots", "4"))
         command = muster_program(start, tmp_path, tmp_path / "x.start")
 
-        assert " ".join(command).startswith(f"{sys.executable} -P -m muster engine --data-dir {tmp_path}")
+        assert " ".join(command).startswith(
+            f"{sys.executable} -P -m muster engine --data-dir {tmp_path}"
+        )
         assert command[-2:] == ["--slots", "4"]
         assert SECRET not in " ".join(command)
 
 
 def _status(runtime, start) -> bytes:
-    with contextlib.suppress(OSError), open(f"/proc/{runtime.find(start.id).mark.pid}/status", "rb") as file:
+    with (
+        contextlib.suppress(OSError),
+        open(f"/proc/{runtime.find(start.id).mark.pid}/status", "rb") as file,
+    ):
         return file.read()
     return b"SigCgt:\t0000000000000000"

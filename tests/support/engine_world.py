@@ -198,6 +198,21 @@ class World:
             raise AssertionError(f"not {what}: {told}\n{running.log()}") from None
 
 
+_INSTALLED: dict[int, Account] = {}  # by the port of the server
+
+
+async def installed(settings: Settings, db: Database, targets: Postgres) -> Account:
+    """A control database of its own; the schema is installed once per server and copied."""
+    first = _INSTALLED.get(targets.port)
+    if first is None:
+        first = await a_control_database(targets)
+        async with agent_beside(settings, db) as agent:
+            await agent.install(first)
+        _INSTALLED[targets.port] = first
+    copy = await a_control_database(targets, like=first.database)
+    return replace(first, database=copy.database)
+
+
 @contextlib.asynccontextmanager
 async def world(
     settings: Settings, db: Database, targets: Postgres, folder: Path, **given: Any
@@ -205,14 +220,13 @@ async def world(
     """`given` stands in the spec of each workload; a Settings field there is the control plane's."""
     ours = {name: given.pop(name) for name in list(given) if name in Settings.__annotations__}
     yard = Yard(db, quick(settings, **ours))
-    account = await a_control_database(targets)
+    account = await installed(settings, db, targets)
     async with (
         agent_beside(settings, db) as agent,
         workload_api(yard) as port,
         line_to(port) as to_api,
         line_to(targets.port) as to_database,
     ):
-        await agent.install(account)
         runtime = ProcessRuntime(folder, {"PATH": os.environ["PATH"]})
         here = World(account, agent, yard, yard.settings, runtime, to_api, to_database, given)
         try:

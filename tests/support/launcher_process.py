@@ -35,7 +35,10 @@ class Launchers:
             self.running.append(
                 subprocess.Popen(
                     [sys.executable, "-P", __file__, str(self.folder / "ready")],
-                    env=environ, cwd=self.folder, stdout=log, stderr=log,
+                    env=environ,
+                    cwd=self.folder,
+                    stdout=log,
+                    stderr=log,
                 )  # fmt: skip
             )
         return self.running[-1]

@@ -156,7 +156,9 @@ class Yard:
 
     async def token(self, workload: Workload) -> str:
         token, digest = start_token(workload.id)
-        await self.db.execute("update workload set token_digest = $2 where id = $1", workload.id, digest)
+        await self.db.execute(
+            "update workload set token_digest = $2 where id = $1", workload.id, digest
+        )
         return token
 
     def launcher_token(self, name: str = "D1", group: str = "default") -> str:
@@ -172,7 +174,9 @@ class Yard:
         )
         transport = httpx.ASGITransport(internal.build(services))
         headers = {"authorization": f"Bearer {token or self.launcher_token()}"}
-        return httpx.AsyncClient(transport=transport, base_url=f"http://test{BASE}", headers=headers)
+        return httpx.AsyncClient(
+            transport=transport, base_url=f"http://test{BASE}", headers=headers
+        )
 
 
 async def until(true: Callable[[], Any], within: float = 20.0, what: str = "") -> None:

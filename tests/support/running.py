@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 import httpx
@@ -27,8 +29,11 @@ class Running:
 
 
 @contextlib.contextmanager
-def control_plane(settings: Settings) -> Iterator[Running]:
+def control_plane(settings: Settings, *also: ModuleType) -> Iterator[Running]:
+    """`also`: roles that run beside API and FSM, such as the node agent and the launcher."""
     settings = replace(settings, listen="127.0.0.1:0", local_token=Secret(TOKEN))
+    if also:
+        settings = replace(settings, internal_listen=f"127.0.0.1:{free_port()}")
     up = threading.Event()
     held: dict[str, Any] = {}
 
@@ -42,6 +47,8 @@ def control_plane(settings: Settings) -> Iterator[Running]:
 
         async with asyncio.TaskGroup() as group:
             group.create_task(fsm.run(settings, stop, lambda _: None))
+            for role in also:
+                group.create_task(role.run(settings, stop, lambda _: None))
             group.create_task(api.run(settings, stop, ready))
 
     def thread() -> None:
@@ -62,7 +69,14 @@ def control_plane(settings: Settings) -> Iterator[Running]:
     finally:
         if "loop" in held and worker.is_alive():
             held["loop"].call_soon_threadsafe(held["stop"].set)
-        worker.join(30)
+        worker.join(60)
     assert not worker.is_alive()
     if "error" in held:
         raise held["error"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

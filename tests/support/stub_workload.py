@@ -18,7 +18,14 @@ from muster.core.errors import Fault
 def program(start, folder, start_file):
     """What a launcher calls instead of `muster engine`."""
     command = [sys.executable, "-P", str(Path(__file__).absolute()), f"{start.kind}"]
-    return [*command, "--data-dir", str(folder), "--start-file", str(start_file), *start.spec.arguments]
+    return [
+        *command,
+        "--data-dir",
+        str(folder),
+        "--start-file",
+        str(start_file),
+        *start.spec.arguments,
+    ]
 
 
 async def live(start, how: str) -> int:
@@ -31,7 +38,9 @@ async def live(start, how: str) -> int:
     if how.startswith("slow:"):
         await asyncio.sleep(float(how[5:]))
     async with Session(start) as session:
-        await session.running({"pid": os.getpid(), "epoch": start.epoch, "secrets": sorted(start.secrets)})
+        await session.running(
+            {"pid": os.getpid(), "epoch": start.epoch, "secrets": sorted(start.secrets)}
+        )
         if how == "succeed":
             await session.success({"done": True})
             return 0

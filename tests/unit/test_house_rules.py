@@ -37,7 +37,9 @@ def test_only_the_one_place_does_it(pattern, but):
 
 
 def test_no_file_has_outgrown_its_duty():
-    assert [f"{file}: {n}" for file in SOURCES if (n := len(file.read_text().splitlines())) > 400] == []
+    assert [
+        f"{file}: {n}" for file in SOURCES if (n := len(file.read_text().splitlines())) > 400
+    ] == []
 
 
 def test_the_settings_reference_is_true():

@@ -104,7 +104,9 @@ async def old_claims_come_before_new_ones(yard: Yard) -> None:
         for finished in range(15):
             await made.settle()
             assert (await yard.state(new) != "pending") == (finished >= 14)
-            waiting = [w for w in old if w.id in made.runtime.alive and await yard.state(w) != "running"]
+            waiting = [
+                w for w in old if w.id in made.runtime.alive and await yard.state(w) != "running"
+            ]
             assert len(waiting) <= 10
             await yard.do("running", waiting[0])
 

@@ -58,7 +58,9 @@ async def a_heartbeat_moves_the_deadline(yard: Yard) -> None:
 async def an_unknown_id_is_not_found(yard: Yard) -> None:
     moves = ("claim", "launched", "running", "heartbeat", "success", "failure", "cancel", "gone")
     async with yard.client() as client:
-        answers = [await client.put(f"/{move}", json={"workloadId": str(uuid4())}) for move in moves]
+        answers = [
+            await client.put(f"/{move}", json={"workloadId": str(uuid4())}) for move in moves
+        ]
         answers.append(await client.get(f"/{uuid4()}"))
 
     assert {answer.status_code for answer in answers} == {404}

@@ -58,7 +58,9 @@ async def a_workload_without_a_group_is_refused(yard: Yard) -> None:
     with pytest.raises(InvalidRequest):
         await yard.enqueue(launch_group="")
     with pytest.raises(asyncpg.NotNullViolationError):
-        await yard.db.execute("insert into workload (id, kind, priority) values ($1, 'host', 'high')", uuid4())
+        await yard.db.execute(
+            "insert into workload (id, kind, priority) values ($1, 'host', 'high')", uuid4()
+        )
 
     assert await yard.db.fetchval("select count(*) from workload") == 0
 

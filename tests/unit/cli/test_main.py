@@ -78,6 +78,8 @@ def test_every_role_of_up_is_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     program = "import sys; import muster.cli.main; print([m for m in ('litestar', 'asyncpg', 'muster.roles.up') if m in sys.modules])"
 
-    output = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    output = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True
+    )
 
     assert output.stdout.strip() == "[]"

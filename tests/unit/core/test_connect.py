@@ -23,7 +23,9 @@ OPEN = Rules()
 
 
 def rules(**settings: Any) -> Rules:
-    return Rules.of(Settings(database_url=Secret("postgresql://u:p@meta.example.com:5433/m"), **settings))
+    return Rules.of(
+        Settings(database_url=Secret("postgresql://u:p@meta.example.com:5433/m"), **settings)
+    )
 
 
 def refused(host: str, port: object = 5432, by: Rules = OPEN) -> bool:
@@ -49,15 +51,29 @@ db.example.com#x db.exa%6dple.com １２７.0.0.1 ①.example.com bücher.exampl
 
 
 @pytest.mark.parametrize(
-    "host", [*ATTACKS, "", " ", "h sslmode=disable", "db.example.com\n", "db.example.com\0", "a" * 64 + ".b", "x." * 127 + "y"]
+    "host",
+    [
+        *ATTACKS,
+        "",
+        " ",
+        "h sslmode=disable",
+        "db.example.com\n",
+        "db.example.com\0",
+        "a" * 64 + ".b",
+        "x." * 127 + "y",
+    ],
 )
 def test_a_host_of_the_attack_list_is_refused_when_it_is_written(host: str) -> None:
     assert refused(host)
 
 
-@pytest.mark.parametrize("port", [22, 6379, 0, 65_536, -1, "5432 host=x", "5432", None, True, 2375, 1023])
+@pytest.mark.parametrize(
+    "port", [22, 6379, 0, 65_536, -1, "5432 host=x", "5432", None, True, 2375, 1023]
+)
 def test_a_port_of_the_attack_list_is_refused_when_it_is_written(port: object) -> None:
-    assert [error.target for error in check_host_syntax("db.example.com", port)] == ["properties.endpoint.port"]
+    assert [error.target for error in check_host_syntax("db.example.com", port)] == [
+        "properties.endpoint.port"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +152,9 @@ def test_any_other_allow_is_the_full_list() -> None:
 
 
 def test_deny_wins() -> None:
-    by = rules(target_allow=("10.0.0.0/8",), target_deny=("10.1.0.0/16", "*.evil.net", "[fd00::/8]:5432"))
+    by = rules(
+        target_allow=("10.0.0.0/8",), target_deny=("10.1.0.0/16", "*.evil.net", "[fd00::/8]:5432")
+    )
 
     assert denied("10.1.2.3", by=by)
     assert not denied("10.2.2.3", by=by)
@@ -146,7 +164,11 @@ def test_deny_wins() -> None:
 
 def test_every_wrong_word_of_the_settings_is_named() -> None:
     with pytest.raises(SettingsError, match=r"10.0.0.0/33.*a b.*127.1.*70000"):
-        rules(target_allow=("10.0.0.0/33", "a b"), target_deny=("127.1",), target_ports=("70000", "5432"))
+        rules(
+            target_allow=("10.0.0.0/33", "a b"),
+            target_deny=("127.1",),
+            target_ports=("70000", "5432"),
+        )
 
 
 @pytest.mark.parametrize("network", CLOSED, ids=str)
@@ -160,7 +182,10 @@ def test_an_ipv4_address_is_judged_alike_in_every_disguise(address: ipaddress.IP
     plain = denied(str(address))
 
     assert denied(f"::ffff:{address}") == plain
-    assert denied(str(ipaddress.ip_address(int(ipaddress.ip_address("64:ff9b::")) + int(address)))) == plain
+    assert (
+        denied(str(ipaddress.ip_address(int(ipaddress.ip_address("64:ff9b::")) + int(address))))
+        == plain
+    )
     assert refused(str(int(address)))
     assert refused(hex(int(address)))
 
@@ -183,7 +208,10 @@ def test_an_entry_parses_or_is_a_value_error(text: str) -> None:
 
 
 def test_addresses_of_urls() -> None:
-    assert servers_of("postgresql://u:p%40x@h1:1,h2/db?sslmode=disable") == {("h1", 1), ("h2", 5432)}
+    assert servers_of("postgresql://u:p%40x@h1:1,h2/db?sslmode=disable") == {
+        ("h1", 1),
+        ("h2", 5432),
+    }
     assert servers_of("rediss://:p@[fd00::1]:7000/0") == {("fd00::1", 7000)}
     assert servers_of("redis://cache") == {("cache", 6379)}
     assert servers_of("postgresql:///db?host=/run/postgresql") == set()
@@ -199,7 +227,11 @@ def test_an_endpoint_travels_in_camel_case_and_hides_its_key() -> None:
 
     endpoint = msgspec.json.decode(sent, type=Endpoint)
 
-    assert (endpoint.ssl_mode, endpoint.port, endpoint.maintenance_database) == ("require", 5432, "postgres")
+    assert (endpoint.ssl_mode, endpoint.port, endpoint.maintenance_database) == (
+        "require",
+        5432,
+        "postgres",
+    )
     assert "PRIVATE" not in repr(endpoint)
 
 
@@ -224,14 +256,22 @@ def test_pem_texts_are_tried_when_they_are_written() -> None:
     other = authority.issue_cert("x.example.com").private_key_pem.bytes().decode()
 
     assert check_endpoint(good) == []
-    for field, value in (("ca_certificate", "no pem"), ("client_key", other), ("client_certificate", "no pem")):
+    for field, value in (
+        ("ca_certificate", "no pem"),
+        ("client_key", other),
+        ("client_certificate", "no pem"),
+    ):
         errors = check_endpoint(msgspec.structs.replace(good, **{field: value}))
         assert len(errors) == 1
         assert "PEM" in errors[0].message
 
 
 def test_direct_goes_past_the_pooler() -> None:
-    pooled = Endpoint(hosts=("p1.example.com", "p2.example.com"), pooling="transaction", direct_host="db.example.com")
+    pooled = Endpoint(
+        hosts=("p1.example.com", "p2.example.com"),
+        pooling="transaction",
+        direct_host="db.example.com",
+    )
 
     assert pooled.direct().names == ("db.example.com",)
     assert pooled.direct().pooling == "none"
@@ -292,7 +332,12 @@ def test_other_ways_to_authenticate_are_refused(code: int) -> None:
 
 
 def test_scram_passes_and_too_many_rounds_do_not() -> None:
-    for rounds, passes in ((4096, True), (ITERATIONS, True), (ITERATIONS + 1, False), (10**40, False)):
+    for rounds, passes in (
+        (4096, True),
+        (ITERATIONS, True),
+        (ITERATIONS + 1, False),
+        (10**40, False),
+    ):
         server = Recorder()
         server.guard.data_received(auth(10, b"SCRAM-SHA-256\0\0"))
         server.guard.data_received(auth(11, b"r=x,s=y,i=%d" % rounds))
@@ -313,14 +358,18 @@ def test_a_message_above_the_limit_ends_the_connection_at_its_header() -> None:
     server = Recorder()
     server.guard.data_received(ACCEPTED)
 
-    server.guard.data_received(message(b"D", bytes(100)) + b"D" + struct.pack("!i", MESSAGE_LIMIT + 1))
+    server.guard.data_received(
+        message(b"D", bytes(100)) + b"D" + struct.pack("!i", MESSAGE_LIMIT + 1)
+    )
     server.guard.data_received(bytes(1000))
 
     assert server.aborted
     assert server.received == ACCEPTED
 
 
-@pytest.mark.parametrize("noise", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"R\0\0\0\0", b"R\0\0\0\3", bytes(40)])
+@pytest.mark.parametrize(
+    "noise", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"R\0\0\0\0", b"R\0\0\0\3", bytes(40)]
+)
 def test_another_protocol_is_not_passed_on(noise: bytes) -> None:
     server = Recorder()
 
@@ -330,9 +379,14 @@ def test_another_protocol_is_not_passed_on(noise: bytes) -> None:
     assert server.aborted and server.received == b""
 
 
-@given(st.lists(st.binary(max_size=40), max_size=8), st.lists(st.integers(1, 30), min_size=1, max_size=30))
+@given(
+    st.lists(st.binary(max_size=40), max_size=8),
+    st.lists(st.integers(1, 30), min_size=1, max_size=30),
+)
 def test_bytes_pass_unchanged_however_they_are_cut(bodies: list[bytes], cuts: list[int]) -> None:
-    stream = auth(10, b"SCRAM-SHA-256\0\0") + ACCEPTED + b"".join(message(b"D", body) for body in bodies)
+    stream = (
+        auth(10, b"SCRAM-SHA-256\0\0") + ACCEPTED + b"".join(message(b"D", body) for body in bodies)
+    )
     server = Recorder()
 
     at = 0

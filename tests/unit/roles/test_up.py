@@ -52,7 +52,9 @@ def test_the_default_directory_follows_xdg(
     assert up.default_data_dir() == Path(expected)
 
 
-@pytest.mark.parametrize("listen", ["", "8080", ":8080", "host:", "host:x", "host:65536", "host:-1"])
+@pytest.mark.parametrize(
+    "listen", ["", "8080", ":8080", "host:", "host:x", "host:65536", "host:-1"]
+)
 def test_what_is_no_address_is_refused(listen: str) -> None:
     with pytest.raises(InvalidRequest, match="HOST:PORT"):
         split(listen)
@@ -105,7 +107,9 @@ async def test_an_operators_secrets_are_kept_apart_from_ours(
     assert handed.read_text().endswith("@db.example.com/m")
     assert stat.S_IMODE(handed.stat().st_mode) == 0o600
     assert environment["MUSTER_TLS_CERT"] == str(tmp_path / "tls" / "server.pem")
-    assert Settings.load({k: v for k, v in environment.items() if k.startswith("MUSTER_")}) == settings
+    assert (
+        Settings.load({k: v for k, v in environment.items() if k.startswith("MUSTER_")}) == settings
+    )
 
 
 def test_port_0_becomes_a_number_below_the_ephemeral_range(tmp_path: Path) -> None:
@@ -115,7 +119,9 @@ def test_port_0_becomes_a_number_below_the_ephemeral_range(tmp_path: Path) -> No
     assert 1024 < port < 32_768
 
 
-def test_the_address_of_a_running_api_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_address_of_a_running_api_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(datadir, "recorded", lambda _: {"listen": "127.0.0.1:25000"})
 
     assert DataDir(tmp_path, "127.0.0.1:0", tls=False)._listen() == "127.0.0.1:25000"

@@ -1,0 +1,252 @@
+"""Job accounts on the whole stack, with real engines: faults of the control database, deletion, crowds."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+
+from tests.support.accounts import account, control, stack
+
+MANY = 100 if os.environ.get("MUSTER_TEST_CELLS") == "all" else 20
+
+
+@pytest.fixture
+def here(settings, targets, tmp_path):
+    with stack(settings, targets, tmp_path / "launcher") as running:
+        yield running
+
+
+def kick_out(here, name):
+    """Nobody is connected any more, so the database can be renamed or copied."""
+    here.server(f'alter database "{control(name)}" allow_connections false')
+    query = "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity where datname = $1"
+    here.server(query, control(name))
+
+
+def rename(here, old, new):
+    here.server(f'alter database "{old}" rename to "{new}"')
+    here.server(f'alter database "{new}" allow_connections true')
+
+
+def nothing_left(here, uid):
+    here.until(lambda: here.processes() == [])
+    assert list((here.folder / "workloads").glob("*.start")) == []
+    assert here.metadata("select id from workload where account_uid = $1", uid) == []
+    assert here.metadata("select uid from resource where uid = $1", uid) == []
+    assert here.server("select from pg_roles where rolname like $1", f"muster_{uid.hex}%") == []
+
+
+def test_a_dropped_control_database_disables_and_its_return_heals(here):
+    here.create("a")
+    first = here.show("a")["instance"]
+    kick_out(here, "a")
+
+    here.server(f'alter database "{control("a")}" rename to away')
+
+    here.until(lambda: here.conditions("a") == ["TargetDatabaseNotFound"])
+    shown = here.show("a")
+    assert (shown["state"], shown["provisioningState"]) == ("Disabled", "Succeeded")
+    assert shown["conditions"][0]["since"].endswith("Z")
+    rename(here, "away", control("a"))
+    here.until_state("a", "Ready")
+    assert here.show("a")["instance"]["epoch"] > first["epoch"]
+    assert here.conditions("a") == []
+
+
+def test_a_restored_control_database_starts_nothing_until_it_is_acknowledged(here):
+    here.create("a")
+    here.process("a").send(signal.SIGKILL)
+    here.until(lambda: here.show("a")["instance"]["generation"] == 2)
+    here.until_state("a", "Ready")
+
+    here.control("a", "update jobs_internal.instance set epoch = 1, generation = 1")
+
+    here.until(lambda: here.conditions("a") == ["ControlDatabaseRestored"])
+    here.until(lambda: here.process("a") is None)
+    tried = history(here, "a")
+    here.until(lambda: len(history(here, "a")) >= len(tried) + 4)  # by itself it comes no further
+    assert here.conditions("a") == ["ControlDatabaseRestored"]
+    assert here.process("a") is None
+    assert here.control("a", "select epoch from jobs_internal.instance")[0][0] == 1
+    here.acknowledge("a")
+    here.until_state("a", "Ready")
+    assert here.show("a")["instance"]["epoch"] == 3
+    assert here.conditions("a") == []
+
+
+def test_a_copy_of_the_control_database_starts_nothing_until_it_is_acknowledged(here):
+    here.create("a")
+    kick_out(here, "a")
+    here.server(f'create database copy template "{control("a")}"')
+    here.server(f'alter database "{control("a")}" rename to control_original')
+
+    rename(here, "copy", control("a"))
+
+    here.until(lambda: here.conditions("a") == ["ControlDatabaseCloned"])
+    here.until(lambda: here.process("a") is None)
+    epoch = here.control("a", "select epoch from jobs_internal.instance")[0][0]
+    here.acknowledge("a")
+    here.until_state("a", "Ready")
+    assert here.show("a")["instance"]["epoch"] > epoch
+
+
+def test_an_engine_that_was_stopped_and_wakes_up_late_can_write_nothing(here):
+    here.create("a")
+    old = here.process("a")
+    old.send(signal.SIGSTOP)
+
+    here.metadata(
+        "update workload set beat_by = clock_timestamp() - interval '1 s'"
+        " where kind = 'engine' and state = 'running'"
+    )
+    here.until(lambda: here.show("a").get("instance", {}).get("generation") == 2)
+    old.send(signal.SIGCONT)
+
+    here.until(lambda: not old.alive)
+    here.until_state("a", "Ready")
+    row = here.control("a", "select epoch, generation from jobs_internal.instance")[0]
+    assert tuple(row) == (2, 2)
+
+
+def test_a_killed_engine_is_replaced_and_its_host_stays(here):
+    here.create("a")
+    host = here.process("a", "host")
+
+    here.process("a").send(signal.SIGKILL)
+
+    began = time.monotonic()
+    here.until(lambda: here.show("a")["instance"]["generation"] == 2, within=20)
+    here.until_state("a", "Ready")
+    assert time.monotonic() - began < 20
+    assert here.process("a", "host") == host
+
+
+@pytest.mark.parametrize("when", ["creation", "update", "recovery"])
+def test_a_delete_during_other_work_leaves_nothing(here, when):
+    here.database("a")
+    begun = here.begin("a")
+    uid = here.uid("a")
+    if when == "creation":
+        here.until(lambda: here.metadata("select from workload where state <> 'pending'"))
+    else:
+        here.until_state("a", "Ready")
+    if when == "update":
+        body = {"sku": {"name": "JA200"}}
+        begun = here.http.patch(account("a"), json=body).raise_for_status()
+    if when == "recovery":
+        here.process("a").send(signal.SIGKILL)
+        here.until(lambda: here.show("a")["state"] == "Disabled")
+
+    here.delete("a")
+
+    here.until(lambda: here.gone("a"))
+    nothing_left(here, uid)
+    if when != "recovery":
+        status = here.http.get(begun.headers["azure-asyncoperation"]).json()
+        assert (status["status"], status["error"]["code"]) == ("Canceled", "OperationInterrupted")
+
+
+def test_two_deletes_at_once_are_one(here):
+    here.create("a")
+    uid = here.uid("a")
+    answers: list[httpx.Response] = []
+    threads = [threading.Thread(target=lambda: answers.append(here.delete("a"))) for _ in range(2)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [each.status_code for each in answers] == [202, 202]
+    assert len({each.headers["azure-asyncoperation"].partition("?")[0] for each in answers}) == 1
+    here.until(lambda: here.gone("a"))
+    nothing_left(here, uid)
+
+
+def test_the_launcher_is_killed_and_three_engines_keep_their_pids(settings, targets, tmp_path):
+    folder = tmp_path / "launcher"
+    names = ("a", "b", "c")
+    with stack(settings, targets, folder, own_launcher=False, launcher_drain=False) as here:
+        environment = {"PATH": os.environ["PATH"], **here.plane.settings.environ()}
+        command = [sys.executable, "-P", "-m", "muster", "launcher"]
+        first = subprocess.Popen(command, env=environment, cwd=tmp_path)
+        second = None
+        try:
+            here.create(*names)
+            before = {name: here.process(name).pid for name in names}
+            beat = here.metadata("select heartbeat_at from launcher")[0][0]
+
+            first.kill()
+            first.wait()
+            second = subprocess.Popen(command, env=environment, cwd=tmp_path)
+
+            here.until(lambda: here.metadata("select heartbeat_at from launcher")[0][0] > beat)
+            victim = here.process("a", "host")
+            victim.send(signal.SIGKILL)  # whose end only a launcher that watches can see
+            here.until(
+                lambda: here.metadata(
+                    "select from workload where kind = 'host' and exit_code is null and gone_at is not null"
+                )
+            )
+            assert {name: here.process(name).pid for name in names} == before
+            assert {here.show(name)["state"] for name in names} == {"Ready"}
+            assert {here.show(name)["instance"]["generation"] for name in names} == {1}
+        finally:
+            for process in (first, second):
+                if process is not None:
+                    process.kill()
+                    process.wait()
+
+
+def test_a_crowd_starts_no_more_than_the_parallelism_allows(settings, targets, tmp_path):
+    names = [f"n{number}" for number in range(MANY)]
+    most, over = 0, threading.Event()
+    with stack(
+        settings, targets, tmp_path / "launcher", launcher_parallelism=4, engine_hosts=0
+    ) as here:
+        here.database(*names)
+
+        def sample() -> None:
+            nonlocal most
+            query = "select count(*) from workload where state in ('claimed', 'launched')"
+            while not over.wait(0.05):
+                most = max(most, here.metadata(query)[0][0])
+
+        sampler = threading.Thread(target=sample)
+        sampler.start()
+        try:
+            for name in names:
+                here.begin(name)
+            for name in names:
+                here.until(lambda name=name: here.show(name)["state"] == "Ready", within=MANY * 3)
+        finally:
+            over.set()
+            sampler.join()
+
+        assert 1 <= most <= 4
+
+
+def test_two_accounts_on_one_server_are_blind_to_each_other(here):
+    here.create("a", "b")
+    ours, theirs = (f"muster_{here.uid(name).hex}" for name in "ab")
+
+    for role in ("agent", "engine", "owner", "admin"):
+        member = "select pg_has_role($1, oid, 'member') from pg_roles where rolname like $2"
+        rows = here.server(member, f"{ours}_{role}", f"{theirs}%")
+        assert {row[0] for row in rows} == {False}
+    seen = here.control(
+        "b",
+        "select n.nspname, has_schema_privilege($1, n.oid, 'usage') from pg_namespace n"
+        " where nspname in ('jobs', 'jobs_internal')",
+        f"{ours}_agent",
+    )
+    assert {row[1] for row in seen} == {False}
+
+
+def history(here, name):
+    return here.get(f"{account(name)}/history")["value"]

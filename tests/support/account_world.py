@@ -1,0 +1,169 @@
+"""The world of a job account: a fake node agent, a real workload queue, engines that are only names."""
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from fsm import machines
+from fsm.context import Services
+from fsm.launch import taking
+from fsm.launch.protocol import Kind, Priority, Reason
+from fsm.launch.queue import Queue
+from fsm.launch.tokens import start_token
+from fsm.launch.workload import Workload
+from fsm.watch import Watch, missing_engines
+from muster.core.clock import Clock
+from tests.support.fake_agent import FakeAgent
+from tests.support.world import Asked, World
+from workflows import accounts
+
+NAME = "fake-launcher"
+
+
+@dataclass
+class FakeLauncher:
+    """Takes from the real queue; what it 'starts' installs its epoch in the fake control database."""
+
+    world: "AccountWorld"
+    alive: dict[UUID, Workload] = field(default_factory=dict)
+    started: list[int] = field(default_factory=list)  # epochs of engines, in order
+    broken: bool = False  # what it starts fails
+
+    async def turn(self) -> None:
+        """As a launcher's turn: ends what is over, then starts what it may."""
+        world = self.world
+        await self._end()
+        await taking.register(
+            world.db, world.settings, name=NAME, group=world.settings.launcher_group,
+            home=UUID(int=7), capacity={}, version="test",
+        )  # fmt: skip
+        while workload := await self._take():
+            await self._start(workload)
+
+    async def kill(self, heard_by: Queue | None = None) -> None:
+        """`kill -9` of the engines, seen at once by their launcher."""
+        for engine in self.engines():
+            await self._gone(engine.id, -9, heard_by)
+
+    def engines(self) -> list[Workload]:
+        return [each for each in self.alive.values() if each.kind is Kind.ENGINE]
+
+    async def _end(self) -> None:
+        for workload in await taking.mine(self.world.db, NAME):
+            if workload.state.over:
+                await self._gone(workload.id, 0)
+
+    async def _gone(self, id: UUID, code: int, queue: Queue | None = None) -> None:
+        self.alive.pop(id, None)
+        async with self.world.db.transaction() as tx:
+            await (queue or self.world.queue).gone(tx, id, NAME, code)
+
+    async def _take(self) -> Workload | None:
+        async with self.world.db.transaction() as tx:
+            return await taking.take(
+                tx, self.world.settings, launcher=NAME,
+                group=self.world.settings.launcher_group, priority=Priority.DEFAULT,
+            )  # fmt: skip
+
+    async def _start(self, workload: Workload) -> None:
+        world, queue, id = self.world, self.world.queue, workload.id
+        _, digest = start_token(id)
+        async with world.db.transaction() as tx:
+            assert await taking.arm(tx, id, launcher=NAME, digest=digest)
+            await queue.launched(tx, id)
+        self.alive[id] = workload
+        if workload.kind is Kind.ENGINE:
+            assert workload.epoch is not None
+            self.started.append(workload.epoch)
+        if self.broken or not self._comes_up(workload):
+            async with world.db.transaction() as tx:
+                why = "the engine can't begin"
+                await queue.failure(tx, id, reason=Reason.REPORTED, source="workload", message=why)
+            await self._gone(id, 1)
+            return
+        async with world.db.transaction() as tx:
+            await queue.running(tx, id)
+
+    def _comes_up(self, workload: Workload) -> bool:
+        if workload.kind is not Kind.ENGINE:
+            return True
+        assert workload.epoch is not None and workload.account_uid is not None
+        control = self.world.agent.of(workload.account_uid)
+        return control.install_epoch(workload.epoch, workload.id, Clock().now())
+
+
+@dataclass
+class AccountWorld(World):
+    agent: FakeAgent = field(default_factory=FakeAgent)
+
+    def __post_init__(self) -> None:
+        self.launcher = FakeLauncher(self)
+        self.watch = Watch(self.services)
+
+    @property
+    def queue(self) -> Queue:
+        return Queue(self.settings, missing_engines(self.settings, self.lifecycles))
+
+    @property
+    def services(self) -> Services:
+        return replace(super().services, agent=self.agent, queue=self.queue)
+
+    async def advance(self, delay: timedelta) -> None:
+        """Launchers go on while machines wait."""
+        await super().advance(delay)
+        await self.launcher.turn()
+
+    async def put_account(self, sku: str = "JA100", name: str = "jobs", **server: Any) -> Asked:
+        """On a server and a database that are only rows: the agent is where they would be."""
+        parent, _ = await self.group()
+        given = {"administratorLogin": "admin"} | server
+        server_id = parent.child(("providers", "Microsoft.Sql"), ("servers", "s1"))
+        server_uid = uuid4()
+        endpoint = {"host": "127.0.0.1", "port": 9, "sslMode": "disable"}
+        properties = {"endpoint": endpoint} | {k: v for k, v in given.items() if v is not None}
+        secret = self._seal(server_uid, {"administratorLoginPassword": "secret"})
+        await self._insert(server_id, server_uid, properties, secret)
+        database = server_id.child(("databases", f"control-of-{name}"))
+        await self._insert(database, uuid4())
+        self.agent.create(server_id.key, database.name)
+        uid, id = uuid4(), server_id.child(("jobAgents", name))
+        born = accounts.birth()
+        await self._insert(id, uid, {"databaseId": database.text}, self._seal(uid, born.secrets))
+        await self._set_sku(self.db, uid, sku)
+        async with self.db.transaction() as tx:
+            operation = await self._begin(tx, id, uid, "put")
+            await machines.create(
+                tx, uid=uid, lifecycle="account", resource_id=id, operation_id=operation,
+                scratch=born.scratch,
+            )  # fmt: skip
+        return Asked(id, uid, operation)
+
+    async def resize(self, asked: Asked, sku: str) -> Asked:
+        row = await self.resource(asked)
+        previous = {name: row[name] for name in ("properties", "sealed", "tags", "location", "sku")}
+        async with self.db.transaction() as tx:
+            await self._set_sku(tx, asked.uid, sku)
+            operation = await self._begin(tx, asked.id, asked.uid, "patch")
+            await machines.signal(
+                tx, uid=asked.uid, name="update", operation_id=operation,
+                payload={"previous": previous},
+            )  # fmt: skip
+        return replace(asked, operation_id=operation)
+
+    async def acknowledge(self, asked: Asked) -> None:
+        async with self.db.transaction() as tx:
+            await machines.signal(
+                tx, uid=asked.uid, name="acknowledge", payload={"acknowledged": True}
+            )
+
+    async def conditions(self, asked: Asked) -> list[str]:
+        observed = (await self.resource(asked))["observed"]
+        return [each["type"] for each in observed.get("conditions") or []]
+
+    async def workloads(self, asked: Asked) -> list[Workload]:
+        return await self.queue.of_account(self.db, asked.uid)
+
+    async def _set_sku(self, tx: Any, uid: UUID, name: str) -> None:
+        sku = {"name": name, "capacity": int(name.removeprefix("JA"))}
+        await tx.execute("update resource set sku = $2 where uid = $1", uid, sku)

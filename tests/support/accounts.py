@@ -1,0 +1,211 @@
+"""Job accounts on the whole stack: REST, FSM, node agent and launcher in one thread, real engines.
+
+with stack(settings, targets, folder) as here:
+    here.create("a")            a database and an account linked to it, Ready
+    here.show("a")              what GET shows
+    here.until(lambda: …)       waits for something that other processes do
+"""
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+
+from muster.core.process import Process
+from muster.core.settings import Settings
+from muster.roles import launcher, nodeagent
+from tests.support.launching import found
+from tests.support.postgres import Postgres
+from tests.support.running import Running, control_plane
+
+GROUP = "/subscriptions/s1/resourceGroups/g1"
+SERVER = f"{GROUP}/providers/Microsoft.Sql/servers/srv"
+
+
+def quick(settings: Settings, folder: Path, **more: Any) -> Settings:
+    """Beats often, looks often, and whatever the load is; what was started ends with the launcher."""
+    given = dict(
+        launcher_dir=folder, launcher_name="L1", launcher_drain=True, launcher_max_load=0.0,
+        launcher_memory=1, launcher_memory_reserve=0, node_agent_listen="127.0.0.1:0",
+        lease=timedelta(seconds=10), step_limit=timedelta(seconds=9),
+        account_check=timedelta(milliseconds=300), monitor_sweep=timedelta(milliseconds=300),
+        workload_heartbeat=timedelta(milliseconds=300), workload_silent=timedelta(seconds=20),
+    )  # fmt: skip
+    return replace(settings, **(given | more))
+
+
+@dataclass
+class Stack:
+    plane: Running
+    targets: Postgres
+    folder: Path
+    http: httpx.Client
+
+    def prepare(self) -> None:
+        role = self.targets.administrator
+        endpoint = {"host": self.targets.host, "port": self.targets.port, "sslMode": "disable"}
+        properties = {
+            "endpoint": endpoint, "administratorLogin": role.name,
+            "administratorLoginPassword": role.password, "deletionPolicy": "Drop",
+        }  # fmt: skip
+        self.put("/subscriptions/s1", {})
+        self.put(GROUP, {"location": "local"})
+        self.put(SERVER, {"location": "local", "properties": properties})
+        self.until(lambda: self.get(SERVER)["properties"]["provisioningState"] == "Succeeded")
+
+    # What a customer does
+
+    def put(self, path: str, body: dict[str, Any]) -> httpx.Response:
+        return self.http.put(path, json=body).raise_for_status()
+
+    def get(self, path: str) -> dict[str, Any]:
+        shown: dict[str, Any] = self.http.get(path).raise_for_status().json()
+        return shown
+
+    def database(self, *names: str) -> None:
+        for name in names:
+            body = {"location": "local", "properties": {"deletionPolicy": "Drop"}}
+            self.put(f"{SERVER}/databases/{control(name)}", body)
+        for name in names:
+            path = f"{SERVER}/databases/{control(name)}"
+            self.until(
+                lambda path=path: self.get(path)["properties"]["provisioningState"] == "Succeeded"
+            )
+
+    def begin(self, name: str, sku: str = "JA100") -> httpx.Response:
+        database = f"{SERVER}/databases/{control(name)}"
+        body = {
+            "location": "local",
+            "sku": {"name": sku},
+            "properties": {"databaseId": database},
+        }
+        return self.put(account(name), body)
+
+    def create(self, *names: str) -> None:
+        self.database(*names)
+        for name in names:
+            self.begin(name)
+        for name in names:
+            self.until_state(name, "Ready")
+
+    def delete(self, name: str) -> httpx.Response:
+        return self.http.delete(account(name)).raise_for_status()
+
+    def acknowledge(self, name: str) -> None:
+        self.http.post(f"{account(name)}/acknowledge").raise_for_status()
+
+    def show(self, name: str) -> dict[str, Any]:
+        properties: dict[str, Any] = self.get(account(name))["properties"]
+        return properties
+
+    def gone(self, name: str) -> bool:
+        return self.http.get(account(name)).status_code == httpx.codes.NOT_FOUND
+
+    def conditions(self, name: str) -> list[str]:
+        return [each["type"] for each in self.show(name).get("conditions") or []]
+
+    # What is there
+
+    def until(self, true: Callable[[], Any], within: float = 30.0) -> None:
+        end = time.monotonic() + within
+        while not true():
+            assert time.monotonic() < end, self.told()
+            time.sleep(0.03)
+
+    def until_state(self, name: str, state: str) -> None:
+        self.until(lambda: self.show(name)["state"] == state)
+
+    def metadata(self, query: str, *args: Any) -> list[Any]:
+        return sql(self.plane.settings.database_url.reveal(), query, *args)
+
+    def control(self, name: str, query: str, *args: Any) -> list[Any]:
+        return sql(self.targets.url(control(name), self.targets.root), query, *args)
+
+    def server(self, query: str, *args: Any) -> list[Any]:
+        return sql(self.targets.url("postgres", self.targets.root), query, *args)
+
+    def uid(self, name: str) -> Any:
+        return self.metadata("select uid from resource where key = $1", account(name).lower())[0][0]
+
+    def processes(self) -> list[Process]:
+        return found(self.folder)
+
+    def process(self, name: str, kind: str = "engine") -> Process | None:
+        """The one that runs for this account now."""
+        rows = self.metadata(
+            "select id from workload where labels ->> 'account' = $1 and kind = $2"
+            " and state = 'running'",
+            name, kind,
+        )  # fmt: skip
+        ids = [str(row["id"]) for row in rows]
+        for process in self.processes():
+            if any(id in part for part in process.argv for id in ids):
+                return process
+        return None
+
+    def told(self) -> str:
+        """For whoever wonders why a test failed."""
+        machines = self.metadata(
+            "select resource_id, state, waiting_for, last_error from machine where ended_at is null"
+        )
+        workloads = self.metadata("select kind, epoch, state, reason, message from workload")
+        rows = "\n".join(str(dict(row)) for row in [*machines, *workloads])
+        logs = sorted((self.folder / "logs" / "workloads").glob("*.log"))
+        return rows + "\n" + "\n".join(each.read_text()[-2000:] for each in logs[-3:])
+
+
+def account(name: str) -> str:
+    return f"{SERVER}/jobAgents/{name}"
+
+
+def control(name: str) -> str:
+    return f"control_{name}"
+
+
+def sql(url: str, query: str, *args: Any) -> list[Any]:
+    async def ask() -> list[Any]:
+        connection = await asyncpg.connect(url, timeout=10)
+        try:
+            rows: list[Any] = await connection.fetch(query, *args)
+            return rows
+        finally:
+            await connection.close()
+
+    return asyncio.run(ask())
+
+
+@contextlib.contextmanager
+def stack(
+    settings: Settings, targets: Postgres, folder: Path, *, own_launcher: bool = True, **more: Any
+) -> Iterator[Stack]:
+    roles = (nodeagent, launcher) if own_launcher else (nodeagent,)
+    folder.mkdir()
+    try:
+        with (
+            control_plane(quick(settings, folder, **more), *roles) as plane,
+            plane.client() as http,
+        ):
+            here = Stack(plane, targets, folder, http)
+            here.prepare()
+            yield here
+    finally:
+        for process in found(folder):
+            process.send(signal.SIGKILL)
+        sweep(targets)
+
+
+def sweep(targets: Postgres) -> None:
+    """The server of the tests is shared: databases and roles of accounts go with their test."""
+    url = targets.url("postgres", targets.root)
+    for row in sql(url, "select datname from pg_database where datname like 'control\\_%'"):
+        sql(url, f'drop database if exists "{row[0]}" with (force)')
+    for row in sql(url, "select rolname from pg_roles where rolname like 'muster\\_%\\_%'"):
+        sql(url, f'drop role if exists "{row[0]}"')
