@@ -61,6 +61,8 @@ async def queue_instance(ctx: Context) -> Outcome:
 
 async def see_instance(ctx: Context) -> Outcome:
     """Ready is what was seen: a heartbeat under our epoch in the control database."""
+    if await instance.starts(ctx, ctx.scratch[EPOCH]):  # nothing to see yet: nobody is asked
+        return await _wait(ctx, ctx.scratch[EPOCH])
     where = await control.of(ctx)
     read = await where.operate(ReadEpoch())
     epoch = await instance.launch(ctx, where, at_least=read.epoch, queued=ctx.scratch[EPOCH])
@@ -86,11 +88,10 @@ async def apply_changes(ctx: Context) -> Outcome:
 async def recover(ctx: Context) -> Outcome:
     """The next epoch, if the control database is the one that we know, or was acknowledged."""
     where = await control.of(ctx)
-    acknowledged = bool(ctx.payload.get("acknowledged"))
-    if acknowledged:
-        await _install(ctx, where)  # what was brought back may be empty, or older
-    read = await where.operate(ReadEpoch())
-    if not acknowledged:
+    if ctx.payload.get("acknowledged"):
+        read = await _read_or_install(ctx, where)
+    else:
+        read = await where.operate(ReadEpoch())
         await _same_or_fenced(ctx, read)
     epoch = await instance.launch(ctx, where, at_least=read.epoch)
     outcome = await _seen(ctx, read, epoch)
@@ -168,6 +169,18 @@ async def _same_or_fenced(ctx: Context, read: EpochRead) -> None:
         raise
 
 
+async def _read_or_install(ctx: Context, where: Control) -> EpochRead:
+    """What somebody brought back may be empty."""
+    try:
+        read: EpochRead = await where.operate(ReadEpoch())
+    except NotFound as missing:
+        if missing.code != "ControlSchemaMissing":
+            raise
+        await _install(ctx, where)
+        read = await where.operate(ReadEpoch())
+    return read
+
+
 async def _install(ctx: Context, where: Control) -> SchemaInstalled:
     made: SchemaInstalled = await where.administer(
         InstallSchema(
@@ -182,12 +195,16 @@ async def _install(ctx: Context, where: Control) -> SchemaInstalled:
 
 async def _seen(ctx: Context, read: EpochRead, epoch: int) -> Outcome:
     if read.epoch != epoch or read.heartbeat_at is None:
-        return Wait(ctx.services.settings.poll_busy, await instance.waits_for(ctx, epoch))
+        return await _wait(ctx, epoch)
     found = {IDENTITY: str(read.identity), OID: read.database_oid}
     return Done(
         observed=_shown(read) | {"conditions": None},
         scratch={**found, EPOCH: epoch, SEEN: epoch},
     )
+
+
+async def _wait(ctx: Context, epoch: int) -> Wait:
+    return Wait(ctx.services.settings.poll_busy, await instance.waits_for(ctx, epoch))
 
 
 def _shown(read: EpochRead) -> dict[str, Any]:

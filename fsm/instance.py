@@ -58,6 +58,12 @@ async def runs(ctx: Context, epoch: int) -> bool:
     return engine is not None and engine.state is State.RUNNING
 
 
+async def starts(ctx: Context, epoch: int) -> bool:
+    """On its way, and not heard of yet."""
+    engine = await _engine(ctx, epoch)
+    return engine is not None and engine.state in {State.PENDING, State.CLAIMED, State.LAUNCHED}
+
+
 async def fence(services: Services, account_uid: UUID) -> None:
     """Ends the account's engine; nobody misses it."""
     if services.queue is not None:

@@ -27,6 +27,7 @@ log = telemetry.get(__name__)
 
 Lifecycles = Mapping[str, Lifecycle]
 
+MISSED = {Kind.ENGINE: "EngineEnded", Kind.HOST: "HostEnded"}
 TOGETHER = 8  # accounts looked at side by side
 BLIND = {"NodeAgentUnavailable", "NodeAgentTimeout"}  # then nothing is known of the database
 
@@ -160,11 +161,14 @@ async def tell(
 
 
 def missing_engines(settings: Settings, lifecycles: Lifecycles) -> OnEnd:
-    """The hook of the workload queue: an engine that nobody ended on purpose is missed."""
+    """The hook of the workload queue: an engine or host that nobody ended on purpose is missed.
+
+    A lost host is brought back with the next engine, which adopts the hosts that are left.
+    """
     queue = Queue(settings)
 
     async def ended(tx: Connection, workload: Workload) -> None:
-        if workload.kind is not Kind.ENGINE or workload.account_uid is None:
+        if workload.kind not in MISSED or workload.account_uid is None:
             return
         if workload.reason is not None and workload.reason.wanted:
             return
@@ -172,8 +176,8 @@ def missing_engines(settings: Settings, lifecycles: Lifecycles) -> OnEnd:
             return
         at = workload.ended_at
         assert isinstance(at, datetime)
-        why = f"The engine ended ({workload.reason or workload.state}): {workload.message or ''}"
-        said = condition("EngineEnded", why.rstrip(": "), at)
+        why = f"The {workload.kind} ended ({workload.reason or workload.state}): {workload.message or ''}"
+        said = condition(MISSED[workload.kind], why.rstrip(": "), at)
         await tell(tx, lifecycles, workload.account_uid, "unhealthy", said)
 
     return ended

@@ -5,10 +5,17 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis
 
 from muster.core.db import Database, open_database
 from muster.core.settings import Secret, Settings
 from tests.support import postgres as server
+
+
+# A busy machine is no failure: how long an example takes is not what is tested.
+hypothesis.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis.load_profile("house")
 
 
 @pytest.fixture(scope="session")

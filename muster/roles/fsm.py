@@ -34,10 +34,11 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
     telemetry.setup("fsm", settings)
     failpoints.setup(settings.failpoints)
     db = await open_database(settings, application="muster-fsm")
+    keyring = Keyring(settings.keys)
+    agent = AgentClient(settings, db, keyring)
     try:
         wake = Wake(settings, db)
         folder = settings.data_dir / CLUSTERS if settings.data_dir else None
-        keyring = Keyring(settings.keys)
         queue = Queue(settings, missing_engines(settings, LIFECYCLES))
         services = Services(
             settings=settings,
@@ -46,7 +47,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             connector=Connector(settings, OwnServers(db)),
             lifecycles=LIFECYCLES,
             clusters=EmbeddedClusters(folder, settings) if folder else None,
-            agent=AgentClient(settings, db, keyring),
+            agent=agent,
             queue=queue,
         )
         name = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
@@ -60,6 +61,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             group.create_task(internal.serve(settings, db, queue, stop))
             ready({})
     finally:
+        await agent.close()
         await db.close()
 
 

@@ -21,7 +21,6 @@ async def serve(settings: Settings, db: Database, queue: Queue, stop: asyncio.Ev
     clock = Clock()
     services = Services(db=db, queue=queue, tokens=LauncherTokens(settings), clock=clock)
     async with asyncio.TaskGroup() as group:
-        group.create_task(keep_ticking(db, queue, clock, stop))
         group.create_task(Monitor(db, queue, clock).run(stop))
         while not stop.is_set():
             with contextlib.suppress(AddressTaken):
@@ -43,6 +42,7 @@ async def _serve(settings: Settings, services: Services, stop: asyncio.Event) ->
     with contextlib.closing(listener):
         server = make(build(services), None)
         async with asyncio.TaskGroup() as group:
+            group.create_task(keep_ticking(services.db, services.queue, services.clock, stop))
             serving = group.create_task(server.serve(sockets=[listener]))
             group.create_task(_end(server, stop))
             await serving

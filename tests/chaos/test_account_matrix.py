@@ -16,6 +16,7 @@ from fsm.machine import Step
 from fsm.runner import Turn
 from muster.core import failpoints
 from muster.core.failpoints import Crash
+from nodeagent.protocol import ReadEpoch
 from tests.chaos.cells import FAULTS, KILLS, PAUSES, WRAPPED, Lot, wrapped
 from tests.support.account_world import AccountWorld
 from tests.support.fake_clusters import FakeClusters
@@ -386,20 +387,26 @@ async def test_an_account_on_a_server_without_an_administrator_fails_and_can_be_
 
 
 async def test_a_runner_that_slept_wants_no_engine_for_a_deleted_account(world):
+    minute = timedelta(minutes=1)
+    world.settings = replace(world.settings, lease=minute, step_limit=minute / 2)
     account = await world.put_account()
-    slept = []
+    answer, slept = world.agent.run, []
 
-    async def sleep() -> None:
-        if not slept:
-            slept.append(True)
+    async def answer_and_sleep(uid, id, command, login):
+        """Between what it read and what it wants, all the rest of a life goes by."""
+        answered = await answer(uid, id, command, login)
+        if isinstance(command, ReadEpoch) and not slept:
+            slept.append(await world.state(account))
             await world.advance(world.settings.lease)
-            world.clock.passed -= world.settings.lease.total_seconds()  # its own clock stood still
             await world.delete(account)
             await world.run()
+            assert await world.workloads(account) == []
+        return answered
 
-    with failpoints.armed({"fsm.effect@account.queuing_instance": sleep}):
-        await world.run()
+    world.agent.run = answer_and_sleep
+    await world.run()
 
+    assert slept == [S.QUEUING_INSTANCE]
     assert await world.resource(account) is None
     assert await world.workloads(account) == []
 

@@ -183,6 +183,9 @@ async def test_each_cell(settings: Settings) -> None:
         wrong: list[str] = []
         count = 0
         operation = await _an_operation(stage)
+        control = {"properties": {"databaseId": f"{arm.SERVER}/databases/d1"}}
+        await arm.put(stage.owner, f"{arm.SERVER}/jobAgents/a1", control)
+        await stage.settle()
         victim = f"{actors.AUTHORIZATION}/roleAssignments/{uuid_of(' victim')}"
         await arm.put(stage.owner, victim, examples.request(ENDPOINTS[PUT_ASSIGNMENT]))
         for name, line in sorted(CELLS.items(), key=_deletes_last):

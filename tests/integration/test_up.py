@@ -24,6 +24,8 @@ import pytest
 from muster.core.process import Process, processes
 from muster.roles import up
 
+pytestmark = pytest.mark.newest  # clusters of our own, whatever the tests' server is
+
 # The supervisor is the real one; roles that only listen keep these tests quick.
 DRIVER = """
 import sys

@@ -36,7 +36,7 @@ def quick(settings: Settings, folder: Path, **more: Any) -> Settings:
         launcher_dir=folder, launcher_name="L1", launcher_drain=True, launcher_max_load=0.0,
         launcher_memory=1, launcher_memory_reserve=0, node_agent_listen="127.0.0.1:0",
         lease=timedelta(seconds=10), step_limit=timedelta(seconds=9),
-        account_check=timedelta(milliseconds=300), monitor_sweep=timedelta(milliseconds=300),
+        account_check=timedelta(milliseconds=500), monitor_sweep=timedelta(milliseconds=300),
         workload_heartbeat=timedelta(milliseconds=300), workload_silent=timedelta(seconds=20),
     )  # fmt: skip
     return replace(settings, **(given | more))
@@ -118,7 +118,7 @@ class Stack:
         end = time.monotonic() + within
         while not true():
             assert time.monotonic() < end, self.told()
-            time.sleep(0.03)
+            time.sleep(0.05)
 
     def until_state(self, name: str, state: str) -> None:
         self.until(lambda: self.show(name)["state"] == state)
@@ -199,13 +199,18 @@ def stack(
     finally:
         for process in found(folder):
             process.send(signal.SIGKILL)
-        sweep(targets)
+        asyncio.run(sweep(targets))
 
 
-def sweep(targets: Postgres) -> None:
+async def sweep(targets: Postgres) -> None:
     """The server of the tests is shared: databases and roles of accounts go with their test."""
-    url = targets.url("postgres", targets.root)
-    for row in sql(url, "select datname from pg_database where datname like 'control\\_%'"):
-        sql(url, f'drop database if exists "{row[0]}" with (force)')
-    for row in sql(url, "select rolname from pg_roles where rolname like 'muster\\_%\\_%'"):
-        sql(url, f'drop role if exists "{row[0]}"')
+    connection = await asyncpg.connect(targets.url("postgres", targets.root))
+    try:
+        databases = "select datname from pg_database where datname like 'control\\_%'"
+        for row in await connection.fetch(databases):
+            await connection.execute(f'drop database "{row[0]}" with (force)')
+        roles = "select rolname from pg_roles where rolname ~ '^muster_[0-9a-f]{32}_'"
+        for row in await connection.fetch(roles):
+            await connection.execute(f'drop role "{row[0]}"')
+    finally:
+        await connection.close()

@@ -71,7 +71,7 @@ async def grant(owner: httpx.AsyncClient, scope: str, who: str, role: str) -> st
 @contextlib.asynccontextmanager
 async def stage(settings: Settings, **changes: Any) -> AsyncIterator[Stage]:
     """`owner` (tenant), `reader` (tenant), `elsewhere` (Contributor of another group of the same
-    subscription), `other` (Owner of another tenant); a group with a server, a database, a pool and a job account.
+    subscription), `other` (Owner of another tenant); a group with a server, a database and a pool.
     """
     issuer = Issuer()
     settings = replace(
@@ -99,7 +99,5 @@ async def stage(settings: Settings, **changes: Any) -> AsyncIterator[Stage]:
             await arm.put(local, f"{arm.SERVER}/databases/d1", {})
             await arm.put(local, f"{arm.SERVER}/elasticPools/p1", {})
             await arm.put(local, f"{AUTHORIZATION}/serviceTokens/t1", {})
-            control = {"properties": {"databaseId": f"{arm.SERVER}/databases/d1"}}
-            await arm.put(local, f"{arm.SERVER}/jobAgents/a1", control)
             await made.settle()
             yield made
