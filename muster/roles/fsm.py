@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from fsm import rekey
 from fsm.clusters import EmbeddedClusters, OwnServers
 from fsm.context import Services
 from fsm.dispatcher import Dispatcher
@@ -57,6 +58,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             duty = group.create_task(Duty(services).run(stop))
             group.create_task(_break_off(duty, stop))
             group.create_task(dispatcher.run(stop))
+            group.create_task(rekey.run(services, stop))
             group.create_task(Watch(services).run(stop))
             group.create_task(internal.serve(settings, db, queue, stop))
             ready({})
