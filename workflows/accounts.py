@@ -44,7 +44,7 @@ async def admit(
     where = "properties.databaseId"
     if database is None or database.resource.provisioning_state == "Deleting":
         refuse([FieldError(where, f"There is no database '{wanted}'.", "DatabaseDoesNotExist")])
-    if await tx.fetchval(Q.database_linked, wanted.lower()):
+    if await tx.fetchval(Q.accounts_of_database, wanted.lower()):
         message = "The database is linked to another account."
         refuse([FieldError(where, message, "JobAgentDatabaseAlreadyLinked")])
     if await tx.fetchval(Q.count_in_subscription, draft.id.subscription.lower(), ACCOUNT) >= QUOTA:  # type: ignore[union-attr]

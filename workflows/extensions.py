@@ -11,8 +11,6 @@ from workflows.plane import Plane
 from workflows.store import resources as store
 from workflows.store.resources import Content, Q
 
-INNER = ("scopeKey", "roleDefinitionKey")  # for our own look-ups, not for the wire
-
 
 async def insert(
     tx: Connection, call: Call, id: ResourceId, type: str, content: Content, *, uid: UUID

@@ -132,12 +132,6 @@ select * from resource where type = 'Microsoft.Authorization/serviceTokens' and 
 select tenant_id from resource
  where type = 'Microsoft.Resources/subscriptions' and key = '/subscriptions/' || $1;
 
--- name: embedded_endpoints
--- Host and port of every cluster we run ourselves.
-select observed #>> '{endpoint,host}' as host, (observed #>> '{endpoint,port}')::int as port
-  from resource
- where type = 'Microsoft.Sql/servers' and observed -> 'embedded' = 'true';
-
 -- name: write_audit
 -- One event; never changed afterwards.
 insert into audit_event (tenant_id, subscription_key, group_key, resource_id, action, status, caller, caller_type,
@@ -178,11 +172,6 @@ select body_digest, outcome from answer where caller = $1 and request_key = $2 a
 -- Remembers it for a day.
 insert into answer (caller, request_key, body_digest, outcome) values ($1, $2, $3, $4)
 on conflict (caller, request_key) do update set body_digest = $3, outcome = $4, created_at = clock_timestamp();
-
--- name: database_linked
--- Whether an account has the database as its control database.
-select exists (select from resource
-                where type = 'Microsoft.Sql/servers/jobAgents' and lower(properties ->> 'databaseId') = $1);
 
 -- name: accounts_of_database
 -- The account that is linked to a database, if any.
