@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+import socket
 from urllib.parse import urlsplit
 
 from api.exchange import Exchange
@@ -13,24 +14,36 @@ HOST = re.compile(
 )
 
 
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
 class Links:
     def __init__(self, settings: Settings) -> None:
         self._public = settings.public_url.rstrip("/") if settings.public_url else None
         allowed = {host.lower() for host in settings.allowed_hosts}
         if self._public:
             allowed.add(urlsplit(self._public).netloc.lower())
-        self._allowed = frozenset(allowed)
+        self._configured = bool(allowed)
+        self._allowed = frozenset(allowed) or LOOPBACK | {socket.gethostname().lower()}
         self._trusted = tuple(ipaddress.ip_network(each) for each in settings.forwarded_from)
 
     def check_host(self, exchange: Exchange) -> None:
         """Refuses a host that is not ours before anything is done."""
-        host = self._host(exchange)
+        host = self._host(exchange).lower()
         if not HOST.match(host):
             raise _unknown_host()
-        if self._allowed and host.lower() not in self._allowed:
-            name = host.lower().rpartition(":")[0] or host.lower()
-            if name not in self._allowed:
-                raise _unknown_host()
+        name = re.sub(r":[0-9]+\Z", "", host)
+        if {host, name} & self._allowed:
+            return
+        if self._configured or not self._vouched(exchange, name):
+            raise _unknown_host()
+
+    def _vouched(self, exchange: Exchange, name: str) -> bool:
+        """Not configured, but a trusted proxy says it, or it is the address that was connected to."""
+        if self._forwarded(exchange) and exchange.header(b"x-forwarded-host"):
+            return True
+        address = (exchange.scope.get("server") or ("",))[0] or ""
+        return name in {address.lower(), f"[{address.lower()}]"}
 
     def base(self, exchange: Exchange) -> str:
         if self._public:

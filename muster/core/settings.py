@@ -56,7 +56,7 @@ class Settings:
     data_dir: Path | None = None  # embedded mode: clusters, keys, logs; unset = not embedded
     listen: str = "127.0.0.1:8080"  # address of the public API
     public_url: str | None = None  # what clients call us; unset = taken from the request
-    allowed_hosts: tuple[str, ...] = ()  # Host headers that are answered; empty = any
+    allowed_hosts: tuple[str, ...] = ()  # Host headers that are answered; empty = this machine's
     forwarded_from: tuple[str, ...] = ()  # peers (CIDR) whose X-Forwarded-* headers are believed
     tls_cert: Path | None = None  # PEM chain of the listener; reloaded when it changes
     tls_key: Path | None = None  # its private key

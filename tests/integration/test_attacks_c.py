@@ -140,7 +140,7 @@ async def test_41_idempotency_keys(call: httpx.AsyncClient) -> None:
     assert code(long) == (400, "InvalidIdempotencyKey")
 
 
-HEAD = b"Host: h\r\nAuthorization: Bearer " + arm.TOKEN.encode() + b"\r\n"
+HEAD = b"Host: localhost\r\nAuthorization: Bearer " + arm.TOKEN.encode() + b"\r\n"
 GET = b"GET /livez HTTP/1.1\r\n" + HEAD
 
 

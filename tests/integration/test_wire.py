@@ -212,7 +212,7 @@ async def test_tls_is_spoken_and_a_new_certificate_is_taken_up(
 
 async def test_stopping_lets_a_request_finish(settings: Settings) -> None:
     head = (
-        f"PUT {arm.SUBSCRIPTION}?api-version={arm.SQL} HTTP/1.1\r\nHost: h\r\n"
+        f"PUT {arm.SUBSCRIPTION}?api-version={arm.SQL} HTTP/1.1\r\nHost: localhost\r\n"
         f"Authorization: Bearer {arm.TOKEN}\r\nContent-Type: application/json\r\n"
         "Content-Length: 2\r\nExpect: 100-continue\r\n\r\n"
     )

@@ -16,16 +16,32 @@ from tests.support.exchange import exchange
 SETTINGS = Settings(database_url=Secret("postgresql://nowhere"))
 
 
-def base(settings: Settings, client: str = "10.0.0.1", **headers: str) -> str:
+def base(
+    settings: Settings, client: str = "10.0.0.1", *, server: str = "10.0.0.2", **headers: str
+) -> str:
     given = exchange(client=client, headers={k.replace("_", "-"): v for k, v in headers.items()})
+    given.scope["server"] = (server, 80)
     links = Links(settings)
     links.check_host(given)
     return links.base(given)
 
 
 def test_links_use_the_host_that_was_called() -> None:
-    assert base(SETTINGS, host="m.example:8443") == "http://m.example:8443"
-    assert base(SETTINGS, host="[::1]:80") == "http://[::1]:80"
+    settings = replace(SETTINGS, allowed_hosts=("m.example",))
+
+    assert base(settings, host="m.example:8443") == "http://m.example:8443"
+
+
+@pytest.mark.parametrize("host", ["localhost:8080", "127.0.0.1", "[::1]:80", "10.9.9.9:8080"])
+def test_without_a_list_loopback_and_the_own_address_are_answered(host: str) -> None:
+    assert base(SETTINGS, server="10.9.9.9", host=host) == f"http://{host}"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "10.9.9.8", "localhost.evil.example", "[::2]"])
+def test_without_a_list_a_stranger_is_refused(host: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        base(SETTINGS, server="10.9.9.9", host=host)
+    assert refused.value.code == "InvalidHostHeader"
 
 
 def test_a_public_url_wins_and_closes_the_list_of_hosts() -> None:
@@ -55,11 +71,15 @@ def test_a_host_that_is_none_is_refused(host: str) -> None:
 
 def test_forwarded_headers_count_only_from_trusted_peers() -> None:
     settings = replace(SETTINGS, forwarded_from=("10.1.0.0/16",))
-    forwarded = {"host": "inner", "x_forwarded_host": "outer.example", "x_forwarded_proto": "https"}
+    forwarded = {
+        "host": "localhost",
+        "x_forwarded_host": "outer.example",
+        "x_forwarded_proto": "https",
+    }
 
     assert base(settings, "10.1.2.3", **forwarded) == "https://outer.example"
-    assert base(settings, "10.2.2.3", **forwarded) == "http://inner"
-    assert base(SETTINGS, "10.1.2.3", **forwarded) == "http://inner"
+    assert base(settings, "10.2.2.3", **forwarded) == "http://localhost"
+    assert base(SETTINGS, "10.1.2.3", **forwarded) == "http://localhost"
 
 
 @pytest.mark.parametrize("version", versions.SQL.listed)
