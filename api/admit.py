@@ -25,7 +25,7 @@ async def admit(services: Services, exchange: Exchange) -> Call:
     assert endpoint is not None
     principal = await authenticate(services, exchange)
     endpoint.versions.check(exchange.query.get("api-version"), endpoint.type.arm_type)
-    if services.throttle.on:
+    if services.throttle.on and not (endpoint.act and endpoint.act.urgent):
         exchange.spent = await services.throttle.spend(
             exchange.method, f"{principal.tenant_id}/{principal.id}", exchange.id.subscription
         )

@@ -4,7 +4,7 @@ from typing import Any
 
 from api import examples, schemas
 from api.endpoint import Endpoint, Kind
-from api.paging import MOST
+from api.paging import MOST, TOP
 from api.schemas import Schema, ref
 from api.versions import PATTERN, Versions
 
@@ -44,7 +44,7 @@ def operation(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> Schema:
         "summary": _summary(endpoint),
         "parameters": _parameters(endpoint),
     }
-    if endpoint.kind in {Kind.PUT, Kind.PATCH}:
+    if endpoint.kind in {Kind.PUT, Kind.PATCH} and not kind.bodiless:
         name = kind.label + ("Update" if endpoint.kind is Kind.PATCH else "")
         found["requestBody"] = _body(ref(name), examples.request(endpoint), required=True)
     elif endpoint.act and endpoint.act.takes:
@@ -91,14 +91,15 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
         for each in endpoint.query
     ]
     if endpoint.kind is Kind.LIST:
-        top = {"type": "integer", "minimum": 1, "maximum": MOST}
-        found.append({"name": "$top", "in": "query", "schema": top})
+        if not any(each.name == TOP for each in endpoint.query):
+            top = {"type": "integer", "minimum": 1, "maximum": MOST}
+            found.append({"name": TOP, "in": "query", "schema": top})
         found.append({"name": "$skipToken", "in": "query", "schema": {"type": "string"}})
     if endpoint.kind in {Kind.PUT, Kind.PATCH, Kind.DELETE}:
         found.append({"name": "If-Match", "in": "header", "schema": {"type": "string"}})
         key = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
         found.append({"name": "Idempotency-Key", "in": "header", "schema": key})
-    if endpoint.kind in {Kind.PUT, Kind.GET} and endpoint.type.properties is not None:
+    if endpoint.kind in {Kind.PUT, Kind.GET} and endpoint.type.versioned:
         found.append({"name": "If-None-Match", "in": "header", "schema": {"type": "string"}})
     return found
 
@@ -131,6 +132,8 @@ def _responses(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> dict[str,
     if endpoint.kind is Kind.PUT:
         for status in ("200", "201"):
             found[status]["links"] = _links(endpoint, endpoints)
+    if endpoint.act and endpoint.act.makes:
+        found["200"]["links"] = _links_to_made(endpoint, endpoint.act.makes, endpoints)
     if endpoint.kind is Kind.HEAD:
         return found | {
             status: {"description": why, "headers": _headers(REQUEST_ID)}
@@ -139,11 +142,15 @@ def _responses(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> dict[str,
     statuses = set(REFUSALS)
     if endpoint.kind in {Kind.PUT, Kind.PATCH, Kind.DELETE, Kind.ACTION}:
         statuses |= set(WRITE_REFUSALS)
-    if endpoint.kind is Kind.RESULT:
+    if endpoint.kind is Kind.RESULT or endpoint.type.inside or _looks_inside(endpoint):
         statuses.add("409")
     for status in (*sorted(statuses), "default"):
         found[status] = {"$ref": f"#/components/responses/{status}"}
     return found
+
+
+def _looks_inside(endpoint: Endpoint) -> bool:
+    return endpoint.view is not None and endpoint.view.inside
 
 
 def refusals() -> dict[str, Schema]:
@@ -194,7 +201,7 @@ def _success_schema(endpoint: Endpoint, status: str) -> Schema | None:
             return schemas.page(ref(f"{name}{view.title}Item" if view else name))
         case Kind.ACTION:
             assert endpoint.act
-            return dict(endpoint.act.gives)
+            return None if endpoint.act.gives is None else dict(endpoint.act.gives)
         case Kind.STATUS:
             return ref("OperationStatus")
         case _:
@@ -207,11 +214,28 @@ def _headers(names: tuple[str, ...]) -> Schema:
 
 def _links(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> Schema:
     """From a creation to what can be done with the thing, for people and for fuzzers."""
-    names = [segment.text for segment in endpoint.path if segment.is_name]
-    parameters = {f"path.{name}": f"$request.path.{name}" for name in names}
-    parameters["query.api-version"] = "$request.query.api-version"
+    parameters = _same(endpoint)
     return {
         other.kind.value: {"operationId": other.operation_id, "parameters": parameters}
         for other in endpoints
         if other.path == endpoint.path and other.kind in {Kind.GET, Kind.DELETE}
     }
+
+
+def _links_to_made(endpoint: Endpoint, label: str, endpoints: tuple[Endpoint, ...]) -> Schema:
+    """From an action that makes something to what can be done with that, by its name."""
+    found = {}
+    for other in endpoints:
+        if other.type.label == label and other.kind in {Kind.GET, Kind.ACTION}:
+            named = f"path.{other.type.parameter}"
+            parameters = {**_same(endpoint), named: "$response.body#/name"}
+            what = other.act.title.lower() if other.act else other.kind.value
+            found[what] = {"operationId": other.operation_id, "parameters": parameters}
+    return found
+
+
+def _same(endpoint: Endpoint) -> dict[str, str]:
+    names = [segment.text for segment in endpoint.path if segment.is_name]
+    parameters = {f"path.{name}": f"$request.path.{name}" for name in names}
+    parameters["query.api-version"] = "$request.query.api-version"
+    return parameters

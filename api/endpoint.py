@@ -184,6 +184,7 @@ def _of_item(kind: ResourceType, suffix: str, item: Path) -> Iterator[Endpoint]:
             versions=kind.versions,
             view=view,
             verb=Verb(run=view.run),
+            query=view.query,
         )
 
 

@@ -10,6 +10,7 @@ from api.resource import ResourceType
 from api.shape import Check, Findings, Shape, compile_type, unknown
 from muster.core.errors import refuse
 from muster.core.ids import ResourceId
+from workflows.model.item import Item
 from workflows.model.resource import Body, Resource
 from workflows.model.wire import Identity, Properties, Sku
 
@@ -80,6 +81,21 @@ def show(
         return shown | properties
     properties["provisioningState"] = resource.provisioning_state
     shown["properties"] = properties
+    return shown
+
+
+def show_item(item: Item) -> dict[str, Any]:
+    """What lies in an account is shown as its use case gives it."""
+    shown: dict[str, Any] = {"id": item.id, "name": item.name, "type": item.type}
+    told = {
+        "createdBy": item.created_by,
+        "createdAt": item.created_at,
+        "lastModifiedBy": item.modified_by,
+        "lastModifiedAt": item.modified_at,
+    }
+    shown["systemData"] = {name: value for name, value in told.items() if value is not None}
+    if item.properties:
+        shown["properties"] = item.properties
     return shown
 
 

@@ -80,14 +80,14 @@ def successes(endpoint: Endpoint) -> tuple[str, ...]:
     long = endpoint.verb is not None and endpoint.verb.long
     if endpoint.kind in {Kind.PATCH, Kind.DELETE} and not long:
         return tuple(status for status in statuses if status != "202")
-    if endpoint.kind is Kind.GET and endpoint.type.properties is None:
+    if endpoint.kind is Kind.GET and not endpoint.type.versioned:
         return ("200",)
     return statuses
 
 
 def has_etag(endpoint: Endpoint) -> bool:
     kinds = {Kind.GET, Kind.PUT, Kind.PATCH, Kind.RESULT}
-    return endpoint.kind in kinds and endpoint.type.properties is not None
+    return endpoint.kind in kinds and endpoint.type.versioned
 
 
 def meaning(endpoint: Endpoint, status: str) -> str:
@@ -132,5 +132,6 @@ def _shown(endpoint: Endpoint) -> dict[str, Any]:
         return shown
     hidden = kind.properties.WRITE_ONLY
     given = {k: v for k, v in body.get("properties", {}).items() if k not in hidden}
-    shown["properties"] = {**given, "provisioningState": "Succeeded"}
+    given |= kind.shown_example
+    shown["properties"] = given if kind.inside else {**given, "provisioningState": "Succeeded"}
     return shown

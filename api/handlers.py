@@ -17,6 +17,7 @@ from api.shape import Findings, shape_of
 from fsm.operations import Operation
 from muster.core.errors import refuse
 from muster.core.ids import ResourceId
+from workflows.model.item import Item, WrittenItem
 from workflows.model.resource import Call, Deleted, Page, Resource, Written
 
 Handler = Callable[[Services, Endpoint, Exchange, Receive], Awaitable[Answer]]
@@ -26,12 +27,12 @@ async def get(services: Services, endpoint: Endpoint, exchange: Exchange, _: Rec
     call = await admit.admit(services, exchange)
     assert endpoint.verb
     found = await endpoint.verb.run(services.plane, call, exchange.id)
-    if not isinstance(found, Resource):
+    if not isinstance(found, Resource | Item):
         return json_answer(exchange, 200, found)
-    etag = (b"etag", found.etag.encode())
-    if call.if_none_match is not None and _holds(call.if_none_match, found.etag):
-        return Answer(exchange, 304, headers=[etag])
-    return json_answer(exchange, 200, envelope.show(endpoint.type, found), [etag])
+    etag = _etag(found)
+    if etag and call.if_none_match is not None and _holds(call.if_none_match, found.etag or ""):
+        return Answer(exchange, 304, headers=etag)
+    return json_answer(exchange, 200, _shown(endpoint.type, found), etag)
 
 
 async def head(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
@@ -46,6 +47,9 @@ async def put(
 ) -> Answer:
     written = await _write(services, endpoint, exchange, receive, merge=False)
     status = 201 if written.created else 200
+    if isinstance(written, WrittenItem):
+        shown = envelope.show_item(written.item)
+        return json_answer(exchange, status, shown, _etag(written.item))
     return _written(services, endpoint, exchange, written, status)
 
 
@@ -53,6 +57,7 @@ async def patch(
     services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive
 ) -> Answer:
     written = await _write(services, endpoint, exchange, receive, merge=True)
+    assert isinstance(written, Written)
     if written.operation is not None:
         headers = _polling(services, endpoint.type, exchange, written.operation)
         return Answer(exchange, 202, headers=headers)
@@ -79,12 +84,7 @@ async def list_(services: Services, endpoint: Endpoint, exchange: Exchange, _: R
     assert endpoint.verb
     after, top = services.paging.after(exchange), paging.top(exchange)
     page: Page = await endpoint.verb.run(services.plane, call, exchange.id, after, top)
-    kind = endpoint.type
-    content: dict[str, Any] = {
-        "value": [
-            envelope.show(kind, item) if isinstance(item, Resource) else item for item in page.items
-        ]
-    }
+    content: dict[str, Any] = {"value": [_shown(endpoint.type, item) for item in page.items]}
     if page.next is not None:
         base = services.links.base(exchange)
         content["nextLink"] = services.paging.next_link(exchange, base, page.next)
@@ -101,12 +101,15 @@ async def act(
     given = body.decode(exchange, raw, required=action.requires_body)
     key, digest = admit.idempotency(exchange, raw, action=True)
     call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
-    if action.takes is None:
-        return json_answer(exchange, 200, await action.run(services.plane, call, exchange.id))
-    found = Findings(merge=False)
-    clean = shape_of(action.takes)(given, "", found)
-    refuse(found.errors)
-    return json_answer(exchange, 200, await action.run(services.plane, call, exchange.id, clean))
+    arguments: list[Any] = []
+    if action.takes is not None:
+        found = Findings(merge=False)
+        arguments.append(shape_of(action.takes)(given, "", found))
+        refuse(found.errors)
+    answer = await action.run(services.plane, call, exchange.id, *arguments)
+    if action.gives is None:
+        return Answer(exchange, 200)
+    return json_answer(exchange, 200, _shown(endpoint.type, answer))
 
 
 async def status(services: Services, _: Endpoint, exchange: Exchange, __: Receive) -> Answer:
@@ -150,17 +153,33 @@ HANDLERS: dict[Kind, Handler] = {
 
 async def _write(
     services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive, *, merge: bool
-) -> Written:
+) -> Written | WrittenItem:
     call = await admit.admit(services, exchange)
     raw = await body.read(exchange, receive)
-    given = body.decode(exchange, raw)
+    given = body.decode(exchange, raw, required=not endpoint.type.bodiless)
     checked = envelope.read(endpoint.type, exchange.id, given, merge=merge)
     key, digest = admit.idempotency(exchange, raw, action=False)
     if key is not None:
         call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
     assert endpoint.verb
-    written: Written = await endpoint.verb.run(services.plane, call, exchange.id, checked)
+    written: Written | WrittenItem = await endpoint.verb.run(
+        services.plane, call, exchange.id, checked
+    )
     return written
+
+
+def _shown(kind: ResourceType, found: Any) -> Any:
+    match found:
+        case Resource():
+            return envelope.show(kind, found)
+        case Item():
+            return envelope.show_item(found)
+        case _:
+            return found
+
+
+def _etag(found: Resource | Item) -> Headers:
+    return [] if found.etag is None else [(b"etag", found.etag.encode())]
 
 
 def _written(

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 from urllib.parse import quote
 
+from api.endpoint import Endpoint
 from api.exchange import Exchange
 from muster.core.errors import InvalidRequest
 from muster.core.settings import Settings
@@ -69,14 +70,19 @@ class Paging:
 
 
 def top(exchange: Exchange) -> int:
+    """The size of a page; where the list has a $top of its own, that one is the use case's."""
     text = exchange.query.get(TOP)
-    if text is None:
+    if text is None or (exchange.endpoint and _has_top(exchange.endpoint)):
         return DEFAULT
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MOST):
         raise InvalidRequest(
             f"$top must be a number from 1 to {MOST}.", code="InvalidParameterValue", target="$top"
         )
     return int(text)
+
+
+def _has_top(endpoint: Endpoint) -> bool:
+    return any(each.name == TOP for each in endpoint.query)
 
 
 def _is_token(part: bytes) -> bool:

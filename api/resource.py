@@ -54,7 +54,11 @@ class Action:
     run: UseCase
     title: str
     takes: type[Properties] | None = None
-    gives: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})  # JSON schema
+    gives: Mapping[str, Any] | None = field(
+        default_factory=lambda: {"type": "object"}
+    )  # JSON schema; None: an empty answer
+    makes: str = ""  # label of the type of child that the answer shows
+    urgent: bool = False  # stops something: no limit of requests holds it up
     requires_body: bool = False
     example: Example = field(default_factory=dict)
     answer: Example = field(default_factory=dict)
@@ -68,6 +72,8 @@ class View:
     title: str
     item: Mapping[str, Any]  # JSON schema of one element
     example: Example
+    query: tuple[Query, ...] = ()
+    inside: bool = False  # its elements lie in the job account
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +106,7 @@ class ResourceType:
     versions: Versions
     example: Example  # a body of PUT; for read-only types an element as it is shown
     name_example: str
+    shown_example: Example = field(default_factory=dict)  # read-only properties beside them
     properties: type[Properties] | None = None  # None: shown as the use case gives it
     item: Mapping[str, Any] | None = None  # JSON schema of such an element
     observed: Mapping[str, Any] = field(default_factory=dict)  # schemas of read-only properties
@@ -107,6 +114,7 @@ class ResourceType:
     at: tuple[At, ...] = ()
     core: bool = False  # no /providers/{namespace} in front of the segment
     flat: bool = False  # the properties stand at the top of the body
+    bodiless: bool = False  # PUT needs no body: the URL says it all
     parts: Parts = Parts()
     pattern: str = r"^[^/]{1,260}$"  # of the name: shape only, meaning is the workflows' business
     names: tuple[str, ...] = ()  # a closed list of names
@@ -137,6 +145,18 @@ class ResourceType:
     def tracked(self) -> bool:
         """A resource in a group, with a place of its own: extensions can be attached to it."""
         return self.parts.location and not self.core
+
+    @cached_property
+    def inside(self) -> bool:
+        """Lies in a job account: its control database has it, and says what is shown."""
+        return self.parent is not None and (self.parent.name == "jobAgents" or self.parent.inside)
+
+    @cached_property
+    def versioned(self) -> bool:
+        """Whether one of them has an ETag."""
+        if self.inside:
+            return self.put is not None and not self.bodiless
+        return self.properties is not None
 
     @cached_property
     def visible(self) -> frozenset[str]:

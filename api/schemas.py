@@ -124,6 +124,8 @@ def struct(cls: type[msgspec.Struct]) -> Schema:
     members = {field.encode_name: of_type(field.type, field.encode_name) for field in info.fields}
     for name in own.WRITE_ONLY:
         members[name] = {**members[name], "writeOnly": True}
+    for name in sorted(own.READ_ONLY):
+        members[name] = {"readOnly": True}
     required = {field.encode_name for field in info.fields if field.required}
     required |= own.REQUIRED
     schema: Schema = {"type": "object", "properties": members, "additionalProperties": False}
@@ -172,7 +174,8 @@ def nested(cls: type[msgspec.Struct]) -> dict[str, Schema]:
     assert isinstance(info, types.StructType)
     for field in info.fields:
         options = field.type.types if isinstance(field.type, types.UnionType) else (field.type,)
-        for option in options:
+        for each in options:
+            option = each.item_type if isinstance(each, types.ListType) else each
             if isinstance(option, types.StructType):
                 found[option.cls.__name__] = struct(option.cls)
                 found |= nested(option.cls)

@@ -10,7 +10,7 @@ sys.path.insert(0, str(HERE.parent))
 
 def main() -> int:
     known = sorted(file.stem for file in HERE.glob("bench_*.py"))
-    wanted = [f"bench_{name}" for name in sys.argv[1:]] or known
+    wanted = [f"bench_{name.replace('-', '_')}" for name in sys.argv[1:]] or known
     for name in wanted:
         if name not in known:
             print(

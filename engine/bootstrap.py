@@ -34,6 +34,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     target_allow: tuple[str, ...] = ()
     target_deny: tuple[str, ...] = ()
     target_ports: tuple[str, ...] = ("1024-65535",)
+    credential_references: tuple[str, ...] = ()  # prefixes of what credentials may refer to
     connect_limit: float = 10.0
     log_level: str = "info"
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from engine import instance
 from engine.agreement import Agreement
+from engine.bell import Bell
 from engine.bootstrap import Bootstrap
 from engine.communicator import Communicator
 from engine.controller import Controller
@@ -18,8 +19,10 @@ from engine.hosting import JobHosting, Parts
 from engine.lease import Lease
 from engine.maintainer import Maintainer
 from engine.part import Means, Part
+from engine.requests import Requests
 from engine.scheduler import Scheduler
 from engine.store import Store
+from engine.targets import Targets
 from engine.view import View
 from muster.core import telemetry
 from muster.core.clock import Clock
@@ -31,11 +34,13 @@ T = TypeVar("T")
 
 PARTS: tuple[type[Part], ...] = (
     Heart,
+    Bell,
     Agreement,
     Maintainer,
     Scheduler,
     Controller,
     Communicator,
+    Requests,
 )
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between tries to reach the control database
 
@@ -49,6 +54,7 @@ class Core:
         self._store = store
         self._lease = lease
         self._clock = clock
+        self._targets = Targets(bootstrap, clock)
         self._unsure = False  # whether an earlier try to take charge may have gone through
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -56,6 +62,10 @@ class Core:
         if await insist(self._take_charge, self._clock, stop):
             log.info("this engine is in charge", epoch=self._store.epoch, version=VERSION)
             await self.hosting.run(stop)
+
+    async def hurry(self) -> None:
+        """Whoever is stopped now leaves nobody to give tasks: the hosts go as well."""
+        await instance.drain_hosts(self._store)
 
     def report(self) -> dict[str, Any]:
         """What the control plane is told with each heartbeat."""
@@ -108,6 +118,7 @@ class Core:
             clock=self._clock,
             heartbeat=self._bootstrap.heartbeat,
             host_patience=self._bootstrap.host_patience,
+            targets=self._targets,
         )
         return {part.name: partial(part, means) for part in PARTS}
 

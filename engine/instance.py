@@ -98,6 +98,12 @@ async def host_heartbeat(store: Store, host: UUID, running: int) -> HostBeat:
         return HostBeat(**_one(await tx.fetchrow(Q.host_heartbeat, host, running)))
 
 
+async def drain_hosts(store: Store) -> None:
+    """By the engine in charge, when it goes for good."""
+    async with store.calling() as tx:
+        await tx.execute(Q.drain_hosts, store.epoch)
+
+
 async def end_host(store: Store, host: UUID) -> None:
     """By the host itself, whoever is in charge."""
     async with store.calling() as tx:

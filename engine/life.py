@@ -14,17 +14,19 @@ from typing import Any
 from engine.ends import Exit, Fenced, HostEnded, Incompatible
 from engine.lease import Lease
 from fsm.launch.client import Session
+from fsm.launch.protocol import INCOMPATIBLE
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.errors import Fault
 
 log = telemetry.get(__name__)
 
-FAREWELL = 2.0  # seconds for the last word
+FAREWELL = 2.0  # seconds for each of the last two words
 CANCEL_LIMIT = 5.0  # seconds for work that is broken off; all together below ten
 
 Work = Callable[[asyncio.Event], Awaitable[None]]
 Report = Callable[[], Mapping[str, Any]]
+Hurry = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Life:
     grace: timedelta  # for work that was asked to end by itself
     promise: str  # what a success without hurry says of itself: handover or drained
 
-    async def run(self, work: Work, report: Report) -> Exit:
+    async def run(self, work: Work, report: Report, hurry: Hurry) -> Exit:
+        """`hurry` is what a stop in a hurry leaves behind, once nothing is at work any more."""
         stop, over = asyncio.Event(), asyncio.Event()
 
         async def begin() -> None:
@@ -80,13 +83,13 @@ class Life:
                 await _break_off(working)
                 for lease in leases:
                     lease.cancel()
-            return await self._conclude(working)
+            return await self._conclude(working, hurry)
 
     @property
     def _losses(self) -> tuple[asyncio.Event, ...]:
         return self.session.lost, self.api.expired, self.control.expired
 
-    async def _conclude(self, working: asyncio.Task[None]) -> Exit:
+    async def _conclude(self, working: asyncio.Task[None], hurry: Hurry) -> Exit:
         """Losses first: whoever is refused has no last word."""
         if self.api.expired.is_set():
             log.warning("nobody heard us: we stop", patience=self.api.patience.total_seconds())
@@ -101,6 +104,8 @@ class Life:
         error = None
         if working.done() and not working.cancelled():
             error = working.exception()
+        if error is None and self.orders.now.is_set():
+            await self._say(hurry())
         return await self._verdict(error)
 
     async def _verdict(self, error: BaseException | None) -> Exit:
@@ -116,7 +121,7 @@ class Life:
                 return Exit.FENCED
             case Incompatible():
                 log.error("versions do not fit", why=error.message)
-                await self._fail(f"Incompatible: {error.message}.")
+                await self._fail(f"{INCOMPATIBLE}{error.message}.")
                 return Exit.INCOMPATIBLE
             case HostEnded():
                 log.warning("our registration is over: we stop")

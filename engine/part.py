@@ -2,13 +2,15 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar
 
 from engine.ends import FINAL
 from engine.lease import Lease
+from engine.rings import Rings
 from engine.store import Store
+from engine.targets import Targets
 from engine.view import View
 from muster.core import telemetry
 from muster.core.clock import Clock
@@ -27,13 +29,17 @@ class Means:
     clock: Clock
     heartbeat: timedelta
     host_patience: timedelta
+    targets: Targets
+    rings: Rings = field(default_factory=Rings)
 
 
 class Part(ABC):
     name: ClassVar[str]
+    channel: ClassVar[str | None] = None  # whose wake-ups cut the pause short
 
     def __init__(self, means: Means) -> None:
         self.means = means
+        self._rung = means.rings.of(self.channel) if self.channel else asyncio.Event()
         self.watch = means.clock.monotonic()  # of its last sign of life
         self.doing = "idle"
         self._away = False
@@ -49,8 +55,9 @@ class Part(ABC):
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
             self.watch = self.means.clock.monotonic()
+            self._rung.clear()
             await self._try()
-            await self.means.clock.sleep_or(stop, self.pause)
+            await self.means.clock.sleep_or(stop, self.pause, self._rung)
 
     async def _try(self) -> None:
         try:

@@ -8,7 +8,8 @@ A stale epoch is Fenced, an outage Unavailable. What an outage cut off at the co
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Any
 
 import asyncpg
 
@@ -24,9 +25,15 @@ Q = Queries("engine", "store.sql")
 SESSIONS = 4  # at once; the heartbeat never waits for more than three others
 LIMIT = 15.0  # seconds for a whole transaction, with connecting; a server that hangs is hung up on
 
-OURS: dict[str, type[Fault]] = {"MU001": Fenced, "MU003": Incompatible, "MU004": HostEnded}
+OURS: dict[str, type[Fault]] = {
+    "MU001": Fenced,
+    "MU003": Incompatible,
+    "MU004": HostEnded,
+    "MU010": NotFound,
+}
 MISSING = frozenset({"3F000", "42501", "42883", "42P01"})  # schema, right, function, table
 PASSING = frozenset({"08", "25", "40", "53", "57", "58"})  # classes of what goes by
+LOCKED = "55P03"  # by one that was stopped in the middle: the server ends its session soon
 
 
 class Store:
@@ -64,6 +71,21 @@ class Store:
                     raise
                 self._idle.append(connection)
 
+    async def listen(
+        self, channels: Iterable[str], heard: Callable[[Any, int, str, Any], None]
+    ) -> Connection:
+        """A session of its own for wake-ups; the caller terminates it."""
+        with told_as_faults():
+            async with asyncio.timeout(LIMIT):
+                connection = await self._open()
+                try:
+                    for channel in channels:
+                        await connection.add_listener(channel, heard)
+                except BaseException:
+                    connection.terminate()
+                    raise
+                return connection
+
     async def close(self) -> None:
         idle, self._idle = self._idle, []
         await asyncio.gather(*(close(connection) for connection in idle))
@@ -98,7 +120,7 @@ def told_as_faults() -> Iterator[None]:
         if state in MISSING:
             message = f"The schema of the control database is not what it must be ({state})."
             raise NotFound(message, code="ControlSchemaMissing") from error
-        if state[:2] in PASSING:
+        if state[:2] in PASSING or state == LOCKED:
             raise _away(error) from error
         raise
     except AWAY as error:

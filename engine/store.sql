@@ -29,6 +29,22 @@ select jobs_internal.register_host_v1($1, $2, $3, $4, $5);
 -- The host lives, and learns whose it is.
 select adopted_epoch, current_epoch, paused, draining, state from jobs_internal.host_heartbeat_v1($1, $2);
 
+-- name: drain_hosts
+-- Every host ends when what it runs is over.
+select jobs_internal.drain_hosts_v1($1);
+
 -- name: end_host
 -- The host will not come back.
 select jobs_internal.end_host_v1($1);
+
+-- name: open_requests
+-- Questions without an answer.
+select request_id, kind, args::text as args from jobs_internal.open_requests_v1($1);
+
+-- name: answer_request
+-- The first answer counts.
+select jobs_internal.answer_request_v1($1, $2, $3::text::jsonb);
+
+-- name: group_document
+-- All that resolving a group needs.
+select jobs_internal.group_document_v1($1)::text;

@@ -61,6 +61,9 @@ class JobTaskHost:
         finally:
             await self._end_registration()
 
+    async def hurry(self) -> None:
+        """Nothing is left to do: `run` has ended the registration."""
+
     def report(self) -> dict[str, Any]:
         told: dict[str, Any] = {
             "pid": os.getpid(),

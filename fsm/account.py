@@ -24,7 +24,12 @@ class S(StrEnum):
     DELETED = "deleted"
 
 
-LOST = {"unhealthy": S.RECOVERING, "database_gone": S.DISABLED, "restored": S.DISABLED}
+LOST = {
+    "unhealthy": S.RECOVERING,
+    "incompatible": S.DISABLED,
+    "database_gone": S.DISABLED,
+    "restored": S.DISABLED,
+}
 
 # fmt: off
 ACCOUNT = Lifecycle("account", (
@@ -34,7 +39,7 @@ ACCOUNT = Lifecycle("account", (
     Step(S.QUEUING_INSTANCE,   "Creating", "Creating",   do.queue_instance,   S.STARTING_INSTANCE, minutes(30), S.FAILED),
     Step(S.STARTING_INSTANCE,  "Creating", "Creating",   do.see_instance,     S.READY,             minutes(10), S.FAILED),
     Rest(S.READY,              "Ready",    "Succeeded",  {"update": S.UPDATING, "delete": S.DRAINING, **LOST}),
-    Step(S.UPDATING,           "Updating", "Updating",   do.apply_changes,    S.READY,             minutes(10), S.READY, restores=True),
+    Step(S.UPDATING,           "Updating", "Updating",   do.apply_changes,    S.READY,             minutes(10), S.READY, restores=True, back=S.DISABLED),
     Step(S.RECOVERING,         "Disabled", "Succeeded",  do.recover,          S.READY,             minutes(10), S.DISABLED),
     Rest(S.DISABLED,           "Disabled", "Succeeded",  {"acknowledge": S.RECOVERING, "update": S.UPDATING, "delete": S.DRAINING}, again=S.RECOVERING, tells=True),
     Step(S.DRAINING,           "Deleting", "Deleting",   do.drain,            S.STOPPING_INSTANCE, minutes(30), S.STOPPING_INSTANCE),

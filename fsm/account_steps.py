@@ -1,6 +1,6 @@
 """The work in each state of a job account; every step may be repeated."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +9,14 @@ from fsm.context import Context
 from fsm.control import Control
 from fsm.launch.protocol import Reason
 from fsm.machine import Done, Outcome, Wait
-from muster.core.errors import Conflict, NotFound, PreconditionFailed, Unavailable
+from fsm.moves import SIGNAL
+from muster.core.errors import (
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    PreconditionFailed,
+    Unavailable,
+)
 from nodeagent.protocol import (
     Drain,
     EpochRead,
@@ -25,6 +32,7 @@ EPOCH = "epoch"  # the highest that we gave to an engine
 SEEN = "seenEpoch"  # the highest that we saw installed: a lower one tells of a restore
 IDENTITY = "identity"  # of the control database as we installed or acknowledged it
 OID = "databaseOid"
+ACKNOWLEDGED = "acknowledged"  # conditions that somebody has seen and says are meant
 RESTORED, CLONED = "ControlDatabaseRestored", "ControlDatabaseCloned"
 STRANGE = {RESTORED, CLONED}  # until somebody acknowledges it
 GONE = {"TargetDatabaseNotFound", "ControlSchemaMissing", "ControlDatabaseNotFound"}
@@ -39,7 +47,15 @@ async def reserve(ctx: Context) -> Outcome:
 async def prepare_database(ctx: Context) -> Outcome:
     """Roles, schema, key and identity, then what the account may reach."""
     where = await control.of(ctx)
-    made = await _install(ctx, where)
+    try:
+        made = await _install(ctx, where)
+    except Unavailable as refused:
+        if refused.code != "ControlDatabaseReadOnly":
+            raise
+        raise InvalidRequest(
+            "The database only reads: its server is a standby, or its transactions are read only.",
+            code="JobAgentDatabaseSecondary",
+        ) from refused
     await control.sync_directory(where)
     return Done(
         scratch={
@@ -88,11 +104,11 @@ async def apply_changes(ctx: Context) -> Outcome:
 async def recover(ctx: Context) -> Outcome:
     """The next epoch, if the control database is the one that we know, or was acknowledged."""
     where = await control.of(ctx)
-    if ctx.payload.get("acknowledged"):
-        read = await _read_or_install(ctx, where)
-    else:
-        read = await where.operate(ReadEpoch())
-        await _same_or_fenced(ctx, read)
+    if ctx.payload.get(ACKNOWLEDGED):
+        return await _accept(ctx, where)
+    read = await where.operate(ReadEpoch())
+    await _same_or_fenced(ctx, read)
+    await instance.may_fit(ctx)
     epoch = await instance.launch(ctx, where, at_least=read.epoch)
     outcome = await _seen(ctx, read, epoch)
     if isinstance(outcome, Done):
@@ -169,16 +185,24 @@ async def _same_or_fenced(ctx: Context, read: EpochRead) -> None:
         raise
 
 
-async def _read_or_install(ctx: Context, where: Control) -> EpochRead:
-    """What somebody brought back may be empty."""
+async def _accept(ctx: Context, where: Control) -> Wait:
+    """What was acknowledged is the control database from here on, as it is found now; once."""
+    seen = set(ctx.payload[ACKNOWLEDGED])
     try:
         read: EpochRead = await where.operate(ReadEpoch())
     except NotFound as missing:
-        if missing.code != "ControlSchemaMissing":
+        if missing.code != "ControlSchemaMissing" or not seen & GONE:
             raise
-        await _install(ctx, where)
+        await _install(ctx, where)  # what somebody brought back is empty
         read = await where.operate(ReadEpoch())
-    return read
+    try:
+        await _same_or_fenced(ctx, read)
+    except PreconditionFailed as strange:
+        just_installed = read.epoch == 0 and seen & GONE
+        if strange.code not in seen and not just_installed:
+            raise
+    found = {IDENTITY: str(read.identity), OID: read.database_oid, SEEN: read.epoch}
+    return Wait(timedelta(0), "an engine for what was acknowledged", scratch={**found, SIGNAL: {}})
 
 
 async def _install(ctx: Context, where: Control) -> SchemaInstalled:

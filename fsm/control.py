@@ -6,7 +6,7 @@ from uuid import uuid5
 
 import msgspec
 
-from fsm.administrator import PASSWORD, endpoint_of, login_of, secret_of
+from fsm.administrator import PASSWORD, endpoint_of, is_embedded, login_of, secret_of
 from fsm.context import Context
 from fsm.store import Q, Resource, resource_by_key, resource_of
 from muster.core.endpoint import Endpoint
@@ -73,8 +73,11 @@ async def of(ctx: Context) -> Control:
     return Control(ctx, services.agent, server, database, endpoint)
 
 
-async def sync_directory(where: Control) -> None:
-    """What the account may reach: every server of its subscription, with its pools and budgets."""
+async def sync_directory(where: Control, *, known: str | None = None) -> None:
+    """What the account may reach: every server of its subscription, with its pools and budgets.
+
+    `known` is the digest of what the control database shows; nothing is sent when that is right.
+    """
     services = where.ctx.services
     rows = await services.db.fetch(Q.servers_of_subscription, where.server.key)
     servers = [resource_of(row) for row in rows if row["type"] == SERVER]
@@ -85,7 +88,9 @@ async def sync_directory(where: Control) -> None:
         if server.properties.get("endpoint") or server.observed.get("endpoint")
     )
     revision = await services.db.fetchval(Q.directory_revision)
-    await where.operate(SyncDirectory(revision=revision, servers=listed))
+    command = SyncDirectory(revision=revision, servers=listed)
+    if command.digest != known:
+        await where.operate(command)
 
 
 def _entry(server: Resource, endpoint: Endpoint, pools: list[Resource]) -> DirectoryServer:
@@ -108,6 +113,7 @@ def _entry(server: Resource, endpoint: Endpoint, pools: list[Resource]) -> Direc
         labels=said.get("labels") or {},
         job_credential=said.get("jobCredential"),
         disabled=bool(said.get("disabled")),
+        embedded=is_embedded(server),
     )
 
 

@@ -46,7 +46,8 @@ def _line(row: Row) -> str:
     match row:
         case Step():
             work = row.work.__name__.replace("_", " ")
-            back = f"{row.otherwise}, with the old settings" if row.restores else row.otherwise
+            back = f"{row.otherwise}, with the old settings" if row.restores else str(row.otherwise)
+            back += f"; {row.back} if it came from there" if row.back else ""
             cells = [row.shows, row.provisioning, work, row.then, _time(row), back]
         case Rest():
             signals = ", ".join(f"{name} → {state}" for name, state in row.signals.items())

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 
+from fsm import commands
 from fsm.context import Services
 from fsm.store import Q as M
 from fsm.store import Resource, resource_of
@@ -34,6 +35,7 @@ class Duty:
     async def once(self) -> None:
         db = self.services.db
         await db.execute(Q.forget_answers, ANSWERS_KEPT)
+        await db.execute(commands.Q.forget_commands, ANSWERS_KEPT)
         telemetry.MACHINES_DUE.set(await db.fetchval(M.count_due))
         if self.services.clusters is None:
             return

@@ -6,6 +6,7 @@ import msgspec
 
 from fsm.context import Context, Services
 from fsm.control import Control
+from fsm.launch import taking
 from fsm.launch.protocol import Kind, Priority, Reason, Spec, State
 from fsm.launch.queue import Queue
 from fsm.launch.workload import NewWorkload, Workload, seal_context
@@ -16,13 +17,15 @@ from nodeagent.protocol import Roles
 
 SECRETS = ("engine_password", "private_key")
 TRIES = 3  # engines that one visit to a state starts before it gives up
+INCOMPATIBLE = "EngineIncompatible"
 
 
 async def launch(ctx: Context, where: Control, *, at_least: int, queued: int | None = None) -> int:
     """The epoch of the engine that this visit to this state wants; a repeat wants the same one.
 
     `queued` is the epoch of one that was wanted before and will do. One that ended is replaced, a few
-    times. Hosts outlive the core: only those that are missing are wanted anew.
+    times, unless its version does not fit. Hosts outlive the core: only those that are missing are
+    wanted anew.
     """
     queue = _queue(ctx)
     async with ctx.services.db.transaction() as tx:
@@ -33,6 +36,8 @@ async def launch(ctx: Context, where: Control, *, at_least: int, queued: int | N
             ours = engine.id in tries or engine.epoch == queued
             if ours and not engine.state.over and engine.epoch is not None:
                 return engine.epoch
+            if ours and engine.misfit:
+                raise incompatible(engine.misfit)
         used = {engine.id for engine in engines}
         id = next((each for each in tries if each not in used), None)
         if id is None:
@@ -45,12 +50,36 @@ async def launch(ctx: Context, where: Control, *, at_least: int, queued: int | N
             tx, _wanted(ctx, where, Kind.ENGINE, id, epoch, engine_key(ctx.resource.uid))
         )
         for number in range(ctx.services.settings.engine_hosts):
-            key = f"{Kind.HOST}/{ctx.resource.uid}/{number}"
+            key = host_key(ctx.resource.uid, number)
             if await queue.active(tx, key) is None:
                 host = uuid5(id, key)
                 await queue.enqueue(tx, _wanted(ctx, where, Kind.HOST, host, epoch, key))
         await _still_ours(ctx, tx)
         return epoch
+
+
+async def may_fit(ctx: Context) -> None:
+    """An engine that did not fit is not started again before a launcher of another version is there."""
+    last = next((each for each in await _known(ctx) if each.kind is Kind.ENGINE), None)
+    if last is None or last.misfit is None:
+        return
+    db, settings = ctx.services.db, ctx.services.settings
+    if not await taking.other_versions(db, settings, last.launch_group, last.version):
+        raise incompatible(last.misfit)
+
+
+def incompatible(said: str) -> PreconditionFailed:
+    """Names both versions, as the engine found them, and what brings them together."""
+    return PreconditionFailed(
+        f"The engine and the schema of the control database do not fit: {said} If the engine is too "
+        "old, upgrade Muster where the launchers run; if the schema is, PATCH the account.",
+        code=INCOMPATIBLE,
+    )
+
+
+async def active(ctx: Context) -> dict[str | None, Workload]:
+    """What has not ended, by its key."""
+    return {each.mutex_key: each for each in await _known(ctx) if not each.state.over}
 
 
 async def runs(ctx: Context, epoch: int) -> bool:
@@ -109,6 +138,10 @@ def engine_key(account_uid: UUID) -> str:
     return f"{Kind.ENGINE}/{account_uid}"
 
 
+def host_key(account_uid: UUID, number: int) -> str:
+    return f"{Kind.HOST}/{account_uid}/{number}"
+
+
 async def _still_ours(ctx: Context, tx: Connection) -> None:
     """A runner that slept while another one went on, perhaps to the end, wants nothing any more.
 
@@ -141,6 +174,7 @@ def _wanted(
         "targetAllow": settings.target_allow,
         "targetDeny": settings.target_deny,
         "targetPorts": settings.target_ports,
+        "credentialReferences": settings.credential_references,
         "connectLimit": settings.connect_limit.total_seconds(),
         "logLevel": settings.log_level,
     }
@@ -161,8 +195,12 @@ def _wanted(
     )
 
 
+async def _known(ctx: Context) -> list[Workload]:
+    return await _queue(ctx).of_account(ctx.services.db, ctx.resource.uid)
+
+
 async def _engine(ctx: Context, epoch: int) -> Workload | None:
-    for workload in await _queue(ctx).of_account(ctx.services.db, ctx.resource.uid):
+    for workload in await _known(ctx):
         if workload.kind is Kind.ENGINE and workload.epoch == epoch:
             return workload
     return None

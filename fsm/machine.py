@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 DONE = "done"
 GIVE_UP = "give_up"
 AGAIN = "again"
+BACK = "back"
 
 DELETING = "Deleting"
 
@@ -38,10 +39,11 @@ class Done:
 
 @dataclass(frozen=True)
 class Wait:
-    """Not finished, and nothing is wrong: look again later."""
+    """Not finished, and nothing is wrong: look again later. What is known by now is kept."""
 
     delay: timedelta
     why: str
+    scratch: Mapping[str, Any] = field(default_factory=dict)
 
 
 Outcome = Done | Wait
@@ -60,6 +62,7 @@ class Step:
     within: timedelta
     otherwise: StrEnum
     restores: bool = False  # giving up, or an interruption, brings the old settings back
+    back: StrEnum | None = None  # giving up leads here if the work was asked for here
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,7 @@ class Lifecycle:
             match row:
                 case Step():
                     found += [(row.state, DONE, row.then), (row.state, GIVE_UP, row.otherwise)]
+                    found += [(row.state, BACK, row.back)] if row.back else []
                 case Rest():
                     found += [(row.state, signal, to) for signal, to in row.signals.items()]
                     found += [(row.state, AGAIN, row.again)] if row.again else []
@@ -155,7 +159,7 @@ class Lifecycle:
             for row in rows
             if isinstance(row, Rest)
             for signal in row.signals
-            if signal in {DONE, GIVE_UP, AGAIN}
+            if signal in {DONE, GIVE_UP, AGAIN, BACK}
         ]
         if wrong:
             raise ValueError(f"lifecycle {self.name}: {'; '.join(wrong)}")

@@ -1,7 +1,7 @@
 """A move, and everything that commits with it: history, operation, resource, machine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -9,13 +9,14 @@ from uuid import UUID
 from fsm import faults, operations, retry
 from fsm.conditions import condition, renewed
 from fsm.faults import Error
-from fsm.machine import DONE, GIVE_UP, End, Lifecycle, Rest, Row, Step
+from fsm.machine import BACK, DONE, GIVE_UP, End, Lifecycle, Rest, Row, Step
 from fsm.store import Machine, Q, Resource, Signal, waiting_signals
 from muster.core import telemetry, wake
 from muster.core.db import Connection
 from muster.core.settings import Settings
 
 SIGNAL = "signal"  # what the scratch keeps of the signal that is being answered
+CAME = "cameFrom"  # the state in which that signal came, where it matters
 ROUNDS = "rounds"  # how often a resting state has tried again by itself
 
 
@@ -38,8 +39,11 @@ class Mover:
     runner: str
 
     async def make(self, tx: Connection, machine: Machine, resource: Resource, move: Move) -> Row:
-        to = self.lifecycle.row(self.lifecycle.move(machine.state, move.event))
         left = self.lifecycle.row(machine.state)
+        if isinstance(left, Step) and left.back and move.event == GIVE_UP:
+            here = machine.scratch.get(CAME) == left.back
+            move = replace(move, event=BACK) if here else move
+        to = self.lifecycle.row(self.lifecycle.move(machine.state, move.event))
         operation_id = await self._operations(tx, machine, to, move)
         if isinstance(left, Step) and left.restores and move.event != DONE:
             await _restore(tx, machine)
@@ -79,7 +83,7 @@ class Mover:
         if isinstance(to, Step):
             return machine.operation_id
         if machine.operation_id:
-            failed = move.event == GIVE_UP
+            failed = move.event in {GIVE_UP, BACK}
             await _end(tx, machine.operation_id, "Failed" if failed else "Succeeded", move.error)
         if isinstance(to, End):
             await self._leftovers(tx, machine)
@@ -103,7 +107,7 @@ class Mover:
             return
         told = move.signal.payload.get("observed", {}) if move.signal else {}
         observed = {**move.observed, **told, "lastError": move.error}
-        if isinstance(to, Rest) and to.tells and move.error:
+        if isinstance(to, Rest) and to.tells and move.error and move.event != BACK:
             now = await tx.fetchval(Q.now)
             said = condition(move.error["code"], move.error["message"], now)
             observed["conditions"] = renewed(resource.observed.get("conditions"), said)
@@ -115,11 +119,16 @@ class Mover:
         scratch = {**machine.scratch, **move.scratch}
         if move.signal:
             scratch[SIGNAL] = move.signal.payload
-        if isinstance(to, Rest) and to.again:  # what it tries again is what it was asked for
+        if move.signal and isinstance(to, Step) and to.back:
+            scratch[CAME] = machine.state
+        if isinstance(to, Rest) and to.again:
             scratch[ROUNDS] = scratch.get(ROUNDS, 0) + 1
         elif isinstance(to, Rest):
-            scratch.pop(SIGNAL, None)
             scratch.pop(ROUNDS, None)
+        tries_again = isinstance(to, Rest) and to.again and move.event != BACK
+        if isinstance(to, Rest) and not tries_again:  # else it is still what it was asked for
+            scratch.pop(SIGNAL, None)
+            scratch.pop(CAME, None)
         return scratch
 
     async def _due(

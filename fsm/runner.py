@@ -120,8 +120,10 @@ class Runner:
                 _count(machine, "done")
                 move = move or Move(event=DONE, reason="done")
                 move = replace(move, observed=observed, scratch=scratch)
-            case Wait(delay=delay, why=why):
+            case Wait(delay=delay, why=why, scratch=scratch):
                 _count(machine, "wait")
+                if move is None and scratch:
+                    await tx.execute(Q.remember, machine.uid, dict(scratch))
                 if move is None:
                     await tx.execute(Q.stay, machine.uid, delay, 0, why, None)
             case Exception():

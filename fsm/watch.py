@@ -35,15 +35,18 @@ BLIND = {"NodeAgentUnavailable", "NodeAgentTimeout"}  # then nothing is known of
 @dataclass
 class Watch:
     services: Services
+    changed: asyncio.Event = field(default_factory=asyncio.Event)  # a server or pool: look at once
     _away: dict[UUID, float] = field(default_factory=dict)  # since when, by our monotonic clock
 
     async def run(self, stop: asyncio.Event) -> None:
+        pause = self.services.settings.account_check
         while not stop.is_set():
+            self.changed.clear()
             try:
                 await self.once()
             except Fault as error:
                 log.warning("accounts can't be looked at", why=error.context or error.message)
-            await self.services.clock.sleep_or(stop, self.services.settings.account_check)
+            await self.services.clock.sleep_or(stop, pause, self.changed)
 
     async def once(self) -> None:
         room = asyncio.Semaphore(TOGETHER)
@@ -98,20 +101,23 @@ class Watch:
         wrong = await self._missed(context, read)
         if wrong is not None:
             await self._tell(context.machine, "unhealthy", wrong)
+        await control.sync_directory(where, known=read.directory_digest)
 
     async def _missed(self, context: Context, read: EpochRead) -> Fault | None:
         """What the end of a workload did not tell: nobody was there to hear it, or nothing ended."""
-        queue = self.services.queue
-        assert queue is not None  # or there would be no control database
-        engine = await queue.active(self.services.db, instance.engine_key(context.resource.uid))
+        uid, settings = context.resource.uid, self.services.settings
+        active = await instance.active(context)
+        engine = active.get(instance.engine_key(uid))
         if engine is None:
             return Fault("The account has no engine.", code="EngineEnded")
         if engine.epoch != context.scratch[account_steps.EPOCH]:
             return Fault("The engine is one that was given up.", code="EngineNotAsRecorded")
-        silent = self.services.settings.workload_silent
+        silent = settings.workload_silent
         if read.heartbeat_at is None or read.read_at - read.heartbeat_at > silent:
             message = "The engine does not reach the control database."
             return Fault(message, code="EngineUnhealthy")
+        if any(instance.host_key(uid, n) not in active for n in range(settings.engine_hosts)):
+            return Fault("The account has too few hosts.", code="HostEnded")
         return None
 
     async def _wait(self, machine: Machine, away: Fault) -> None:
@@ -163,7 +169,8 @@ async def tell(
 def missing_engines(settings: Settings, lifecycles: Lifecycles) -> OnEnd:
     """The hook of the workload queue: an engine or host that nobody ended on purpose is missed.
 
-    A lost host is brought back with the next engine, which adopts the hosts that are left.
+    A lost host is brought back with the next engine, which adopts the hosts that are left. An engine
+    whose version does not fit is not lost: another one of the same version would not fit either.
     """
     queue = Queue(settings)
 
@@ -176,6 +183,11 @@ def missing_engines(settings: Settings, lifecycles: Lifecycles) -> OnEnd:
             return
         at = workload.ended_at
         assert isinstance(at, datetime)
+        if workload.misfit:
+            wrong = instance.incompatible(workload.misfit)
+            said = condition(wrong.code, wrong.message, at)
+            await tell(tx, lifecycles, workload.account_uid, "incompatible", said)
+            return
         why = f"The {workload.kind} ended ({workload.reason or workload.state}): {workload.message or ''}"
         said = condition(MISSED[workload.kind], why.rstrip(": "), at)
         await tell(tx, lifecycles, workload.account_uid, "unhealthy", said)

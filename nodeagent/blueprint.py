@@ -22,9 +22,9 @@ class Blueprint:
         return len(scripts(self.migrations))
 
     def audiences(self) -> list[tuple[str, str]]:
-        """Pairs of function and role, from the first line of each file."""
+        """Pairs of function or view and role, from the first line of each file."""
         pairs: list[tuple[str, str]] = []
-        for file, text in files(self.replaceable[0]):
+        for file, text in [each for package in self.replaceable for each in files(package)]:
             match = AUDIENCE.match(text)
             roles = set(match[1].split(", ")) if match else set()
             if not roles or not roles <= AUDIENCES:

@@ -26,6 +26,7 @@ from nodeagent.wire import CommandError, Request
 PASSWORD = "login.password"  # noqa: S105 - the name of a field
 CLIENT_KEY = "login.clientKey"
 GRACE = 2.0  # seconds beyond the command's own limit, so that the agent's answer comes first
+KEPT = 1.0  # seconds that addresses of agents are remembered
 
 
 def seal(keyring: Keyring, account_uid: UUID, field: str, secret: Secret) -> str:
@@ -71,7 +72,9 @@ class AgentClient:
     ) -> None:
         self._settings = settings
         self._db = db
-        self._tokens = Tokens(keyring, clock or Clock())
+        self._clock = clock or Clock()
+        self._tokens = Tokens(keyring, self._clock)
+        self._known: dict[str, tuple[float, list[str]]] = {}  # by server: since when, which agents
         self._http = http or httpx.AsyncClient(verify=tls(settings), trust_env=False)
 
     async def __aenter__(self) -> Self:
@@ -105,11 +108,24 @@ class AgentClient:
         body = msgspec.json.encode(request)
         token = self._tokens.sign(account_uid, command_id, spec.cls, body)
         path = f"/v1/accounts/{account_uid}/commands/{command_id}"
-        for url in await registry.routes(self._db, login.server, self._settings):
-            answer = await self._post(url.rstrip("/") + path, spec, token, body)
-            if answer is not None:
-                return _understood(answer, spec)
+        tried: set[str] = set()
+        for anew in (False, True):
+            for url in await self._routes(login.server, anew=anew):
+                if url in tried:
+                    continue
+                answer = await self._post(url.rstrip("/") + path, spec, token, body)
+                if answer is not None:
+                    return _understood(answer, spec)
+                tried.add(url)
         raise _away("No node agent can be reached")
+
+    async def _routes(self, server: str, *, anew: bool) -> list[str]:
+        """Remembered for a moment; whoever finds none of them there asks anew."""
+        since, urls = self._known.get(server, (0.0, []))
+        if anew or not urls or self._clock.monotonic() - since > KEPT:
+            urls = await registry.routes(self._db, server, self._settings)
+            self._known[server] = (self._clock.monotonic(), urls)
+        return urls
 
     async def _post(self, url: str, spec: Spec, token: str, body: bytes) -> httpx.Response | None:
         """None: nothing was sent, another agent may do."""

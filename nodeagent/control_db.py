@@ -15,6 +15,7 @@ from nodeagent.sqlstates import told_as_faults
 
 Q = Queries("nodeagent.sql", "control.sql")
 APPLICATION = "muster-nodeagent"
+LONGEST = 20  # seconds: more than any command may take
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,18 @@ class ControlDatabases:
     @contextlib.asynccontextmanager
     async def operate(self, access: Access, limit: timedelta) -> AsyncIterator[Connection]:
         """One transaction in a session that is used again, unless anything went wrong in it."""
+        async with self._session(access) as connection, _guarded(connection, limit):
+            yield connection
+
+    @contextlib.asynccontextmanager
+    async def look(self, access: Access) -> AsyncIterator[Connection]:
+        """For a single statement that changes nothing: the session itself is guarded."""
+        async with self._session(access) as connection:
+            with told_as_faults():
+                yield connection
+
+    @contextlib.asynccontextmanager
+    async def _session(self, access: Access) -> AsyncIterator[Connection]:
         pool = self._pools.get(access)
         if pool is None:
             pool = _Pool(asyncio.Semaphore(self._settings.node_agent_pool))
@@ -67,8 +80,7 @@ class ControlDatabases:
             async with pool.slots:
                 connection = _take(pool) or await self._open(access, access.database)
                 try:
-                    async with _guarded(connection, limit):
-                        yield connection
+                    yield connection
                 except BaseException:
                     connection.terminate()
                     raise
@@ -102,13 +114,20 @@ class ControlDatabases:
                 await close(connection)
 
     async def _open(self, access: Access, database: str) -> Connection:
-        return await self._connector.open(
+        connection = await self._connector.open(
             access.endpoint.direct(),
             user=access.user,
             password=access.password,
             application_name=APPLICATION,
             database=database,
         )
+        try:
+            with told_as_faults():
+                await connection.execute(Q.guard_session, f"{LONGEST * 1000}ms")
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
 
 
 def _take(pool: _Pool) -> Connection | None:

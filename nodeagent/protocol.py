@@ -6,6 +6,7 @@ result and the same id with other arguments is a Conflict. Repeatable ones only 
 answers with what is there now.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,6 +17,30 @@ from uuid import UUID
 import msgspec
 
 from muster.core.endpoint import Endpoint
+from nodeagent.items import (
+    Ask,
+    Asked,
+    Canceled,
+    CancelExecution,
+    DecidePrivateEndpoint,
+    Deleted,
+    DeleteItem,
+    GetItem,
+    Item,
+    Items,
+    JournalRead,
+    ListItems,
+    PutCredential,
+    PutJob,
+    PutPrivateEndpoint,
+    PutStep,
+    PutTargetGroup,
+    ReadJournal,
+    ReadRequest,
+    RequestRead,
+    StartJob,
+    Written,
+)
 
 
 class Class(StrEnum):
@@ -126,6 +151,7 @@ class DirectoryServer(_Frozen, frozen=True):
     worker_pool: str | None = None
     job_credential: str | None = None
     disabled: bool = False
+    embedded: bool = False  # a cluster that Muster made
 
 
 class SyncDirectory(_Frozen, frozen=True):
@@ -133,6 +159,11 @@ class SyncDirectory(_Frozen, frozen=True):
 
     revision: int
     servers: tuple[DirectoryServer, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of the servers alone: what the control database shows of the last one that it took."""
+        return hashlib.sha256(msgspec.json.encode(self.servers, order="deterministic")).hexdigest()
 
 
 class ReadEpoch(_Frozen, frozen=True):
@@ -218,6 +249,7 @@ class EpochRead(_Result, frozen=True):
     drained: bool
     directory_revision: int
     read_at: datetime
+    directory_digest: str = ""
     workload_id: UUID | None = None
     host_name: str | None = None
     version: str | None = None
@@ -268,6 +300,20 @@ COMMANDS: Mapping[str, Spec] = MappingProxyType({spec.name: spec for spec in (
     Spec("drain",          Drain,         Draining,        _O, False, 5, function="set_draining_v1"),
     Spec("pause",          Pause,         Paused,          _O, False, 5, function="set_paused_v1"),
     Spec("resume",         Resume,        Paused,          _O, False, 5, function="set_paused_v1"),
+    Spec("get_item",       GetItem,       Item,            _O, True,  5, function="get_v1"),
+    Spec("list_items",     ListItems,     Items,           _O, True,  10, function="list_v1"),
+    Spec("put_credential", PutCredential, Written,         _O, False, 10, function="put_credential_v1", sealed=("secret",)),
+    Spec("put_target_group", PutTargetGroup, Written,      _O, False, 15, function="put_target_group_v1"),
+    Spec("put_job",        PutJob,        Written,         _O, False, 10, function="put_job_v1"),
+    Spec("put_step",       PutStep,       Written,         _O, False, 10, function="put_step_v1"),
+    Spec("put_private_endpoint", PutPrivateEndpoint, Written, _O, False, 10, function="put_private_endpoint_v1"),
+    Spec("decide_private_endpoint", DecidePrivateEndpoint, Item, _O, False, 10, function="decide_private_endpoint_v1"),
+    Spec("delete_item",    DeleteItem,    Deleted,         _O, False, 15, function="delete_v1"),
+    Spec("start_job",      StartJob,      Written,         _O, False, 10, function="start_job_v1"),
+    Spec("cancel_execution", CancelExecution, Canceled,    _O, False, 10, function="cancel_execution_v1"),
+    Spec("ask",            Ask,           Asked,           _O, False, 5, function="ask_v1"),
+    Spec("read_request",   ReadRequest,   RequestRead,     _O, True,  5, function="read_request_v1"),
+    Spec("read_journal",   ReadJournal,   JournalRead,     _O, True,  5, function="read_journal_v1"),
 )})
 # fmt: on
 SPECS: Mapping[type[msgspec.Struct], Spec] = {spec.args: spec for spec in COMMANDS.values()}

@@ -10,6 +10,7 @@ from muster.core.errors import (
     Fault,
     Forbidden,
     Internal,
+    InvalidRequest,
     NotFound,
     PreconditionFailed,
     Unavailable,
@@ -20,7 +21,7 @@ LONGEST = 500  # a server's words are a stranger's
 Meaning = tuple[type[Fault], str]
 EXACT: dict[str, Meaning] = {
     "MU001": (PreconditionFailed, "EpochNotInCharge"),
-    "MU002": (Conflict, "CommandIdReused"),
+    "MU002": (Conflict, "IdempotencyKeyMismatch"),
     "MU003": (PreconditionFailed, "Incompatible"),
     "MU004": (PreconditionFailed, "HostNotKnown"),
     "25006": (Unavailable, "ControlDatabaseReadOnly"),
@@ -31,6 +32,18 @@ EXACT: dict[str, Meaning] = {
     "42P01": (NotFound, "ControlSchemaMissing"),
     "55P03": (Unavailable, "ControlDatabaseBusy"),
     "57014": (Unavailable, "ControlDatabaseBusy"),
+}
+# What the functions of the control database raise on purpose: their words are ours. The field stands
+# in `column`, a special code in `constraint`.
+OWN: dict[str, Meaning] = {
+    "MU010": (NotFound, "ResourceNotFound"),
+    "MU011": (Conflict, "Conflict"),
+    "MU012": (InvalidRequest, "InvalidParameterValue"),
+    "MU013": (InvalidRequest, "ElasticJobsOperationFailed"),
+    "MU014": (PreconditionFailed, "PreconditionFailed"),
+    "MU015": (InvalidRequest, "InvalidTargetServer"),
+    "MU016": (InvalidRequest, "QuotaExceeded"),
+    "MU017": (Conflict, "Conflict"),
 }
 BY_CLASS: dict[str, Meaning] = {
     "08": (Unavailable, "ControlDatabaseUnavailable"),
@@ -50,6 +63,8 @@ def told_as_faults() -> Iterator[None]:
     try:
         yield
     except asyncpg.PostgresError as error:
+        if error.sqlstate in OWN:
+            raise _own(error) from error
         kind, code = meaning(error.sqlstate or "")
         raise kind(_told(error), code=code, context=error.sqlstate or "") from error
     except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
@@ -66,9 +81,29 @@ def meaning(sqlstate: str) -> Meaning:
     return EXACT.get(sqlstate) or BY_CLASS.get(sqlstate[:2]) or UNKNOWN
 
 
+def _own(error: asyncpg.PostgresError) -> Fault:
+    said = {name: getattr(error, name, None) for name in ("detail", "hint", "column_name")}
+    kind, code = OWN[error.sqlstate or ""]
+    sentences = [_sentence(text) for text in (_text(error), said["detail"], said["hint"]) if text]
+    code = getattr(error, "constraint_name", None) or code
+    return kind(" ".join(sentences), code=code, target=said["column_name"])
+
+
 def _told(error: asyncpg.PostgresError) -> str:
-    text = str(error.args[0]) if error.args else type(error).__name__
+    text = _text(error)
     if detail := getattr(error, "detail", None):
         text = f"{text} ({detail})"
-    plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    return f"The control database answered: {plain[:LONGEST].rstrip('.')}."
+    return f"The control database answered: {_plain(text).rstrip('.')}."
+
+
+def _text(error: asyncpg.PostgresError) -> str:
+    return str(error.args[0]) if error.args else type(error).__name__
+
+
+def _sentence(text: str) -> str:
+    text = _plain(text)
+    return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
+def _plain(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)[:LONGEST]

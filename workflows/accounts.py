@@ -84,6 +84,7 @@ KIND = Kind(
     admit=admit,
     fill=fill,
     birth=birth,
+    absent="JobAgentNotFound",
     busy="ElasticJobAgentOperationUnavailable",
 )
 
@@ -103,7 +104,14 @@ async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
 async def list_page(
     plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
-    return await resources.list_page(plane, call, ACCOUNT, scope, after, top)
+    try:
+        return await resources.list_page(plane, call, ACCOUNT, scope, after, top)
+    except NotFound:
+        async with plane.db.connection() as connection:  # asked again for the code of this place
+            await admission.parents(
+                connection, scope.child(("jobAgents", "")), call.principal.tenant_id
+            )
+        raise
 
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:

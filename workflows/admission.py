@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from muster.core.db import Connection
 from muster.core.errors import Conflict, Fault, NotFound, PreconditionFailed
 from muster.core.ids import ResourceId
+from workflows.model.account import ACCOUNT
 from workflows.model.resource import GROUP, LOCK, SUBSCRIPTION, Call, Resource
 from workflows.store import resources as store
 
@@ -26,9 +27,8 @@ async def parents(tx: Connection, id: ResourceId, tenant_id: str) -> World:
     above = [a for a in id.ancestors() if a.pairs and a != id]
     found = await store.by_keys(tx, [id.key, "/", *(a.key for a in above)], tenant_id)
     for ancestor in reversed(above):
-        row = found.get(ancestor.key)
-        if row is None:
-            raise missing(ancestor, wanted=id)
+        if ancestor.key not in found:
+            raise await _absent(tx, ancestor, id, tenant_id)
     by_type = {row.resource.type: row for row in found.values()}
     locks = tuple(row.resource for row in found.values() if row.resource.type == LOCK)
     nearest = found.get(id.parent.key)
@@ -42,7 +42,33 @@ async def parents(tx: Connection, id: ResourceId, tenant_id: str) -> World:
     )
 
 
-def missing(ancestor: ResourceId, *, wanted: ResourceId) -> NotFound:
+async def _absent(
+    tx: Connection, ancestor: ResourceId, wanted: ResourceId, tenant_id: str
+) -> NotFound:
+    """At job accounts and below, the codes that Azure documents there; ARM's own elsewhere."""
+    if not f"{wanted.type}/".startswith(f"{ACCOUNT}/"):
+        return missing(ancestor, wanted=wanted)
+    name, subscription = ancestor.name, (wanted.subscription or "").lower()
+    match ancestor.type:
+        case "Microsoft.Sql/servers" if await store.has_server(tx, subscription, name, tenant_id):
+            return NotFound(
+                f"The server '{name}' is not in the resource group '{wanted.resource_group}'.",
+                code="ServerNotInSubscriptionResourceGroup",
+            )
+        case "Microsoft.Sql/servers":
+            return NotFound(
+                f"The subscription '{wanted.subscription}' does not have the server '{name}'.",
+                code="SubscriptionDoesNotHaveServer",
+            )
+        case type if type == ACCOUNT:
+            return NotFound(f"The job account '{name}' was not found.", code="JobAgentNotFound")
+        case _:
+            return missing(ancestor, wanted=wanted)
+
+
+def missing(
+    ancestor: ResourceId, *, wanted: ResourceId, code: str = NotFound.default_code
+) -> NotFound:
     match ancestor.type:
         case "Microsoft.Resources/subscriptions":
             return NotFound(
@@ -55,7 +81,7 @@ def missing(ancestor: ResourceId, *, wanted: ResourceId) -> NotFound:
                 code="ResourceGroupNotFound",
             )
         case type if ancestor == wanted:
-            return NotFound(f"The resource '{type}/{ancestor.name}' was not found.")
+            return NotFound(f"The resource '{type}/{ancestor.name}' was not found.", code=code)
         case _:
             return NotFound(
                 f"Can not perform the requested operation on nested resource. "

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from fsm.instance import INCOMPATIBLE
 from fsm.launch.protocol import Kind, State
 from fsm.launch.workload import Workload
 from fsm.store import Machine
@@ -24,6 +25,7 @@ STEPS = {
     "failed": "rests: the creation failed",
     "delete_failed": "rests: the deletion failed; tries again by itself",
 }
+OF_ENGINE = {INCOMPATIBLE, "EngineStartFailed"}  # then nothing is wrong with the database
 
 
 @dataclass(frozen=True)
@@ -83,29 +85,36 @@ def _about_engine(facts: Facts) -> list[str]:
     engine, machine = facts.engine, facts.machine
     if engine is None or machine is None or machine.state in {"failed", "releasing"}:
         return []
-    if engine.state is State.PENDING and facts.launchers:
-        return [
+    said = None
+    if engine.misfit:
+        said = (
+            f"The engine that launcher '{engine.claimed_by}' started and the schema of the control "
+            f"database do not fit: {engine.misfit} If the engine is too old, upgrade Muster there; the "
+            "account comes back by itself. If the schema is, PATCH the account, which upgrades it."
+        )
+    elif engine.state is State.PENDING and facts.launchers:
+        said = (
             "The engine waits for a launcher with room. Raise MUSTER_LAUNCHER_PARALLELISM or "
             "MUSTER_MAX_RUNNING_ENGINE, add memory, or start another launcher."
-        ]
-    if engine.state in {State.CLAIMED, State.LAUNCHED}:
-        return [
+        )
+    elif engine.state in {State.CLAIMED, State.LAUNCHED}:
+        said = (
             f"The engine was taken by launcher '{engine.claimed_by}' and has not spoken yet; "
             f"read its log: logs/workloads/{engine.id}.log in the launcher's directory."
-        ]
-    if engine.state.over and machine.state in {"starting_instance", "recovering"}:
-        return [
+        )
+    elif engine.state.over and machine.state in {"starting_instance", "recovering"}:
+        said = (
             f"The last engine ended ({engine.reason}: {engine.message or 'no message'}); "
             f"read its log: logs/workloads/{engine.id}.log."
-        ]
-    if engine.state is State.RUNNING and engine.beat_by and engine.beat_by < facts.now:
-        return ["The engine is silent; it is replaced as soon as the monitor sees it."]
-    return []
+        )
+    elif engine.state is State.RUNNING and engine.beat_by and engine.beat_by < facts.now:
+        said = "The engine is silent; it is replaced as soon as the monitor sees it."
+    return [said] if said else []
 
 
 def _about_database(facts: Facts) -> list[str]:
     codes = {each["type"] for each in facts.account.observed.get("conditions") or []}
-    if facts.machine is None or facts.machine.state != "disabled":
+    if facts.machine is None or facts.machine.state != "disabled" or codes & OF_ENGINE:
         return []
     if codes & {"ControlDatabaseRestored", "ControlDatabaseCloned"}:
         return [

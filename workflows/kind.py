@@ -79,6 +79,7 @@ class Kind:
     leave: Callable[[Connection, Call, Resource], Awaitable[None]] = (
         _free_to_go  # may refuse a delete
     )
+    absent: str = "ResourceNotFound"  # the code of a change of what is not there
     busy: str = "AnotherOperationInProgress"  # the code of a write while an operation runs
 
     def action(self, verb: str) -> str:

@@ -8,6 +8,8 @@ from muster.core.db import Database
 from muster.core.secrets import Keyring
 from muster.core.settings import Settings
 from muster.core.wake import Wake
+from nodeagent.client import AgentClient
+from workflows.accesscache import AccessCache
 from workflows.rolecache import RoleCache
 
 
@@ -18,5 +20,7 @@ class Plane:
     keyring: Keyring
     wake: Wake
     connector: Connector
+    agent: AgentClient  # one per process: its connections stay open
     clock: Clock = field(default_factory=Clock)
     roles: RoleCache = field(default_factory=RoleCache)
+    accounts: AccessCache = field(default_factory=AccessCache)

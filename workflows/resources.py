@@ -9,7 +9,7 @@ import msgspec
 from fsm import machines, operations
 from fsm.operations import Operation
 from muster.core.db import Connection
-from muster.core.errors import refuse
+from muster.core.errors import NotFound, refuse
 from muster.core.failpoints import reach
 from muster.core.ids import ResourceId
 from workflows import admission, answers, authorization
@@ -23,12 +23,14 @@ from workflows.store.resources import Content, Q, Stored
 from workflows.validation import common
 
 
-async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
+async def get(
+    plane: Plane, call: Call, id: ResourceId, *, absent: str = NotFound.default_code
+) -> Resource:
     found = await store.get(plane.db, id.key, call.principal.tenant_id)
     if found is None:
         async with plane.db.connection() as connection:
             await admission.parents(connection, id, call.principal.tenant_id)
-        raise admission.missing(id, wanted=id)
+        raise admission.missing(id, wanted=id, code=absent)
     return found.resource
 
 
@@ -67,7 +69,7 @@ async def _write(
         world = await admission.parents(tx, id, call.principal.tenant_id)
         old = await store.lock(tx, id.key, call.principal.tenant_id)
         if patch and old is None:
-            raise admission.missing(id, wanted=id)
+            raise admission.missing(id, wanted=id, code=kind.absent)
         admission.preconditions(call, store.plain(old))
         admission.writable(world, id)
         admission.unlocked(world, id, delete=False)

@@ -3,12 +3,18 @@
 from api.resources.accounts import ACCOUNTS
 from api.resources.audit import AUDIT
 from api.resources.authorization import LOCKS, ROLE_ASSIGNMENTS, ROLE_DEFINITIONS, SERVICE_TOKENS
+from api.resources.credentials import CREDENTIALS
 from api.resources.databases import DATABASES
+from api.resources.executions import EXECUTIONS, STEP_EXECUTIONS, TARGET_EXECUTIONS
 from api.resources.groups import GROUPS
+from api.resources.jobs import JOB_VERSIONS, JOBS
 from api.resources.pools import POOLS
+from api.resources.private_endpoints import PRIVATE_ENDPOINTS
 from api.resources.providers import OPERATIONS, PROVIDERS
 from api.resources.servers import SERVERS
+from api.resources.steps import JOB_STEPS, VERSION_STEPS
 from api.resources.subscriptions import SUBSCRIPTIONS
+from api.resources.target_groups import TARGET_GROUPS
 
 RESOURCES = (
     SUBSCRIPTIONS,
@@ -19,6 +25,16 @@ RESOURCES = (
     DATABASES,
     POOLS,
     ACCOUNTS,
+    CREDENTIALS,
+    TARGET_GROUPS,
+    JOBS,
+    JOB_VERSIONS,
+    JOB_STEPS,
+    VERSION_STEPS,
+    EXECUTIONS,
+    STEP_EXECUTIONS,
+    TARGET_EXECUTIONS,
+    PRIVATE_ENDPOINTS,
     ROLE_DEFINITIONS,
     ROLE_ASSIGNMENTS,
     LOCKS,

@@ -1,11 +1,12 @@
 """Job accounts, ARM's jobAgents: a Jobs application linked to a control database."""
 
-from api.resource import Action, Async, Parts, Polling, Query, ResourceType, Sync
+from api.resource import Action, Async, Parts, Polling, Query, ResourceType, Sync, View
+from api.resources import execution_parts
 from api.resources.history import HISTORY
 from api.resources.servers import SERVERS
 from api.resources.shared import CONDITIONS, FAILURE
 from api.versions import SQL
-from workflows import account_actions, accounts
+from workflows import account_actions, accounts, executions
 from workflows.model.account import AccountProperties
 
 TEXT = {"type": ["string", "null"]}
@@ -62,7 +63,11 @@ ACCOUNTS = ResourceType(
     list=Sync(accounts.list_page),
     actions={
         "pause": Action(
-            run=account_actions.pause, title="Pause", gives=PAUSED, answer={"paused": True}
+            run=account_actions.pause,
+            title="Pause",
+            gives=PAUSED,
+            urgent=True,
+            answer={"paused": True},
         ),
         "resume": Action(
             run=account_actions.resume, title="Resume", gives=PAUSED, answer={"paused": False}
@@ -96,7 +101,17 @@ ACCOUNTS = ResourceType(
             },
         ),
     },
-    views={"history": HISTORY},
+    views={
+        "history": HISTORY,
+        "executions": View(
+            run=executions.list_of_account,
+            title="ListExecutions",
+            item=execution_parts.ITEM,
+            example=execution_parts.EXAMPLE,
+            query=execution_parts.FILTERS,
+            inside=True,
+        ),
+    },
     polling=Polling(
         status="jobAgentAzureAsyncOperation",
         result="jobAgentOperationResults",

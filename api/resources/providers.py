@@ -6,6 +6,7 @@ from api.resource import Action, At, ResourceType, Sync
 from api.versions import RESOURCES, SQL
 from muster.core.ids import ResourceId
 from workflows import providers
+from workflows.linked import USE_AS_TARGET
 from workflows.model.resource import Call, Page
 from workflows.plane import Plane
 
@@ -63,7 +64,7 @@ async def list_operations(
     from api.resources import RESOURCES as ALL
 
     del plane, call, scope, after, top
-    rights = {"Microsoft.Sql/register/action", "Microsoft.Sql/unregister/action"}
+    rights = {"Microsoft.Sql/register/action", "Microsoft.Sql/unregister/action", USE_AS_TARGET}
     rights |= {each.action for each in table(ALL) if each.action.startswith("Microsoft.Sql/")}
     return Page(items=[_shown(right) for right in sorted(rights)])
 

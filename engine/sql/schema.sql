@@ -27,6 +27,27 @@ create table jobs_internal.audit (
     constraint audit_pkey PRIMARY KEY (audit_id)
 );
 CREATE INDEX audit_by_age ON jobs_internal.audit USING btree (at);
+CREATE INDEX audit_by_command ON jobs_internal.audit USING btree (command_id) WHERE (command_id IS NOT NULL);
+
+create table jobs_internal.cancellation (
+    cancellation_id uuid not null default gen_random_uuid(),
+    job_execution_id uuid not null,
+    step_id integer,
+    ordinal integer,
+    requested_by text not null,
+    door text not null,
+    reason text,
+    requested_at timestamp with time zone not null default clock_timestamp(),
+    completed_at timestamp with time zone,
+    needed text,
+    constraint a_cancelled_target_has_a_step CHECK (((ordinal IS NULL) OR (step_id IS NOT NULL))),
+    constraint a_door_of_a_cancellation_is_known CHECK ((door = ANY (ARRAY['rest'::text, 'fsm'::text, 'psql'::text, 'engine'::text]))),
+    constraint cancellation_job_execution_id_fkey FOREIGN KEY (job_execution_id) REFERENCES job_execution(job_execution_id) ON DELETE CASCADE,
+    constraint cancellation_pkey PRIMARY KEY (cancellation_id),
+    constraint what_was_needed_is_known CHECK ((needed = ANY (ARRAY['nothing'::text, 'protocol'::text, 'pg_cancel_backend'::text, 'pg_terminate_backend'::text])))
+);
+CREATE INDEX cancellation_by_run ON jobs_internal.cancellation USING btree (job_execution_id);
+CREATE INDEX open_cancellation ON jobs_internal.cancellation USING btree (requested_at) WHERE (completed_at IS NULL);
 
 create table jobs_internal.command_journal (
     command_id uuid not null,
@@ -41,10 +62,26 @@ create table jobs_internal.command_journal (
 );
 CREATE INDEX journal_by_age ON jobs_internal.command_journal USING btree (at);
 
+create table jobs_internal.credential (
+    credential_id uuid not null default gen_random_uuid(),
+    name text not null,
+    username text not null,
+    secret text not null,
+    row_version bigint not null default nextval('row_version'::regclass),
+    created_by text not null,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    modified_by text not null,
+    modified_at timestamp with time zone not null default clock_timestamp(),
+    constraint a_secret_is_sealed_or_a_reference CHECK ((secret ~ '^(sealed|env|file|vault):.'::text)),
+    constraint credential_pkey PRIMARY KEY (credential_id)
+);
+CREATE UNIQUE INDEX a_credential_name_is_taken_once ON jobs_internal.credential USING btree (lower(name));
+
 create table jobs_internal.directory_revision (
     singleton boolean not null default true,
     revision bigint not null,
     synced_at timestamp with time zone not null default clock_timestamp(),
+    digest text not null default ''::text,
     constraint directory_revision_pkey PRIMARY KEY (singleton),
     constraint there_is_one_revision CHECK (singleton)
 );
@@ -96,6 +133,162 @@ create table jobs_internal.instance (
     constraint there_is_one_instance CHECK (singleton)
 );
 
+create table jobs_internal.job (
+    job_id uuid not null default gen_random_uuid(),
+    name text not null,
+    description text not null default ''::text,
+    version integer not null default 0,
+    enabled boolean not null default false,
+    schedule_type text not null default 'Once'::text,
+    schedule_interval_type text not null default 'Once'::text,
+    schedule_interval_count integer not null default 1,
+    schedule_interval text,
+    schedule_cron text,
+    schedule_time_zone text,
+    schedule_start_time timestamp with time zone not null default '0001-01-01 00:00:00+00'::timestamp with time zone,
+    schedule_end_time timestamp with time zone not null default '9999-12-31 11:59:59+00'::timestamp with time zone,
+    scheduled_since timestamp with time zone not null default clock_timestamp(),
+    next_slot timestamp with time zone,
+    misfire_policy text not null default 'runOnce'::text,
+    misfire_within_seconds integer,
+    overlap text not null default 'skipTarget'::text,
+    paused boolean not null default false,
+    priority integer not null default 0,
+    owner text,
+    labels jsonb not null default '{}'::jsonb,
+    retention_days integer,
+    system boolean not null default false,
+    row_version bigint not null default nextval('row_version'::regclass),
+    created_by text not null,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    modified_by text not null,
+    modified_at timestamp with time zone not null default clock_timestamp(),
+    deleted_at timestamp with time zone,
+    constraint a_deleted_job_is_never_due CHECK (((deleted_at IS NULL) OR (next_slot IS NULL))),
+    constraint a_job_version_counts CHECK ((version >= 0)),
+    constraint a_misfire_has_a_limit CHECK ((misfire_within_seconds >= 0)),
+    constraint a_misfire_policy_is_known CHECK ((misfire_policy = ANY (ARRAY['runOnce'::text, 'skip'::text]))),
+    constraint a_priority_is_small CHECK (((priority >= '-1000'::integer) AND (priority <= 1000))),
+    constraint a_retention_lasts CHECK (((retention_days >= 1) AND (retention_days <= 36500))),
+    constraint a_schedule_begins_before_it_ends CHECK ((schedule_start_time < schedule_end_time)),
+    constraint a_schedule_type_is_known CHECK ((schedule_type = ANY (ARRAY['Once'::text, 'Recurring'::text]))),
+    constraint a_time_zone_belongs_to_cron CHECK (((schedule_time_zone IS NULL) OR (schedule_cron IS NOT NULL))),
+    constraint an_interval_counts CHECK (((schedule_interval_count >= 1) AND (schedule_interval_count <= 1000000))),
+    constraint an_interval_type_is_known CHECK ((schedule_interval_type = ANY (ARRAY['Once'::text, 'Minutes'::text, 'Hours'::text, 'Days'::text, 'Weeks'::text, 'Months'::text]))),
+    constraint an_overlap_is_known CHECK ((overlap = ANY (ARRAY['skipTarget'::text, 'skipExecution'::text, 'queueOne'::text, 'allow'::text, 'cancelPrevious'::text]))),
+    constraint cron_takes_the_place_of_an_interval CHECK (((schedule_cron IS NULL) OR (schedule_interval_type = 'Once'::text))),
+    constraint job_labels_are_an_object CHECK ((jsonb_typeof(labels) = 'object'::text)),
+    constraint job_pkey PRIMARY KEY (job_id),
+    constraint only_once_has_no_interval CHECK (((schedule_type = 'Once'::text) = ((schedule_interval_type = 'Once'::text) AND (schedule_cron IS NULL))))
+);
+CREATE UNIQUE INDEX a_job_name_is_taken_once ON jobs_internal.job USING btree (lower(name)) WHERE (deleted_at IS NULL);
+CREATE INDEX job_by_next_slot ON jobs_internal.job USING btree (next_slot) WHERE (next_slot IS NOT NULL);
+
+create table jobs_internal.job_execution (
+    job_execution_id uuid not null,
+    job_id uuid not null,
+    job_version integer not null,
+    run_day date not null,
+    lifecycle text not null default 'Created'::text,
+    origin text not null,
+    slot timestamp with time zone,
+    rerun_of uuid,
+    plan_of uuid,
+    overrides jsonb not null default '{}'::jsonb,
+    actor text not null,
+    door text not null,
+    priority integer not null default 0,
+    create_time timestamp with time zone not null default clock_timestamp(),
+    start_time timestamp with time zone,
+    end_time timestamp with time zone,
+    cancel_requested_at timestamp with time zone,
+    attempt integer not null default 0,
+    not_before timestamp with time zone,
+    wait_reason text,
+    end_reason text,
+    last_message text not null default 'Job execution created.'::text,
+    constraint a_door_of_a_run_is_known CHECK ((door = ANY (ARRAY['rest'::text, 'fsm'::text, 'psql'::text, 'engine'::text]))),
+    constraint a_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text, 'WaitingForChildJobExecutions'::text, 'WaitingForRetry'::text, 'Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))),
+    constraint a_run_belongs_to_the_day_of_its_creation CHECK ((run_day = ((create_time AT TIME ZONE 'UTC'::text))::date)),
+    constraint a_run_ends_after_its_steps TRIGGER DEFERRABLE INITIALLY DEFERRED,
+    constraint an_origin_is_known CHECK ((origin = ANY (ARRAY['slot'::text, 'caller'::text, 'rerun'::text, 'plan'::text, 'system'::text]))),
+    constraint job_execution_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id),
+    constraint job_execution_pkey PRIMARY KEY (job_execution_id),
+    constraint only_a_rerun_has_an_origin CHECK (((origin = 'rerun'::text) = (rerun_of IS NOT NULL))),
+    constraint only_a_slot_has_a_slot CHECK (((origin = 'slot'::text) = (slot IS NOT NULL))),
+    constraint what_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))))
+);
+CREATE UNIQUE INDEX a_slot_fires_once ON jobs_internal.job_execution USING btree (job_id, slot) WHERE (slot IS NOT NULL);
+CREATE INDEX job_execution_by_job ON jobs_internal.job_execution USING btree (job_id, create_time DESC, job_execution_id DESC);
+CREATE INDEX job_execution_by_time ON jobs_internal.job_execution USING btree (create_time DESC, job_execution_id DESC);
+CREATE INDEX live_job_execution ON jobs_internal.job_execution USING btree (job_id) WHERE (end_time IS NULL);
+CREATE CONSTRAINT TRIGGER a_run_ends_after_its_steps AFTER UPDATE OF end_time ON jobs_internal.job_execution DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.end_time IS NULL) AND (new.end_time IS NOT NULL))) EXECUTE FUNCTION end_after_steps();
+CREATE TRIGGER a_run_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.job_execution FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text)))) EXECUTE FUNCTION refuse_move();
+
+create table jobs_internal.job_step (
+    job_id uuid not null,
+    version integer not null,
+    step_id integer not null,
+    name text not null,
+    script_hash bytea not null,
+    credential_id uuid,
+    credential_name text,
+    credential_as_given text,
+    target_group_id uuid not null,
+    target_group_name text not null,
+    target_group_as_given text,
+    initial_retry_interval_seconds integer not null default 1,
+    maximum_retry_interval_seconds integer not null default 120,
+    retry_interval_backoff_multiplier real not null default 2.0,
+    retry_attempts integer not null default 10,
+    timeout_seconds integer not null default 43200,
+    output_type text,
+    output_credential_id uuid,
+    output_credential_name text,
+    output_credential_as_given text,
+    output_subscription_id text,
+    output_resource_group_name text,
+    output_server_name text,
+    output_database_name text,
+    output_schema_name text,
+    output_table_name text,
+    max_parallelism integer,
+    options jsonb not null default '{}'::jsonb,
+    content_hash bytea not null,
+    row_version bigint not null default nextval('row_version'::regclass),
+    created_by text not null,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    modified_by text not null,
+    modified_at timestamp with time zone not null default clock_timestamp(),
+    constraint a_first_pause_lasts CHECK (((initial_retry_interval_seconds >= 1) AND (initial_retry_interval_seconds <= 2147483))),
+    constraint a_pause_grows_to_its_maximum CHECK (((maximum_retry_interval_seconds >= initial_retry_interval_seconds) AND (maximum_retry_interval_seconds <= 2147483))),
+    constraint a_pause_never_shrinks CHECK (((retry_interval_backoff_multiplier >= (1)::double precision) AND (retry_interval_backoff_multiplier <= (1000)::double precision))),
+    constraint a_step_counts_from_one CHECK ((step_id >= 1)),
+    constraint a_timeout_lasts CHECK (((timeout_seconds >= 1) AND (timeout_seconds <= 2147483))),
+    constraint an_output_is_complete CHECK ((num_nonnulls(output_type, output_server_name, output_database_name, output_schema_name, output_table_name) = ANY (ARRAY[0, 5]))),
+    constraint an_output_is_known CHECK ((output_type = 'SqlDatabase'::text)),
+    constraint attempts_are_counted CHECK (((retry_attempts >= 0) AND (retry_attempts <= 2147483))),
+    constraint job_step_job_id_version_fkey FOREIGN KEY (job_id, version) REFERENCES job_version(job_id, version) ON DELETE CASCADE,
+    constraint job_step_pkey PRIMARY KEY (job_id, version, step_id),
+    constraint job_step_script_hash_fkey FOREIGN KEY (script_hash) REFERENCES script(script_hash),
+    constraint options_are_an_object CHECK ((jsonb_typeof(options) = 'object'::text)),
+    constraint parallelism_allows_something CHECK ((max_parallelism >= 1)),
+    constraint steps_have_no_gap TRIGGER DEFERRABLE INITIALLY DEFERRED
+);
+CREATE UNIQUE INDEX a_step_name_is_taken_once ON jobs_internal.job_step USING btree (job_id, version, lower(name));
+CREATE CONSTRAINT TRIGGER steps_have_no_gap AFTER INSERT ON jobs_internal.job_step DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION keep_steps_gapless();
+CREATE TRIGGER steps_never_change BEFORE UPDATE ON jobs_internal.job_step FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+create table jobs_internal.job_version (
+    job_id uuid not null,
+    version integer not null,
+    created_by text not null,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    constraint a_version_counts CHECK ((version >= 0)),
+    constraint job_version_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id) ON DELETE CASCADE,
+    constraint job_version_pkey PRIMARY KEY (job_id, version)
+);
+
 create table jobs_internal.migration (
     name text not null,
     digest text not null,
@@ -103,12 +296,49 @@ create table jobs_internal.migration (
     constraint migration_pkey PRIMARY KEY (name)
 );
 
+create table jobs_internal.private_endpoint (
+    private_endpoint_id text not null,
+    name text not null,
+    server_id text not null,
+    status text not null default 'Pending'::text,
+    row_version bigint not null default nextval('row_version'::regclass),
+    created_by text not null,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    modified_by text not null,
+    modified_at timestamp with time zone not null default clock_timestamp(),
+    constraint a_private_endpoint_status_is_known CHECK ((status = ANY (ARRAY['Pending'::text, 'Approved'::text, 'Rejected'::text]))),
+    constraint private_endpoint_pkey PRIMARY KEY (private_endpoint_id)
+);
+CREATE UNIQUE INDEX a_private_endpoint_name_is_taken_once ON jobs_internal.private_endpoint USING btree (lower(name));
+
+create table jobs_internal.request (
+    request_id uuid not null,
+    kind text not null,
+    args jsonb not null,
+    asked_by text not null,
+    asked_at timestamp with time zone not null default clock_timestamp(),
+    answered_at timestamp with time zone,
+    answer jsonb,
+    constraint a_request_kind_is_known CHECK ((kind = 'resolve'::text)),
+    constraint an_answer_has_a_time CHECK (((answer IS NULL) = (answered_at IS NULL))),
+    constraint request_pkey PRIMARY KEY (request_id)
+);
+CREATE INDEX request_by_age ON jobs_internal.request USING btree (asked_at);
+
 create table jobs_internal.schema_object (
     kind text not null,
     name text not null,
     fingerprint text not null,
     server_major integer not null,
     constraint schema_object_pkey PRIMARY KEY (kind, name)
+);
+
+create table jobs_internal.script (
+    script_hash bytea not null,
+    body text not null,
+    constraint a_script_is_known_by_its_digest CHECK ((script_hash = sha256(convert_to(body, 'UTF8'::name)))),
+    constraint a_script_is_no_larger_than_a_mebibyte CHECK (((octet_length(body) >= 1) AND (octet_length(body) <= 1048576))),
+    constraint script_pkey PRIMARY KEY (script_hash)
 );
 
 create table jobs_internal.server_directory (
@@ -131,6 +361,7 @@ create table jobs_internal.server_directory (
     job_credential text,
     disabled boolean not null default false,
     revision bigint not null,
+    embedded boolean not null default false,
     constraint a_budget_allows_something CHECK ((max_connections > 0)),
     constraint a_pooling_is_known CHECK ((pooling = ANY (ARRAY['none'::text, 'session'::text, 'transaction'::text]))),
     constraint a_port_is_a_port CHECK (((port >= 1) AND (port <= 65535))),
@@ -145,9 +376,771 @@ create table jobs_internal.server_directory (
 CREATE UNIQUE INDEX a_server_name_is_taken_once ON jobs_internal.server_directory USING btree (lower(name));
 CREATE INDEX server_by_host ON jobs_internal.server_directory USING gin (hosts);
 
+create table jobs_internal.slot (
+    job_id uuid not null,
+    slot timestamp with time zone not null,
+    outcome text not null,
+    reason text,
+    job_execution_id uuid,
+    decided_at timestamp with time zone not null default clock_timestamp(),
+    constraint a_fired_slot_has_a_run CHECK (((outcome = 'fired'::text) = (job_execution_id IS NOT NULL))),
+    constraint a_slot_outcome_is_known CHECK ((outcome = ANY (ARRAY['fired'::text, 'coalesced'::text, 'missed'::text, 'skipped'::text]))),
+    constraint slot_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id) ON DELETE CASCADE,
+    constraint slot_pkey PRIMARY KEY (job_id, slot)
+);
+
+create table jobs_internal.snapshot (
+    snapshot_id uuid not null,
+    target_group_id uuid not null,
+    group_hash bytea not null,
+    directory_revision bigint not null,
+    targets integer not null,
+    targets_hash bytea not null,
+    left_out jsonb not null default '[]'::jsonb,
+    made_at timestamp with time zone not null default clock_timestamp(),
+    constraint snapshot_pkey PRIMARY KEY (snapshot_id)
+);
+
+create table jobs_internal.snapshot_target (
+    snapshot_id uuid not null,
+    ordinal integer not null,
+    target_id uuid not null,
+    target_type text not null,
+    server_id text not null,
+    server_name text not null,
+    pool_name text,
+    database_name text,
+    schema_name text,
+    labels jsonb not null default '{}'::jsonb,
+    credential_id uuid,
+    rule uuid not null,
+    constraint a_target_is_taken_once UNIQUE (snapshot_id, target_id),
+    constraint snapshot_target_pkey PRIMARY KEY (snapshot_id, ordinal),
+    constraint snapshot_target_snapshot_id_fkey FOREIGN KEY (snapshot_id) REFERENCES snapshot(snapshot_id) ON DELETE CASCADE
+);
+
+create table jobs_internal.step_execution (
+    run_day date not null,
+    job_execution_id uuid not null,
+    step_id integer not null,
+    step_execution_id uuid not null default gen_random_uuid(),
+    step_name text not null,
+    content_hash bytea not null,
+    snapshot_id uuid,
+    lifecycle text not null default 'Created'::text,
+    create_time timestamp with time zone not null default clock_timestamp(),
+    start_time timestamp with time zone,
+    end_time timestamp with time zone,
+    cancel_requested_at timestamp with time zone,
+    wave integer not null default 1,
+    waves integer not null default 1,
+    halted_at timestamp with time zone,
+    wait_reason text,
+    end_reason text,
+    last_message text not null default ''::text,
+    constraint a_step_ends_after_its_targets TRIGGER DEFERRABLE INITIALLY DEFERRED,
+    constraint a_step_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text, 'WaitingForChildJobExecutions'::text, 'WaitingForRetry'::text, 'Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))),
+    constraint a_step_that_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text])))),
+    constraint step_execution_pkey PRIMARY KEY (run_day, job_execution_id, step_id)
+);
+CREATE INDEX step_execution_by_snapshot ON ONLY jobs_internal.step_execution USING btree (snapshot_id);
+CREATE TRIGGER a_step_belongs_to_a_live_run BEFORE INSERT ON jobs_internal.step_execution FOR EACH ROW EXECUTE FUNCTION refuse_orphan();
+CREATE CONSTRAINT TRIGGER a_step_ends_after_its_targets AFTER UPDATE OF end_time ON jobs_internal.step_execution DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.end_time IS NULL) AND (new.end_time IS NOT NULL))) EXECUTE FUNCTION end_after_targets();
+CREATE TRIGGER a_step_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.step_execution FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text)))) EXECUTE FUNCTION refuse_move();
+
+create table jobs_internal.target_execution (
+    run_day date not null,
+    job_execution_id uuid not null,
+    step_id integer not null,
+    ordinal integer not null,
+    target_execution_id uuid not null default gen_random_uuid(),
+    snapshot_id uuid not null,
+    lifecycle text not null default 'Created'::text,
+    phase text,
+    wave integer not null default 1,
+    priority integer not null default 0,
+    attempts integer not null default 0,
+    worker_pool text,
+    not_before timestamp with time zone,
+    create_time timestamp with time zone not null default clock_timestamp(),
+    start_time timestamp with time zone,
+    attempt_start_time timestamp with time zone,
+    end_time timestamp with time zone,
+    cancel_requested_at timestamp with time zone,
+    wait_reason text,
+    end_reason text,
+    last_message text,
+    checkpoint jsonb,
+    constraint a_phase_is_known CHECK ((phase = ANY (ARRAY['connect'::text, 'run'::text, 'commit'::text, 'verify'::text, 'output'::text]))),
+    constraint a_target_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text, 'WaitingForRetry'::text, 'Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))),
+    constraint a_target_that_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text])))),
+    constraint attempts_never_vanish CHECK ((attempts >= 0)),
+    constraint target_execution_pkey PRIMARY KEY (run_day, job_execution_id, step_id, ordinal)
+);
+CREATE TRIGGER a_target_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.target_execution FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text) OR ((((old.lifecycle = 'Created'::text) AND (new.lifecycle = 'WaitingForRetry'::text)) OR ((old.lifecycle = 'WaitingForRetry'::text) AND (new.lifecycle = 'Succeeded'::text))) OR ((old.lifecycle = 'Created'::text) AND (new.lifecycle = 'Succeeded'::text)))))) EXECUTE FUNCTION refuse_move();
+
+create table jobs_internal.target_group (
+    target_group_id uuid not null default gen_random_uuid(),
+    name text not null,
+    row_version bigint not null default nextval('row_version'::regclass),
+    created_by text not null,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    modified_by text not null,
+    modified_at timestamp with time zone not null default clock_timestamp(),
+    constraint target_group_pkey PRIMARY KEY (target_group_id)
+);
+CREATE UNIQUE INDEX a_target_group_name_is_taken_once ON jobs_internal.target_group USING btree (lower(name));
+
+create table jobs_internal.target_group_member (
+    target_group_id uuid not null,
+    target_id uuid not null default gen_random_uuid(),
+    position integer not null,
+    membership_type text not null default 'Include'::text,
+    target_type text not null,
+    server_name text,
+    database_name text,
+    elastic_pool_name text,
+    shard_map_name text,
+    schema_pattern text,
+    query text,
+    nested_group_id uuid,
+    nested_group_as_given text,
+    refresh_credential_id uuid,
+    refresh_as_given text,
+    credential_id uuid,
+    credential_as_given text,
+    subscription_id text,
+    resource_group_name text,
+    constraint a_database_is_named CHECK (((target_type <> ALL (ARRAY['SqlDatabase'::text, 'SqlQuery'::text, 'SqlShardMap'::text])) OR (database_name IS NOT NULL))),
+    constraint a_membership_is_known CHECK ((membership_type = ANY (ARRAY['Include'::text, 'Exclude'::text]))),
+    constraint a_nested_group_is_named CHECK (((target_type = 'TargetGroup'::text) = (nested_group_id IS NOT NULL))),
+    constraint a_pool_is_named CHECK (((target_type = 'SqlElasticPool'::text) = (elastic_pool_name IS NOT NULL))),
+    constraint a_query_is_given CHECK (((target_type = 'SqlQuery'::text) = (query IS NOT NULL))),
+    constraint a_schema_has_a_pattern CHECK (((target_type = 'SqlSchema'::text) = (schema_pattern IS NOT NULL))),
+    constraint a_shard_map_is_named CHECK (((target_type = 'SqlShardMap'::text) = (shard_map_name IS NOT NULL))),
+    constraint a_target_names_its_server CHECK (((target_type = 'TargetGroup'::text) = (server_name IS NULL))),
+    constraint a_target_type_is_known CHECK ((target_type = ANY (ARRAY['SqlServer'::text, 'SqlElasticPool'::text, 'SqlDatabase'::text, 'SqlShardMap'::text, 'SqlSchema'::text, 'SqlQuery'::text, 'TargetGroup'::text]))),
+    constraint positions_are_taken_once UNIQUE (target_group_id, "position"),
+    constraint target_group_member_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(credential_id),
+    constraint target_group_member_nested_group_id_fkey FOREIGN KEY (nested_group_id) REFERENCES target_group(target_group_id),
+    constraint target_group_member_pkey PRIMARY KEY (target_group_id, target_id),
+    constraint target_group_member_refresh_credential_id_fkey FOREIGN KEY (refresh_credential_id) REFERENCES credential(credential_id),
+    constraint target_group_member_target_group_id_fkey FOREIGN KEY (target_group_id) REFERENCES target_group(target_group_id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX a_member_stands_once ON jobs_internal.target_group_member USING btree (target_group_id, membership_type, target_type, COALESCE(lower(server_name), ''::text), COALESCE(database_name, ''::text), COALESCE(lower(elastic_pool_name), ''::text), COALESCE(shard_map_name, ''::text), COALESCE(schema_pattern, ''::text), md5(COALESCE(query, ''::text)), COALESCE(nested_group_id, '00000000-0000-0000-0000-000000000000'::uuid));
+CREATE INDEX member_by_credential ON jobs_internal.target_group_member USING btree (credential_id) WHERE (credential_id IS NOT NULL);
+CREATE INDEX member_by_nested_group ON jobs_internal.target_group_member USING btree (nested_group_id) WHERE (nested_group_id IS NOT NULL);
+CREATE INDEX member_by_refresh_credential ON jobs_internal.target_group_member USING btree (refresh_credential_id) WHERE (refresh_credential_id IS NOT NULL);
+CREATE TRIGGER groups_form_no_circle AFTER INSERT OR UPDATE OF nested_group_id ON jobs_internal.target_group_member FOR EACH ROW WHEN ((new.nested_group_id IS NOT NULL)) EXECUTE FUNCTION refuse_cycle();
+
+create table jobs_internal.target_ledger (
+    job_id uuid not null,
+    content_hash bytea not null,
+    target_id uuid not null,
+    lifecycle text not null,
+    end_reason text,
+    job_execution_id uuid not null,
+    step_id integer not null,
+    ended_at timestamp with time zone not null,
+    result_hash bytea,
+    constraint target_ledger_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id) ON DELETE CASCADE,
+    constraint target_ledger_pkey PRIMARY KEY (job_id, content_hash, target_id)
+);
+
+create table jobs_internal.task (
+    run_day date not null,
+    job_execution_id uuid not null,
+    step_id integer not null,
+    ordinal integer not null,
+    attempt integer not null,
+    invocation_id uuid not null,
+    epoch bigint not null,
+    host_id uuid not null,
+    lifecycle text not null default 'Created'::text,
+    create_time timestamp with time zone not null default clock_timestamp(),
+    start_time timestamp with time zone,
+    end_time timestamp with time zone,
+    lease_until timestamp with time zone,
+    backend_pid integer,
+    server_version integer,
+    xact_id text,
+    statement_no integer,
+    sqlstate text,
+    message text,
+    detail text,
+    hint text,
+    error_position integer,
+    error_fingerprint text,
+    notices jsonb,
+    results jsonb,
+    result_hash bytea,
+    rows bigint,
+    bytes bigint,
+    timings jsonb,
+    end_reason text,
+    constraint a_reservation_is_no_attempt CHECK (
+CASE lifecycle
+    WHEN 'Created'::text THEN (start_time IS NULL)
+    WHEN 'Canceled'::text THEN true
+    ELSE (start_time IS NOT NULL)
+END),
+    constraint a_task_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text, 'Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text]))),
+    constraint a_task_that_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text])))),
+    constraint task_pkey PRIMARY KEY (run_day, job_execution_id, step_id, ordinal, attempt)
+);
+CREATE UNIQUE INDEX one_live_attempt ON ONLY jobs_internal.task USING btree (run_day, job_execution_id, step_id, ordinal) WHERE (lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text]));
+CREATE TRIGGER a_task_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.task FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text) OR ((old.lifecycle = 'Created'::text) AND (new.lifecycle = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'TimedOut'::text])))))) EXECUTE FUNCTION refuse_move();
+
+create view jobs.deleted_job_executions as
+SELECT job_execution_id,
+    job_name,
+    job_id,
+    job_version,
+    step_id,
+    is_active,
+    lifecycle,
+    create_time,
+    start_time,
+    end_time,
+    current_attempts,
+    current_attempt_start_time,
+    next_attempt_start_time,
+    last_message,
+    target_type,
+    target_id,
+    target_group_name,
+    target_server_name,
+    target_database_name,
+    target_schema_name,
+    step_name,
+    target_execution_id,
+    phase,
+    wave,
+    wait_reason,
+    end_reason,
+    cancel_requested_at,
+    origin,
+    slot,
+    actor,
+    door,
+    deleted_at
+   FROM all_job_executions
+  WHERE (deleted_at IS NOT NULL);
+
+create view jobs.job_cancellations as
+SELECT c.cancellation_id,
+    c.job_execution_id,
+    j.name AS job_name,
+    j.job_id,
+    c.step_id,
+    d.target_id,
+    c.requested_by,
+    c.door,
+    c.reason,
+    c.requested_at,
+    c.completed_at,
+    c.needed
+   FROM ((((cancellation c
+     JOIN job_execution x ON ((x.job_execution_id = c.job_execution_id)))
+     JOIN job j ON ((j.job_id = x.job_id)))
+     LEFT JOIN step_execution s ON (((s.run_day = x.run_day) AND (s.job_execution_id = x.job_execution_id) AND (s.step_id = c.step_id))))
+     LEFT JOIN snapshot_target d ON (((d.snapshot_id = s.snapshot_id) AND (d.ordinal = c.ordinal))))
+  WHERE (j.deleted_at IS NULL);
+
+create view jobs.job_executions as
+SELECT job_execution_id,
+    job_name,
+    job_id,
+    job_version,
+    step_id,
+    is_active,
+    lifecycle,
+    create_time,
+    start_time,
+    end_time,
+    current_attempts,
+    current_attempt_start_time,
+    next_attempt_start_time,
+    last_message,
+    target_type,
+    target_id,
+    target_group_name,
+    target_server_name,
+    target_database_name,
+    target_schema_name,
+    step_name,
+    target_execution_id,
+    phase,
+    wave,
+    wait_reason,
+    end_reason,
+    cancel_requested_at,
+    origin,
+    slot,
+    actor,
+    door
+   FROM all_job_executions
+  WHERE (deleted_at IS NULL);
+
+create view jobs.job_versions as
+SELECT j.name AS job_name,
+    j.job_id,
+    v.version AS job_version,
+    v.created_by,
+    v.created_at
+   FROM (job j
+     JOIN job_version v ON ((v.job_id = j.job_id)))
+  WHERE (j.deleted_at IS NULL);
+
+create view jobs.jobs as
+SELECT name AS job_name,
+    job_id,
+    version AS job_version,
+    description,
+    enabled,
+    schedule_interval_type,
+    schedule_interval_count,
+    schedule_start_time,
+    schedule_end_time,
+    schedule_cron,
+    schedule_time_zone,
+    next_slot,
+    misfire_policy,
+    misfire_within_seconds,
+    overlap,
+    paused,
+    priority,
+    owner,
+    labels,
+    retention_days,
+    system,
+    row_version,
+    created_by,
+    created_at,
+    modified_by,
+    modified_at
+   FROM job j
+  WHERE (deleted_at IS NULL);
+
+create view jobs.jobstep_versions as
+SELECT j.name AS job_name,
+    j.job_id,
+    s.version AS job_version,
+    s.step_id,
+    s.name AS step_name,
+    'TSql'::text AS command_type,
+    'Inline'::text AS command_source,
+    c.body AS command,
+    s.credential_name,
+    s.target_group_name,
+    s.target_group_id,
+    s.initial_retry_interval_seconds,
+    s.maximum_retry_interval_seconds,
+    s.retry_interval_backoff_multiplier,
+    s.retry_attempts,
+    s.timeout_seconds AS step_timeout_seconds,
+    s.output_type,
+    s.output_credential_name,
+    s.output_subscription_id,
+    s.output_resource_group_name,
+    s.output_server_name,
+    s.output_database_name,
+    s.output_schema_name,
+    s.output_table_name,
+    s.max_parallelism,
+    s.options,
+    s.row_version,
+    s.created_by,
+    s.created_at,
+    s.modified_by,
+    s.modified_at
+   FROM ((job j
+     JOIN job_step s ON ((s.job_id = j.job_id)))
+     JOIN script c ON ((c.script_hash = s.script_hash)))
+  WHERE (j.deleted_at IS NULL);
+
+create view jobs.jobsteps as
+SELECT j.name AS job_name,
+    j.job_id,
+    s.version AS job_version,
+    s.step_id,
+    s.name AS step_name,
+    'TSql'::text AS command_type,
+    'Inline'::text AS command_source,
+    c.body AS command,
+    s.credential_name,
+    s.target_group_name,
+    s.target_group_id,
+    s.initial_retry_interval_seconds,
+    s.maximum_retry_interval_seconds,
+    s.retry_interval_backoff_multiplier,
+    s.retry_attempts,
+    s.timeout_seconds AS step_timeout_seconds,
+    s.output_type,
+    s.output_credential_name,
+    s.output_subscription_id,
+    s.output_resource_group_name,
+    s.output_server_name,
+    s.output_database_name,
+    s.output_schema_name,
+    s.output_table_name,
+    s.max_parallelism,
+    s.options,
+    s.row_version,
+    s.created_by,
+    s.created_at,
+    s.modified_by,
+    s.modified_at
+   FROM ((job j
+     JOIN job_step s ON (((s.job_id = j.job_id) AND (s.version = j.version))))
+     JOIN script c ON ((c.script_hash = s.script_hash)))
+  WHERE (j.deleted_at IS NULL);
+
+create view jobs.target_group_members as
+SELECT g.name AS target_group_name,
+    g.target_group_id,
+    m.membership_type,
+    m.target_type,
+    m.target_id,
+    r.name AS refresh_credential_name,
+    m.subscription_id,
+    m.resource_group_name,
+    m.server_name,
+    m.database_name,
+    m.elastic_pool_name,
+    m.shard_map_name,
+    m.schema_pattern,
+    m.query,
+    n.name AS nested_group_name,
+    m.nested_group_id,
+    c.name AS credential_name,
+    m."position"
+   FROM ((((target_group g
+     JOIN target_group_member m ON ((m.target_group_id = g.target_group_id)))
+     LEFT JOIN credential r ON ((r.credential_id = m.refresh_credential_id)))
+     LEFT JOIN credential c ON ((c.credential_id = m.credential_id)))
+     LEFT JOIN target_group n ON ((n.target_group_id = m.nested_group_id)));
+
+create view jobs.target_groups as
+SELECT name AS target_group_name,
+    target_group_id,
+    row_version,
+    created_by,
+    created_at,
+    modified_by,
+    modified_at
+   FROM target_group g;
+
+create view jobs_internal.all_job_executions as
+SELECT x.job_execution_id,
+    j.name AS job_name,
+    x.job_id,
+    x.job_version,
+    NULL::integer AS step_id,
+    (x.end_time IS NULL) AS is_active,
+    x.lifecycle,
+    x.create_time,
+    x.start_time,
+    x.end_time,
+    0 AS current_attempts,
+    NULL::timestamp with time zone AS current_attempt_start_time,
+    x.not_before AS next_attempt_start_time,
+    x.last_message,
+    NULL::text AS target_type,
+    NULL::uuid AS target_id,
+    NULL::text AS target_group_name,
+    NULL::text AS target_server_name,
+    NULL::text AS target_database_name,
+    NULL::text AS target_schema_name,
+    NULL::text AS step_name,
+    NULL::uuid AS target_execution_id,
+    NULL::text AS phase,
+    NULL::integer AS wave,
+    x.wait_reason,
+    x.end_reason,
+    x.cancel_requested_at,
+    x.origin,
+    x.slot,
+    x.actor,
+    x.door,
+    j.deleted_at
+   FROM (job_execution x
+     JOIN job j ON ((j.job_id = x.job_id)))
+UNION ALL
+ SELECT x.job_execution_id,
+    j.name AS job_name,
+    x.job_id,
+    x.job_version,
+    s.step_id,
+    (s.end_time IS NULL) AS is_active,
+    s.lifecycle,
+    s.create_time,
+    s.start_time,
+    s.end_time,
+    0 AS current_attempts,
+    NULL::timestamp with time zone AS current_attempt_start_time,
+    NULL::timestamp with time zone AS next_attempt_start_time,
+    s.last_message,
+    NULL::text AS target_type,
+    NULL::uuid AS target_id,
+    NULL::text AS target_group_name,
+    NULL::text AS target_server_name,
+    NULL::text AS target_database_name,
+    NULL::text AS target_schema_name,
+    s.step_name,
+    NULL::uuid AS target_execution_id,
+    NULL::text AS phase,
+    s.wave,
+    s.wait_reason,
+    s.end_reason,
+    s.cancel_requested_at,
+    x.origin,
+    x.slot,
+    x.actor,
+    x.door,
+    j.deleted_at
+   FROM ((job_execution x
+     JOIN job j ON ((j.job_id = x.job_id)))
+     JOIN step_execution s ON (((s.run_day = x.run_day) AND (s.job_execution_id = x.job_execution_id))))
+UNION ALL
+ SELECT x.job_execution_id,
+    j.name AS job_name,
+    x.job_id,
+    x.job_version,
+    s.step_id,
+    (t.end_time IS NULL) AS is_active,
+    t.lifecycle,
+    t.create_time,
+    t.start_time,
+    t.end_time,
+    t.attempts AS current_attempts,
+    t.attempt_start_time AS current_attempt_start_time,
+    t.not_before AS next_attempt_start_time,
+    t.last_message,
+    d.target_type,
+    d.target_id,
+    g.target_group_name,
+    d.server_name AS target_server_name,
+    d.database_name AS target_database_name,
+    d.schema_name AS target_schema_name,
+    s.step_name,
+    t.target_execution_id,
+    t.phase,
+    t.wave,
+    t.wait_reason,
+    t.end_reason,
+    t.cancel_requested_at,
+    x.origin,
+    x.slot,
+    x.actor,
+    x.door,
+    j.deleted_at
+   FROM (((((job_execution x
+     JOIN job j ON ((j.job_id = x.job_id)))
+     JOIN step_execution s ON (((s.run_day = x.run_day) AND (s.job_execution_id = x.job_execution_id))))
+     JOIN target_execution t ON (((t.run_day = s.run_day) AND (t.job_execution_id = s.job_execution_id) AND (t.step_id = s.step_id))))
+     JOIN snapshot_target d ON (((d.snapshot_id = t.snapshot_id) AND (d.ordinal = t.ordinal))))
+     LEFT JOIN job_step g ON (((g.job_id = x.job_id) AND (g.version = x.job_version) AND (g.step_id = s.step_id))));
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_add_credential(credential_name text, identity text, secret text, OUT credential_id uuid)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_add_job(job_name text, description text DEFAULT NULL::text, enabled boolean DEFAULT false, schedule_interval_type text DEFAULT NULL::text, schedule_interval_count integer DEFAULT 1, schedule_start_time timestamp with time zone DEFAULT '0001-01-01 00:00:00+00'::timestamp with time zone, schedule_end_time timestamp with time zone DEFAULT '9999-12-31 11:59:59+00'::timestamp with time zone, OUT job_id uuid, schedule_cron text DEFAULT NULL::text, schedule_time_zone text DEFAULT NULL::text, misfire_policy text DEFAULT 'runOnce'::text, misfire_within_seconds integer DEFAULT NULL::integer, overlap text DEFAULT 'skipTarget'::text, paused boolean DEFAULT false, priority integer DEFAULT 0, owner text DEFAULT NULL::text, labels jsonb DEFAULT '{}'::jsonb, retention_days integer DEFAULT NULL::integer)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_add_jobstep(job_name text, step_id integer DEFAULT NULL::integer, step_name text DEFAULT NULL::text, command_type text DEFAULT 'TSql'::text, command_source text DEFAULT 'Inline'::text, command text DEFAULT NULL::text, credential_name text DEFAULT NULL::text, target_group_name text DEFAULT NULL::text, initial_retry_interval_seconds integer DEFAULT 1, maximum_retry_interval_seconds integer DEFAULT 120, retry_interval_backoff_multiplier real DEFAULT 2.0, retry_attempts integer DEFAULT 10, step_timeout_seconds integer DEFAULT 43200, output_type text DEFAULT NULL::text, output_credential_name text DEFAULT NULL::text, output_subscription_id text DEFAULT NULL::text, output_resource_group_name text DEFAULT NULL::text, output_server_name text DEFAULT NULL::text, output_database_name text DEFAULT NULL::text, output_schema_name text DEFAULT NULL::text, output_table_name text DEFAULT NULL::text, OUT job_version integer, max_parallelism integer DEFAULT NULL::integer, options jsonb DEFAULT '{}'::jsonb)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_add_target_group(target_group_name text, OUT target_group_id uuid)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_add_target_group_member(target_group_name text, membership_type text DEFAULT 'Include'::text, target_type text DEFAULT NULL::text, refresh_credential_name text DEFAULT NULL::text, server_name text DEFAULT NULL::text, database_name text DEFAULT NULL::text, elastic_pool_name text DEFAULT NULL::text, OUT target_id uuid, shard_map_name text DEFAULT NULL::text, schema_pattern text DEFAULT NULL::text, query text DEFAULT NULL::text, nested_group_name text DEFAULT NULL::text, credential_name text DEFAULT NULL::text, subscription_id text DEFAULT NULL::text, resource_group_name text DEFAULT NULL::text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_delete_credential(credential_name text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_delete_job(job_name text, force boolean DEFAULT false)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_delete_jobstep(job_name text, step_id integer DEFAULT NULL::integer, step_name text DEFAULT NULL::text, OUT job_version integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_delete_target_group(target_group_name text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_delete_target_group_member(target_group_name text, target_id uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_grant_admin(role text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_grant_operator(role text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_grant_reader(role text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin, operator
+CREATE OR REPLACE FUNCTION jobs.sp_pause()
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_purge_jobhistory(job_name text DEFAULT NULL::text, job_id uuid DEFAULT NULL::uuid, oldest_date timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin, operator
+CREATE OR REPLACE FUNCTION jobs.sp_resume()
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_revoke_admin(role text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_revoke_operator(role text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_revoke_reader(role text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin, operator
+CREATE OR REPLACE FUNCTION jobs.sp_start_job(job_name text, INOUT job_execution_id uuid DEFAULT NULL::uuid)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin, operator
+CREATE OR REPLACE FUNCTION jobs.sp_stop_job(job_execution_id uuid, reason text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_update_credential(credential_name text, identity text DEFAULT NULL::text, secret text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_update_job(job_name text, new_name text DEFAULT NULL::text, description text DEFAULT NULL::text, enabled boolean DEFAULT NULL::boolean, schedule_interval_type text DEFAULT NULL::text, schedule_interval_count integer DEFAULT NULL::integer, schedule_start_time timestamp with time zone DEFAULT NULL::timestamp with time zone, schedule_end_time timestamp with time zone DEFAULT NULL::timestamp with time zone, schedule_cron text DEFAULT NULL::text, schedule_time_zone text DEFAULT NULL::text, misfire_policy text DEFAULT NULL::text, misfire_within_seconds integer DEFAULT NULL::integer, overlap text DEFAULT NULL::text, paused boolean DEFAULT NULL::boolean, priority integer DEFAULT NULL::integer, owner text DEFAULT NULL::text, labels jsonb DEFAULT NULL::jsonb, retention_days integer DEFAULT NULL::integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin
+CREATE OR REPLACE FUNCTION jobs.sp_update_jobstep(job_name text, step_id integer DEFAULT NULL::integer, step_name text DEFAULT NULL::text, new_id integer DEFAULT NULL::integer, new_name text DEFAULT NULL::text, command_type text DEFAULT NULL::text, command_source text DEFAULT NULL::text, command text DEFAULT NULL::text, credential_name text DEFAULT NULL::text, target_group_name text DEFAULT NULL::text, initial_retry_interval_seconds integer DEFAULT NULL::integer, maximum_retry_interval_seconds integer DEFAULT NULL::integer, retry_interval_backoff_multiplier real DEFAULT NULL::real, retry_attempts integer DEFAULT NULL::integer, step_timeout_seconds integer DEFAULT NULL::integer, output_type text DEFAULT NULL::text, output_credential_name text DEFAULT NULL::text, output_server_name text DEFAULT NULL::text, output_database_name text DEFAULT NULL::text, output_schema_name text DEFAULT NULL::text, output_table_name text DEFAULT NULL::text, OUT job_version integer, max_parallelism integer DEFAULT NULL::integer, options jsonb DEFAULT NULL::jsonb, output_subscription_id text DEFAULT NULL::text, output_resource_group_name text DEFAULT NULL::text)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.actor_v1(OUT caller text, OUT door text, OUT command_id uuid)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.add_members_v1(p_group uuid, p_members jsonb, p_old jsonb DEFAULT '[]'::jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.adopt_hosts_v1(p_epoch bigint)
  RETURNS TABLE(host_id uuid, epoch bigint, host_name text, pid integer, slots integer, state text, heartbeat_at timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.answer_request_v1(p_epoch bigint, p_request_id uuid, p_answer jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.ask_v1(p_request_id uuid, p_kind text, p_args jsonb)
+ RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
@@ -159,12 +1152,146 @@ CREATE OR REPLACE FUNCTION jobs_internal.begin_command_v1(p_id uuid, p_command t
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.cancel_execution_v1(p_job text, p_execution uuid, p_reason text)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.change_membership_v1(p_group text, p_role text, p_grant boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_command_kind_v1(p_type text, p_source text)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_condition_v1(p_condition jsonb, p_row_version bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_cron_v1(p_cron text)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_job_v1(p_old job, p_new job)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_members_v1(p_members jsonb, p_old jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_name_v1(p_name text, p_column text)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_options_v1(p_options jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_secret_v1(p_identity text, p_secret text)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_step_v1(p_step job_step)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_variables_v1(p_text text, p_column text)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.decide_private_endpoint_v1(p_name text, p_status text)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.delete_v1(p_kind text, p_path text[], p_condition jsonb, p_options jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.describe_v1()
  RETURNS TABLE(kind text, name text, definition text)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.drain_hosts_v1(p_epoch bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.drop_partitions_v1(p_before date)
+ RETURNS SETOF date
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET lock_timeout TO '2s';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.edit_distance_v1(p_one text, p_other text)
+ RETURNS integer
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.end_after_steps()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.end_after_targets()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs_internal', 'pg_temp';
 
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.end_command_v1(p_id uuid, p_result jsonb)
@@ -181,10 +1308,80 @@ CREATE OR REPLACE FUNCTION jobs_internal.end_host_v1(p_host uuid)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.ensure_partitions_v1(p_day date)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.execution_filter_v1(p_filters jsonb, p_after jsonb, OUT since timestamp with time zone, OUT until timestamp with time zone, OUT ended_since timestamp with time zone, OUT ended_until timestamp with time zone, OUT active boolean, OUT skip bigint, OUT deleted boolean)
+ RETURNS record
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.execution_item_v1(p_run job_execution, p_below text[], p_uid uuid, p_lifecycle text, p_create_time timestamp with time zone, p_start_time timestamp with time zone, p_end_time timestamp with time zone, p_properties jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.fence_v1(p_epoch bigint)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.find_jobstep_v1(p_job job, p_id integer, p_name text)
+ RETURNS job_step
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.find_run_v1(p_job text, p_execution text, p_deleted boolean)
+ RETURNS job_execution
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.find_server_v1(p_name text, p_column text DEFAULT 'server_name'::text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.find_step_v1(p_run job_execution, p_step text)
+ RETURNS step_execution
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.get_execution_v1(p_kind text, p_path text[])
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.get_v1(p_kind text, p_path text[])
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.group_document_v1(p_group text)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
@@ -209,11 +1406,268 @@ CREATE OR REPLACE FUNCTION jobs_internal.install_epoch_v1(p_epoch bigint, p_work
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
  SET lock_timeout TO '2s';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.iso_v1(p_time timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.item_v1(p_path text[], p_uid uuid, p_row_version bigint, p_created_by text, p_created_at timestamp with time zone, p_modified_by text, p_modified_at timestamp with time zone, p_properties jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.job_item_v1(p_job job)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.jobstep_item_v1(p_path text[], p_step job_step, p_row_version bigint)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.keep_steps_gapless()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_executions_v1(p_kind text, p_path text[], p_after jsonb, p_top integer, p_filters jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_job_runs_v1(p_job text, p_after jsonb, p_top integer, p_filters jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_run_steps_v1(p_run job_execution, p_after jsonb, p_top integer, p_filters jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_run_targets_v1(p_run job_execution, p_step_id integer, p_after jsonb, p_top integer, p_filters jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_runs_v1(p_after jsonb, p_top integer, p_filters jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.list_v1(p_kind text, p_path text[], p_after jsonb, p_top integer, p_filters jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.lock_group_v1(p_name text)
+ RETURNS target_group
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.lock_job_v1(p_name text)
+ RETURNS job
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.lock_name_v1(p_kind text, p_name text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.member_key_v1(p_member jsonb)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.members_v1(p_group uuid)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.new_version_v1(p_job job, p_without integer, p_with job_step)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.note_v1(p_action text, p_detail jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.open_requests_v1(p_epoch bigint)
+ RETURNS TABLE(request_id uuid, kind text, args jsonb)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.plan_targets_v1(p_epoch bigint, p_job_execution_id uuid, p_step_id integer, p_snapshot_id uuid, p_wave_starts integer[] DEFAULT '{}'::integer[])
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET enable_sort TO 'off';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.put_credential_v1(p_name text, p_doc jsonb, p_condition jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.put_job_v1(p_name text, p_doc jsonb, p_condition jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET "TimeZone" TO 'UTC';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.put_private_endpoint_v1(p_name text, p_doc jsonb, p_condition jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.put_step_v1(p_job text, p_name text, p_doc jsonb, p_condition jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.put_target_group_v1(p_name text, p_doc jsonb, p_condition jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.read_epoch_v1()
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.read_interval_v1(p_text text, OUT interval_type text, OUT interval_count integer)
+ RETURNS record
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.read_journal_v1(p_id uuid)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.read_request_v1(p_request_id uuid)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.refer_to_credential_v1(p_name text, p_column text, OUT credential_id uuid, OUT name text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.refer_to_group_v1(p_name text, p_column text, OUT target_group_id uuid, OUT name text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.reference_v1(p_name text, p_as_given text)
+ RETURNS jsonb
+ LANGUAGE sql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.refuse_cycle()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.refuse_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.refuse_orphan()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.refuse_v1(p_state text, p_column text, p_message text, p_hint text DEFAULT NULL::text, p_code text DEFAULT ''::text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
@@ -228,6 +1682,41 @@ CREATE OR REPLACE FUNCTION jobs_internal.remember_schema_v1()
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.run_item_v1(p_run job_execution)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.run_page_v1(p_runs uuid[], p_top integer)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.save_job_v1(p_action text, p_old job, p_new job)
+ RETURNS job
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.save_step_v1(p_action text, p_job job, p_old job_step, p_new job_step, p_command text)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.server_names_v1()
+ RETURNS TABLE(name text, server_id text)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
@@ -245,10 +1734,59 @@ CREATE OR REPLACE FUNCTION jobs_internal.set_paused_v1(p_paused boolean)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.sync_directory_v1(p_revision bigint, p_servers jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.start_job_v1(p_job text, p_execution_id uuid, p_doc jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.step_item_v1(p_run job_execution, p_step step_execution)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.store_snapshot_v1(p_epoch bigint, p_snapshot_id uuid, p_target_group_id uuid, p_group_hash bytea, p_directory_revision bigint, p_left_out jsonb, p_target_types text[], p_server_ids text[], p_server_names text[], p_pool_names text[], p_database_names text[], p_schema_names text[], p_labels jsonb[], p_credential_ids uuid[], p_rules uuid[])
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.sync_directory_v1(p_revision bigint, p_servers jsonb, p_digest text)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.target_item_v1(p_run job_execution, p_step_name text, p_target target_execution, p_described snapshot_target)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.touch_group_v1(p_group uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.used_by_v1(p_id uuid)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.uuid_v1(p_text text)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 BASE = "/api/v1/workload"
+INCOMPATIBLE = "Incompatible: "  # how the last word begins of a workload whose version does not fit
 
 
 class Kind(StrEnum):

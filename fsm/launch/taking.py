@@ -73,6 +73,14 @@ async def register(
     return Registration(**dict(row))
 
 
+async def other_versions(
+    db: Connection | Database, settings: Settings, group: str, version: str | None
+) -> bool:
+    """Whether what a program of this version could not do may be done by another one."""
+    found: bool = await db.fetchval(Q.other_versions, group, settings.workload_silent, version)
+    return found
+
+
 async def enable(tx: Connection, name: str, *, enabled: bool) -> Registration:
     """Disabled, it starts nothing new; what runs goes on."""
     row = await tx.fetchrow(Q.enable_launcher, name, enabled)

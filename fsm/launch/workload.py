@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from fsm.launch.protocol import Kind, Priority, Reason, Shown, Spec, State
+from fsm.launch.protocol import INCOMPATIBLE, Kind, Priority, Reason, Shown, Spec, State
 from muster.core.db import Row
 from muster.core.errors import Conflict
 
@@ -77,6 +77,18 @@ class Workload:
         """When the monitor loses its patience; None when it is over."""
         limits = (self.claim_by, self.start_by, self.beat_by, self.end_by)
         return min((limit for limit in limits if limit), default=None)
+
+    @property
+    def misfit(self) -> str | None:
+        """In its own words, why its version and the control database's do not go together."""
+        said = self.message or ""
+        own = self.reason is Reason.REPORTED and said.startswith(INCOMPATIBLE)
+        return said.removeprefix(INCOMPATIBLE) if own else None
+
+    @property
+    def version(self) -> str | None:
+        """Of its program, as far as it has told."""
+        return (self.report or {}).get("version")
 
     @property
     def lag(self) -> timedelta | None:

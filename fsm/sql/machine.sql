@@ -72,6 +72,10 @@ update machine
        lease_owner = null, lease_until = null, version = version + 1
  where uid = $1;
 
+-- name: remember
+-- What a step knows before it is done.
+update machine set scratch = scratch || $2 where uid = $1;
+
 -- name: adopt_operation
 -- The work under way answers to this operation from now on.
 update machine set operation_id = $2 where uid = $1;

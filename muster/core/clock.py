@@ -16,8 +16,17 @@ class Clock:
     async def sleep(self, delay: timedelta) -> None:
         await asyncio.sleep(delay.total_seconds())
 
-    async def sleep_or(self, stop: asyncio.Event, delay: timedelta) -> None:
-        """Returns after `delay`, or at once when `stop` is set."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(delay.total_seconds()):
-                await stop.wait()
+    async def sleep_or(self, stop: asyncio.Event, delay: timedelta, *others: asyncio.Event) -> None:
+        """Returns after `delay`, or at once when one of the events is set."""
+        if not others:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay.total_seconds()):
+                    await stop.wait()
+            return
+        waits = [asyncio.ensure_future(event.wait()) for event in (stop, *others)]
+        try:
+            limit = delay.total_seconds()
+            await asyncio.wait(waits, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()

@@ -15,6 +15,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -22,6 +23,9 @@ DECLARED = frozenset(
     {
         "api.before_commit",
         "api.after_commit",
+        "command.begun",
+        "command.done",
+        "command.settled",
         "fsm.before_commit_1",
         "fsm.after_commit_1",
         "fsm.effect",
@@ -83,7 +87,7 @@ class Armed:
             return self.hits[point]
         folder = self.file.with_suffix(".hits")
         folder.mkdir(exist_ok=True)
-        with (folder / point).open("ab") as counter:
+        with (folder / quote(point, safe="@")).open("ab") as counter:  # a resource type has a slash
             counter.write(b".")
             counter.flush()
             return counter.tell()
@@ -132,7 +136,7 @@ def armed(actions: Mapping[str, Action]) -> Iterator[Armed]:
 
 def hits(file: Path) -> dict[str, int]:
     """How often each place was passed, over all processes that were armed by this file."""
-    return {f.name: f.stat().st_size for f in sorted(file.with_suffix(".hits").glob("*"))}
+    return {unquote(f.name): f.stat().st_size for f in sorted(file.with_suffix(".hits").glob("*"))}
 
 
 def _act(action: Action | None) -> None:

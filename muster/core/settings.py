@@ -80,6 +80,7 @@ class Settings:
 
     # Secrets
     keys: Secret | None = None  # `id:base64,…`: envelope keys of 32 bytes, the first one seals
+    credential_references: tuple[str, ...] = ()  # prefixes such as env:FLEET_; empty = none
 
     # Where we connect to
     target_allow: tuple[str, ...] = ()  # CIDR, host pattern, each with an optional :port

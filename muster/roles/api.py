@@ -17,6 +17,7 @@ from muster.core.db import open_database
 from muster.core.secrets import Keyring
 from muster.core.settings import Settings
 from muster.core.wake import Q, Wake
+from nodeagent.client import AgentClient
 from workflows.plane import Plane
 
 log = telemetry.get(__name__)
@@ -32,13 +33,16 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
     listener = listen(settings.listen)
     with contextlib.closing(listener):
         db = await open_database(settings, application="muster-api")
+        keyring = Keyring(settings.keys)
+        agent = AgentClient(settings, db, keyring)
         try:
             plane = Plane(
                 settings=settings,
                 db=db,
-                keyring=Keyring(settings.keys),
+                keyring=keyring,
                 wake=Wake(settings, db),
                 connector=Connector(settings, OwnServers(db)),
+                agent=agent,
             )
             certificate = None
             if settings.tls_cert and settings.tls_key:
@@ -47,6 +51,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             server = make(app, certificate.context if certificate else None)
             await _serve(server, plane, certificate, listener, stop, ready)
         finally:
+            await agent.close()
             await db.close()
 
 

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from fsm import rekey
+from fsm import commands, rekey
 from fsm.clusters import EmbeddedClusters, OwnServers
 from fsm.context import Services
 from fsm.dispatcher import Dispatcher
@@ -59,7 +59,8 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             group.create_task(_break_off(duty, stop))
             group.create_task(dispatcher.run(stop))
             group.create_task(rekey.run(services, stop))
-            group.create_task(Watch(services).run(stop))
+            group.create_task(commands.run(services, stop))
+            group.create_task(Watch(services, wake.event("directory")).run(stop))
             group.create_task(internal.serve(settings, db, queue, stop))
             ready({})
     finally:

@@ -45,7 +45,11 @@ async def run(
     if folder is None:
         raise SettingsError("MUSTER_LAUNCHER_DIR or MUSTER_DATA_DIR is required")
     clock = Clock()
-    environment = {name: value for name, value in surroundings().items() if name in INHERITED}
+    environment = {
+        name: value
+        for name, value in surroundings().items()
+        if name in INHERITED or f"env:{name}".startswith(settings.credential_references)
+    }
     runtime = ProcessRuntime(folder, environment, program=program, clock=clock)
     db = await open_database(settings, application="muster-launcher")
     try:

@@ -23,6 +23,8 @@ from muster.core.settings import SettingsError
 class Living(Protocol):
     async def run(self, stop: asyncio.Event) -> None: ...
 
+    async def hurry(self) -> None: ...
+
     def report(self) -> Mapping[str, Any]: ...
 
 
@@ -61,6 +63,6 @@ async def live(role: str, start_file: Path, make: Make, *, promise: str, grace: 
             promise=promise,
         )
         try:
-            return await life.run(living.run, living.report)
+            return await life.run(living.run, living.report, living.hurry)
         finally:
             await store.close()

@@ -2,19 +2,31 @@
 
 from typing import Any
 
+import msgspec
+
 from nodeagent import journal
 from nodeagent.work import Work
 
 
 async def call(work: Work, query: str, *args: Any) -> str:
     """The function's answer; the first one again where the command is journalled."""
-    async with work.means.databases.operate(work.access, work.spec.timeout) as connection:
+    databases = work.means.databases
+    if work.spec.repeatable:
+        async with databases.look(work.access) as connection:
+            return _checked(work, await connection.fetchval(query, *args))
+    async with databases.operate(work.access, work.spec.timeout) as connection:
 
         async def effect() -> str:
-            text: str = await connection.fetchval(query, *args)
-            work.answer(text)
-            return text
+            return _checked(work, await connection.fetchval(query, *args))
 
-        if work.spec.repeatable:
-            return await effect()
         return await journal.once(connection, work, effect)
+
+
+def text(document: Any) -> str:
+    """As the queries take jsonb."""
+    return msgspec.json.encode(document).decode()
+
+
+def _checked(work: Work, answer: str) -> str:
+    work.answer(answer)
+    return answer

@@ -121,7 +121,7 @@ select statement
 
 -- name: grants
 -- The statements after which nobody but the roles of the account ($1 = their prefix) may do anything in
--- the schemas, and those only call what stands beside them ($2 functions, $3 who may).
+-- the schemas, and those only call and read what stands beside them ($2 functions and views, $3 who may).
 select statement
   from (select 1 as rank, format('grant usage on schema jobs to %I, %I, %I, %I, %I', $1::text || '_agent',
                                  $1 || '_engine', $1 || '_reader', $1 || '_operator', $1 || '_admin') as statement
@@ -134,10 +134,21 @@ select statement
           join pg_namespace n on n.oid = p.pronamespace
          where n.nspname in ('jobs', 'jobs_internal')
         union all
+        select 2, format('revoke all on %s from public, %I, %I, %I, %I, %I', c.oid::regclass,
+                         $1 || '_agent', $1 || '_engine', $1 || '_reader', $1 || '_operator', $1 || '_admin')
+          from pg_class c
+          join pg_namespace n on n.oid = c.relnamespace
+         where n.nspname in ('jobs', 'jobs_internal') and c.relkind = 'v'
+        union all
         select 3, format('grant execute on function %s to %I', p.oid::regprocedure, $1 || '_' || g.who)
           from unnest($2::text[], $3::text[]) g (name, who)
           join pg_proc p on p.proname = g.name
-          join pg_namespace n on n.oid = p.pronamespace and n.nspname in ('jobs', 'jobs_internal')) s
+          join pg_namespace n on n.oid = p.pronamespace and n.nspname in ('jobs', 'jobs_internal')
+        union all
+        select 3, format('grant select on %s to %I', c.oid::regclass, $1 || '_' || g.who)
+          from unnest($2::text[], $3::text[]) g (name, who)
+          join pg_class c on c.relname = g.name and c.relkind = 'v'
+          join pg_namespace n on n.oid = c.relnamespace and n.nspname in ('jobs', 'jobs_internal')) s
  order by rank, statement;
 
 -- name: ledger

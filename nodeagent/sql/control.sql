@@ -1,3 +1,8 @@
+-- name: guard_session
+-- Nothing that the database or the role preset has a say in this session.
+select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),
+       pg_catalog.set_config('statement_timeout', $1, false);
+
 -- name: guard
 -- Nothing that the database or the role preset has a say in this transaction; nobody waits long.
 select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
@@ -31,4 +36,60 @@ select jobs_internal.set_paused_v1($1)::text;
 
 -- name: sync_directory
 -- The directory shows exactly these servers.
-select jobs_internal.sync_directory_v1($1, $2::text::jsonb)::text;
+select jobs_internal.sync_directory_v1($1, $2::text::jsonb, $3)::text;
+
+-- name: get_item
+-- One item by kind and path.
+select jobs_internal.get_v1($1, $2::text[])::text;
+
+-- name: list_items
+-- A page of items below a path, behind a cursor.
+select jobs_internal.list_v1($1, $2::text[], $3::text::jsonb, $4::integer, $5::text::jsonb)::text;
+
+-- name: put_credential
+-- The credential as it is now.
+select jobs_internal.put_credential_v1($1, $2::text::jsonb, $3::text::jsonb)::text;
+
+-- name: put_target_group
+-- The target group as it is now.
+select jobs_internal.put_target_group_v1($1, $2::text::jsonb, $3::text::jsonb)::text;
+
+-- name: put_job
+-- The job as it is now.
+select jobs_internal.put_job_v1($1, $2::text::jsonb, $3::text::jsonb)::text;
+
+-- name: put_step
+-- The step as it is now, in the current version of its job.
+select jobs_internal.put_step_v1($1, $2, $3::text::jsonb, $4::text::jsonb)::text;
+
+-- name: put_private_endpoint
+-- The private endpoint as it is now.
+select jobs_internal.put_private_endpoint_v1($1, $2::text::jsonb, $3::text::jsonb)::text;
+
+-- name: decide_private_endpoint
+-- The private endpoint as it is now.
+select jobs_internal.decide_private_endpoint_v1($1, $2)::text;
+
+-- name: delete_item
+-- Whether there was something to delete.
+select jobs_internal.delete_v1($1, $2::text[], $3::text::jsonb, $4::text::jsonb)::text;
+
+-- name: start_job
+-- The execution, and whether it is new.
+select jobs_internal.start_job_v1($1, $2, $3::text::jsonb)::text;
+
+-- name: cancel_execution
+-- Whether there was something to stop.
+select jobs_internal.cancel_execution_v1($1, $2, $3)::text;
+
+-- name: ask
+-- The question waits for the engine.
+select jobs_internal.ask_v1($1, $2, $3::text::jsonb)::text;
+
+-- name: read_request
+-- The answer, if there is one.
+select jobs_internal.read_request_v1($1)::text;
+
+-- name: read_journal
+-- Whether a command took effect.
+select jobs_internal.read_journal_v1($1)::text;

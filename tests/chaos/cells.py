@@ -8,6 +8,7 @@ from typing import Any
 from fsm.lifecycles import LIFECYCLES
 from fsm.machine import Lifecycle, Step
 from muster.core.failpoints import FailpointError
+from muster.core.settings import Settings
 
 # Each is armed once, at one state of one lifecycle.
 KILLS = {
@@ -90,3 +91,23 @@ def wrapped(lot: Lot) -> tuple[Lifecycle, dict[str, Once]]:
         rows.append(row)
     other = Lifecycle(table.name, rows, shown_as=table.shown_as, interrupts=table.interrupts)
     return other, faulty
+
+
+def point(lot: Lot) -> str:
+    """Where a lot with one cell is armed in a real process; a work that ends and is done again has run twice."""
+    name = KILLS.get(lot.fault) or PAUSES.get(lot.fault)
+    if name is None:
+        twice = lot.fault in {"runs twice", "raises after its effect"}
+        name = "fsm.after_effect" if twice else "fsm.effect"
+    return lot.points(name)[0]
+
+
+def action(lot: Lot, settings: Settings) -> str:
+    lease = settings.lease.total_seconds()
+    if lot.fault in KILLS:
+        return "kill times:1"
+    if lot.fault in PAUSES:
+        return f"sleep:{lease + 0.5} times:1"
+    if lot.fault == "exceeds its limit":
+        return f"sleep:{lease} times:1"
+    return "raise times:1"

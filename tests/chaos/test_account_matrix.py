@@ -325,6 +325,21 @@ async def test_without_a_node_agent_nothing_is_concluded(world, account):
     assert len(world.launcher.engines()) == 1
 
 
+async def test_the_directory_follows_what_becomes_of_servers(world, account):
+    control = world.agent.of(account.uid).instance
+    before = control.revision
+    await world.watch.once()
+    assert control.revision == before  # nothing has changed: nothing is sent
+
+    await world.db.execute(
+        'update resource set properties = properties || \'{"labels": {"tier": "gold"}}\''
+        " where type = 'Microsoft.Sql/servers'"
+    )
+    await world.watch.once()
+
+    assert [server.labels for server in control.directory] == [{"tier": "gold"}]
+
+
 async def test_the_watch_sends_a_signal_once(world, account):
     world.agent.databases.clear()
 

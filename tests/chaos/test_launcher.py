@@ -17,23 +17,9 @@ import pytest
 from fsm.launch.protocol import Priority, Reason
 from muster.core.process import Process, boot_id
 from tests.support.launcher_process import launchers
-from tests.support.launching import Yard, found, machine, quick, until
+from tests.support.launching import COUNTED, Yard, found, machine, quick, until
 
 SEED = int(os.environ.get("MUSTER_TEST_SEED", "3"))
-
-# How many are starting, at every change that is committed.
-COUNTED = """
-create table counted (launcher text, priority text, starting bigint);
-create function count_starting() returns trigger language plpgsql as $$
-begin
-    insert into counted
-    select claimed_by, priority, count(*) from workload
-     where state in ('claimed', 'launched') group by claimed_by, priority;
-    return null;
-end $$;
-create trigger count_starting after update of state on workload
-    for each statement execute function count_starting();
-"""
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from muster.core import failpoints
-from tests.chaos.cells import ALONE, KILLS, PAUSES, Lot
+from tests.chaos.cells import ALONE, KILLS, Lot, action, point
 from tests.support.fake_clusters import FakeClusters
 from tests.support.idle import no_idle_transaction
 from tests.support.invariants import violations
@@ -42,26 +42,6 @@ def chosen() -> list[Lot]:
     return dice.sample(servers, 1) + dice.sample(others, FEW - 1)
 
 
-def point(lot: Lot) -> str:
-    """Where the fault is armed; a work that ends and is done again has run twice."""
-    name = KILLS.get(lot.fault) or PAUSES.get(lot.fault)
-    if name is None:
-        twice = lot.fault in {"runs twice", "raises after its effect"}
-        name = "fsm.after_effect" if twice else "fsm.effect"
-    return lot.points(name)[0]
-
-
-def action(lot: Lot, processes: Processes) -> str:
-    lease = processes.settings.lease.total_seconds()
-    if lot.fault in KILLS:
-        return "kill times:1"
-    if lot.fault in PAUSES:
-        return f"sleep:{lease + 0.5} times:1"
-    if lot.fault == "exceeds its limit":
-        return f"sleep:{lease} times:1"
-    return "raise times:1"
-
-
 @pytest.fixture(scope="module", autouse=True)
 def count():
     yield
@@ -79,14 +59,16 @@ async def test_a_fault_in_a_real_process_leaves_nothing_wrong(
     settings = replace(
         settings,
         data_dir=tmp_path / "data",
-        failpoints=str(tmp_path / "failpoints.json"),
         lease=timedelta(seconds=10 if slow else 1.5),
         step_limit=timedelta(seconds=9 if slow else 1.2),
     )
     world = World(db, settings, targets, FakeClusters(targets))
 
-    async with no_idle_transaction(database_url), kept(settings, tmp_path) as processes:
-        processes.arm({point(lot): action(lot, processes)})
+    async with (
+        no_idle_transaction(database_url),
+        kept(settings, tmp_path, "fsm", "fsm") as processes,
+    ):
+        processes.arm({point(lot): action(lot, settings)})
         asked = await life(world, lot, targets, processes)
 
     assert point(lot) in failpoints.hits(processes.arms)

@@ -17,6 +17,8 @@ OPERATIONS = [
     for method, operation in methods.items()
 ]
 
+EMPTY = {"JobExecutions_Cancel"}  # Azure's clients want an answer without a body
+
 
 def each_operation() -> pytest.MarkDecorator:
     ids = [operation["operationId"] for _, _, operation in OPERATIONS]
@@ -58,7 +60,7 @@ def test_every_operation_has_examples_that_fit(method: str, path: str, operation
         for s, a in operation["responses"].items()
         if s.startswith("2") and "content" in a
     ]
-    assert answers or method in {"delete", "head"}
+    assert answers or method in {"delete", "head"} or operation["operationId"] in EMPTY
     for content in answers:
         assert examples(content)
         for value in examples(content):

@@ -26,7 +26,7 @@ from tests.support import actors, arm
 from tests.support import postgres as target
 
 HERE = Path(__file__).parent
-SHORT = 4
+SHORT = 2
 LONG = 100
 SEED = 20310101
 CHECKS = (

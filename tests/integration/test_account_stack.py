@@ -226,3 +226,60 @@ def test_errors_of_a_failed_operation_reach_the_sdk(stack):
             "g1", "fleet", "nothing", {"location": "local", "properties": {"databaseId": "x"}}
         )
     assert refused.value.error.code == "InvalidDatabaseResourceId"
+
+
+def test_a_group_is_resolved_by_the_engine(stack):
+    account = an_account(stack, "resolves")
+    for name in ("tenant_1", "tenant_2"):
+        stack.put(f"{SERVER}/databases/{name}", {"location": "local"})
+    stack.put(
+        f"{account}/credentials/admin",
+        {"properties": {"username": "fleet_admin", "password": "correct horse"}},
+    )
+    closed = {"host": "127.0.0.1", "port": 1025, "sslMode": "disable"}
+    registered = {"properties": {"endpoint": closed}, "location": "local"}
+    refused = stack.client.put(f"{GROUP}/providers/Microsoft.Sql/servers/loop", json=registered)
+    assert refused.json()["error"]["code"] == "InvalidTargetServer"
+    member = {"type": "SqlServer", "serverName": "fleet.database.windows.net"}
+    member["refreshCredential"] = f"{account}/credentials/admin"
+    excluded = {"type": "SqlDatabase", "serverName": "fleet", "databaseName": "tenant_2"}
+    nobody = {"type": "SqlServer", "serverName": "FLEET"}
+    stack.put(
+        f"{account}/targetGroups/g",
+        {"properties": {"members": [member, excluded | {"membershipType": "Exclude"}]}},
+    )
+    stack.put(f"{account}/targetGroups/nobody", {"properties": {"members": [nobody]}})
+
+    found = stack.client.post(f"{account}/targetGroups/g/resolve").raise_for_status().json()
+    none = stack.client.post(f"{account}/targetGroups/nobody/resolve").raise_for_status().json()
+
+    names = [target["databaseName"] for target in found["targets"]]
+    assert "tenant_1" in names
+    assert "tenant_2" not in names
+    assert found["count"] == len(names)
+    left_out = {each["databaseName"]: each["reason"] for each in found["leftOut"]}
+    assert left_out["postgres"] == "ServersOwn"
+    assert (none["count"], none["unreachable"][0]["code"]) == (0, "CredentialMissing")
+
+
+def test_a_new_server_is_a_target_at_once(stack):
+    account = an_account(stack, "follows")
+    server = f"{GROUP}/providers/Microsoft.Sql/servers/later"
+    login = {"administratorLogin": "later_admin", "administratorLoginPassword": "correct horse"}
+    stack.put(server, {"location": "local", "properties": login})
+    member = {"type": "SqlDatabase", "serverName": "later", "databaseName": "any"}
+
+    made = until(
+        lambda: (
+            (
+                answer := stack.client.put(
+                    f"{account}/targetGroups/g", json={"properties": {"members": [member]}}
+                )
+            ).is_success
+            and answer
+        )
+    )
+
+    assert made.status_code == 201
+    found = stack.client.post(f"{account}/targetGroups/g/resolve").raise_for_status().json()
+    assert [target["serverName"] for target in found["targets"]] == ["later"]

@@ -107,13 +107,28 @@ async def test_sigterm_is_a_hand_over_that_leaves_the_hosts_alone(here: World):
     assert host.process.alive and [each.state for each in (await here.read()).hosts] == ["live"]
 
 
-async def test_sigint_stops_an_engine_now(here: World):
-    engine = await here.engine(epoch=1)
+async def test_sigint_stops_an_engine_now_and_sends_its_hosts_off(here: World):
+    engine, host = await here.pair(epoch=1)
 
     engine.send(signal.SIGINT)
 
     assert await engine.ended(within=10) == Exit.DONE
     assert (await here.row(engine)).result == {"handover": False}
+    assert await host.ended(within=10) == Exit.DONE
+    assert (await here.row(host)).result == {"drained": True}
+    assert (await here.read()).hosts == ()
+
+
+async def test_an_engine_that_is_no_longer_in_charge_sends_nobody_off(here: World):
+    old, _ = await here.pair(epoch=1)
+    old.send(signal.SIGSTOP)
+    await here.engine(epoch=2)
+
+    old.send(signal.SIGINT)
+    old.send(signal.SIGCONT)
+
+    assert await old.ended() in {Exit.DONE, Exit.FENCED}
+    assert [each.state for each in (await here.read()).hosts] == ["live"]
 
 
 async def test_sigterm_ends_a_host_and_its_registration(here: World):

@@ -17,7 +17,8 @@ from engine.store import Q, Store
 from fsm.launch.protocol import Kind
 from muster.core.clock import Clock
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
-from tests.support.engine_world import bootstrap, installed, world
+from tests.support.control_db import installed
+from tests.support.engine_world import bootstrap, world
 from tests.support.launching import until
 from tests.support.line import line_to
 

@@ -13,6 +13,22 @@ from muster.core.errors import Conflict, Fault, InvalidRequest, Unavailable
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret
 from nodeagent import client, registry
+from nodeagent.items import (
+    Ask,
+    CancelExecution,
+    DecidePrivateEndpoint,
+    DeleteItem,
+    GetItem,
+    ListItems,
+    PutCredential,
+    PutJob,
+    PutPrivateEndpoint,
+    PutStep,
+    PutTargetGroup,
+    ReadJournal,
+    ReadRequest,
+    StartJob,
+)
 from nodeagent.protocol import (
     COMMANDS,
     SPECS,
@@ -43,6 +59,26 @@ EXAMPLES = {
     "verify_schema": VerifySchema(),
     "sync_directory": SyncDirectory(revision=3, servers=(EU1,)),
     "read_epoch": ReadEpoch(),
+    "put_credential": PutCredential(name="c", username="u", secret="env:FLEET"),
+    "put_target_group": PutTargetGroup(
+        name="g", document={"members": [{"type": "SqlServer", "serverName": "eu1"}]}
+    ),
+    "put_job": PutJob(name="j", document={"description": "d"}),
+    "put_step": PutStep(
+        job="j",
+        name="s",
+        document={"script": "select 1", "targetGroup": {"name": "g"}, "credential": {"name": "c"}},
+    ),
+    "put_private_endpoint": PutPrivateEndpoint(name="p", document={"serverId": SERVER}),
+    "decide_private_endpoint": DecidePrivateEndpoint(name="p", status="Approved"),
+    "start_job": StartJob(job="j", execution_id=UUID(int=1)),
+    "cancel_execution": CancelExecution(job="j", execution_id=UUID(int=1), reason="enough"),
+    "ask": Ask(request_id=UUID(int=2), kind="resolve", args={"targetGroup": "g"}),
+    "read_request": ReadRequest(request_id=UUID(int=2)),
+    "read_journal": ReadJournal(command_id=UUID(int=3)),
+    "get_item": GetItem(kind="jobs", path=("j",)),
+    "list_items": ListItems(kind="executions", path=()),
+    "delete_item": DeleteItem(kind="privateEndpoints", path=("p",)),
     "drain": Drain(),
     "pause": Pause(),
     "resume": Resume(),
@@ -280,9 +316,10 @@ async def test_a_command_that_takes_too_long_is_given_up_and_leaves_nothing(
 async def test_without_a_live_agent_commands_are_unavailable(settings, db, agent, account):
     assert await client.route(db, SERVER.upper(), settings) == URL
     await db.execute("update node_agents set heartbeat_at = now() - interval '1 hour'")
+    another = client.AgentClient(settings, db, agent.keyring, http=agent.http)  # remembers nobody
 
     with pytest.raises(Unavailable) as caught:
-        await agent.run(account, ReadEpoch())
+        await replace(agent, client=another).run(account, ReadEpoch())
 
     assert caught.value.code == "NodeAgentUnavailable"
 

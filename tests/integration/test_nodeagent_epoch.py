@@ -87,6 +87,7 @@ async def test_a_stale_engine_fails_at_its_next_fence_and_heartbeat(engine):
         FENCE,
         "select jobs_internal.heartbeat_v1($1)",
         "select jobs_internal.adopt_hosts_v1($1)",
+        "select jobs_internal.drain_hosts_v1($1)",
     ):
         with pytest.raises(asyncpg.PostgresError) as caught:
             await old.execute(query, 1)

@@ -119,6 +119,7 @@ async def test_both_ends_show_a_certificate_of_our_authority(certificates, db, t
                 await ask(stranger, db, account, ReadEpoch(), "agent")
 
 
+@pytest.mark.newest  # another major prints views in another way
 async def test_the_snapshot_for_reviewers_is_true(settings, db, targets):
     account = await a_control_database(targets)
     async with running(settings):

@@ -96,7 +96,7 @@ async def test_the_same_id_with_other_arguments_is_a_conflict(agent, targets):
 
     with pytest.raises(Conflict) as caught:
         await agent.install(account, command_id)
-    assert caught.value.code == "CommandIdReused"
+    assert caught.value.code == "IdempotencyKeyMismatch"
 
 
 class Breaking(Connector):
@@ -194,31 +194,33 @@ async def test_a_database_of_another_account_is_occupied(agent, targets):
 
 
 async def test_an_older_schema_is_upgraded(settings, db, targets, tmp_path, monkeypatch):
-    older = tmp_path / "older_migrations"
-    older.mkdir()
-    (older / "__init__.py").touch()
-    for name, text in scripts(sql.MIGRATIONS)[:-1]:
-        (older / name).write_text(text)
+    folder = tmp_path / "newer_migrations"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    for name, text in scripts(sql.MIGRATIONS):
+        (folder / name).write_text(text)
+    new = Blueprint().version + 1
+    (folder / f"{new:04}_next.sql").write_text("-- expand: what comes next\nselect 1")
     monkeypatch.syspath_prepend(tmp_path)
     account = await a_control_database(targets)
-    old = Blueprint(migrations="older_migrations")
-    async with agent_beside(settings, db, blueprint=old) as agent:
+    async with agent_beside(settings, db) as agent:
         await agent.install(account)
 
-        async with agent_beside(settings, db) as newer:
+        blueprint = Blueprint(migrations="newer_migrations")
+        async with agent_beside(settings, db, blueprint=blueprint) as newer:
             command_id = uuid4()
             upgraded = await newer.run(account, UpgradeSchema(), command_id)
             before = await account.state()
             assert await newer.run(account, UpgradeSchema(), command_id) == upgraded
 
-            assert upgraded.schema_version == Blueprint().version == old.version + 1
+            assert upgraded.schema_version == new
             assert await account.state() == before
-            assert (await newer.run(account, ReadEpoch())).schema_version == Blueprint().version
+            assert (await newer.run(account, ReadEpoch())).schema_version == new
 
         with pytest.raises(PreconditionFailed) as caught:
             await agent.run(account, UpgradeSchema())
         assert caught.value.code == "Incompatible"
-    sys.modules.pop("older_migrations", None)
+    sys.modules.pop("newer_migrations", None)
 
 
 async def test_only_a_changed_function_is_applied_again(agent, targets):

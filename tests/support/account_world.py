@@ -29,6 +29,8 @@ class FakeLauncher:
     alive: dict[UUID, Workload] = field(default_factory=dict)
     started: list[int] = field(default_factory=list)  # epochs of engines, in order
     broken: bool = False  # what it starts fails
+    version: str = "1.0.0"
+    fits: set[str] = field(default_factory=lambda: {"1.0.0"})  # versions that the schema suits
 
     async def turn(self) -> None:
         """As a launcher's turn: ends what is over, then starts what it may."""
@@ -36,7 +38,7 @@ class FakeLauncher:
         await self._end()
         await taking.register(
             world.db, world.settings, name=NAME, group=world.settings.launcher_group,
-            home=UUID(int=7), capacity={}, version="test",
+            home=UUID(int=7), capacity={}, version=self.version,
         )  # fmt: skip
         while workload := await self._take():
             await self._start(workload)
@@ -76,14 +78,22 @@ class FakeLauncher:
         if workload.kind is Kind.ENGINE:
             assert workload.epoch is not None
             self.started.append(workload.epoch)
-        if self.broken or not self._comes_up(workload):
+        async with world.db.transaction() as tx:
+            await queue.running(tx, id, {"version": self.version})
+        why = self._why_not(workload)
+        if why is not None:
             async with world.db.transaction() as tx:
-                why = "the engine can't begin"
                 await queue.failure(tx, id, reason=Reason.REPORTED, source="workload", message=why)
             await self._gone(id, 1)
-            return
-        async with world.db.transaction() as tx:
-            await queue.running(tx, id)
+
+    def _why_not(self, workload: Workload) -> str | None:
+        """The last word of what can't begin, as a real engine says it."""
+        if workload.kind is Kind.ENGINE and self.version not in self.fits:
+            needs = f"which needs {min(self.fits)}"
+            return f"Incompatible: engine {self.version} is too old for this schema, {needs}."
+        if self.broken or not self._comes_up(workload):
+            return "the engine can't begin"
+        return None
 
     def _comes_up(self, workload: Workload) -> bool:
         if workload.kind is not Kind.ENGINE:
@@ -152,10 +162,10 @@ class AccountWorld(World):
         return replace(asked, operation_id=operation)
 
     async def acknowledge(self, asked: Asked) -> None:
+        """What is shown, as the action does it."""
+        payload = {"acknowledged": await self.conditions(asked)}
         async with self.db.transaction() as tx:
-            await machines.signal(
-                tx, uid=asked.uid, name="acknowledge", payload={"acknowledged": True}
-            )
+            await machines.signal(tx, uid=asked.uid, name="acknowledge", payload=payload)
 
     async def conditions(self, asked: Asked) -> list[str]:
         observed = (await self.resource(asked))["observed"]

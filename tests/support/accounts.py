@@ -4,13 +4,16 @@ with stack(settings, targets, folder) as here:
     here.create("a")            a database and an account linked to it, Ready
     here.show("a")              what GET shows
     here.until(lambda: …)       waits for something that other processes do
+
+async with apart(settings, targets, folder) as (here, processes):     a process for each role
 """
 
 import asyncio
 import contextlib
+import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -20,11 +23,12 @@ import asyncpg
 import httpx
 
 from muster.core.process import Process
-from muster.core.settings import Settings
+from muster.core.settings import Secret, Settings
 from muster.roles import launcher, nodeagent
 from tests.support.launching import found
 from tests.support.postgres import Postgres
-from tests.support.running import Running, control_plane
+from tests.support.processes import Processes, kept
+from tests.support.running import TOKEN, VERSION, Running, control_plane, free_port
 
 GROUP = "/subscriptions/s1/resourceGroups/g1"
 SERVER = f"{GROUP}/providers/Microsoft.Sql/servers/srv"
@@ -35,6 +39,7 @@ def quick(settings: Settings, folder: Path, **more: Any) -> Settings:
     given = dict(
         launcher_dir=folder, launcher_name="L1", launcher_drain=True, launcher_max_load=0.0,
         launcher_memory=1, launcher_memory_reserve=0, node_agent_listen="127.0.0.1:0",
+        internal_listen=f"127.0.0.1:{free_port()}",
         lease=timedelta(seconds=10), step_limit=timedelta(seconds=9),
         account_check=timedelta(milliseconds=500), monitor_sweep=timedelta(milliseconds=300),
         workload_heartbeat=timedelta(milliseconds=300), workload_silent=timedelta(seconds=20),
@@ -96,8 +101,20 @@ class Stack:
         for name in names:
             self.until_state(name, "Ready")
 
-    def delete(self, name: str) -> httpx.Response:
-        return self.http.delete(account(name)).raise_for_status()
+    def resize(self, name: str, sku: str) -> httpx.Response:
+        body = {"sku": {"name": sku}}
+        return self.http.patch(account(name), json=body).raise_for_status()
+
+    def delete(self, name: str, **query: str) -> httpx.Response:
+        return self.http.delete(account(name), params=VERSION | query).raise_for_status()
+
+    def operation(self, begun: httpx.Response) -> dict[str, Any]:
+        return self.get(begun.headers["azure-asyncoperation"])
+
+    def ended(self, begun: httpx.Response) -> dict[str, Any]:
+        """The operation, once it is over."""
+        self.until(lambda: self.operation(begun)["status"] != "InProgress")
+        return self.operation(begun)
 
     def acknowledge(self, name: str) -> None:
         self.http.post(f"{account(name)}/acknowledge").raise_for_status()
@@ -114,7 +131,13 @@ class Stack:
 
     # What is there
 
-    def until(self, true: Callable[[], Any], within: float = 30.0) -> None:
+    def answers(self) -> bool:
+        try:
+            return self.http.get("/livez").is_success
+        except httpx.TransportError:
+            return False
+
+    def until(self, true: Callable[[], Any], within: float = 60.0) -> None:
         end = time.monotonic() + within
         while not true():
             assert time.monotonic() < end, self.told()
@@ -151,6 +174,29 @@ class Stack:
                 return process
         return None
 
+    def exit_code(self, epoch: int) -> int | None:
+        """Of the engine that had this epoch, once its launcher knows."""
+        query = "select exit_code from workload where kind = 'engine' and epoch = $1"
+        code: int | None = self.metadata(query, epoch)[0][0]
+        return code
+
+    def nothing_left(self, uid: Any) -> None:
+        """Of an account that is gone."""
+        assert self.processes() == []
+        assert {path.suffix for path in (self.folder / "workloads").iterdir()} == {""}
+        assert self.metadata("select id from workload where account_uid = $1", uid) == []
+        assert self.metadata("select uid from resource where uid = $1", uid) == []
+        assert self.server("select from pg_roles where rolname like $1", f"muster_{uid.hex}%") == []
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        """These lines of all engines and hosts, in the order of time."""
+        files = (self.folder / "logs" / "workloads").glob("*.log")
+        lines = [line for file in files for line in file.read_text().splitlines()]
+        found = [json.loads(line) for line in lines if line.startswith("{")]
+        return sorted(
+            (each for each in found if each["event"] == event), key=lambda each: each["timestamp"]
+        )
+
     def told(self) -> str:
         """For whoever wonders why a test failed."""
         machines = self.metadata(
@@ -159,7 +205,8 @@ class Stack:
         workloads = self.metadata("select kind, epoch, state, reason, message from workload")
         rows = "\n".join(str(dict(row)) for row in [*machines, *workloads])
         logs = sorted((self.folder / "logs" / "workloads").glob("*.log"))
-        return rows + "\n" + "\n".join(each.read_text()[-2000:] for each in logs[-3:])
+        ours = self.folder.glob("log")
+        return rows + "\n" + "\n".join(each.read_text()[-2000:] for each in [*ours, *logs[-3:]])
 
 
 def account(name: str) -> str:
@@ -197,20 +244,44 @@ def stack(
             here.prepare()
             yield here
     finally:
-        for process in found(folder):
-            process.send(signal.SIGKILL)
-        asyncio.run(sweep(targets))
+        asyncio.run(sweep(targets, folder))
 
 
-async def sweep(targets: Postgres) -> None:
+@contextlib.asynccontextmanager
+async def apart(
+    settings: Settings, targets: Postgres, folder: Path, **more: Any
+) -> AsyncIterator[tuple[Stack, Processes]]:
+    folder.mkdir()
+    listen = f"127.0.0.1:{free_port()}"
+    settings = quick(settings, folder, listen=listen, local_token=Secret(TOKEN), **more)
+    plane = Running(f"http://{listen}", settings)
+    try:
+        async with kept(settings, folder, "api", "fsm", "fsm", "nodeagent", "launcher") as made:
+            with plane.client() as http:
+                here = Stack(plane, targets, folder, http)
+                await asyncio.to_thread(here.until, here.answers)
+                await asyncio.to_thread(here.prepare)
+                yield here, made
+    finally:
+        await sweep(targets, folder)
+
+
+async def sweep(targets: Postgres, folder: Path) -> None:
     """The server of the tests is shared: databases and roles of accounts go with their test."""
+    for process in found(folder):
+        process.send(signal.SIGKILL)
     connection = await asyncpg.connect(targets.url("postgres", targets.root))
     try:
         databases = "select datname from pg_database where datname like 'control\\_%'"
         for row in await connection.fetch(databases):
             await connection.execute(f'drop database "{row[0]}" with (force)')
-        roles = "select rolname from pg_roles where rolname ~ '^muster_[0-9a-f]{32}_'"
+        # Owners last: they may have let others into the groups. Those of a database that stays, stay.
+        roles = (
+            "select rolname from pg_roles where rolname ~ '^muster_[0-9a-f]{32}_'"
+            " order by rolname like '%owner'"
+        )
         for row in await connection.fetch(roles):
-            await connection.execute(f'drop role "{row[0]}"')
+            with contextlib.suppress(asyncpg.DependentObjectsStillExistError):
+                await connection.execute(f'drop role "{row[0]}"')
     finally:
         await connection.close()

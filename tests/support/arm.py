@@ -19,6 +19,7 @@ from muster.core.db import open_database
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
 from muster.core.wake import Q, Wake
+from nodeagent.client import AgentClient
 from workflows.plane import Plane
 
 SQL = "2025-01-01"
@@ -36,15 +37,19 @@ def local(settings: Settings) -> Settings:
 @contextlib.asynccontextmanager
 async def plane(settings: Settings) -> AsyncIterator[Plane]:
     db = await open_database(settings, application="muster-test")
+    keyring = Keyring(settings.keys)
+    agent = AgentClient(settings, db, keyring)
     try:
         yield Plane(
             settings=settings,
             db=db,
-            keyring=Keyring(settings.keys),
+            keyring=keyring,
             wake=Wake(settings, db),
             connector=Connector(settings),
+            agent=agent,
         )
     finally:
+        await agent.close()
         await db.close()
 
 

@@ -8,6 +8,7 @@ await account.connect("engine")                          a session as one of the
 
 import base64
 import contextlib
+import dataclasses
 import os
 import secrets
 from collections.abc import AsyncIterator
@@ -174,13 +175,32 @@ async def agent_beside(
 
 
 async def a_control_database(
-    targets: Postgres, administrator: Role | None = None, *, like: str = "template0"
+    targets: Postgres,
+    administrator: Role | None = None,
+    *,
+    like: str = "template0",
+    prefix: str = "control",
 ) -> Account:
     owner = administrator or targets.administrator
-    name = f"control_{secrets.token_hex(5)}"
+    name = f"{prefix}_{secrets.token_hex(5)}"
     connection = await asyncpg.connect(targets.url("postgres", owner))
     try:
         await connection.execute(f'create database "{name}" template "{like}"')
     finally:
         await connection.close()
     return Account(targets, name, owner)
+
+
+_INSTALLED: dict[int, Account] = {}  # by the port of the server
+
+
+async def installed(settings: Settings, db: Database, targets: Postgres) -> Account:
+    """A control database of its own; the schema is installed once per server and copied."""
+    first = _INSTALLED.get(targets.port)
+    if first is None:
+        first = await a_control_database(targets, prefix="kept")  # no sweep takes it
+        async with agent_beside(settings, db) as agent:
+            await agent.install(first)
+        _INSTALLED[targets.port] = first
+    copy = await a_control_database(targets, like=first.database)
+    return dataclasses.replace(first, database=copy.database)

@@ -37,7 +37,7 @@ from muster.core.process import Process
 from muster.core.settings import Settings
 from muster.roles.api import listen
 from nodeagent.protocol import ReadEpoch
-from tests.support.control_db import Account, Agent, a_control_database, agent_beside
+from tests.support.control_db import Account, Agent, agent_beside, installed
 from tests.support.launching import Yard, until
 from tests.support.line import Line, line_to
 from tests.support.postgres import Postgres
@@ -196,21 +196,6 @@ class World:
         except TimeoutError:
             told = await self.report(running)
             raise AssertionError(f"not {what}: {told}\n{running.log()}") from None
-
-
-_INSTALLED: dict[int, Account] = {}  # by the port of the server
-
-
-async def installed(settings: Settings, db: Database, targets: Postgres) -> Account:
-    """A control database of its own; the schema is installed once per server and copied."""
-    first = _INSTALLED.get(targets.port)
-    if first is None:
-        first = await a_control_database(targets)
-        async with agent_beside(settings, db) as agent:
-            await agent.install(first)
-        _INSTALLED[targets.port] = first
-    copy = await a_control_database(targets, like=first.database)
-    return replace(first, database=copy.database)
 
 
 @contextlib.asynccontextmanager

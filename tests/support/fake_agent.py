@@ -14,6 +14,7 @@ from muster.core.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from nodeagent.protocol import (
     SPECS,
     Class,
+    DirectoryServer,
     DirectorySynced,
     Drain,
     Draining,
@@ -48,6 +49,8 @@ class Instance:
     draining: bool = False
     released: bool = False
     revision: int = 0
+    digest: str = ""
+    directory: tuple[DirectoryServer, ...] = ()
 
 
 @dataclass
@@ -74,6 +77,7 @@ class FakeAgent:
     databases: dict[tuple[str, str], FakeDatabase] = field(default_factory=dict)
     roles: set[str] = field(default_factory=set)  # of the one server that all of them are on
     away: bool = False
+    read_only: bool = False  # the server is a standby
     clock: Clock = field(default_factory=Clock)
 
     def create(self, server: str, database: str) -> FakeDatabase:
@@ -92,6 +96,8 @@ class FakeAgent:
         if self.away:
             raise Unavailable("No node agent can be reached.", code="NodeAgentUnavailable")
         spec = SPECS[type(command)]
+        if self.read_only and not spec.repeatable:
+            raise Unavailable("It only reads.", code="ControlDatabaseReadOnly")
         if spec.cls is Class.OPERATE and login.user not in self.roles:
             raise InvalidRequest("The login is not accepted.", code="TargetAuthenticationFailed")
         database = self.databases.get((login.server, login.database))
@@ -106,7 +112,7 @@ class FakeAgent:
         said = hashlib.sha256(f"{spec.name} {digest(spec, command)}".encode()).hexdigest()
         known = database.journal.get(command_id)
         if known is not None and known[0] != said:
-            raise Conflict("The id belongs to another command.", code="CommandIdReused")
+            raise Conflict("The id belongs to another command.", code="IdempotencyKeyMismatch")
         if known is not None and not isinstance(command, RemoveSchema):
             return known[1]
         result = self._do(account_uid, database, command)
@@ -126,7 +132,9 @@ class FakeAgent:
                 return SchemaUpgraded(schema_version=1)
             case SyncDirectory():
                 applied = command.revision > row.revision
-                row.revision = max(row.revision, command.revision)
+                if applied:
+                    row.revision, row.digest = command.revision, command.digest
+                    row.directory = command.servers
                 return DirectorySynced(applied=applied, revision=row.revision)
             case Drain():
                 row.draining = True
@@ -166,6 +174,6 @@ class FakeAgent:
             account_uid=row.account_uid, identity=row.identity, database_oid=database.oid,
             epoch=row.epoch, generation=row.generation, schema_version=1, min_engine_version="0",
             paused=False, draining=row.draining, drained=row.draining,
-            directory_revision=row.revision, read_at=self.clock.now() + timedelta(0),
+            directory_revision=row.revision, directory_digest=row.digest, read_at=self.clock.now() + timedelta(0),
             workload_id=row.workload_id, started_at=row.started_at, heartbeat_at=row.heartbeat_at,
         )  # fmt: skip

@@ -20,5 +20,5 @@ class FakeClock(Clock):
         self.advance(delay)
         await asyncio.sleep(0)
 
-    async def sleep_or(self, stop: asyncio.Event, delay: timedelta) -> None:
+    async def sleep_or(self, stop: asyncio.Event, delay: timedelta, *others: asyncio.Event) -> None:
         await self.sleep(delay)

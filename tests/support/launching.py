@@ -39,6 +39,19 @@ COLUMNS = (
 )  # fmt: skip
 LATER = f"update workload set {', '.join(f'{c} = {c} - $1::interval' for c in COLUMNS)}"
 AWAY = "update launcher set heartbeat_at = heartbeat_at - $1::interval"
+# How many are starting, at every change that is committed.
+COUNTED = """
+create table counted (launcher text, priority text, starting bigint);
+create function count_starting() returns trigger language plpgsql as $$
+begin
+    insert into counted
+    select claimed_by, priority, count(*) from workload
+     where state in ('claimed', 'launched') group by claimed_by, priority;
+    return null;
+end $$;
+create trigger count_starting after update of state on workload
+    for each statement execute function count_starting();
+"""
 
 
 def minutes(count: float) -> timedelta:

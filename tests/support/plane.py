@@ -15,6 +15,7 @@ from muster.core.ids import ResourceId
 from muster.core.secrets import Keyring
 from muster.core.settings import Settings
 from muster.core.wake import Wake
+from nodeagent.client import AgentClient
 from workflows import groups, servers, subscriptions
 from workflows.model.resource import Body, Call, Principal
 from workflows.plane import Plane
@@ -29,12 +30,14 @@ numbers = itertools.count()
 
 
 def make_plane(settings: Settings, db: Database) -> Plane:
+    keyring = Keyring(settings.keys)
     return Plane(
         settings=settings,
         db=db,
-        keyring=Keyring(settings.keys),
+        keyring=keyring,
         wake=Wake(settings, db),
         connector=Connector(settings),
+        agent=AgentClient(settings, db, keyring),
     )
 
 

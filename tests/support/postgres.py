@@ -45,7 +45,7 @@ FAST = {
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
-    "max_connections": "300",
+    "max_connections": "1000",
     "shared_buffers": "64MB",
     "max_wal_size": "512MB",
     "autovacuum": "off",

@@ -1,4 +1,4 @@
-"""Real `muster fsm` processes: started, started again when they die, and ended with the test."""
+"""Real processes of roles: started, started again when they die, and ended with the test."""
 
 import asyncio
 import contextlib
@@ -20,10 +20,10 @@ LOG = 20_000  # bytes of a log that are shown when a test fails
 class Processes:
     settings: Settings
     folder: Path
-    count: int = 2
+    roles: tuple[str, ...]
     deaths: list[int] = field(default_factory=list)  # exit codes of those that ended unasked
     ends: list[int] = field(default_factory=list)  # exit codes when asked to stop
-    running: list[subprocess.Popen] = field(default_factory=list)
+    running: dict[int, subprocess.Popen] = field(default_factory=dict)  # by place in `roles`
 
     @property
     def arms(self) -> Path:
@@ -37,28 +37,36 @@ class Processes:
     def log(self) -> str:
         return (self.folder / "log").read_bytes()[-LOG:].decode(errors="replace")
 
-    def start(self) -> subprocess.Popen:
+    def start(self, role: str) -> subprocess.Popen:
         environment = {"PATH": os.environ["PATH"], **self.settings.environ()}
+        environment["MUSTER_FAILPOINTS"] = str(self.arms)
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", "muster", "fsm"],
+                [sys.executable, "-P", "-m", "muster", role],
                 env=environment, cwd=self.folder, stdout=log, stderr=log, preexec_fn=die_with_parent(),
             )  # fmt: skip
+
+    def send(self, role: str, number: signal.Signals) -> None:
+        for place, process in self.running.items():
+            if self.roles[place] == role:
+                process.send_signal(number)
 
     async def keep(self) -> None:
         """What dies begins anew, as under a supervisor."""
         while True:
-            dead = [process for process in self.running if process.poll() is not None]
-            self.deaths += [process.returncode for process in dead]
-            self.running = [p for p in self.running if p not in dead]
-            while len(self.running) < self.count:
-                self.running.append(self.start())
+            for place, role in enumerate(self.roles):
+                process = self.running.get(place)
+                if process is not None and process.poll() is None:
+                    continue
+                if process is not None:
+                    self.deaths.append(process.returncode)
+                self.running[place] = self.start(role)
             await asyncio.sleep(0.05)
 
     def end(self) -> None:
-        for process in self.running:
+        for process in self.running.values():
             process.terminate()
-        for process in self.running:
+        for process in self.running.values():
             try:
                 code = process.wait(10)
             except subprocess.TimeoutExpired:
@@ -72,8 +80,8 @@ class Processes:
 
 
 @contextlib.asynccontextmanager
-async def kept(settings: Settings, folder: Path, count: int = 2):
-    processes = Processes(settings, folder, count)
+async def kept(settings: Settings, folder: Path, *roles: str):
+    processes = Processes(settings, folder, roles)
     keeper = asyncio.create_task(processes.keep())
     try:
         yield processes

@@ -32,8 +32,6 @@ class Running:
 def control_plane(settings: Settings, *also: ModuleType) -> Iterator[Running]:
     """`also`: roles that run beside API and FSM, such as the node agent and the launcher."""
     settings = replace(settings, listen="127.0.0.1:0", local_token=Secret(TOKEN))
-    if also:
-        settings = replace(settings, internal_listen=f"127.0.0.1:{free_port()}")
     up = threading.Event()
     held: dict[str, Any] = {}
 

@@ -1,6 +1,14 @@
 -- name: get_resource
--- One row or none.
-select * from resource where tenant_id = $2 and key = $1;
+-- One row or none; with an account, when the engine that is shown was last heard of.
+select r.*,
+       (select max(w.heartbeat_at)
+          from workload w
+         where r.type = 'Microsoft.Sql/servers/jobAgents'
+           and w.account_uid = r.uid
+           and w.kind = 'engine'
+           and w.epoch = (r.observed #>> '{instance,epoch}')::bigint) as heartbeat_at
+  from resource r
+ where r.tenant_id = $2 and r.key = $1;
 
 -- name: lock_resource
 -- One row or none; held until the transaction ends, so that writers of one resource follow each other.
@@ -46,16 +54,23 @@ delete from resource
    and (key = $1 or starts_with(key, $1 || '/providers/microsoft.authorization/'));
 
 -- name: list_children
--- Rows of a type directly below a parent, in key order behind a cursor, as far as the caller may see them.
-select *
-  from resource
- where parent_key = $1
-   and type = $2
-   and key > $3
+-- Rows of a type directly below a parent, in key order behind a cursor, as far as the caller may see them;
+-- with accounts, when the engine that is shown was last heard of.
+select r.*,
+       (select max(w.heartbeat_at)
+          from workload w
+         where r.type = 'Microsoft.Sql/servers/jobAgents'
+           and w.account_uid = r.uid
+           and w.kind = 'engine'
+           and w.epoch = (r.observed #>> '{instance,epoch}')::bigint) as heartbeat_at
+  from resource r
+ where r.parent_key = $1
+   and r.type = $2
+   and r.key > $3
    and ($5::text[] is null
         or exists (select from unnest($5::text[]) as seen (scope)
-                    where key = scope or starts_with(key, scope || '/') or starts_with(scope, key || '/')))
- order by key
+                    where r.key = scope or starts_with(r.key, scope || '/') or starts_with(scope, r.key || '/')))
+ order by r.key
  limit $4;
 
 -- name: list_subscription
@@ -184,6 +199,12 @@ select id from resource
  where type = 'Microsoft.Sql/servers/jobAgents' and subscription_key = $1 and starts_with(key, $2 || '/')
  order by key
  limit 20;
+
+-- name: has_server
+-- Whether a server of that name stands anywhere in a subscription.
+select exists (select from resource
+                where type = 'Microsoft.Sql/servers' and subscription_key = $1 and lower(name) = lower($2)
+                  and tenant_id = $3);
 
 -- name: count_in_subscription
 -- How many resources of a type a subscription has.

@@ -16,6 +16,13 @@ async def accepted(
     await _write(tx, call, action, id, status, operation_id)
 
 
+async def started(
+    tx: Connection, call: Call, action: str, id: ResourceId, command_id: UUID
+) -> None:
+    """The outcome follows as an event of its own, once it is known."""
+    await _write(tx, call, action, id, "Started", command_id)
+
+
 async def denied(db: Database, call: Call, action: str, id: ResourceId) -> None:
     await _write(db, call, action, id, "Denied", None)
 

@@ -1,5 +1,6 @@
 """Rows of table `resource` and the structs that the workflows speak."""
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -7,9 +8,10 @@ import asyncpg
 import msgspec
 
 from muster.core.db import Connection, Database, Row
-from muster.core.errors import Conflict
+from muster.core.errors import Conflict, Fault, InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.sql import Queries
+from workflows.model.account import ACCOUNT
 from workflows.model.resource import Principal, Resource
 
 Q = Queries("workflows.sql", "resource.sql")
@@ -36,7 +38,17 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resource(row: Row) -> Resource:
-    return Resource(**{name: row[name] for name in FIELDS})
+    found = Resource(**{name: row[name] for name in FIELDS})
+    return _with_heartbeat(found, row.get("heartbeat_at"))
+
+
+def _with_heartbeat(found: Resource, at: datetime | None) -> Resource:
+    """When the account's engine was last heard of is known better than its last look told."""
+    instance = found.observed.get("instance")
+    if at is None or instance is None:
+        return found
+    shown = {**instance, "lastHeartbeat": at.isoformat().replace("+00:00", "Z")}
+    return msgspec.structs.replace(found, observed={**found.observed, "instance": shown})
 
 
 def stored(row: Row | None) -> Stored | None:
@@ -137,11 +149,16 @@ async def update(
     return resource(row)
 
 
+async def has_server(tx: Connection, subscription: str, name: str, tenant_id: str) -> bool:
+    found: bool = await tx.fetchval(Q.has_server, subscription, name, tenant_id)
+    return found
+
+
 async def delete(tx: Connection, key: str, tenant_id: str) -> None:
     await tx.execute(Q.delete_resource, key, tenant_id)
 
 
-def taken(error: asyncpg.UniqueViolationError, id: ResourceId) -> Conflict:
+def taken(error: asyncpg.UniqueViolationError, id: ResourceId) -> Fault:
     """The constraint that refused says which rule it was."""
     match error.constraint_name:
         case "a_server_name_is_taken_once":
@@ -151,10 +168,17 @@ def taken(error: asyncpg.UniqueViolationError, id: ResourceId) -> Conflict:
                 target="name",
             )
         case "one_account_per_control_database":
-            return Conflict(
-                "The database is linked to another account.", code="JobAgentDatabaseAlreadyLinked"
+            return InvalidRequest(
+                "The database is linked to another account.",
+                code="JobAgentDatabaseAlreadyLinked",
+                target="properties.databaseId",
             )
         case "one_assignment_of_a_role":
             return Conflict("The role assignment already exists.", code="RoleAssignmentExists")
+        case _ if id.type == ACCOUNT:
+            return InvalidRequest(
+                f"The job account '{id.name}' was created by another request just now.",
+                code="JobAgentAlreadyExists",
+            )
         case _:
             return Conflict(f"'{id.name}' was created by another request just now.")

@@ -41,6 +41,18 @@ def name(type: str, text: str) -> list[FieldError]:
     return [FieldError("name", problem, "InvalidResourceName")] if problem else []
 
 
+def item_name(text: str) -> list[FieldError]:
+    """Of what lies in an account: jobs, steps, groups, credentials."""
+    problem = generic(text)
+    return [FieldError("name", problem, "InvalidResourceName")] if problem else []
+
+
+def no_longer(where: str, text: str | None, most: int) -> list[FieldError]:
+    if text is None or len(text) <= most:
+        return []
+    return [FieldError(where, f"At most {most} characters; it has {len(text)}.")]
+
+
 def normal_location(text: str) -> str:
     return text.lower().replace(" ", "")
 

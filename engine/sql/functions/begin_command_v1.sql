@@ -15,6 +15,9 @@ begin
     on conflict (command_id) do nothing;
     if found then
         known := false;
+        -- Whom actor_v1 names until the transaction ends.
+        perform set_config('muster.caller', p_caller, true), set_config('muster.door', p_door, true),
+                set_config('muster.command_id', p_id::text, true);
         return;
     end if;
     select * into strict first from command_journal j where j.command_id = p_id;

@@ -11,8 +11,10 @@ begin
         returning command_id, command, caller, door
     )
     insert into audit (action, caller, login, door, command_id)
-    select command, caller, session_user, door, command_id from ended;
+    select command, caller, session_user, door, command_id
+      from ended e
+     where not exists (select from audit a where a.command_id = e.command_id);
     delete from command_journal where at < clock_timestamp() - interval '30 days';
 end $$;
 comment on function jobs_internal.end_command_v1(uuid, jsonb) is
-    'Keeps the first result for a month, and who asked for it for good.';
+    'Keeps the first result for a month, and who asked for it for good, unless the effect noted that itself.';

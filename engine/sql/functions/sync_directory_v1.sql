@@ -1,5 +1,6 @@
 -- for: agent
-create or replace function jobs_internal.sync_directory_v1(p_revision bigint, p_servers jsonb) returns jsonb
+create or replace function jobs_internal.sync_directory_v1(p_revision bigint, p_servers jsonb, p_digest text)
+returns jsonb
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -15,10 +16,10 @@ begin
     insert into server_directory as s (
         server_id, name, hosts, port, ssl_mode, ca_certificate, pooling, direct_host, target_session_attrs,
         maintenance_database, max_connections, connections_per_second, slots_per_database, pools, labels,
-        worker_pool, job_credential, disabled, revision)
+        worker_pool, job_credential, disabled, embedded, revision)
     select g.server_id, g.name, g.hosts, g.port, g.ssl_mode, g.ca_certificate, g.pooling, g.direct_host,
            g.target_session_attrs, g.maintenance_database, g.max_connections, g.connections_per_second,
-           g.slots_per_database, g.pools, g.labels, g.worker_pool, g.job_credential, g.disabled, p_revision
+           g.slots_per_database, g.pools, g.labels, g.worker_pool, g.job_credential, g.disabled, g.embedded, p_revision
       from jsonb_populate_recordset(null::server_directory, p_servers) g
     on conflict (server_id) do update
        set name = excluded.name, hosts = excluded.hosts, port = excluded.port, ssl_mode = excluded.ssl_mode,
@@ -30,10 +31,10 @@ begin
            slots_per_database = excluded.slots_per_database, pools = excluded.pools,
            labels = excluded.labels, worker_pool = excluded.worker_pool,
            job_credential = excluded.job_credential, disabled = excluded.disabled,
-           revision = excluded.revision
+           embedded = excluded.embedded, revision = excluded.revision
      where to_jsonb(s) - 'revision' <> to_jsonb(excluded) - 'revision';
-    update directory_revision set revision = p_revision, synced_at = clock_timestamp();
+    update directory_revision set revision = p_revision, digest = p_digest, synced_at = clock_timestamp();
     return jsonb_build_object('applied', true, 'revision', p_revision);
 end $$;
-comment on function jobs_internal.sync_directory_v1(bigint, jsonb) is
+comment on function jobs_internal.sync_directory_v1(bigint, jsonb, text) is
     'The directory shows exactly these servers; a revision that is not newer changes nothing.';

@@ -17,6 +17,14 @@ select *, extract(epoch from clock_timestamp() - heartbeat_at)::float8 as silent
   from launcher
  order by launch_group, name;
 
+-- name: other_versions
+-- Whether a launcher of the group lives, in that time, that has another version than this.
+select exists (select from launcher
+                where launch_group = $1
+                  and enabled
+                  and heartbeat_at > clock_timestamp() - $2::interval
+                  and version is distinct from $3);
+
 -- name: enable_launcher
 -- False: it starts nothing new; what runs goes on.
 update launcher set enabled = $2 where name = $1 returning *;

@@ -32,9 +32,14 @@ class Api:
         return name, {key: value for key, value in body.items() if key != "workloadId"}
 
 
+async def nothing() -> None:
+    pass
+
+
 async def live(
-    work, api: Api, orders: Orders | None = None, *, control=30.0, patience=30.0, grace=5.0
-):
+    work, api: Api, orders: Orders | None = None, *, control=30.0, patience=30.0, grace=5.0,
+    hurry=nothing,
+):  # fmt: skip
     clock = Clock()
     start = Start(
         id=uuid4(),
@@ -51,7 +56,7 @@ async def live(
             orders=orders or Orders(), clock=clock, grace=timedelta(seconds=grace), promise="handover",
         )  # fmt: skip
         async with asyncio.timeout(5):
-            return await life.run(work, lambda: {"epoch": 1})
+            return await life.run(work, lambda: {"epoch": 1}, hurry)
 
 
 async def until_stopped(stop: asyncio.Event) -> None:
@@ -92,6 +97,49 @@ async def test_asked_twice_or_in_a_hurry_it_stops_now(signals):
     api = Api()
 
     assert await live(for_ever, api, asked(*signals)) == Exit.DONE
+    assert api.last == ("success", {"result": {"handover": False}})
+
+
+@pytest.mark.parametrize(
+    ("work", "signals", "hurried"),
+    [
+        (for_ever, ("ask", "ask"), True),
+        (for_ever, ("hurry",), True),
+        (until_stopped, ("ask",), False),
+    ],
+)
+async def test_only_a_stop_in_a_hurry_leaves_its_last_orders(work, signals, hurried):
+    left = []
+
+    async def hurry() -> None:
+        left.append(True)
+
+    await live(work, Api(), asked(*signals), hurry=hurry)
+
+    assert left == [True] * hurried
+
+
+async def test_who_is_fenced_while_in_a_hurry_gives_no_orders():
+    orders, left = Orders(), []
+
+    async def work(stop: asyncio.Event) -> None:
+        orders.hurry()
+        raise Fenced("epoch 1 is not in charge")
+
+    async def hurry() -> None:
+        left.append(True)
+
+    assert await live(work, Api(), orders, hurry=hurry) == Exit.FENCED
+    assert left == []
+
+
+async def test_last_orders_that_can_not_be_given_keep_nobody():
+    api = Api()
+
+    async def hurry() -> None:
+        raise Unavailable("The control database can't be reached.")
+
+    assert await live(for_ever, api, asked("hurry"), hurry=hurry) == Exit.DONE
     assert api.last == ("success", {"result": {"handover": False}})
 
 

@@ -9,18 +9,26 @@ from muster.core.migrate import files, scripts
 from nodeagent.blueprint import Blueprint
 from nodeagent.protocol import COMMANDS
 
-FUNCTIONS = dict(files(sql.REPLACEABLE[0]))
+FUNCTIONS, VIEWS = (dict(files(package)) for package in sql.REPLACEABLE)
 
 
 @pytest.mark.parametrize("file", FUNCTIONS)
 def test_a_function_file_holds_the_function_of_its_name(file):
     name = file.removesuffix(".sql")
     text = FUNCTIONS[file]
+    schema = "jobs" if name.startswith("sp_") else "jobs_internal"
 
-    assert f"create or replace function jobs_internal.{name}(" in text
+    assert f"create or replace function {schema}.{name}(" in text
     assert "security definer\nset search_path = jobs, jobs_internal, pg_temp\n" in text
-    assert f"comment on function jobs_internal.{name}(" in text
-    assert re.search(r"_v\d+$", name)
+    assert f"comment on function {schema}.{name}(" in text
+    assert schema == "jobs" or re.search(r"_v\d+$", name)
+
+
+@pytest.mark.parametrize("file", VIEWS)
+def test_a_view_file_holds_the_view_of_its_name(file):
+    name = file.removesuffix(".sql")
+
+    assert re.search(rf"create or replace view jobs(_internal)?\.{name} as\n", VIEWS[file])
 
 
 def test_the_version_is_the_number_of_the_newest_migration():

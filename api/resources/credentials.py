@@ -1,0 +1,26 @@
+"""Credentials of a job account: who logs in at the targets."""
+
+from api.resource import ResourceType, Sync
+from api.resources.accounts import ACCOUNTS
+from api.resources.execution_parts import NAME
+from api.versions import SQL
+from workflows import credentials
+from workflows.model.credential import CredentialProperties
+
+CREDENTIALS = ResourceType(
+    name="credentials",
+    namespace="Microsoft.Sql",
+    title="JobCredentials",
+    singular="job credential",
+    parameter="credentialName",
+    versions=SQL,
+    parent=ACCOUNTS,
+    properties=CredentialProperties,
+    pattern=NAME,
+    name_example="fleet-login",
+    example={"properties": {"username": "job_runner", "password": "correct horse battery"}},
+    put=Sync(credentials.put),
+    get=Sync(credentials.get),
+    delete=Sync(credentials.delete),
+    list=Sync(credentials.list_page),
+)

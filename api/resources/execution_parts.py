@@ -1,0 +1,113 @@
+"""What the three levels of executions have in common: properties, filters, examples."""
+
+from typing import Any
+
+from api.resource import Query
+
+TEXT = {"type": "string"}
+WHOLE = {"type": "integer"}
+TIME = {"type": "string", "format": "date-time"}
+UUID = r"^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$"
+NAME = r"^[A-Za-z0-9_()-][A-Za-z0-9_() .-]{0,126}[A-Za-z0-9_()-]$"  # of definitions
+
+OBSERVED: dict[str, Any] = {
+    "jobVersion": WHOLE,
+    "jobExecutionId": TEXT,
+    "stepId": WHOLE,
+    "stepName": TEXT,
+    "lifecycle": {
+        "type": "string",
+        "enum": [
+            "Created",
+            "InProgress",
+            "WaitingForChildJobExecutions",
+            "WaitingForRetry",
+            "Succeeded",
+            "SucceededWithSkipped",
+            "Failed",
+            "TimedOut",
+            "Canceled",
+            "Skipped",
+        ],
+    },
+    "provisioningState": {
+        "type": "string",
+        "enum": ["Created", "InProgress", "Succeeded", "Failed", "Canceled"],
+    },
+    "createTime": TIME,
+    "startTime": TIME,
+    "endTime": TIME,
+    "currentAttempts": WHOLE,
+    "currentAttemptStartTime": TIME,
+    "lastMessage": TEXT,
+    "target": {
+        "type": "object",
+        "properties": {
+            "type": TEXT,
+            "serverName": TEXT,
+            "databaseName": TEXT,
+            "schemaName": TEXT,
+        },
+    },
+    "targetId": TEXT,
+    "waitReason": TEXT,
+    "endReason": TEXT,
+    "origin": TEXT,
+    "slot": TIME,
+    "actor": TEXT,
+    "door": TEXT,
+}
+FILTERS = (
+    Query(name="createTimeMin", description="Created at this time or later.", schema=TIME),
+    Query(name="createTimeMax", description="Created before this time.", schema=TIME),
+    Query(name="endTimeMin", description="Ended at this time or later.", schema=TIME),
+    Query(name="endTimeMax", description="Ended before this time.", schema=TIME),
+    Query(
+        name="isActive",
+        description="true: only those that are not over; false: only those that are.",
+        schema={"type": "boolean"},
+    ),
+    Query(
+        name="includeDeleted",
+        description="true: also of jobs that were deleted.",
+        schema={"type": "boolean"},
+    ),
+    Query(
+        name="$skip",
+        description="Leaves out so many, the newest first.",
+        schema={"type": "integer", "format": "int64", "minimum": 0},
+    ),
+    Query(
+        name="$top",
+        description="Ends the list after so many.",
+        schema={"type": "integer", "format": "int64", "minimum": 1},
+    ),
+)
+EXECUTION_ID = "5555e4b4-2d4c-4d6e-9a57-0d8e6f3b7a11"
+SHOWN = {
+    "jobVersion": 1,
+    "jobExecutionId": EXECUTION_ID,
+    "lifecycle": "Created",
+    "provisioningState": "Created",
+    "createTime": "2031-01-01T00:00:00Z",
+    "currentAttempts": 0,
+    "lastMessage": "Job execution created.",
+}
+ACCOUNT_ID = (
+    "/subscriptions/6f1c9a52-3f0e-4f4e-9a57-0d8e6f3b7a11/resourceGroups/fleet/providers"
+    "/Microsoft.Sql/servers/eu1/jobAgents/nightly"
+)
+ITEM = {"$ref": "#/components/schemas/JobExecution"}
+EXAMPLE = {
+    "id": f"{ACCOUNT_ID}/jobs/vacuum/executions/{EXECUTION_ID}",
+    "name": EXECUTION_ID,
+    "type": "Microsoft.Sql/servers/jobAgents/jobs/executions",
+    "properties": SHOWN,
+}
+OF_STEP = {"stepId": 1, "stepName": "analyze"}
+OF_TARGET = {
+    **OF_STEP,
+    "targetId": "0b5c3c58-7a0e-4a3f-8f53-4f4c4f0f9a11",
+    "currentAttempts": 1,
+    "target": {"type": "SqlDatabase", "serverName": "eu1", "databaseName": "tenant_1"},
+}

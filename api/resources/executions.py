@@ -1,0 +1,91 @@
+"""Executions: of a job, of its steps, and of a step on one target."""
+
+from msgspec import UNSET
+
+from api.resource import Action, ResourceType, Sync, View
+from api.resources import execution_parts as parts
+from api.resources.jobs import JOBS
+from api.versions import SQL
+from workflows import executions
+from workflows.model.execution import ExecutionProperties
+from workflows.model.wire import Maybe, Properties
+
+
+class Cancel(Properties, frozen=True):
+    reason: Maybe[str] = UNSET
+
+
+EXECUTIONS = ResourceType(
+    name="executions",
+    namespace="Microsoft.Sql",
+    title="JobExecutions",
+    singular="job execution",
+    parameter="jobExecutionId",
+    versions=SQL,
+    parent=JOBS,
+    properties=ExecutionProperties,
+    observed=parts.OBSERVED,
+    bodiless=True,
+    pattern=parts.UUID,
+    name_example=parts.EXECUTION_ID,
+    example={},
+    shown_example=parts.SHOWN,
+    put=Sync(executions.put),
+    get=Sync(executions.get),
+    list=Sync(executions.list_page, query=parts.FILTERS),
+    actions={
+        "cancel": Action(
+            run=executions.cancel,
+            title="Cancel",
+            takes=Cancel,
+            gives=None,
+            urgent=True,
+            example={"reason": "The wrong fleet."},
+        )
+    },
+    views={
+        "targets": View(
+            run=executions.list_all_targets,
+            title="ListTargets",
+            item={"$ref": "#/components/schemas/JobTargetExecution"},
+            example={"properties": {**parts.SHOWN, **parts.OF_TARGET}},
+            query=parts.FILTERS,
+        )
+    },
+)
+
+STEP_EXECUTIONS = ResourceType(
+    name="steps",
+    namespace="Microsoft.Sql",
+    title="JobStepExecutions",
+    singular="job step execution",
+    parameter="stepName",
+    versions=SQL,
+    parent=EXECUTIONS,
+    properties=ExecutionProperties,
+    observed=parts.OBSERVED,
+    pattern=parts.NAME,
+    name_example="analyze",
+    example={},
+    shown_example={**parts.SHOWN, **parts.OF_STEP},
+    get=Sync(executions.get_of_step),
+    list=Sync(executions.list_of_step, query=parts.FILTERS),
+)
+
+TARGET_EXECUTIONS = ResourceType(
+    name="targets",
+    namespace="Microsoft.Sql",
+    title="JobTargetExecutions",
+    singular="job target execution",
+    parameter="targetId",
+    versions=SQL,
+    parent=STEP_EXECUTIONS,
+    properties=ExecutionProperties,
+    observed=parts.OBSERVED,
+    pattern=parts.UUID,
+    name_example="0b5c3c58-7a0e-4a3f-8f53-4f4c4f0f9a11",
+    example={},
+    shown_example={**parts.SHOWN, **parts.OF_TARGET},
+    get=Sync(executions.get_of_target),
+    list=Sync(executions.list_of_target, query=parts.FILTERS),
+)

@@ -1,0 +1,94 @@
+"""Jobs of a job account, their versions, their start and their next runs."""
+
+from api.resource import Action, Query, ResourceType, Sync, View
+from api.resources.accounts import ACCOUNTS
+from api.resources.execution_parts import EXAMPLE, ITEM, NAME
+from api.versions import SQL
+from workflows import jobs, versions
+from workflows.model.job import JobProperties, JobVersionProperties
+from workflows.model.wire import Properties
+
+YES_OR_NO = {"type": "string", "enum": ["true", "false"]}
+
+
+class Start(Properties, frozen=True):
+    """Nothing can be chosen: the whole job runs in its current version."""
+
+
+JOBS = ResourceType(
+    name="jobs",
+    namespace="Microsoft.Sql",
+    title="Jobs",
+    singular="job",
+    parameter="jobName",
+    versions=SQL,
+    parent=ACCOUNTS,
+    properties=JobProperties,
+    observed={"version": {"type": "integer"}},
+    pattern=NAME,
+    name_example="vacuum",
+    example={
+        "properties": {
+            "description": "Keeps the statistics of all tenants fresh.",
+            "schedule": {
+                "type": "Recurring",
+                "interval": "P1D",
+                "startTime": "2031-01-01T02:00:00Z",
+                "enabled": True,
+            },
+        }
+    },
+    shown_example={"version": 1},
+    put=Sync(jobs.put),
+    get=Sync(jobs.get),
+    delete=Sync(
+        jobs.delete,
+        query=(
+            Query(name="force", description="true: also while it runs.", schema=YES_OR_NO),
+            Query(
+                name="purgeHistory",
+                description="true: its executions go too, at once.",
+                schema=YES_OR_NO,
+            ),
+        ),
+    ),
+    list=Sync(jobs.list_page),
+    actions={
+        "start": Action(
+            run=jobs.start,
+            title="Start",
+            takes=Start,
+            gives=ITEM,
+            makes="JobExecution",
+            answer=EXAMPLE,
+        )
+    },
+    views={
+        "nextRuns": View(
+            run=jobs.next_runs,
+            title="ListNextRuns",
+            item={
+                "type": "object",
+                "required": ["time"],
+                "properties": {"time": {"type": "string", "format": "date-time"}},
+            },
+            example={"time": "2031-01-01T02:00:00Z"},
+        )
+    },
+)
+
+JOB_VERSIONS = ResourceType(
+    name="versions",
+    namespace="Microsoft.Sql",
+    title="JobVersions",
+    singular="job version",
+    parameter="jobVersion",
+    versions=SQL,
+    parent=JOBS,
+    properties=JobVersionProperties,
+    pattern=r"^[0-9]{1,9}$",
+    name_example="1",
+    example={},
+    get=Sync(versions.get),
+    list=Sync(versions.list_page),
+)

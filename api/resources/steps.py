@@ -1,0 +1,51 @@
+"""Steps of a job, as they are and as they were in its versions."""
+
+from api.resource import ResourceType, Sync
+from api.resources.execution_parts import ACCOUNT_ID, NAME
+from api.resources.jobs import JOB_VERSIONS, JOBS
+from api.versions import SQL
+from workflows import steps
+from workflows.model.step import StepProperties
+
+EXAMPLE = {
+    "properties": {
+        "targetGroup": f"{ACCOUNT_ID}/targetGroups/tenants",
+        "credential": f"{ACCOUNT_ID}/credentials/fleet-login",
+        "action": {"value": "analyze"},
+        "executionOptions": {"timeoutSeconds": 3600, "retryAttempts": 3},
+    }
+}
+
+JOB_STEPS = ResourceType(
+    name="steps",
+    namespace="Microsoft.Sql",
+    title="JobSteps",
+    singular="job step",
+    parameter="stepName",
+    versions=SQL,
+    parent=JOBS,
+    properties=StepProperties,
+    pattern=NAME,
+    name_example="analyze",
+    example=EXAMPLE,
+    put=Sync(steps.put),
+    get=Sync(steps.get),
+    delete=Sync(steps.delete),
+    list=Sync(steps.list_page),
+)
+
+VERSION_STEPS = ResourceType(
+    name="steps",
+    namespace="Microsoft.Sql",
+    title="JobVersionSteps",
+    singular="job version step",
+    parameter="stepName",
+    versions=SQL,
+    parent=JOB_VERSIONS,
+    properties=StepProperties,
+    pattern=NAME,
+    name_example="analyze",
+    example=EXAMPLE,
+    get=Sync(steps.get_of_version),
+    list=Sync(steps.list_of_version),
+)

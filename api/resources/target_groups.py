@@ -1,0 +1,53 @@
+"""Target groups of a job account: rules that yield targets, anew at each run."""
+
+from api.resource import Action, ResourceType, Sync
+from api.resources.accounts import ACCOUNTS
+from api.resources.execution_parts import ACCOUNT_ID, NAME
+from api.versions import SQL
+from workflows import target_groups
+from workflows.model.target_group import TargetGroupProperties
+
+TARGET_GROUPS = ResourceType(
+    name="targetGroups",
+    namespace="Microsoft.Sql",
+    title="JobTargetGroups",
+    singular="job target group",
+    parameter="targetGroupName",
+    versions=SQL,
+    parent=ACCOUNTS,
+    properties=TargetGroupProperties,
+    pattern=NAME,
+    name_example="tenants",
+    example={
+        "properties": {
+            "members": [
+                {
+                    "type": "SqlServer",
+                    "serverName": "eu1",
+                    "refreshCredential": f"{ACCOUNT_ID}/credentials/fleet-login",
+                },
+                {
+                    "membershipType": "Exclude",
+                    "type": "SqlDatabase",
+                    "serverName": "eu1",
+                    "databaseName": "tenant_1",
+                },
+            ]
+        }
+    },
+    put=Sync(target_groups.put),
+    get=Sync(target_groups.get),
+    delete=Sync(target_groups.delete),
+    list=Sync(target_groups.list_page),
+    actions={
+        "resolve": Action(
+            run=target_groups.resolve,
+            title="Resolve",
+            answer={
+                "targets": [
+                    {"type": "SqlDatabase", "serverName": "eu1", "databaseName": "tenant_2"}
+                ]
+            },
+        )
+    },
+)

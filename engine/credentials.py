@@ -1,0 +1,77 @@
+"""Opens the secrets of credentials where they are used: sealed values, or references to outside.
+
+References are re-read after a while, and at once when a target refused what they said.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+from uuid import UUID
+
+from engine.directory import Credential
+from muster.core.clock import Clock
+from muster.core.errors import Fault, InvalidRequest, NotFound
+from muster.core.sealing import PREFIX, belongs_to, open_sealed
+from muster.core.settings import Secret
+
+KEPT = 300.0  # seconds
+LONGEST = 65_536  # bytes of a file that holds a password
+
+
+class Credentials:
+    def __init__(
+        self, account: UUID, private_key: Secret, references: tuple[str, ...], clock: Clock
+    ) -> None:
+        self._account = account
+        self._private_key = private_key
+        self._allowed = references
+        self._clock = clock
+        self._read: dict[str, tuple[float, Secret]] = {}
+
+    async def open(self, credential: Credential, identity: UUID) -> Secret:
+        """NotFound or InvalidRequest with code CredentialUnreadable; never with the secret in it."""
+        if credential.secret.startswith(PREFIX):
+            context = belongs_to(self._account, identity, credential.name)
+            try:
+                return open_sealed(self._private_key, credential.secret, context)
+            except Fault:
+                raise _unreadable(
+                    credential, "was sealed for another account or database"
+                ) from None
+        return await self._referred(credential)
+
+    def forget(self, credential: Credential) -> None:
+        """The target refused it: it may have been changed meanwhile."""
+        self._read.pop(credential.secret, None)
+
+    async def _referred(self, credential: Credential) -> Secret:
+        reference = credential.secret
+        if not any(map(reference.startswith, self._allowed)) or ".." in reference:
+            raise _unreadable(credential, "is a reference that the operator does not allow")
+        known = self._read.get(reference)
+        if known is not None and self._clock.monotonic() - known[0] < KEPT:
+            return known[1]
+        kind, _, rest = reference.partition(":")
+        found = os.environ.get(rest) if kind == "env" else await asyncio.to_thread(_file, rest)
+        if not found:
+            raise NotFound(
+                f"The credential '{credential.name}' refers to something that is not there.",
+                code="CredentialUnreadable",
+            )
+        secret = Secret(found)
+        self._read[reference] = (self._clock.monotonic(), secret)
+        return secret
+
+
+def _file(path: str) -> str | None:
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            return file.read(LONGEST).rstrip("\r\n")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _unreadable(credential: Credential, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"The secret of the credential '{credential.name}' {why}.", code="CredentialUnreadable"
+    )

@@ -1,0 +1,130 @@
+"""What a group is resolved from: its document, read from the control database in one call."""
+
+import fnmatch
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from muster.core.endpoint import Endpoint
+
+AZURE = ".database.windows.net"
+
+
+class _Read(msgspec.Struct, frozen=True, kw_only=True):
+    """Lenient, so that a newer schema may say more."""
+
+
+class Pool(_Read, frozen=True):
+    name: str
+    databases: tuple[str, ...] = ()
+    pattern: str | None = None
+
+    def holds(self, database: str) -> bool:
+        return database in self.databases or bool(
+            self.pattern and fnmatch.fnmatchcase(database, self.pattern)
+        )
+
+
+class Server(_Read, frozen=True):
+    server_id: str
+    name: str
+    hosts: tuple[str, ...]
+    port: int
+    ssl_mode: str
+    ca_certificate: str | None = None
+    pooling: str = "none"
+    direct_host: str | None = None
+    target_session_attrs: str = "any"
+    maintenance_database: str = "postgres"
+    pools: tuple[Pool, ...] = ()
+    labels: dict[str, Any] = {}
+    job_credential: str | None = None
+    disabled: bool = False
+    embedded: bool = False  # a cluster that Muster made
+
+    def pool_of(self, database: str) -> str | None:
+        return next((pool.name for pool in self.pools if pool.holds(database)), None)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            hosts=self.hosts,
+            port=self.port,
+            ssl_mode=self.ssl_mode,
+            ca_certificate=self.ca_certificate,
+            pooling=self.pooling,
+            direct_host=self.direct_host,
+            target_session_attrs=self.target_session_attrs,
+            maintenance_database=self.maintenance_database,
+        )
+
+
+class Credential(_Read, frozen=True):
+    name: str
+    username: str
+    secret: str
+
+
+class Member(_Read, frozen=True, rename="camel"):
+    target_id: UUID
+    membership_type: str
+    type: str
+    server_name: str | None = None
+    database_name: str | None = None
+    elastic_pool_name: str | None = None
+    shard_map_name: str | None = None
+    schema_pattern: str | None = None
+    query: str | None = None
+    target_group_id: UUID | None = None  # nested
+    refresh_credential_id: UUID | None = None
+    credential_id: UUID | None = None
+
+    @property
+    def includes(self) -> bool:
+        return self.membership_type == "Include"
+
+
+class Group(_Read, frozen=True):
+    name: str
+    members: tuple[Member, ...]
+
+
+class Directory(_Read, frozen=True):
+    revision: int
+    servers: tuple[Server, ...]
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True):
+    """The group, every group inside it, and what naming a target may need."""
+
+    target_group_id: UUID
+    hash: str
+    identity: UUID  # of the control database: sealed secrets are bound to it
+    groups: dict[UUID, Group]
+    credentials: dict[UUID, Credential]
+    directory: Directory
+
+    @cached_property
+    def _by_name(self) -> dict[str, Server]:
+        """Servers answer to their short name, their host names and the name that Azure would give."""
+        return {name: server for server in self.directory.servers for name in _names(server)}
+
+    def server(self, name: str) -> Server | None:
+        return self._by_name.get(name.lower())
+
+    def credential(self, *ids: UUID | None, name: str | None = None) -> Credential | None:
+        """The first that is given; a name comes last."""
+        for id in ids:
+            if id is not None and id in self.credentials:
+                return self.credentials[id]
+        if name is None:
+            return None
+        found = (each for each in self.credentials.values() if each.name.lower() == name.lower())
+        return next(found, None)
+
+
+def _names(server: Server) -> list[str]:
+    short = server.name.lower()
+    return [*map(str.lower, server.hosts), short + AZURE, short]

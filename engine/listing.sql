@@ -1,0 +1,31 @@
+-- name: databases
+-- Every database of a server with what decides whether a job reaches it by enumeration.
+select d.datname as name,
+       case when d.datistemplate then 'Template'
+            when d.datconnlimit = -2 then 'Invalid'
+            when not d.datallowconn then 'ConnectionsNotAllowed'
+            when lower(d.datname) = any ($1::text[]) then 'ServersOwn'
+            when not has_database_privilege(d.oid, 'connect') then 'ConnectNotGranted' end as reason
+  from pg_catalog.pg_database d
+ order by d.datname;
+
+-- name: schemas
+-- The schemas of a database whose names are like the pattern and are not the server's own.
+select n.nspname as name
+  from pg_catalog.pg_namespace n
+ where n.nspname like $1
+   and n.nspname not in ('pg_catalog', 'information_schema')
+   and n.nspname !~ '^pg_(toast|temp)'
+   and has_schema_privilege(n.oid, 'usage')
+ order by n.nspname;
+
+-- name: relation
+-- The question that reads a shard map: a relation by its name, perhaps with a schema.
+select pg_catalog.format('select * from %s', pg_catalog.to_regclass($1)) as question
+ where pg_catalog.to_regclass($1) is not null;
+
+-- name: guard
+-- Listing only looks, and never for long.
+select pg_catalog.set_config('statement_timeout', '30s', true),
+       pg_catalog.set_config('lock_timeout', '5s', true),
+       pg_catalog.set_config('idle_in_transaction_session_timeout', '30s', true);

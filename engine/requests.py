@@ -1,0 +1,104 @@
+"""Answers what only the engine can know, since it alone reaches the targets."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from engine.directory import Document
+from engine.part import Part
+from engine.resolver import Found, Resolver, Target
+from engine.store import Q
+from muster.core import telemetry
+from muster.core.errors import Fault, Unavailable
+
+log = telemetry.get(__name__)
+
+POLL = timedelta(seconds=5)  # in case a wake-up was lost
+LIMIT = 20.0  # seconds for one answer; who asks waits a little longer
+MOST_SHOWN = 10_000
+
+
+class Requests(Part):
+    name = "requests"
+    channel = "muster_request"
+
+    @property
+    def pause(self) -> timedelta:
+        return min(POLL, self.means.heartbeat)
+
+    async def turn(self) -> None:
+        store = self.means.store
+        async with store.calling() as tx:
+            asked = await tx.fetch(Q.open_requests, store.epoch)
+        self.doing = f"answers {len(asked)} questions" if asked else "idle"
+        for row in asked:
+            answer = await self._answer(msgspec.json.decode(row["args"]))
+            await self._tell(row["request_id"], answer)
+
+    async def _answer(self, args: dict[str, Any]) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(LIMIT):
+                return told(await self._resolve(args["targetGroup"]))
+        except TimeoutError:
+            fault: Fault = Unavailable("The servers did not answer in time.", code="ResolveTimeout")
+        except Unavailable as away:
+            if away.code == "ControlDatabaseUnavailable":
+                raise
+            fault = away
+        except Fault as refused:
+            fault = refused
+        return {"error": {"code": fault.code, "message": fault.message}}
+
+    async def _resolve(self, group: str) -> Found:
+        document = await read_document(self.means.store, group)
+        return await Resolver(document, self.means.targets.listing(document)).resolve()
+
+    async def _tell(self, request: UUID, answer: dict[str, Any]) -> None:
+        store = self.means.store
+        async with store.calling() as tx:
+            text = msgspec.json.encode(answer).decode()
+            await tx.execute(Q.answer_request, store.epoch, request, text)
+
+
+async def read_document(store: Any, group: str) -> Document:
+    async with store.calling() as tx:
+        return msgspec.json.decode(await tx.fetchval(Q.group_document, group), type=Document)
+
+
+def told(found: Found) -> dict[str, Any]:
+    """As REST shows it; a list that would be endless is cut, the numbers are not."""
+    away = [target for target in found.targets if target.error is not None]
+    targets = [target for target in found.targets if target.error is None]
+    return {
+        "count": len(targets),
+        "truncated": len(targets) > MOST_SHOWN,
+        "targets": [_target(target) for target in targets[:MOST_SHOWN]],
+        "leftOut": [
+            {"serverName": each.server, "databaseName": each.database, "reason": each.reason}
+            for each in found.left_out[:MOST_SHOWN]
+        ],
+        "unreachable": [
+            {
+                "serverName": target.server.name,
+                "code": target.error.code if target.error else "",
+                "message": target.error.message if target.error else "",
+            }
+            for target in away
+        ],
+    }
+
+
+def _target(target: Target) -> dict[str, Any]:
+    shown = {
+        "type": target.type,
+        "serverName": target.server.name,
+        "elasticPoolName": target.pool,
+        "databaseName": target.database,
+        "schemaName": target.schema,
+        "labels": target.labels or None,
+        "rule": str(target.rule),
+    }
+    return {name: value for name, value in shown.items() if value is not None}

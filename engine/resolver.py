@@ -1,0 +1,310 @@
+"""What a target group yields now: members are listed at their servers, exclusions win, doubles collapse.
+
+    found = await Resolver(document, lister).resolve()
+    found.targets       # in a stable order; a server that can't be listed is one target of its own
+    found.left_out      # databases that enumeration passed over, each with the reason
+
+A name is looked at only where it must be: a database that is named is a target whether it is there
+or not, and fails alone.
+"""
+
+import asyncio
+import re
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from engine.directory import Credential, Document, Member, Server
+from muster.core.errors import Fault, NotFound
+
+T = TypeVar("T")
+
+PARALLEL = 32  # servers that are asked at once
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A database as its server shows it."""
+
+    name: str
+    reason: str | None = None  # why it is no target
+
+
+class Lister(Protocol):
+    """Asks servers; a Fault says why one could not be asked."""
+
+    async def databases(self, server: Server, who: Credential) -> list[Listed]: ...
+
+    async def schemas(
+        self, server: Server, database: str, pattern: str, who: Credential
+    ) -> list[str]: ...
+
+    async def rows(
+        self, server: Server, database: str, member: Member, who: Credential
+    ) -> list[dict[str, Any]]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    server: Server
+    database: str | None = None  # None: the server itself, since it could not be listed
+    schema: str | None = None
+    labels: dict[str, str] = field(default_factory=dict, compare=False)
+    credential_id: UUID | None = field(default=None, compare=False)
+    rule: UUID = field(compare=False)
+    error: Fault | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.server.server_id.lower(), self.database or "", self.schema or ""
+
+    @property
+    def type(self) -> str:
+        if self.database is None:
+            return "SqlServer"
+        return "SqlSchema" if self.schema is not None else "SqlDatabase"
+
+    @property
+    def pool(self) -> str | None:
+        return self.server.pool_of(self.database) if self.database is not None else None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    server: str
+    database: str
+    reason: str
+    rule: UUID
+
+
+@dataclass(frozen=True)
+class Found:
+    targets: list[Target]
+    left_out: list[LeftOut]
+
+
+class Resolver:
+    def __init__(self, document: Document, lister: Lister) -> None:
+        self._document = document
+        self._lister = lister
+        self._room = asyncio.Semaphore(PARALLEL)
+        self._lists: dict[tuple[str, str], asyncio.Task[list[Listed]]] = {}
+        self._left_out: dict[tuple[str, str], LeftOut] = {}
+
+    async def resolve(self) -> Found:
+        try:
+            targets = await self._group(self._document.target_group_id)
+        finally:
+            for task in self._lists.values():
+                task.cancel()
+        kept = {target.key for target in targets}
+        left_out = [
+            each
+            for (server_id, database), each in sorted(self._left_out.items())
+            if (server_id, database, "") not in kept
+        ]
+        return Found(sorted(targets, key=lambda target: target.key), left_out)
+
+    async def _group(self, group: UUID) -> list[Target]:
+        members = self._document.groups[group].members
+        answers = list(zip(members, await _all(map(self._member, members)), strict=True))
+        excluded = Exclusions(self._document)
+        for member, targets in answers:
+            if not member.includes:
+                excluded.add(member, targets)
+        found: dict[tuple[str, str, str], Target] = {}
+        for member, targets in answers:
+            if member.includes:
+                for target in targets:
+                    found.setdefault(target.key, target)
+        return [target for target in found.values() if not excluded.takes(target)]
+
+    async def _member(self, member: Member) -> list[Target]:
+        """What it names; an exclusion is only asked for where its own words do not decide."""
+        if member.target_group_id is not None:
+            return await self._group(member.target_group_id)
+        server = self._document.server(member.server_name or "")
+        if server is None:
+            raise NotFound(
+                f"The server '{member.server_name}' is not in the directory.",
+                code="InvalidTargetServer",
+            )
+        if not member.includes and member.type in Exclusions.BY_WORDS:
+            return []
+        try:
+            return await self._ask(member, server)
+        except Fault as fault:
+            return [Target(server=server, rule=member.target_id, error=fault)]
+
+    async def _ask(self, member: Member, server: Server) -> list[Target]:
+        match member.type:
+            case "SqlDatabase":
+                return [self._target(member, server, member.database_name)]
+            case "SqlServer":
+                names = await self._databases(member, server)
+                return [self._target(member, server, name) for name in names]
+            case "SqlElasticPool":
+                wanted = (member.elastic_pool_name or "").lower()
+                names = await self._databases(member, server)
+                inside = [n for n in names if (server.pool_of(n) or "").lower() == wanted]
+                return [self._target(member, server, name) for name in inside]
+            case "SqlSchema":
+                return await self._schemas(member, server)
+            case _:
+                return await self._rows(member, server)
+
+    async def _schemas(self, member: Member, server: Server) -> list[Target]:
+        one = member.database_name
+        names = [one] if one is not None else await self._databases(member, server)
+        who = self._who(member, server)
+        found = []
+        for name in names:
+            async with self._room:
+                schemas = await self._lister.schemas(
+                    server, name, member.schema_pattern or "%", who
+                )
+            found += [self._target(member, server, name, schema) for schema in schemas]
+        return found
+
+    async def _rows(self, member: Member, server: Server) -> list[Target]:
+        """Rows with server_name, database_name and perhaps schema_name; the rest are labels."""
+        database = member.database_name or server.maintenance_database
+        rows = await self._lister.rows(server, database, member, self._who(member, server))
+        return [self._row(member, row) for row in rows]
+
+    def _row(self, member: Member, row: dict[str, Any]) -> Target:
+        named = self._document.server(str(row["server_name"]))
+        if named is None:
+            raise NotFound(
+                f"The query names the server '{row['server_name']}', which is not in the directory.",
+                code="InvalidTargetServer",
+            )
+        labels = {
+            name: str(value)
+            for name, value in row.items()
+            if name not in {"server_name", "database_name", "schema_name"} and value is not None
+        }
+        return self._target(member, named, row["database_name"], row.get("schema_name"), labels)
+
+    async def _databases(self, member: Member, server: Server) -> list[str]:
+        """Asked once for each server and login, however many members want to know."""
+        who = self._who(member, server)
+        key = (server.server_id, who.name)
+        if key not in self._lists:
+            self._lists[key] = asyncio.create_task(self._list(server, who))
+        listed = await self._lists[key]
+        for each in listed:
+            if each.reason is not None:
+                left = LeftOut(server.name, each.name, each.reason, member.target_id)
+                self._left_out.setdefault((server.server_id.lower(), each.name), left)
+        return [each.name for each in listed if each.reason is None]
+
+    async def _list(self, server: Server, who: Credential) -> list[Listed]:
+        async with self._room:
+            return await self._lister.databases(server, who)
+
+    def _who(self, member: Member, server: Server) -> Credential:
+        found = self._document.credential(
+            member.refresh_credential_id, member.credential_id, name=server.job_credential
+        )
+        if found is None:
+            raise NotFound(
+                f"Nobody may list the databases of '{server.name}': name a refreshCredential in the"
+                " target group, or a jobCredential on the server.",
+                code="CredentialMissing",
+            )
+        return found
+
+    def _target(
+        self,
+        member: Member,
+        server: Server,
+        database: str | None,
+        schema: str | None = None,
+        labels: dict[str, str] | None = None,
+    ) -> Target:
+        return Target(
+            server=server,
+            database=database,
+            schema=schema,
+            labels={name: str(value) for name, value in server.labels.items()} | (labels or {}),
+            credential_id=member.credential_id,
+            rule=member.target_id,
+        )
+
+
+async def _all(asking: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """All at once; the first that fails ends the others."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in asking]
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+class Exclusions:
+    """What is taken away; a database takes its schemas along, a server everything."""
+
+    BY_WORDS = frozenset({"SqlServer", "SqlElasticPool", "SqlDatabase", "SqlSchema"})
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._servers: set[str] = set()
+        self._pools: set[tuple[str, str]] = set()
+        self._databases: set[tuple[str, str]] = set()
+        self._schemas: set[tuple[str, str, str]] = set()
+        self._patterns: list[tuple[str, str | None, re.Pattern[str]]] = []
+
+    def add(self, member: Member, targets: list[Target]) -> None:
+        if member.type not in self.BY_WORDS:
+            self._add_targets(targets)
+            return
+        server = self._document.server(member.server_name or "")
+        assert server is not None
+        id = server.server_id.lower()
+        match member.type:
+            case "SqlServer":
+                self._servers.add(id)
+            case "SqlElasticPool":
+                self._pools.add((id, (member.elastic_pool_name or "").lower()))
+            case "SqlDatabase":
+                self._databases.add((id, member.database_name or ""))
+            case _:
+                pattern = like(member.schema_pattern or "%")
+                self._patterns.append((id, member.database_name, pattern))
+
+    def takes(self, target: Target) -> bool:
+        id, database, schema = target.key
+        return (
+            id in self._servers
+            or (id, database) in self._databases
+            or target.key in self._schemas
+            or (target.pool is not None and (id, target.pool.lower()) in self._pools)
+            or any(
+                server == id and one in {None, database} and pattern.fullmatch(schema)
+                for server, one, pattern in self._patterns
+                if target.schema is not None
+            )
+        )
+
+    def _add_targets(self, targets: list[Target]) -> None:
+        for target in targets:
+            if target.error is not None:  # whom it would spare is not known: nobody is touched
+                raise target.error
+            if target.schema is None:
+                self._databases.add(target.key[:2])
+            else:
+                self._schemas.add(target.key)
+
+
+def like(pattern: str) -> re.Pattern[str]:
+    """A pattern of SQL's LIKE: % is any text, _ any letter, a backslash takes the next one as it is."""
+    parts, letters = [], iter(pattern)
+    for letter in letters:
+        if letter == "\\":
+            parts.append(re.escape(next(letters, "\\")))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(letter, re.escape(letter)))
+    return re.compile("".join(parts), re.DOTALL)

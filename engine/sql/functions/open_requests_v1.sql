@@ -1,0 +1,12 @@
+-- for: engine
+create or replace function jobs_internal.open_requests_v1(p_epoch bigint)
+returns table (request_id uuid, kind text, args jsonb)
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+begin
+    perform fence_v1(p_epoch);
+    return query
+    select r.request_id, r.kind, r.args from request r where r.answered_at is null order by r.asked_at;
+end $$;
+comment on function jobs_internal.open_requests_v1(bigint) is 'Questions without an answer, oldest first.';

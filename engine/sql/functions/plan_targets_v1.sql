@@ -1,0 +1,45 @@
+-- for: engine
+create or replace function jobs_internal.plan_targets_v1(
+    p_epoch bigint, p_job_execution_id uuid, p_step_id integer, p_snapshot_id uuid, p_wave_starts integer[] default '{}'
+) returns integer
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+set enable_sort = off
+as $$
+declare
+    now constant timestamptz := clock_timestamp();
+    pools constant jsonb := (select jsonb_object_agg(d.server_id, d.worker_pool)
+                               from server_directory d where d.worker_pool is not null);
+    run job_execution;
+    planned integer;
+begin
+    perform fence_v1(p_epoch);
+    select * into strict run from job_execution x where x.job_execution_id = p_job_execution_id;
+    update step_execution s
+       set snapshot_id = p_snapshot_id,
+           waves       = cardinality(p_wave_starts) + 1
+     where (s.run_day, s.job_execution_id, s.step_id) = (run.run_day, p_job_execution_id, p_step_id)
+       and s.snapshot_id is null;
+    if not found then
+        perform from step_execution s
+          where (s.run_day, s.job_execution_id, s.step_id, s.snapshot_id)
+                = (run.run_day, p_job_execution_id, p_step_id, p_snapshot_id);
+        if not found then
+            raise exception 'step % of execution % is not there or has other targets', p_step_id, p_job_execution_id
+                using errcode = 'MU013';
+        end if;
+        return (select s.targets from snapshot s where s.snapshot_id = p_snapshot_id);
+    end if;
+    insert into target_execution (run_day, job_execution_id, step_id, ordinal, snapshot_id, wave, priority,
+                                  worker_pool, create_time)
+    select run.run_day, p_job_execution_id, p_step_id, t.ordinal, p_snapshot_id,
+           width_bucket(t.ordinal, p_wave_starts) + 1, run.priority, pools ->> t.server_id, now
+      from snapshot_target t
+     where t.snapshot_id = p_snapshot_id
+     order by t.ordinal;
+    get diagnostics planned = row_count;
+    return planned;
+end $$;
+comment on function jobs_internal.plan_targets_v1(bigint, uuid, integer, uuid, integer[]) is
+    'Every target of the snapshot is a target execution of the step: how many. Wave 2 and later begin at the ordinals '
+    'given. Again is harmless.';

@@ -1,0 +1,22 @@
+-- for: admin
+create or replace function jobs.sp_add_credential(
+    credential_name text, identity text, secret text, out credential_id uuid
+)
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform check_name_v1(credential_name, 'credential_name');
+    perform check_secret_v1(identity, sp_add_credential.secret);
+    insert into credential as c (name, username, secret, created_by, modified_by)
+    select credential_name, identity, sp_add_credential.secret, a.caller, a.caller from actor_v1() a
+    on conflict do nothing
+    returning c.credential_id into sp_add_credential.credential_id;
+    if not found then
+        perform refuse_v1('MU011', 'credential_name', format('there is already a credential "%s"', credential_name));
+    end if;
+    perform note_v1('sp_add_credential', jsonb_build_object('credential_name', credential_name));
+end $$;
+comment on function jobs.sp_add_credential(text, text, text) is
+    'Who logs in at targets. The secret is sealed by `muster credential seal`, or a reference env:, file: or vault:.';

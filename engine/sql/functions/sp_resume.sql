@@ -1,0 +1,11 @@
+-- for: operator, admin
+create or replace function jobs.sp_resume() returns void
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+begin
+    perform set_paused_v1(false);
+    perform note_v1('sp_resume', '{}');
+    perform pg_notify('muster_execution', '');
+end $$;
+comment on function jobs.sp_resume() is 'What was held back by jobs.sp_pause() starts again.';

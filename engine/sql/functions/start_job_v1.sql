@@ -1,0 +1,20 @@
+-- for: agent
+create or replace function jobs_internal.start_job_v1(p_job text, p_execution_id uuid, p_doc jsonb) returns jsonb
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    known constant boolean := exists (select from job_execution x where x.job_execution_id = p_execution_id);
+    field constant text := (select min(k) from jsonb_object_keys(coalesce(p_doc, '{}')) k);
+    started uuid;
+begin
+    if field is not null then
+        raise exception 'a start takes no "%"', field using errcode = 'MU012', column = field;
+    end if;
+    started := sp_start_job(p_job, p_execution_id);
+    return jsonb_build_object(
+        'created', not known,
+        'item', run_item_v1((select x from job_execution x where x.job_execution_id = started)));
+end $$;
+comment on function jobs_internal.start_job_v1(text, uuid, jsonb) is
+    'jobs.sp_start_job for REST: whether there was no such run before, and the run.';

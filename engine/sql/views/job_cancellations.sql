@@ -1,0 +1,35 @@
+-- for: reader, operator, admin
+create or replace view jobs.job_cancellations as
+select c.cancellation_id,
+       c.job_execution_id,
+       j.name as job_name,
+       j.job_id,
+       c.step_id,
+       d.target_id,
+       c.requested_by,
+       c.door,
+       c.reason,
+       c.requested_at,
+       c.completed_at,
+       c.needed
+  from jobs_internal.cancellation c
+  join jobs_internal.job_execution x on x.job_execution_id = c.job_execution_id
+  join jobs_internal.job j on j.job_id = x.job_id
+  left join jobs_internal.step_execution s
+    on (s.run_day, s.job_execution_id, s.step_id) = (x.run_day, x.job_execution_id, c.step_id)
+  left join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (s.snapshot_id, c.ordinal)
+ where j.deleted_at is null;
+comment on view jobs.job_cancellations is 'Who wanted what to stop, when, why and by which door, and what it took.';
+comment on column jobs.job_cancellations.cancellation_id is 'Its own name.';
+comment on column jobs.job_cancellations.job_execution_id is 'The run.';
+comment on column jobs.job_cancellations.job_name is 'The job.';
+comment on column jobs.job_cancellations.job_id is 'The job''s own id.';
+comment on column jobs.job_cancellations.step_id is 'One step of the run; null = all.';
+comment on column jobs.job_cancellations.target_id is 'One target of the step; null = all.';
+comment on column jobs.job_cancellations.requested_by is 'Who.';
+comment on column jobs.job_cancellations.door is 'By which way: rest, fsm, psql or engine.';
+comment on column jobs.job_cancellations.reason is 'Why.';
+comment on column jobs.job_cancellations.requested_at is 'When.';
+comment on column jobs.job_cancellations.completed_at is 'When nothing of it ran any more.';
+comment on column jobs.job_cancellations.needed is
+    'What it took: nothing, protocol, pg_cancel_backend or pg_terminate_backend.';

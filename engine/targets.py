@@ -1,0 +1,28 @@
+"""How the engine reaches servers: by the directory, with credentials opened here and nowhere else."""
+
+from engine.bootstrap import Bootstrap
+from engine.credentials import Credentials
+from engine.directory import Document
+from engine.listing import Listing
+from muster.core.clock import Clock
+from muster.core.connect import Connector
+
+
+class Targets:
+    def __init__(self, bootstrap: Bootstrap, clock: Clock) -> None:
+        self._settings = bootstrap.settings()
+        self.credentials = Credentials(
+            bootstrap.account_uid,
+            bootstrap.private_key,
+            bootstrap.given.credential_references,
+            clock,
+        )
+
+    def listing(self, document: Document) -> Listing:
+        return Listing(self.connector(document), self.credentials, document.identity)
+
+    def connector(self, document: Document) -> Connector:
+        """Of all that is closed by rule, only what Muster itself made is open."""
+        servers = (each for each in document.directory.servers if each.embedded)
+        pairs = {(host, server.port) for server in servers for host in server.hosts}
+        return Connector(self._settings, frozenset(pairs))

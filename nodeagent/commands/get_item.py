@@ -1,0 +1,9 @@
+"""One definition or execution."""
+
+from nodeagent.commands.call import call
+from nodeagent.control_db import Q
+from nodeagent.work import Work
+
+
+async def run(work: Work) -> str:
+    return await call(work, Q.get_item, work.args.kind, list(work.args.path))

@@ -1,0 +1,10 @@
+"""A job and its schedule."""
+
+from nodeagent.commands.call import call, text
+from nodeagent.control_db import Q
+from nodeagent.work import Work
+
+
+async def run(work: Work) -> str:
+    args = work.args
+    return await call(work, Q.put_job, args.name, text(args.document), text(args.condition))

@@ -1,0 +1,12 @@
+"""A step of a job; a change makes a new version of the job."""
+
+from nodeagent.commands.call import call, text
+from nodeagent.control_db import Q
+from nodeagent.work import Work
+
+
+async def run(work: Work) -> str:
+    args = work.args
+    return await call(
+        work, Q.put_step, args.job, args.name, text(args.document), text(args.condition)
+    )

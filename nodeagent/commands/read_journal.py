@@ -1,0 +1,9 @@
+"""Whether a command took effect."""
+
+from nodeagent.commands.call import call
+from nodeagent.control_db import Q
+from nodeagent.work import Work
+
+
+async def run(work: Work) -> str:
+    return await call(work, Q.read_journal, work.args.command_id)

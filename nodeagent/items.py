@@ -1,0 +1,163 @@
+"""The part of the protocol about what lies in an account: definitions and executions, by path.
+
+A kind is the type below the account, as in `jobs/steps`; a path holds the names from the account
+down. Documents and conditions are those of the functions in the control database.
+"""
+
+from typing import Any, Literal
+from uuid import UUID
+
+import msgspec
+
+Kind = Literal[
+    "credentials",
+    "targetGroups",
+    "jobs",
+    "jobs/versions",
+    "jobs/steps",
+    "jobs/versions/steps",
+    "executions",
+    "jobs/executions",
+    "jobs/executions/steps",
+    "jobs/executions/targets",
+    "jobs/executions/steps/targets",
+    "privateEndpoints",
+]
+Document = dict[str, Any]
+
+
+class _Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class GetItem(_Frozen, frozen=True):
+    kind: Kind
+    path: tuple[str, ...]
+
+
+class ListItems(_Frozen, frozen=True):
+    """`path` is that of what the list belongs to; `after` is the `next` of the page before."""
+
+    kind: Kind
+    path: tuple[str, ...]
+    after: Any = None
+    top: int = 100
+    filters: Document = {}
+
+
+class PutCredential(_Frozen, frozen=True):
+    name: str
+    username: str
+    secret: str | None = None  # sealed for the account, or a reference; None keeps what is there
+    condition: Document = {}
+
+
+class PutTargetGroup(_Frozen, frozen=True):
+    name: str
+    document: Document
+    condition: Document = {}
+
+
+class PutJob(_Frozen, frozen=True):
+    name: str
+    document: Document
+    condition: Document = {}
+
+
+class PutStep(_Frozen, frozen=True):
+    job: str
+    name: str
+    document: Document
+    condition: Document = {}
+
+
+class PutPrivateEndpoint(_Frozen, frozen=True):
+    name: str
+    document: Document
+    condition: Document = {}
+
+
+class DecidePrivateEndpoint(_Frozen, frozen=True):
+    name: str
+    status: Literal["Approved", "Rejected"]
+
+
+class DeleteItem(_Frozen, frozen=True):
+    kind: Kind
+    path: tuple[str, ...]
+    condition: Document = {}
+    options: Document = {}
+
+
+class StartJob(_Frozen, frozen=True):
+    job: str
+    execution_id: UUID | None = None  # None: the control database chooses
+    document: Document = {}
+
+
+class CancelExecution(_Frozen, frozen=True):
+    job: str
+    execution_id: UUID
+    reason: str | None = None
+
+
+class Ask(_Frozen, frozen=True):
+    """A question that only the engine can answer, such as what a target group resolves to."""
+
+    request_id: UUID
+    kind: Literal["resolve"]
+    args: Document
+
+
+class ReadRequest(_Frozen, frozen=True):
+    request_id: UUID
+
+
+class ReadJournal(_Frozen, frozen=True):
+    command_id: UUID
+
+
+class _Result(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+class Item(_Result, frozen=True, rename="camel"):
+    name: str
+    path: tuple[str, ...]  # as stored
+    properties: Document
+    row_version: int | None = None  # None: nobody changes it by hand
+    created_by: str | None = None
+    created_at: str | None = None
+    modified_by: str | None = None
+    modified_at: str | None = None
+
+
+class Items(_Result, frozen=True):
+    items: tuple[Item, ...]
+    next: Any = None
+
+
+class Written(_Result, frozen=True):
+    created: bool
+    item: Item
+
+
+class Deleted(_Result, frozen=True):
+    deleted: bool
+
+
+class Canceled(_Result, frozen=True):
+    canceled: bool
+
+
+class Asked(_Result, frozen=True):
+    pass
+
+
+class RequestRead(_Result, frozen=True):
+    answered: bool
+    answer: Any = None
+
+
+class JournalRead(_Result, frozen=True):
+    known: bool  # the command took effect

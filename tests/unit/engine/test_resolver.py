@@ -1,0 +1,246 @@
+"""What groups yield, with servers that are dictionaries."""
+
+from uuid import UUID, uuid5
+
+import pytest
+
+from engine.directory import Credential, Directory, Document, Group, Member, Pool, Server
+from engine.resolver import Listed, Resolver, like
+from muster.core.errors import NotFound, Unavailable
+
+SPACE = UUID(int=7)
+REFRESH = UUID(int=1)
+
+
+class Fleet:
+    """Servers by name: databases with their schemas, and rows for queries."""
+
+    def __init__(self, **servers: dict[str, list[str]]) -> None:
+        self.servers = servers
+        self.answers: dict[str, list[dict[str, str]]] = {}
+        self.away: set[str] = set()
+        self.asked: list[str] = []
+
+    async def databases(self, server, who):
+        self._ask(server)
+        own = [Listed("postgres", "ServersOwn")]
+        return own + [Listed(name) for name in self.servers[server.name]]
+
+    async def schemas(self, server, database, pattern, who):
+        self._ask(server)
+        found = self.servers[server.name].get(database, [])
+        return [name for name in found if like(pattern).fullmatch(name)]
+
+    async def rows(self, server, database, member, who):
+        self._ask(server)
+        return self.answers[member.query or member.shard_map_name]
+
+    def _ask(self, server) -> None:
+        self.asked.append(server.name)
+        if server.name in self.away:
+            raise Unavailable("It is away.", code="TargetUnreachable")
+
+
+def fleet() -> Fleet:
+    return Fleet(
+        eu1={"a1": ["t_1", "t_2", "other"], "a2": ["t_3"], "gold1": []}, eu2={"b1": [], "b2": []}
+    )
+
+
+def servers() -> tuple[Server, ...]:
+    pool = Pool(name="Gold", pattern="gold*")
+    return tuple(
+        Server(
+            server_id=f"/servers/{name}",
+            name=name,
+            hosts=(f"{name}.internal",),
+            port=5432,
+            ssl_mode="disable",
+            pools=(pool,) if name == "eu1" else (),
+            labels={"region": name[:2]},
+        )
+        for name in ("eu1", "eu2")
+    )
+
+
+def member(type: str, server: str | None = "eu1", *, exclude: bool = False, **more) -> Member:
+    text = f"{type} {server} {exclude} {more}"
+    return Member(
+        target_id=uuid5(SPACE, text),
+        membership_type="Exclude" if exclude else "Include",
+        type=type,
+        server_name=server,
+        **({"refresh_credential_id": REFRESH} | more),
+    )
+
+
+async def resolve(here: Fleet, *members: Member, **groups: tuple[Member, ...]):
+    nested = {
+        uuid5(SPACE, name): Group(name=name, members=inside) for name, inside in groups.items()
+    }
+    document = Document(
+        target_group_id=SPACE,
+        hash="",
+        identity=SPACE,
+        groups={SPACE: Group(name="g", members=members)} | nested,
+        credentials={REFRESH: Credential(name="refresh", username="u", secret="env:X")},
+        directory=Directory(revision=1, servers=servers()),
+    )
+    return await Resolver(document, here).resolve()
+
+
+def names(found) -> list[str]:
+    return [
+        ".".join(filter(None, (target.server.name, target.database, target.schema)))
+        for target in found.targets
+    ]
+
+
+async def test_a_server_is_enumerated_and_what_is_left_out_is_told() -> None:
+    found = await resolve(fleet(), member("SqlServer"))
+
+    assert names(found) == ["eu1.a1", "eu1.a2", "eu1.gold1"]
+    assert [(each.database, each.reason) for each in found.left_out] == [("postgres", "ServersOwn")]
+    assert found.targets[0].labels == {"region": "eu"}
+
+
+@pytest.mark.parametrize("name", ["EU1", "eu1.internal", "Eu1.database.windows.net"])
+async def test_a_server_answers_to_all_its_names(name: str) -> None:
+    assert len((await resolve(fleet(), member("SqlServer", name))).targets) == 3
+
+
+async def test_a_named_database_is_not_asked_for_even_if_it_is_postgres() -> None:
+    here = fleet()
+
+    found = await resolve(
+        here,
+        member("SqlDatabase", database_name="postgres"),
+        member("SqlDatabase", database_name="later"),
+    )
+
+    assert names(found) == ["eu1.later", "eu1.postgres"]
+    assert here.asked == []
+
+
+async def test_pools_hold_what_their_pattern_says() -> None:
+    found = await resolve(fleet(), member("SqlElasticPool", elastic_pool_name="gold"))
+
+    assert names(found) == ["eu1.gold1"]
+    assert found.targets[0].pool == "Gold"
+
+
+@pytest.mark.parametrize(
+    ("exclusion", "left"),
+    [
+        (member("SqlDatabase", exclude=True, database_name="a1"), ["eu1.a2", "eu1.gold1"]),
+        (member("SqlElasticPool", exclude=True, elastic_pool_name="GOLD"), ["eu1.a1", "eu1.a2"]),
+        (member("SqlServer", exclude=True), []),
+        (member("SqlServer", "eu2", exclude=True), ["eu1.a1", "eu1.a2", "eu1.gold1"]),
+        (
+            member("SqlSchema", exclude=True, schema_pattern="%"),
+            ["eu1.a1", "eu1.a2", "eu1.gold1"],
+        ),
+    ],
+    ids=lambda value: getattr(value, "type", ""),
+)
+async def test_an_exclusion_wins_whatever_the_order(exclusion: Member, left: list[str]) -> None:
+    assert names(await resolve(fleet(), exclusion, member("SqlServer"))) == left
+    assert names(await resolve(fleet(), member("SqlServer"), exclusion)) == left
+
+
+async def test_doubles_collapse_and_a_server_is_asked_once() -> None:
+    here = fleet()
+
+    found = await resolve(
+        here,
+        member("SqlServer"),
+        member("SqlElasticPool", elastic_pool_name="gold"),
+        member("SqlDatabase", database_name="a1"),
+    )
+
+    assert names(found) == ["eu1.a1", "eu1.a2", "eu1.gold1"]
+    assert here.asked == ["eu1"]
+
+
+async def test_schemas_are_targets() -> None:
+    every = await resolve(fleet(), member("SqlSchema", schema_pattern="t\\_%"))
+    some = await resolve(
+        fleet(),
+        member("SqlSchema", database_name="a1", schema_pattern="%"),
+        member("SqlSchema", exclude=True, schema_pattern="t_1"),
+    )
+    none = await resolve(
+        fleet(),
+        member("SqlSchema", database_name="a1", schema_pattern="%"),
+        member("SqlDatabase", exclude=True, database_name="a1"),
+    )
+
+    assert names(every) == ["eu1.a1.t_1", "eu1.a1.t_2", "eu1.a2.t_3"]
+    assert names(some) == ["eu1.a1.other", "eu1.a1.t_2"]
+    assert names(none) == []
+
+
+async def test_rows_name_targets_and_their_other_columns_are_labels() -> None:
+    here = fleet()
+    here.answers["q"] = [
+        {"server_name": "eu2", "database_name": "b1", "tier": "gold"},
+        {"server_name": "eu1", "database_name": "a1", "schema_name": "t_1", "tier": None},
+    ]
+    here.answers["map"] = [{"server_name": "eu2", "database_name": "b2"}]
+
+    found = await resolve(
+        here,
+        member("SqlQuery", database_name="a1", query="q"),
+        member("SqlShardMap", database_name="a1", shard_map_name="map"),
+    )
+
+    assert names(found) == ["eu1.a1.t_1", "eu2.b1", "eu2.b2"]
+    assert found.targets[1].labels == {"region": "eu", "tier": "gold"}
+    assert found.targets[0].labels == {"region": "eu"}
+
+
+async def test_groups_nest_and_keep_their_own_exclusions() -> None:
+    inner = (member("SqlServer"), member("SqlDatabase", exclude=True, database_name="a1"))
+    nested = member("TargetGroup", None, target_group_id=uuid5(SPACE, "inner"))
+    less = member("TargetGroup", None, exclude=True, target_group_id=uuid5(SPACE, "inner"))
+
+    with_it = await resolve(fleet(), nested, member("SqlServer", "eu2"), inner=inner)
+    without = await resolve(fleet(), member("SqlServer"), less, inner=inner)
+
+    assert names(with_it) == ["eu1.a2", "eu1.gold1", "eu2.b1", "eu2.b2"]
+    assert names(without) == ["eu1.a1"]
+
+
+async def test_a_server_that_is_away_is_one_target_and_the_others_stay() -> None:
+    here = fleet()
+    here.away = {"eu1"}
+
+    found = await resolve(here, member("SqlServer"), member("SqlServer", "eu2"))
+
+    assert names(found) == ["eu1", "eu2.b1", "eu2.b2"]
+    assert found.targets[0].type == "SqlServer"
+    assert found.targets[0].error.code == "TargetUnreachable"
+
+
+async def test_nobody_to_list_with_is_that_servers_failure() -> None:
+    found = await resolve(fleet(), member("SqlServer", refresh_credential_id=None))
+
+    assert found.targets[0].error.code == "CredentialMissing"
+
+
+async def test_an_exclusion_that_can_not_be_asked_stops_everything() -> None:
+    here = fleet()
+    here.away = {"eu1"}
+
+    with pytest.raises(Unavailable):
+        await resolve(
+            here,
+            member("SqlServer", "eu2"),
+            member("SqlQuery", exclude=True, database_name="a1", query="q"),
+        )
+
+
+async def test_a_server_that_left_the_directory_stops_everything() -> None:
+    with pytest.raises(NotFound) as caught:
+        await resolve(fleet(), member("SqlServer", "gone"))
+    assert caught.value.code == "InvalidTargetServer"

@@ -1,0 +1,228 @@
+"""The use cases that all types below an account share. Nothing of them is in the metadata database.
+
+A read asks the node agent. A write is begun in the metadata database, takes effect in the control
+database together with its journal row, and is settled in the metadata database: a repeat after a
+crash anywhere between gets the first answer.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid5
+
+import msgspec
+
+from fsm import commands
+from muster.core import telemetry
+from muster.core.errors import NotFound, Unavailable
+from muster.core.failpoints import reach
+from muster.core.ids import ResourceId
+from nodeagent import items
+from nodeagent.items import DeleteItem, GetItem, ListItems
+from nodeagent.protocol import Door
+from workflows import access, admission
+from workflows.access import JUDGEMENTS, account_of, first_below, path_of
+from workflows.accesscache import Access
+from workflows.model.account import ACCOUNT
+from workflows.model.item import Item, WrittenItem
+from workflows.model.resource import Call, Deleted, Page
+from workflows.plane import Plane
+from workflows.store import audit
+
+log = telemetry.get(__name__)
+
+UUIDS = {"executions", "targets"}  # types whose names are uuids
+VERSION = "versions"
+
+
+@dataclass(frozen=True)
+class Family:
+    """A type below an account: its kind in the control database and how its documents are shown."""
+
+    kind: items.Kind
+    shown: Callable[[dict[str, Any], Access], dict[str, Any]] = lambda properties, _: properties
+
+    @property
+    def arm_type(self) -> str:
+        return f"{ACCOUNT}/{self.kind}"
+
+    def action(self, verb: str) -> str:
+        return f"{self.arm_type}/{verb}"
+
+    def item(self, found: items.Item, here: Access) -> Item:
+        return Item(
+            id=here.id.child(*zip(self.kind.split("/"), found.path, strict=True)).text,
+            type=self.arm_type,
+            name=found.name,
+            properties=self.shown(found.properties, here),
+            row_version=found.row_version,
+            created_by=found.created_by,
+            created_at=found.created_at,
+            modified_by=found.modified_by,
+            modified_at=found.modified_at,
+        )
+
+
+async def get(plane: Plane, call: Call, id: ResourceId, family: Family) -> Item:
+    found = await raw(plane, call, id, family)
+    return family.item(found, await access.of(plane, call, id))
+
+
+async def raw(plane: Plane, call: Call, id: ResourceId, family: Family) -> items.Item:
+    """As the control database has it."""
+    path = path_of(id)
+    await access.of(plane, call, id)  # an account that is not there is told first
+    possible(family.kind, path, id)
+    found: items.Item = await access.look(plane, call, id, GetItem(kind=family.kind, path=path))
+    return found
+
+
+async def list_page(
+    plane: Plane,
+    call: Call,
+    scope: ResourceId,
+    after: str | None,
+    top: int,
+    family: Family,
+    *,
+    kind: items.Kind | None = None,
+    filters: dict[str, Any] | None = None,
+) -> Page:
+    """`kind` names the list where it is not that of the items."""
+    path = path_of(scope)
+    here = await access.of(plane, call, scope)
+    possible(kind or family.kind, path, scope)
+    command = ListItems(
+        kind=kind or family.kind,
+        path=path,
+        after=msgspec.json.decode(after) if after else None,
+        top=top,
+        filters=filters or {},
+    )
+    page = await access.look(plane, call, scope, command)
+    more = None if page.next is None else msgspec.json.encode(page.next).decode()
+    return Page(items=[family.item(each, here) for each in page.items], next=more)
+
+
+async def enter(
+    plane: Plane, call: Call, id: ResourceId, *, delete: bool = False, locks: bool = True
+) -> Access:
+    """The account, once everything above it allows a write; `locks=False` passes them."""
+    async with plane.db.connection() as connection:
+        world = await admission.parents(connection, first_below(id), call.principal.tenant_id)
+    if locks:
+        if not delete:
+            admission.writable(world, id)
+        admission.unlocked(world, id, delete=delete)
+    here = await access.of(plane, call, id)
+    account = world.parent.resource if world.parent else None
+    if account and (account.uid != here.uid or account.provisioning_state == "Deleting"):
+        here = await access.of(plane, call, id, anew=True)
+    return here
+
+
+async def write(
+    plane: Plane, call: Call, id: ResourceId, here: Access, action: str, command: msgspec.Struct
+) -> Any:
+    """The command's result, the first one again where the request is a repeat."""
+    command_id = command_of(call, id, here)
+    key = call.idempotency_key
+    async with plane.db.transaction() as tx:
+        if await commands.begin(
+            tx,
+            command_id=command_id,
+            account_uid=here.uid,
+            request_key=f"{_who(call)} {call.method} {id.key} {key}" if key else None,
+            body_digest=call.body_digest,
+        ):
+            await audit.started(tx, call, action, id, command_id)
+    await reach("command.begun", action)
+    try:
+        answer = await plane.agent.run(
+            here.uid, command_id, command, here.login, caller=access.caller(call), door=Door.REST
+        )
+    except JUDGEMENTS as refused:
+        plane.accounts.forget(call.principal.tenant_id, account_of(id).key)
+        await commands.settle(plane.db, command_id, succeeded=False, detail={"code": refused.code})
+        access.judge(refused)
+    await reach("command.done", action)
+    try:
+        await commands.settle(plane.db, command_id, succeeded=True)
+    except Unavailable as away:
+        log.warning("a command is settled later", command=command_id, why=away.context)
+    await reach("command.settled", action)
+    return answer
+
+
+def command_of(call: Call, id: ResourceId, here: Access) -> UUID:
+    """The same for a repeat of the request, another for any other; without a key none is a repeat."""
+    digest = hashlib.sha256()
+    for part in (_who(call), call.method, id.key, call.idempotency_key or call.request_id):
+        digest.update(part.encode() + b"\n")
+    digest.update(call.body_digest)
+    return uuid5(here.uid, digest.hexdigest())
+
+
+async def put(
+    plane: Plane, call: Call, id: ResourceId, here: Access, family: Family, command: msgspec.Struct
+) -> WrittenItem:
+    written = await write(plane, call, id, here, family.action("write"), command)
+    return WrittenItem(item=family.item(written.item, here), created=written.created)
+
+
+async def delete(
+    plane: Plane,
+    call: Call,
+    id: ResourceId,
+    family: Family,
+    *,
+    options: dict[str, Any] | None = None,
+) -> Deleted:
+    here = await enter(plane, call, id, delete=True)
+    command = DeleteItem(
+        kind=family.kind, path=path_of(id), condition=condition(call), options=options or {}
+    )
+    gone = await write(plane, call, id, here, family.action("delete"), command)
+    return Deleted(existed=gone.deleted)
+
+
+def condition(call: Call) -> dict[str, Any]:
+    """If-Match and If-None-Match as the functions take them: an ETag is the row's version."""
+    wanted: dict[str, Any] = {}
+    if call.if_match is not None:
+        every = call.if_match.strip() == "*"
+        wanted["ifMatch"] = "*" if every else [_version(tag) for tag in call.if_match.split(",")]
+    if call.if_none_match is not None and call.if_none_match.strip() == "*":
+        wanted["ifNoneMatch"] = "*"
+    return wanted
+
+
+def possible(kind: str, path: tuple[str, ...], id: ResourceId) -> None:
+    """What can't be a uuid or a number names nothing."""
+    for type, name in zip(kind.split("/"), path, strict=False):
+        number = name.isascii() and name.isdigit() and len(name) < 10
+        if (type in UUIDS and not is_uuid(name)) or (type == VERSION and not number):
+            raise NotFound(f"The resource '{id.type}/{name[:100]}' was not found.")
+
+
+def is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def present(value: Any) -> Any:
+    """Without what is not there."""
+    if isinstance(value, dict):
+        return {name: present(each) for name, each in value.items() if each is not None}
+    return value
+
+
+def _version(tag: str) -> str:
+    return tag.strip().removeprefix("W/").strip('"')
+
+
+def _who(call: Call) -> str:
+    return f"{call.principal.tenant_id}/{call.principal.id}"

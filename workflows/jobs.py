@@ -1,0 +1,104 @@
+"""Jobs of an account: their schedule, their start, their next runs."""
+
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from muster.core import schedule
+from muster.core.errors import refuse
+from muster.core.ids import ResourceId
+from nodeagent.items import PutJob, StartJob
+from workflows import executions, items
+from workflows.access import path_of
+from workflows.accesscache import Access
+from workflows.items import Family, present
+from workflows.model.item import Item, WrittenItem
+from workflows.model.resource import Body, Call, Deleted, Page
+from workflows.plane import Plane
+from workflows.validation.job import job as validate
+from workflows.validation.job import schedule_of
+
+OURS_ALONE = {"intervalType", "intervalCount", "since"}  # REST has `interval`
+
+
+def shown(properties: dict[str, Any], _: Access) -> dict[str, Any]:
+    found: dict[str, Any] = present(properties)
+    found["schedule"] = {
+        name: value for name, value in found["schedule"].items() if name not in OURS_ALONE
+    }
+    return found
+
+
+FAMILY = Family("jobs", shown)
+
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+    """What is not said gets its default: a job without a schedule has none any more."""
+    here = await items.enter(plane, call, id)
+    refuse(validate(id.name, body.properties))
+    document = {**body.properties, "schedule": _schedule(body.properties.get("schedule") or {})}
+    command = PutJob(name=id.name, document=document, condition=items.condition(call))
+    return await items.put(plane, call, id, here, FAMILY, command)
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> Item:
+    return await items.get(plane, call, id, FAMILY)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    return await items.list_page(plane, call, scope, after, top, FAMILY)
+
+
+async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    asked = {name.lower(): value.lower() == "true" for name, value in call.query.items()}
+    options = {"force": asked.get("force", False), "purgeHistory": asked.get("purgehistory", False)}
+    return await items.delete(plane, call, id, FAMILY, options=options)
+
+
+async def start(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
+    """Now, whatever the schedule says; a repeated request gets the execution of the first one."""
+    here = await items.enter(plane, call, id)
+    (job,) = path_of(id)
+    command = StartJob(job=job, document=body)
+    written = await items.write(plane, call, id, here, FAMILY.action("start/action"), command)
+    return executions.FAMILY.item(written.item, here)
+
+
+async def next_runs(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Page:
+    """The instants at which the schedule will start the job, as far as they are asked for."""
+    found = await items.raw(plane, call, id, FAMILY)
+    properties = present(found.properties)
+    given = properties["schedule"]
+    wanted = schedule_of(given, on_error=lambda _: None)
+    slots = schedule.slots(
+        wanted,
+        anchor=datetime.fromisoformat(given["since"]),
+        after=datetime.fromisoformat(after) if after else plane.clock.now(),
+    )
+    times = [] if properties.get("paused") else [_time(slot) for slot in islice(slots, top + 1)]
+    return Page(
+        items=[{"time": each} for each in times[:top]],
+        next=times[top - 1] if len(times) > top else None,
+    )
+
+
+def _schedule(given: dict[str, Any]) -> dict[str, Any]:
+    """With the interval in the control database's own terms, beside the text that was given."""
+    wanted = schedule_of(given, on_error=lambda _: None)
+    document = dict(given)
+    for name, at in (("startTime", wanted.start), ("endTime", wanted.end)):
+        document[name] = _time(at)
+    if wanted.interval_type is not None:
+        document["intervalType"] = wanted.interval_type.value
+        document["intervalCount"] = wanted.interval_count
+    else:
+        document.pop("interval", None)
+    if wanted.cron is not None:
+        document["type"] = "Recurring"
+    return document
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,17 @@
+"""A credential: who logs in at the targets."""
+
+from typing import ClassVar
+
+from msgspec import UNSET
+
+from workflows.model.wire import Maybe, Properties
+
+
+class CredentialProperties(Properties, frozen=True):
+    WRITE_ONLY: ClassVar = frozenset({"password"})
+    REQUIRED: ClassVar = frozenset({"username"})
+
+    username: Maybe[str] = UNSET
+    password: Maybe[str] = UNSET
+    # Ours, in the place of a password: env:NAME, file:/path or vault:mount/path#key
+    reference: Maybe[str] = UNSET

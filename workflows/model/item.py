@@ -1,0 +1,28 @@
+"""What lies in an account: a definition or an execution, as its control database has it."""
+
+from typing import Any
+
+import msgspec
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    type: str
+    name: str
+    properties: dict[str, Any]
+    row_version: int | None = None  # None: nobody changes it by hand
+    created_by: str | None = None
+    created_at: str | None = None
+    modified_by: str | None = None
+    modified_at: str | None = None
+
+    @property
+    def etag(self) -> str | None:
+        return None if self.row_version is None else f'"{self.row_version}"'
+
+
+class WrittenItem(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of PUT."""
+
+    item: Item
+    created: bool = False

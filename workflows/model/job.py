@@ -1,0 +1,44 @@
+"""A job: a versioned list of steps, and when it runs."""
+
+from typing import ClassVar, Literal
+
+from msgspec import UNSET
+
+from workflows.model.wire import Maybe, Properties
+
+
+class MisfireProperties(Properties, frozen=True):
+    policy: Maybe[Literal["runOnce", "skip"]] = UNSET
+    within_seconds: Maybe[int] = UNSET
+
+
+class ScheduleProperties(Properties, frozen=True):
+    start_time: Maybe[str] = UNSET
+    end_time: Maybe[str] = UNSET
+    type: Maybe[Literal["Once", "Recurring"]] = UNSET
+    enabled: Maybe[bool] = UNSET
+    interval: Maybe[str] = UNSET
+    # Ours
+    cron: Maybe[str] = UNSET
+    time_zone: Maybe[str] = UNSET
+    misfire: Maybe[MisfireProperties] = UNSET
+    overlap: Maybe[
+        Literal["skipTarget", "skipExecution", "queueOne", "allow", "cancelPrevious"]
+    ] = UNSET
+
+
+class JobProperties(Properties, frozen=True):
+    READ_ONLY: ClassVar = frozenset({"version"})
+
+    description: Maybe[str] = UNSET
+    schedule: Maybe[ScheduleProperties] = UNSET
+    # Ours
+    paused: Maybe[bool] = UNSET
+    priority: Maybe[int] = UNSET
+    owner: Maybe[str] = UNSET
+    labels: Maybe[dict[str, str]] = UNSET
+    retention_days: Maybe[int] = UNSET
+
+
+class JobVersionProperties(Properties, frozen=True):
+    """A version is a number and its steps."""

@@ -1,0 +1,93 @@
+"""A step of a job: a script that runs on every target of a group."""
+
+from typing import Any, ClassVar, Literal
+
+from msgspec import UNSET
+
+from workflows.model.wire import Maybe, Properties
+
+
+class ActionProperties(Properties, frozen=True):
+    REQUIRED: ClassVar = frozenset({"value"})
+
+    type: Maybe[Literal["TSql"]] = UNSET
+    source: Maybe[Literal["Inline"]] = UNSET
+    value: Maybe[str] = UNSET
+
+
+class OutputProperties(Properties, frozen=True):
+    REQUIRED: ClassVar = frozenset({"serverName", "databaseName", "tableName"})
+
+    type: Maybe[Literal["SqlDatabase"]] = UNSET
+    subscription_id: Maybe[str] = UNSET
+    resource_group_name: Maybe[str] = UNSET
+    server_name: Maybe[str] = UNSET
+    database_name: Maybe[str] = UNSET
+    schema_name: Maybe[str] = UNSET
+    table_name: Maybe[str] = UNSET
+    credential: Maybe[str] = UNSET
+    # Ours
+    include_target: Maybe[bool] = UNSET
+    on_mismatch: Maybe[Literal["fail", "addColumn"]] = UNSET
+
+
+class ExecutionOptions(Properties, frozen=True):
+    timeout_seconds: Maybe[int] = UNSET
+    retry_attempts: Maybe[int] = UNSET
+    initial_retry_interval_seconds: Maybe[int] = UNSET
+    maximum_retry_interval_seconds: Maybe[int] = UNSET
+    retry_interval_backoff_multiplier: Maybe[float] = UNSET
+    # Ours
+    max_parallelism: Maybe[int] = UNSET
+
+
+class StepSettings(Properties, frozen=True):
+    lock_timeout_seconds: Maybe[float] = UNSET
+    role: Maybe[str] = UNSET
+    search_path: Maybe[str] = UNSET
+    access: Maybe[Literal["readWrite", "readOnly", "preferStandby"]] = UNSET
+    parameters: Maybe[dict[str, str]] = UNSET
+
+
+class Rollout(Properties, frozen=True):
+    REQUIRED: ClassVar = frozenset({"waves"})
+
+    waves: Maybe[list[Any]] = UNSET  # counts and percentages, as in [1, "5%", "100%"]
+    order_by: Maybe[str] = UNSET
+    halt_after_failures: Maybe[Any] = UNSET  # a count or a percentage
+    pause_between: Maybe[str] = UNSET
+    gate: Maybe[Literal["auto", "manual"]] = UNSET
+
+
+class Verify(Properties, frozen=True):
+    REQUIRED: ClassVar = frozenset({"sql"})
+
+    sql: Maybe[str] = UNSET
+    expect: Maybe[Literal["nonEmpty", "empty", "true", "value"]] = UNSET
+    value: Maybe[Any] = UNSET
+    skip_if_holds: Maybe[bool] = UNSET
+    timeout_seconds: Maybe[int] = UNSET
+
+
+class StepProperties(Properties, frozen=True):
+    REQUIRED: ClassVar = frozenset({"targetGroup", "action"})
+
+    step_id: Maybe[int] = UNSET
+    target_group: Maybe[str] = UNSET
+    credential: Maybe[str] = UNSET
+    action: Maybe[ActionProperties] = UNSET
+    output: Maybe[OutputProperties] = UNSET
+    execution_options: Maybe[ExecutionOptions] = UNSET
+    # Ours
+    transaction: Maybe[Literal["auto", "none"]] = UNSET
+    settings: Maybe[StepSettings] = UNSET
+    advance: Maybe[Literal["barrier", "perTarget"]] = UNSET
+    on_failure: Maybe[Literal["stop", "continue"]] = UNSET
+    rollout: Maybe[Rollout] = UNSET
+    verify: Maybe[Verify] = UNSET
+    guard: Maybe[bool] = UNSET
+    idempotent: Maybe[bool] = UNSET
+    retry_on: Maybe[list[str]] = UNSET
+    allow_empty: Maybe[bool] = UNSET
+    slots_per_database: Maybe[int] = UNSET
+    jitter: Maybe[float] = UNSET

@@ -1,0 +1,43 @@
+"""A target group: a rule that yields targets, anew at each run."""
+
+from typing import ClassVar, Literal
+
+from msgspec import UNSET
+
+from workflows.model.wire import Maybe, Properties
+
+TargetType = Literal[
+    "TargetGroup",
+    "SqlDatabase",
+    "SqlElasticPool",
+    "SqlShardMap",
+    "SqlServer",
+    "SqlSchema",
+    "SqlQuery",
+]
+
+
+class TargetGroupMember(Properties, frozen=True):
+    READ_ONLY: ClassVar = frozenset({"targetId"})
+    REQUIRED: ClassVar = frozenset({"type"})
+
+    membership_type: Maybe[Literal["Include", "Exclude"]] = UNSET
+    type: Maybe[TargetType] = UNSET
+    server_name: Maybe[str] = UNSET
+    database_name: Maybe[str] = UNSET
+    elastic_pool_name: Maybe[str] = UNSET
+    shard_map_name: Maybe[str] = UNSET
+    refresh_credential: Maybe[str] = UNSET
+    # Ours
+    schema_pattern: Maybe[str] = UNSET
+    query: Maybe[str] = UNSET
+    target_group: Maybe[str] = UNSET
+    credential: Maybe[str] = UNSET
+    subscription_id: Maybe[str] = UNSET
+    resource_group_name: Maybe[str] = UNSET
+
+
+class TargetGroupProperties(Properties, frozen=True):
+    REQUIRED: ClassVar = frozenset({"members"})
+
+    members: Maybe[list[TargetGroupMember]] = UNSET

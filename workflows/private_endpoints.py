@@ -1,0 +1,90 @@
+"""Private endpoints of an account: ways to servers that wait for somebody's approval."""
+
+from typing import Any
+
+from muster.core.errors import FieldError, InvalidRequest, refuse
+from muster.core.ids import ResourceId
+from nodeagent.items import DecidePrivateEndpoint, PutPrivateEndpoint
+from workflows import items, linked
+from workflows.access import account_of
+from workflows.accesscache import Access
+from workflows.items import Family
+from workflows.model.item import Item, WrittenItem
+from workflows.model.resource import SERVER, Body, Call, Deleted, Page
+from workflows.plane import Plane
+from workflows.store import resources as store
+from workflows.validation import common
+
+TARGET = "targetServerAzureResourceId"
+WHERE = f"properties.{TARGET}"
+
+
+def shown(properties: dict[str, Any], _: Access) -> dict[str, Any]:
+    found = dict(properties)
+    return {TARGET: found.pop("serverId"), **found}
+
+
+FAMILY = Family("privateEndpoints", shown)
+
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+    here = await items.enter(plane, call, id)
+    target: str = body.properties[TARGET]
+    refuse([*common.item_name(id.name), *await _check(plane, call, id, target)])
+    command = PutPrivateEndpoint(
+        name=id.name, document={"serverId": target}, condition=items.condition(call)
+    )
+    return await items.put(plane, call, id, here, FAMILY, command)
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> Item:
+    return await items.get(plane, call, id, FAMILY)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    return await items.list_page(plane, call, scope, after, top, FAMILY)
+
+
+async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    return await items.delete(plane, call, id, FAMILY)
+
+
+async def approve(plane: Plane, call: Call, id: ResourceId) -> Item:
+    """Whoever may use the server as a target says yes."""
+    return await _decide(plane, call, id, "Approved")
+
+
+async def reject(plane: Plane, call: Call, id: ResourceId) -> Item:
+    return await _decide(plane, call, id, "Rejected")
+
+
+async def _decide(plane: Plane, call: Call, id: ResourceId, status: Any) -> Item:
+    here = await items.enter(plane, call, id)
+    found = await get(plane, call, id)
+    server = ResourceId.parse(found.properties[TARGET])
+    await linked.demand(plane, call, linked.USE_AS_TARGET, server, id)
+    verb = "approve" if status == "Approved" else "reject"
+    decided = await items.write(
+        plane,
+        call,
+        id,
+        here,
+        FAMILY.action(f"{verb}/action"),
+        DecidePrivateEndpoint(name=id.name, status=status),
+    )
+    return FAMILY.item(decided, here)
+
+
+async def _check(plane: Plane, call: Call, id: ResourceId, text: str) -> list[FieldError]:
+    try:
+        server = ResourceId.parse(text)
+    except InvalidRequest as wrong:
+        return [FieldError(WHERE, wrong.message)]
+    if server.type.lower() != SERVER.lower():
+        return [FieldError(WHERE, f"Expected the id of a server: …/providers/{SERVER}/…")]
+    await linked.demand(plane, call, f"{SERVER}/read", server, account_of(id))
+    if await store.get(plane.db, server.key, call.principal.tenant_id) is None:
+        return [FieldError(WHERE, f"There is no server '{server.name}'.", "InvalidTargetServer")]
+    return []

@@ -1,0 +1,147 @@
+"""Steps of a job; each change of one makes a new version of the job."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from muster.core import script
+from muster.core.errors import FieldError, refuse
+from muster.core.ids import ResourceId
+from nodeagent.items import PutStep
+from workflows import items, linked
+from workflows.access import account_of, path_of
+from workflows.accesscache import Access
+from workflows.items import Family, present
+from workflows.linked import Reference, ServerName
+from workflows.model.item import Item, WrittenItem
+from workflows.model.resource import Body, Call, Deleted, Page
+from workflows.plane import Plane
+from workflows.validation.step import step as validate
+
+GROUPS, CREDENTIALS = "targetGroups", "credentials"
+OPTIONS = (
+    "transaction",
+    "settings",
+    "advance",
+    "onFailure",
+    "rollout",
+    "verify",
+    "guard",
+    "idempotent",
+    "retryOn",
+    "allowEmpty",
+    "slotsPerDatabase",
+    "jitter",
+)
+OUTPUT_OPTIONS = ("includeTarget", "onMismatch")
+LONG = 10_000  # characters of a script that are read beside the other requests
+
+
+def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:
+    found = present(properties)
+    options = found.pop("options", {})
+    found["targetGroup"] = linked.shown(found["targetGroup"], GROUPS, here)
+    if "credential" in found:
+        found["credential"] = linked.shown(found["credential"], CREDENTIALS, here)
+    found["action"] = {"type": "TSql", "source": "Inline", "value": found.pop("script")}
+    if "output" in found:
+        output = {**found["output"], **options.pop("output", {})}
+        if "credential" in output:
+            output["credential"] = linked.shown(output["credential"], CREDENTIALS, here)
+        found["output"] = output
+    return {**found, **options}
+
+
+FAMILY = Family("jobs/steps", shown)
+OF_VERSION = Family("jobs/versions/steps", shown)
+
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+    here = await items.enter(plane, call, id)
+    given = body.properties
+    refuse(
+        [
+            *validate(id.name, given),
+            *await _script(given),
+            *await linked.check(
+                plane, call, account_of(id), list(_references(given)), list(_servers(given))
+            ),
+        ]
+    )
+    job, name = path_of(id)
+    command = PutStep(job=job, name=name, document=document(given), condition=items.condition(call))
+    return await items.put(plane, call, id, here, FAMILY, command)
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> Item:
+    return await items.get(plane, call, id, FAMILY)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    return await items.list_page(plane, call, scope, after, top, FAMILY)
+
+
+async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    return await items.delete(plane, call, id, FAMILY)
+
+
+async def get_of_version(plane: Plane, call: Call, id: ResourceId) -> Item:
+    return await items.get(plane, call, id, OF_VERSION)
+
+
+async def list_of_version(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    return await items.list_page(plane, call, scope, after, top, OF_VERSION)
+
+
+def document(given: dict[str, Any]) -> dict[str, Any]:
+    """As the control database takes it; an empty reference is none."""
+    made: dict[str, Any] = {
+        "targetGroup": linked.document(given["targetGroup"]),
+        "credential": linked.document(given.get("credential")),
+        "script": given["action"]["value"],
+        "executionOptions": given.get("executionOptions") or {},
+        "output": None,
+        "options": {name: given[name] for name in OPTIONS if name in given},
+    }
+    if "stepId" in given:
+        made["stepId"] = given["stepId"]
+    if output := given.get("output"):
+        more = {name: output[name] for name in OUTPUT_OPTIONS if name in output}
+        if more:
+            made["options"]["output"] = more
+        made["output"] = {
+            "type": "SqlDatabase",
+            "schemaName": "dbo",
+            **{name: value for name, value in output.items() if name not in more},
+            "credential": linked.document(output.get("credential")),
+        }
+    return made
+
+
+async def _script(given: dict[str, Any]) -> list[FieldError]:
+    text, transaction = given["action"]["value"], given.get("transaction", "auto")
+    if len(text) > LONG:
+        problems = await asyncio.to_thread(script.check, text, transaction)
+    else:
+        problems = script.check(text, transaction)
+    return [problem.error("properties.action.value") for problem in problems]
+
+
+def _references(given: dict[str, Any]) -> Iterator[Reference]:
+    yield Reference("properties.targetGroup", given["targetGroup"], GROUPS)
+    if given.get("credential"):
+        yield Reference("properties.credential", given["credential"], CREDENTIALS)
+    if credential := (given.get("output") or {}).get("credential"):
+        yield Reference("properties.output.credential", credential, CREDENTIALS)
+
+
+def _servers(given: dict[str, Any]) -> Iterator[ServerName]:
+    """The output is written to its server."""
+    output = given.get("output") or {}
+    if output.get("serverName"):
+        where = "properties.output.serverName"
+        yield ServerName(where, output["serverName"], output.get("subscriptionId") or None)

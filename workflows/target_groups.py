@@ -1,0 +1,123 @@
+"""Target groups of an account, and what they resolve to now."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from muster.core.errors import Conflict, Unavailable, refuse
+from muster.core.ids import ResourceId
+from nodeagent.items import Ask, PutTargetGroup, ReadRequest
+from workflows import access, items, linked
+from workflows.access import account_of
+from workflows.accesscache import Access
+from workflows.items import Family
+from workflows.linked import Reference, ServerName
+from workflows.model.item import Item, WrittenItem
+from workflows.model.resource import Body, Call, Deleted, Page
+from workflows.plane import Plane
+from workflows.validation.target_group import MEMBERS
+from workflows.validation.target_group import target_group as validate
+
+REFERENCES = {
+    "targetGroup": "targetGroups",
+    "refreshCredential": "credentials",
+    "credential": "credentials",
+}
+PATIENCE = 25.0  # seconds for the engine to answer; a request may take 60
+PAUSE = timedelta(milliseconds=200)
+
+
+def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:
+    return {"members": [_shown(member, here) for member in properties["members"]]}
+
+
+FAMILY = Family("targetGroups", shown)
+
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+    """Replaces all members; one that stays the same keeps its targetId."""
+    here = await items.enter(plane, call, id)
+    members: list[dict[str, Any]] = body.properties["members"]
+    wrong = validate(id.name, body.properties)
+    if not any(error.code == "QuotaExceeded" for error in wrong):
+        account = account_of(id)
+        wrong += await linked.check(
+            plane, call, account, list(_references(members)), list(_servers(members))
+        )
+    refuse(wrong)
+    command = PutTargetGroup(
+        name=id.name,
+        document={"members": [_document(member) for member in members]},
+        condition=items.condition(call),
+    )
+    return await items.put(plane, call, id, here, FAMILY, command)
+
+
+async def get(plane: Plane, call: Call, id: ResourceId) -> Item:
+    return await items.get(plane, call, id, FAMILY)
+
+
+async def list_page(
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+) -> Page:
+    return await items.list_page(plane, call, scope, after, top, FAMILY)
+
+
+async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    return await items.delete(plane, call, id, FAMILY)
+
+
+async def resolve(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+    """What the group yields now; only the engine can tell, since it alone reaches the targets."""
+    here = await items.enter(plane, call, id, locks=False)
+    request_id = items.command_of(call, id, here)
+    question = Ask(request_id=request_id, kind="resolve", args={"targetGroup": id.name})
+    await items.write(plane, call, id, here, FAMILY.action("resolve/action"), question)
+    until = plane.clock.monotonic() + PATIENCE
+    while plane.clock.monotonic() < until:
+        read = await access.look(plane, call, id, ReadRequest(request_id=request_id))
+        if read.answered:
+            return _understood(read.answer)
+        await plane.clock.sleep(PAUSE)
+    raise Unavailable(
+        "The account's engine has not answered yet. POST …/doctor on the job account tells why; "
+        "the same request can be sent again.",
+        code="EngineNotAnswering",
+        retry_after=5,
+    )
+
+
+def _understood(answer: dict[str, Any]) -> dict[str, Any]:
+    """What stands in the way is the customer's to mend: a server that left, a query that fails."""
+    if wrong := answer.get("error"):
+        raise Conflict(wrong["message"], code=wrong["code"])
+    return answer
+
+
+def _document(member: dict[str, Any]) -> dict[str, Any]:
+    document = {name: value for name, value in member.items() if value != ""}
+    document.setdefault("membershipType", "Include")
+    for name in REFERENCES.keys() & document.keys():
+        document[name] = linked.document(document[name])
+    return document
+
+
+def _shown(member: dict[str, Any], here: Access) -> dict[str, Any]:
+    present = {name: value for name, value in member.items() if value is not None}
+    for name in REFERENCES.keys() & present.keys():
+        present[name] = linked.shown(present[name], REFERENCES[name], here)
+    return present
+
+
+def _references(members: list[dict[str, Any]]) -> Iterator[Reference]:
+    for at, member in enumerate(members):
+        for name, kind in REFERENCES.items():
+            if member.get(name):
+                yield Reference(f"{MEMBERS}[{at}].{name}", member[name], kind)
+
+
+def _servers(members: list[dict[str, Any]]) -> Iterator[ServerName]:
+    for at, member in enumerate(members):
+        if member.get("serverName"):
+            where = f"{MEMBERS}[{at}].serverName"
+            yield ServerName(where, member["serverName"], member.get("subscriptionId"))

@@ -1,0 +1,56 @@
+"""What a credential may be."""
+
+from typing import Any
+
+from muster.core.errors import FieldError
+from muster.core.settings import Settings
+from workflows.validation import common
+
+USERNAME = "properties.username"
+REFERENCE = "properties.reference"
+LONGEST = 128
+LONGEST_SECRET = 10_000
+
+
+def credential(name: str, given: dict[str, Any], settings: Settings) -> list[FieldError]:
+    return [
+        *common.item_name(name),
+        *_username(given["username"]),
+        *_password(given.get("password") or "", given.get("reference")),
+        *_reference(given.get("reference"), settings),
+    ]
+
+
+def _username(text: str) -> list[FieldError]:
+    why = None
+    if not 1 <= len(text) <= LONGEST:
+        why = f"A user name has 1 to {LONGEST} characters."
+    elif "$(" not in text:
+        why = common.identifier(text)
+    elif common.invisible(text) or text != text.strip():
+        why = "A user name has no control characters and no space at either end."
+    return [FieldError(USERNAME, why, "InvalidJobCredentialUsername")] if why else []
+
+
+def _password(password: str, reference: str | None) -> list[FieldError]:
+    """What is wrong is said without repeating it."""
+    if password and reference:
+        return [FieldError(REFERENCE, "Give either a password or a reference.")]
+    if len(password) > LONGEST_SECRET:
+        message = f"A password has at most {LONGEST_SECRET} characters."
+        return [FieldError("properties.password", message)]
+    return []
+
+
+def _reference(text: str | None, settings: Settings) -> list[FieldError]:
+    if not text:
+        return []
+    allowed = settings.credential_references
+    dots = text.startswith("file:") and ".." in text.split("/")
+    if text.startswith(("env:", "file:", "vault:")) and text.startswith(allowed) and not dots:
+        return []
+    listed = ", ".join(allowed) or "none"
+    message = (
+        f"The operator does not allow this reference (MUSTER_CREDENTIAL_REFERENCES: {listed})."
+    )
+    return [FieldError(REFERENCE, message, "CredentialReferenceNotAllowed")]
