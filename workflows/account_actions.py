@@ -11,7 +11,7 @@ from muster.core.errors import Conflict
 from muster.core.ids import ResourceId
 from muster.core.sql import Queries
 from nodeagent.protocol import Pause, Resume
-from workflows import admission, diagnosis, items, resources
+from workflows import access, admission, diagnosis, items, resources
 from workflows.accounts import KIND
 from workflows.model.resource import Call
 from workflows.plane import Plane
@@ -46,6 +46,17 @@ async def acknowledge(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any
         )
         await audit.accepted(tx, call, KIND.action("acknowledge/action"), id)
     return {"acknowledged": True}
+
+
+async def sealing_key(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+    """What a password is sealed with before it is given to jobs.sp_add_credential; nothing secret."""
+    await resources.get(plane, call, id)
+    here = await access.of(plane, call, id)
+    return {
+        "publicKey": here.public_key,
+        "accountUid": str(here.uid),
+        "identity": str(here.identity),
+    }
 
 
 async def doctor(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:

@@ -11,6 +11,11 @@ from workflows.model.account import AccountProperties
 
 TEXT = {"type": ["string", "null"]}
 PAUSED = {"type": "object", "required": ["paused"], "properties": {"paused": {"type": "boolean"}}}
+SEALING = {
+    "publicKey": "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=",
+    "accountUid": "3f0c2f6e-4d0e-4f1b-9f0a-2f7a55a4a001",
+    "identity": "9d5ae1c7-95f7-4b0c-8f6c-0d4c5a1be002",
+}
 DROP = Query(
     name="dropSchema",
     description="true: the schema `jobs` goes too, with all definitions and history.",
@@ -77,6 +82,16 @@ ACCOUNTS = ResourceType(
             title="Acknowledge",
             gives={"type": "object", "properties": {"acknowledged": {"type": "boolean"}}},
             answer={"acknowledged": True},
+        ),
+        "sealingKey": Action(
+            run=account_actions.sealing_key,
+            title="SealingKey",
+            gives={
+                "type": "object",
+                "required": ["publicKey", "accountUid", "identity"],
+                "properties": {name: {"type": "string"} for name in SEALING},
+            },
+            answer=SEALING,
         ),
         "doctor": Action(
             run=account_actions.doctor,

@@ -34,6 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one for e
             from muster.cli import account
 
             return account.run(options)
+        case "credential":
+            from muster.cli import credential
+
+            return credential.run(options)
         case "version":
             print(f"muster {VERSION}")
             return 0
@@ -50,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one for e
 
 
 def parser() -> argparse.ArgumentParser:
-    from muster.cli import account
+    from muster.cli import account, credential
 
     top = argparse.ArgumentParser(
         prog="muster", description="Runs SQL jobs over fleets of PostgreSQL databases."
@@ -72,6 +76,7 @@ def parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="a short tour in a data directory of its own")
     demo.add_argument("--data-dir", type=Path, default=Path(".demo"))
     account.add(commands)
+    credential.add(commands)
     commands.add_parser("version", help="print the version")
     config = commands.add_parser("config", help="look at the settings")
     config.add_argument("what", choices=["print", "reference"])

@@ -132,6 +132,7 @@ CELLS = {
     "JobAgents_Pause": "deny deny deny",
     "JobAgents_Resume": "deny deny deny",
     "JobAgents_Doctor": "deny deny deny",
+    "JobAgents_SealingKey": "deny deny deny",
     "JobAgents_ListHistory": "allow deny deny",
     "JobAgentOperations_GetStatus": "allow deny deny",
     "JobAgentOperations_GetResult": "allow deny deny",

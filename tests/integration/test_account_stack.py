@@ -1,17 +1,19 @@
 """Job accounts on the whole embedded stack: real clusters, launcher, node agent, engines and hosts."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 
+import asyncpg
 import pytest
 from azure.core.credentials import AccessToken
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure.mgmt.sql import SqlManagementClient
 
-from tests.support.stack import GROUP, SERVER, a_server, an_account, muster_up, until
+from tests.support.stack import GROUP, LOGIN, SERVER, a_server, an_account, muster_up, until
 
 pytestmark = pytest.mark.newest
 
@@ -283,3 +285,40 @@ def test_a_new_server_is_a_target_at_once(stack):
     assert made.status_code == 201
     found = stack.client.post(f"{account}/targetGroups/g/resolve").raise_for_status().json()
     assert [target["serverName"] for target in found["targets"]] == ["later"]
+
+
+def test_a_password_is_sealed_on_the_command_line_and_opened_by_the_engine(stack):
+    account = an_account(stack, "seals")
+    stack.put(f"{SERVER}/databases/sealed_1", {"location": "local"})
+    command = [sys.executable, "-P", "-m", "muster", "credential", "seal", "Typed"]
+    environ = os.environ | {"MUSTER_URL": stack.url, "MUSTER_TOKEN": stack.token}
+    sealed = subprocess.run(
+        [*command, "--account", "seals"],
+        env=environ, input="correct horse\n", capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    assert sealed.startswith("sealed:")
+    psql(stack, "jobs_seals", "select jobs.sp_add_credential('typed', 'fleet_admin', $1)", sealed)
+    member = {"type": "SqlServer", "serverName": "fleet"}
+    member["refreshCredential"] = f"{account}/credentials/typed"
+    stack.put(f"{account}/targetGroups/g", {"properties": {"members": [member]}})
+
+    found = stack.client.post(f"{account}/targetGroups/g/resolve").raise_for_status().json()
+
+    assert "sealed_1" in [target["databaseName"] for target in found["targets"]]
+
+
+def psql(stack, database, query, *args):
+    """As the administrator of the server, whom every account lets in."""
+    endpoint = stack.get(SERVER)["properties"]["endpoint"]
+    login = {"user": LOGIN["administratorLogin"], "password": LOGIN["administratorLoginPassword"]}
+
+    async def ask():
+        connection = await asyncpg.connect(
+            host=endpoint["host"], port=endpoint["port"], database=database, **login
+        )
+        try:
+            return await connection.fetch(query, *args)
+        finally:
+            await connection.close()
+
+    return asyncio.run(ask())

@@ -14,6 +14,8 @@ import pytest
 from engine.ends import Exit
 from tests.support.accounts import account, control, stack
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture
 def here(settings, targets, tmp_path):

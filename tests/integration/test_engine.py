@@ -10,6 +10,8 @@ from nodeagent.protocol import Drain, Pause, Resume
 from tests.support.engine_world import World, world
 from tests.support.launching import until
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture
 async def here(settings, db, targets, tmp_path):

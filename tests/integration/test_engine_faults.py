@@ -22,6 +22,8 @@ from tests.support.engine_world import bootstrap, world
 from tests.support.launching import until
 from tests.support.line import line_to
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture
 async def account(settings, db, targets):

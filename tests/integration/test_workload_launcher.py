@@ -19,6 +19,8 @@ from muster.roles import launcher as role
 from tests.support.fake_runtime import bench
 from tests.support.launching import Yard, found, launcher, machine, quick, until
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture
 def yard(db, settings, tmp_path) -> Yard:

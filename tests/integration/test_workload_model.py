@@ -1,6 +1,8 @@
 """Whatever is asked of the queue in whatever order, the rows agree with a small model of the contract."""
 
 import asyncio
+import pytest
+
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -15,6 +17,8 @@ from fsm.launch.protocol import Kind, Priority, Reason
 from fsm.launch.workload import Over
 from muster.core.db import open_database
 from tests.support.launching import Yard, minutes, original
+
+pytestmark = pytest.mark.newest
 
 ACTIVE = ("pending", "claimed", "launched", "running")
 ALLOWED = {

@@ -21,6 +21,8 @@ from muster.core.process import Process, boot_id
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.launching import found, until
 
+pytestmark = pytest.mark.newest
+
 SECRET = "do-not-show-me"
 SOON = timedelta(seconds=1)
 

@@ -1,0 +1,52 @@
+"""schemathesis on what lies in an account, with a real control database; no engine moves anything.
+
+Links of the document are followed: what was made is read, changed, started, cancelled and deleted.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.fuzzing import ASKED, fuzz
+from tests.support.accounts import SERVER, account, stack
+from tests.support.arm import TOKEN
+
+# An answer of resolve needs an engine; the tests of the whole stack have one.
+UNANSWERED = "--exclude-operation-id=JobTargetGroups_Resolve"
+LOGIN = {"username": "u", "password": "p"}
+
+
+@pytest.mark.timeout(3600)
+def test_no_answer_inside_an_account_surprises(settings, targets, tmp_path: Path) -> None:
+    with stack(settings, targets, tmp_path / "launcher", own_launcher=False) as here:
+        here.database("a")
+        here.begin("a")
+        here.until(lambda: here.http.get(f"{account('a')}/jobs").status_code == 200)
+        there = fill(here)
+        arguments = [r"--include-path-regex=jobAgents/\{jobAgentName\}/", UNANSWERED]
+        if not ASKED:
+            arguments.append("--phases=examples,fuzzing,stateful")
+        fuzz(here.plane.url, TOKEN, tmp_path, there, *arguments, short=4)
+
+
+def fill(here) -> dict[str, str]:
+    """One of each, and their names."""
+    member = {"type": "SqlServer", "serverName": SERVER.rpartition("/")[2]}
+    step = {"targetGroup": f"{account('a')}/targetGroups/g", "action": {"value": "select 1"}}
+    for path, properties in {
+        "credentials/c": LOGIN,
+        "targetGroups/g": {"members": [member]},
+        "jobs/j": {},
+        "jobs/j/steps/s": step | {"credential": f"{account('a')}/credentials/c"},
+        "privateEndpoints/p": {"targetServerAzureResourceId": SERVER},
+    }.items():
+        made = here.http.put(f"{account('a')}/{path}", json={"properties": properties})
+        assert made.is_success, made.text
+    started = here.http.post(f"{account('a')}/jobs/j/start").raise_for_status().json()
+    subscription, group = SERVER.split("/")[2], SERVER.split("/")[4]
+    return {
+        "subscriptionId": subscription, "resourceGroupName": group,
+        "serverName": member["serverName"], "jobAgentName": "a", "credentialName": "c",
+        "targetGroupName": "g", "jobName": "j", "stepName": "s", "jobVersion": "1",
+        "privateEndpointName": "p", "jobExecutionId": started["name"],
+    }  # fmt: skip
