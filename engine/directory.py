@@ -1,6 +1,7 @@
 """What a group is resolved from: its document, read from the control database in one call."""
 
 import fnmatch
+from collections import Counter
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -108,8 +109,13 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=T
 
     @cached_property
     def _by_name(self) -> dict[str, Server]:
-        """Servers answer to their short name, their host names and the name that Azure would give."""
-        return {name: server for server in self.directory.servers for name in _names(server)}
+        """Short names and Azure's come first; a host name counts where it is one server's alone."""
+        servers = self.directory.servers
+        hosts = Counter(host for server in servers for host in {*map(str.lower, server.hosts)})
+        named = {h.lower(): s for s in servers for h in s.hosts if hosts[h.lower()] == 1}
+        for server in servers:
+            named[server.name.lower() + AZURE] = named[server.name.lower()] = server
+        return named
 
     def server(self, name: str) -> Server | None:
         return self._by_name.get(name.lower())
@@ -123,8 +129,3 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=T
             return None
         found = (each for each in self.credentials.values() if each.name.lower() == name.lower())
         return next(found, None)
-
-
-def _names(server: Server) -> list[str]:
-    short = server.name.lower()
-    return [*map(str.lower, server.hosts), short + AZURE, short]

@@ -19,7 +19,8 @@ Q = Queries("engine", "listing.sql")
 
 APPLICATION = "muster-listing"
 MOST_ROWS = 1_000_000
-AT_ONCE = 10_000  # rows that are fetched together
+MOST_LETTERS = 100_000_000  # in all rows together
+AT_ONCE = 500  # rows that are fetched together
 NEEDED = frozenset({"server_name", "database_name"})
 SERVERS_OWN = [
     "postgres",
@@ -56,6 +57,7 @@ class Listing:
         async with self._session(server, database, who) as connection:
             question = member.query or await _relation(connection, member.shard_map_name or "")
             found: list[dict[str, Any]] = []
+            letters = 0
             cursor = await connection.cursor(question)
             while page := await cursor.fetch(AT_ONCE):
                 if missing := NEEDED.difference(page[0].keys()):
@@ -64,9 +66,11 @@ class Listing:
                         code="InvalidTargetQuery",
                     )
                 found += map(dict, page)
-                if len(found) > MOST_ROWS:
+                letters += sum(len(str(value)) for row in page for value in row)
+                if len(found) > MOST_ROWS or letters > MOST_LETTERS:
                     raise InvalidRequest(
-                        f"What names the targets returns more than {MOST_ROWS} rows.",
+                        f"What names the targets returns more than {MOST_ROWS} rows"
+                        f" or {MOST_LETTERS} characters.",
                         code="TooManyTargets",
                     )
             return found

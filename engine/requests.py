@@ -19,6 +19,7 @@ log = telemetry.get(__name__)
 POLL = timedelta(seconds=5)  # in case a wake-up was lost
 LIMIT = 20.0  # seconds for one answer; who asks waits a little longer
 MOST_SHOWN = 10_000
+TOGETHER = 4  # questions that are answered side by side
 
 
 class Requests(Part):
@@ -34,9 +35,23 @@ class Requests(Part):
         async with store.calling() as tx:
             asked = await tx.fetch(Q.open_requests, store.epoch)
         self.doing = f"answers {len(asked)} questions" if asked else "idle"
-        for row in asked:
-            answer = await self._answer(msgspec.json.decode(row["args"]))
-            await self._tell(row["request_id"], answer)
+        room = asyncio.Semaphore(TOGETHER)
+        async with asyncio.TaskGroup() as group:
+            for row in asked:
+                args = msgspec.json.decode(row["args"])
+                group.create_task(self._serve(row["request_id"], args, room))
+
+    async def _serve(self, request: UUID, args: dict[str, Any], room: asyncio.Semaphore) -> None:
+        """One that can't be answered is told so: a question must never end the engine."""
+        async with room:
+            try:
+                await self._tell(request, await self._answer(args))
+            except Fault as fault:
+                log.warning("a question waits", request=request, why=fault.message)
+            except Exception:
+                log.exception("a question could not be answered", request=request)
+                error = {"code": "InternalServerError", "message": "It could not be answered."}
+                await self._tell(request, {"error": error})
 
     async def _answer(self, args: dict[str, Any]) -> dict[str, Any]:
         try:

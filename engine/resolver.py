@@ -9,14 +9,13 @@ or not, and fails alone.
 """
 
 import asyncio
-import re
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from engine.directory import Credential, Document, Member, Server
-from muster.core.errors import Fault, NotFound
+from muster.core.errors import Fault, InvalidRequest, NotFound
 
 T = TypeVar("T")
 
@@ -90,13 +89,14 @@ class Resolver:
         self._lister = lister
         self._room = asyncio.Semaphore(PARALLEL)
         self._lists: dict[tuple[str, str], asyncio.Task[list[Listed]]] = {}
+        self._groups: dict[UUID, asyncio.Task[list[Target]]] = {}
         self._left_out: dict[tuple[str, str], LeftOut] = {}
 
     async def resolve(self) -> Found:
         try:
             targets = await self._group(self._document.target_group_id)
         finally:
-            for task in self._lists.values():
+            for task in (*self._lists.values(), *self._groups.values()):
                 task.cancel()
         kept = {target.key for target in targets}
         left_out = [
@@ -122,8 +122,10 @@ class Resolver:
 
     async def _member(self, member: Member) -> list[Target]:
         """What it names; an exclusion is only asked for where its own words do not decide."""
-        if member.target_group_id is not None:
-            return await self._group(member.target_group_id)
+        if (inner := member.target_group_id) is not None:
+            if inner not in self._groups:  # once, however many groups contain it
+                self._groups[inner] = asyncio.create_task(self._group(inner))
+            return await self._groups[inner]
         server = self._document.server(member.server_name or "")
         if server is None:
             raise NotFound(
@@ -185,7 +187,16 @@ class Resolver:
             for name, value in row.items()
             if name not in {"server_name", "database_name", "schema_name"} and value is not None
         }
-        return self._target(member, named, row["database_name"], row.get("schema_name"), labels)
+        if not row["database_name"]:
+            raise InvalidRequest("A row names no database.", code="InvalidTargetQuery")
+        schema = row.get("schema_name")
+        return self._target(
+            member,
+            named,
+            str(row["database_name"]),
+            None if schema is None else str(schema),
+            labels,
+        )
 
     async def _databases(self, member: Member, server: Server) -> list[str]:
         """Asked once for each server and login, however many members want to know."""
@@ -255,7 +266,7 @@ class Exclusions:
         self._pools: set[tuple[str, str]] = set()
         self._databases: set[tuple[str, str]] = set()
         self._schemas: set[tuple[str, str, str]] = set()
-        self._patterns: list[tuple[str, str | None, re.Pattern[str]]] = []
+        self._patterns: list[tuple[str, str | None, Like]] = []
 
     def add(self, member: Member, targets: list[Target]) -> None:
         if member.type not in self.BY_WORDS:
@@ -272,7 +283,7 @@ class Exclusions:
             case "SqlDatabase":
                 self._databases.add((id, member.database_name or ""))
             case _:
-                pattern = like(member.schema_pattern or "%")
+                pattern = Like(member.schema_pattern or "%")
                 self._patterns.append((id, member.database_name, pattern))
 
     def takes(self, target: Target) -> bool:
@@ -283,7 +294,7 @@ class Exclusions:
             or target.key in self._schemas
             or (target.pool is not None and (id, target.pool.lower()) in self._pools)
             or any(
-                server == id and one in {None, database} and pattern.fullmatch(schema)
+                server == id and one in {None, database} and pattern.matches(schema)
                 for server, one, pattern in self._patterns
                 if target.schema is not None
             )
@@ -299,12 +310,38 @@ class Exclusions:
                 self._schemas.add(target.key)
 
 
-def like(pattern: str) -> re.Pattern[str]:
+@dataclass(frozen=True)
+class Like:
     """A pattern of SQL's LIKE: % is any text, _ any letter, a backslash takes the next one as it is."""
-    parts, letters = [], iter(pattern)
+
+    pattern: str
+
+    def matches(self, text: str) -> bool:
+        """In time of pattern × text at worst: of a % only the last one is ever gone back to."""
+        parts = list(_parts(self.pattern))
+        at = here = 0
+        back: tuple[int, int] | None = None
+        while here < len(text):
+            if at < len(parts) and parts[at] is ANY:
+                back, at = (at, here), at + 1
+            elif at < len(parts) and parts[at] in (None, text[here]):
+                at, here = at + 1, here + 1
+            elif back is not None:
+                back = (back[0], back[1] + 1)
+                at, here = back[0] + 1, back[1]
+            else:
+                return False
+        return all(part is ANY for part in parts[at:])
+
+
+ANY = "any text"  # no letter is so long
+
+
+def _parts(pattern: str) -> Iterator[str | None]:
+    """Letters; None for any one of them."""
+    letters = iter(pattern)
     for letter in letters:
         if letter == "\\":
-            parts.append(re.escape(next(letters, "\\")))
+            yield next(letters, "\\")
         else:
-            parts.append({"%": ".*", "_": "."}.get(letter, re.escape(letter)))
-    return re.compile("".join(parts), re.DOTALL)
+            yield {"%": ANY, "_": None}.get(letter, letter)

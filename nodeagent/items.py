@@ -80,6 +80,7 @@ class PutPrivateEndpoint(_Frozen, frozen=True):
 class DecidePrivateEndpoint(_Frozen, frozen=True):
     name: str
     status: Literal["Approved", "Rejected"]
+    server_id: str  # as it was when its people were asked
 
 
 class DeleteItem(_Frozen, frozen=True):

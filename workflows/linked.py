@@ -90,9 +90,9 @@ async def _check_servers(
         if each.subscription is None or each.subscription.lower() == home
     }
     rows = await plane.db.fetch(Q.servers_called, home, tenant, sorted(inside))
-    ids = {row["name"]: ResourceId.parse(row["id"]) for row in rows}
-    for id in set(ids.values()):
-        await demand(plane, call, USE_AS_TARGET, id, account)
+    ids = {row["name"]: row["id"] for row in rows}
+    for id in sorted({row["id"] for row in rows}):  # a host name may be that of several
+        await demand(plane, call, USE_AS_TARGET, ResourceId.parse(id), account)
     errors = []
     for each in servers:
         if each.name in ids and each.name in inside:
@@ -106,7 +106,8 @@ async def _demand_elsewhere(
     plane: Plane, call: Call, server: ServerName, account: ResourceId
 ) -> None:
     """A server outside the account's subscription is refused as such only to those who may use it."""
-    found = await plane.db.fetchval(Q.server_anywhere, server.name.partition(".")[0])
+    tenant = call.principal.tenant_id
+    found = await plane.db.fetchval(Q.server_anywhere, server.name.partition(".")[0], tenant)
     if found is not None:
         await demand(plane, call, USE_AS_TARGET, ResourceId.parse(found), account)
     elif server.subscription is not None:

@@ -72,7 +72,7 @@ async def _decide(plane: Plane, call: Call, id: ResourceId, status: Any) -> Item
         id,
         here,
         FAMILY.action(f"{verb}/action"),
-        DecidePrivateEndpoint(name=id.name, status=status),
+        DecidePrivateEndpoint(name=id.name, status=status, server_id=found.properties[TARGET]),
     )
     return FAMILY.item(decided, here)
 

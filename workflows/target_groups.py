@@ -23,6 +23,7 @@ REFERENCES = {
     "refreshCredential": "credentials",
     "credential": "credentials",
 }
+READ_AT_RUN_TIME = {"SqlQuery", "SqlShardMap"}  # rows may name any server of the subscription
 PATIENCE = 25.0  # seconds for the engine to answer; a request may take 60
 PAUSE = timedelta(milliseconds=200)
 
@@ -41,6 +42,9 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     wrong = validate(id.name, body.properties)
     if not any(error.code == "QuotaExceeded" for error in wrong):
         account = account_of(id)
+        if any(member["type"] in READ_AT_RUN_TIME for member in members):
+            everywhere = ResourceId(account.pairs[:1])
+            await linked.demand(plane, call, linked.USE_AS_TARGET, everywhere, account)
         wrong += await linked.check(
             plane, call, account, list(_references(members)), list(_servers(members))
         )

@@ -1237,7 +1237,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.check_variables_v1(p_text text, p_colum
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.decide_private_endpoint_v1(p_name text, p_status text)
+CREATE OR REPLACE FUNCTION jobs_internal.decide_private_endpoint_v1(p_name text, p_status text, p_server_id text)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER

@@ -34,9 +34,11 @@ select e.tenant_id, e.subscription_key, e.group_key, e.resource_id, e.action, $2
 -- name: open_commands
 -- Begun so long ago that nobody works on them any more.
 select command_id, account_uid
-  from command
- where status = 'Started' and begun_at < clock_timestamp() - $1::interval
- order by begun_at
+  from (select command_id, account_uid, begun_at,
+               row_number() over (partition by account_uid order by begun_at) as place
+          from command
+         where status = 'Started' and begun_at < clock_timestamp() - $1::interval) c
+ order by place, begun_at
  limit $2;
 
 -- name: forget_commands

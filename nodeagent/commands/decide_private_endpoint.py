@@ -6,4 +6,5 @@ from nodeagent.work import Work
 
 
 async def run(work: Work) -> str:
-    return await call(work, Q.decide_private_endpoint, work.args.name, work.args.status)
+    args = work.args
+    return await call(work, Q.decide_private_endpoint, args.name, args.status, args.server_id)

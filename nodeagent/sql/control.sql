@@ -68,7 +68,7 @@ select jobs_internal.put_private_endpoint_v1($1, $2::text::jsonb, $3::text::json
 
 -- name: decide_private_endpoint
 -- The private endpoint as it is now.
-select jobs_internal.decide_private_endpoint_v1($1, $2)::text;
+select jobs_internal.decide_private_endpoint_v1($1, $2, $3)::text;
 
 -- name: delete_item
 -- Whether there was something to delete.

@@ -324,6 +324,24 @@ async def test_a_server_goes_by_its_name_its_host_and_azure_s_name(here):
     assert [each["serverName"] for each in made["properties"]["members"]] == names
 
 
+async def test_rows_may_name_any_server_so_their_group_needs_the_right_on_all(here):
+    await here.a_job()
+    token = (await arm.put(here.call, f"{actors.AUTHORIZATION}/serviceTokens/t", {})).json()[
+        "properties"
+    ]
+    await actors.grant(here.call, SERVER, token["principalId"], CONTRIBUTOR.id)
+    named = {"serverName": "srv", "databaseName": "d"}
+    async with arm.calling(here.app, token["token"]) as limited:
+        own = replace(here, call=limited)
+        refused = await own.put(
+            "targetGroups/q", members({"type": "SqlQuery", "query": "select 1", **named})
+        )
+        made = await own.put("targetGroups/d", members({"type": "SqlDatabase", **named}))
+
+    assert problem(refused) == (403, "LinkedAuthorizationFailed")
+    assert made.status_code == 201
+
+
 async def test_what_belongs_to_others_is_not_told_from_what_is_not_there(here):
     """Attacks 23 and 24: linked resources that the caller has no right on."""
     await here.a_job()

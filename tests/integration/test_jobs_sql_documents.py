@@ -403,13 +403,20 @@ async def test_private_endpoints_are_pending_until_somebody_decides(agent):
     error = await agent.refused(
         "MU012", "put_private_endpoint_v1", p_name="p", p_doc={"serverId": "/x"}, p_condition={}
     )
-    item = await agent.call("decide_private_endpoint_v1", p_name="p", p_status="Approved")
+
+    def decided(name, status, server_id="/servers/EU1"):
+        return {"p_name": name, "p_status": status, "p_server_id": server_id}
+
+    decide = "decide_private_endpoint_v1"
+    other = await agent.call(decide, **decided("p", "Approved", "/another"))
+    item = await agent.call(decide, **decided("p", "Approved"))
 
     assert same == {"created": False, "item": made["item"]}
     assert error.constraint_name == "PropertyChangeUnsupported"
     assert item["properties"]["status"] == "Approved"
-    await agent.refused("MU012", "decide_private_endpoint_v1", p_name="p", p_status="Maybe")
-    await agent.refused("MU010", "decide_private_endpoint_v1", p_name="q", p_status="Approved")
+    assert other["properties"]["status"] == "Pending"
+    await agent.refused("MU012", decide, **decided("p", "Maybe"))
+    await agent.refused("MU010", decide, **decided("q", "Approved"))
     assert await names(agent, "privateEndpoints") == (["P"], None)
     assert await delete(agent, "privateEndpoints", "P") is True
 

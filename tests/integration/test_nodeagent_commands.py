@@ -70,7 +70,7 @@ EXAMPLES = {
         document={"script": "select 1", "targetGroup": {"name": "g"}, "credential": {"name": "c"}},
     ),
     "put_private_endpoint": PutPrivateEndpoint(name="p", document={"serverId": SERVER}),
-    "decide_private_endpoint": DecidePrivateEndpoint(name="p", status="Approved"),
+    "decide_private_endpoint": DecidePrivateEndpoint(name="p", status="Approved", server_id=SERVER),
     "start_job": StartJob(job="j", execution_id=UUID(int=1)),
     "cancel_execution": CancelExecution(job="j", execution_id=UUID(int=1), reason="enough"),
     "ask": Ask(request_id=UUID(int=2), kind="resolve", args={"targetGroup": "g"}),

@@ -39,5 +39,5 @@ select name from resource
  limit 1000;
 
 -- name: server_anywhere
--- The server of that name in whatever subscription it is, or none.
-select id from resource where type = 'Microsoft.Sql/servers' and lower(name) = lower($1);
+-- The server of that name in whatever subscription of the tenant it is, or none.
+select id from resource where type = 'Microsoft.Sql/servers' and lower(name) = lower($1) and tenant_id = $2;

@@ -1,5 +1,6 @@
 -- for: agent
-create or replace function jobs_internal.decide_private_endpoint_v1(p_name text, p_status text) returns jsonb
+create or replace function jobs_internal.decide_private_endpoint_v1(p_name text, p_status text, p_server_id text)
+returns jsonb
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -11,12 +12,12 @@ begin
        set status = p_status, row_version = nextval('row_version'),
            modified_by = a.caller, modified_at = clock_timestamp()
       from actor_v1() a
-     where lower(e.name) = lower(p_name) and e.status <> p_status;
+     where lower(e.name) = lower(p_name) and e.server_id = p_server_id and e.status <> p_status;
     if found then
         perform note_v1('decide_private_endpoint',
             jsonb_build_object('private_endpoint_name', p_name, 'status', p_status));
     end if;
     return get_v1('privateEndpoints', array[p_name]);
 end $$;
-comment on function jobs_internal.decide_private_endpoint_v1(text, text) is
-    'Approved or Rejected, by whoever answers for the target server.';
+comment on function jobs_internal.decide_private_endpoint_v1(text, text, text) is
+    'Approved or Rejected, by whoever answers for the target server; of another server nothing changes.';

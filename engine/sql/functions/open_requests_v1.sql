@@ -7,6 +7,7 @@ as $$
 begin
     perform fence_v1(p_epoch);
     return query
-    select r.request_id, r.kind, r.args from request r where r.answered_at is null order by r.asked_at;
+    select r.request_id, r.kind, r.args from request r where r.answered_at is null and r.asked_at > clock_timestamp() - interval '30 s'
+     order by r.asked_at;
 end $$;
-comment on function jobs_internal.open_requests_v1(bigint) is 'Questions without an answer, oldest first.';
+comment on function jobs_internal.open_requests_v1(bigint) is 'Questions without an answer whose askers still wait, oldest first.';

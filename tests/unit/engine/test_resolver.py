@@ -1,11 +1,15 @@
 """What groups yield, with servers that are dictionaries."""
 
+import re
 from uuid import UUID, uuid5
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.directory import Credential, Directory, Document, Group, Member, Pool, Server
-from engine.resolver import Listed, Resolver, like
+from engine.resolver import Like, Listed, Resolver
 from muster.core.errors import NotFound, Unavailable
 
 SPACE = UUID(int=7)
@@ -29,7 +33,7 @@ class Fleet:
     async def schemas(self, server, database, pattern, who):
         self._ask(server)
         found = self.servers[server.name].get(database, [])
-        return [name for name in found if like(pattern).fullmatch(name)]
+        return [name for name in found if Like(pattern).matches(name)]
 
     async def rows(self, server, database, member, who):
         self._ask(server)
@@ -244,3 +248,72 @@ async def test_a_server_that_left_the_directory_stops_everything() -> None:
     with pytest.raises(NotFound) as caught:
         await resolve(fleet(), member("SqlServer", "gone"))
     assert caught.value.code == "InvalidTargetServer"
+
+
+@given(
+    st.text("ab%_\\", max_size=8).filter(lambda pattern: not pattern.endswith("\\")),
+    st.text("ab%_", max_size=8),
+)
+def test_like_is_like_sql_s(pattern: str, text: str) -> None:
+    words = re.sub(
+        r"\\(.)|(.)",
+        lambda found: (
+            re.escape(found[1])
+            if found[1]
+            else {"%": ".*", "_": "."}.get(found[2], re.escape(found[2]))
+        ),
+        pattern,
+    )
+
+    assert Like(pattern).matches(text) == bool(re.fullmatch(words, text))
+
+
+def test_a_hostile_pattern_takes_no_time() -> None:
+    assert not Like("%a" * 30 + "%b").matches("a" * 63)
+
+
+async def test_a_host_name_takes_nobody_s_short_name_and_is_no_name_of_two() -> None:
+    evil = msgspec.structs.replace(servers()[0], name="evil", hosts=("eu1", "eu2.internal"))
+    document = Document(
+        target_group_id=SPACE, hash="", identity=SPACE, groups={}, credentials={},
+        directory=Directory(revision=1, servers=(*servers(), evil)),
+    )  # fmt: skip
+
+    assert document.server("eu1").name == "eu1"
+    assert document.server("eu1.internal").name == "eu1"
+    assert document.server("eu2.internal") is None
+
+
+@pytest.mark.parametrize("row", [{"database_name": None}, {"database_name": ""}])
+async def test_a_row_without_a_database_is_told(row: dict) -> None:
+    here = fleet()
+    here.answers["q"] = [
+        {"server_name": "eu1"} | row,
+        {"server_name": "eu1", "database_name": "a1"},
+    ]
+
+    found = await resolve(here, member("SqlQuery", database_name="a1", query="q"))
+
+    assert found.targets[0].error.code == "InvalidTargetQuery"
+
+
+async def test_groups_in_many_groups_are_resolved_once() -> None:
+    here = fleet()
+    levels = 30
+    groups = {
+        f"g{n}": tuple(
+            member(
+                "TargetGroup",
+                None,
+                target_group_id=uuid5(SPACE, f"g{n + 1}"),
+                credential_id=UUID(int=k),
+            )
+            for k in (1, 2)
+        )
+        for n in range(levels)
+    } | {f"g{levels}": (member("SqlServer"),)}
+    top = member("TargetGroup", None, target_group_id=uuid5(SPACE, "g0"))
+
+    found = await resolve(here, top, **groups)
+
+    assert names(found) == ["eu1.a1", "eu1.a2", "eu1.gold1"]
