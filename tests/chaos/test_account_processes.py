@@ -121,6 +121,7 @@ async def test_a_fault_in_a_real_process_costs_nobodys_operation(
     HIT.update(map(str, cells))
 
 
+@pytest.mark.slow
 async def test_an_engine_that_froze_with_its_launcher_wakes_up_and_can_write_nothing(
     settings, targets, tmp_path: Path
 ) -> None:

@@ -155,6 +155,7 @@ async def test_a_delete_that_races_a_start_leaves_no_process(yard):
             assert {await yard.state(w) for w in workloads} == {"cancelled"}
 
 
+@pytest.mark.slow
 async def test_twenty_at_once_never_start_more_than_the_parallelism(yard):
     yard.settings = replace(yard.settings, launcher_parallelism=3)
     await yard.db.execute(COUNTED)

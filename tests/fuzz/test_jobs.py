@@ -26,7 +26,7 @@ def test_no_answer_inside_an_account_surprises(settings, targets, tmp_path: Path
         arguments = [r"--include-path-regex=jobAgents/\{jobAgentName\}/", UNANSWERED]
         if not ASKED:
             arguments.append("--phases=examples,fuzzing,stateful")
-        fuzz(here.plane.url, TOKEN, tmp_path, there, *arguments, short=4)
+        fuzz(here.plane.url, TOKEN, tmp_path, there, *arguments, short=2)
 
 
 def fill(here) -> dict[str, str]:

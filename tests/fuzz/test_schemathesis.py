@@ -84,4 +84,4 @@ def test_no_answer_surprises(settings: Settings, tmp_path: Path) -> None:
         arguments = [r"--exclude-path-regex=jobAgents/\{jobAgentName\}/"]
         if not ASKED:
             arguments.append(f"--exclude-operation-id-regex={ALIKE}")
-        fuzz(url, arm.TOKEN, tmp_path, THERE, *arguments, short=3)
+        fuzz(url, arm.TOKEN, tmp_path, THERE, *arguments, short=2)
