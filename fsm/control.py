@@ -73,10 +73,10 @@ async def of(ctx: Context) -> Control:
     return Control(ctx, services.agent, server, database, endpoint)
 
 
-async def sync_directory(where: Control, *, known: str | None = None) -> None:
+async def sync_directory(where: Control, *, known: str | None = None) -> str:
     """What the account may reach: every server of its subscription, with its pools and budgets.
 
-    `known` is the digest of what the control database shows; nothing is sent when that is right.
+    The digest of what was sent; nothing is sent when it is the `known` one.
     """
     services = where.ctx.services
     rows = await services.db.fetch(Q.servers_of_subscription, where.server.key)
@@ -91,6 +91,7 @@ async def sync_directory(where: Control, *, known: str | None = None) -> None:
     command = SyncDirectory(revision=revision, servers=listed)
     if command.digest != known:
         await where.operate(command)
+    return command.digest
 
 
 def _entry(server: Resource, endpoint: Endpoint, pools: list[Resource]) -> DirectoryServer:

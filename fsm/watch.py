@@ -37,6 +37,7 @@ class Watch:
     services: Services
     changed: asyncio.Event = field(default_factory=asyncio.Event)  # a server or pool: look at once
     _away: dict[UUID, float] = field(default_factory=dict)  # since when, by our monotonic clock
+    _sent: dict[UUID, str] = field(default_factory=dict)  # digest of the directory that was sent
 
     async def run(self, stop: asyncio.Event) -> None:
         pause = self.services.settings.account_check
@@ -62,6 +63,7 @@ class Watch:
         ready = [row["uid"] for row in await db.fetch(Q.resting_accounts)]
         failed = [row["uid"] for row in await db.fetch(Q.idle_accounts)]
         self._away = {uid: since for uid, since in self._away.items() if uid in ready}
+        self._sent = {uid: digest for uid, digest in self._sent.items() if uid in ready}
         async with asyncio.TaskGroup() as group:
             for uid in ready:
                 group.create_task(one(uid, self._look(uid)))
@@ -101,7 +103,8 @@ class Watch:
         wrong = await self._missed(context, read)
         if wrong is not None:
             await self._tell(context.machine, "unhealthy", wrong)
-        await control.sync_directory(where, known=read.directory_digest)
+        uid = context.resource.uid
+        self._sent[uid] = await control.sync_directory(where, known=self._sent.get(uid))
 
     async def _missed(self, context: Context, read: EpochRead) -> Fault | None:
         """What the end of a workload did not tell: nobody was there to hear it, or nothing ended."""

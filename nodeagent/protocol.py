@@ -162,7 +162,7 @@ class SyncDirectory(_Frozen, frozen=True):
 
     @property
     def digest(self) -> str:
-        """Of the servers alone: what the control database shows of the last one that it took."""
+        """Of the servers alone: by it a change is noticed."""
         return hashlib.sha256(msgspec.json.encode(self.servers, order="deterministic")).hexdigest()
 
 
@@ -249,7 +249,6 @@ class EpochRead(_Result, frozen=True):
     drained: bool
     directory_revision: int
     read_at: datetime
-    directory_digest: str = ""
     workload_id: UUID | None = None
     host_name: str | None = None
     version: str | None = None

@@ -81,7 +81,6 @@ create table jobs_internal.directory_revision (
     singleton boolean not null default true,
     revision bigint not null,
     synced_at timestamp with time zone not null default clock_timestamp(),
-    digest text not null default ''::text,
     constraint directory_revision_pkey PRIMARY KEY (singleton),
     constraint there_is_one_revision CHECK (singleton)
 );
@@ -1755,7 +1754,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.store_snapshot_v1(p_epoch bigint, p_sna
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.sync_directory_v1(p_revision bigint, p_servers jsonb, p_digest text)
+CREATE OR REPLACE FUNCTION jobs_internal.sync_directory_v1(p_revision bigint, p_servers jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER

@@ -9,4 +9,4 @@ from nodeagent.work import Work
 
 async def run(work: Work) -> str:
     servers = msgspec.json.encode(work.args.servers).decode()
-    return await call(work, Q.sync_directory, work.args.revision, servers, work.args.digest)
+    return await call(work, Q.sync_directory, work.args.revision, servers)

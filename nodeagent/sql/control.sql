@@ -36,7 +36,7 @@ select jobs_internal.set_paused_v1($1)::text;
 
 -- name: sync_directory
 -- The directory shows exactly these servers.
-select jobs_internal.sync_directory_v1($1, $2::text::jsonb, $3)::text;
+select jobs_internal.sync_directory_v1($1, $2::text::jsonb)::text;
 
 -- name: get_item
 -- One item by kind and path.

@@ -327,6 +327,7 @@ async def test_without_a_node_agent_nothing_is_concluded(world, account):
 
 async def test_the_directory_follows_what_becomes_of_servers(world, account):
     control = world.agent.of(account.uid).instance
+    await world.watch.once()
     before = control.revision
     await world.watch.once()
     assert control.revision == before  # nothing has changed: nothing is sent

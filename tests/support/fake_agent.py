@@ -49,7 +49,6 @@ class Instance:
     draining: bool = False
     released: bool = False
     revision: int = 0
-    digest: str = ""
     directory: tuple[DirectoryServer, ...] = ()
 
 
@@ -133,8 +132,7 @@ class FakeAgent:
             case SyncDirectory():
                 applied = command.revision > row.revision
                 if applied:
-                    row.revision, row.digest = command.revision, command.digest
-                    row.directory = command.servers
+                    row.revision, row.directory = command.revision, command.servers
                 return DirectorySynced(applied=applied, revision=row.revision)
             case Drain():
                 row.draining = True
@@ -174,6 +172,6 @@ class FakeAgent:
             account_uid=row.account_uid, identity=row.identity, database_oid=database.oid,
             epoch=row.epoch, generation=row.generation, schema_version=1, min_engine_version="0",
             paused=False, draining=row.draining, drained=row.draining,
-            directory_revision=row.revision, directory_digest=row.digest, read_at=self.clock.now() + timedelta(0),
+            directory_revision=row.revision, read_at=self.clock.now() + timedelta(0),
             workload_id=row.workload_id, started_at=row.started_at, heartbeat_at=row.heartbeat_at,
         )  # fmt: skip

@@ -24,10 +24,10 @@ begin
                'host_name', i.host_name, 'version', i.version, 'started_at', i.started_at,
                'heartbeat_at', i.heartbeat_at, 'read_at', clock_timestamp(),
                'paused', i.paused, 'draining', i.draining, 'drained', i.draining and busy = 0,
-               'directory_revision', r.revision, 'directory_digest', r.digest,
+               'directory_revision', (select r.revision from directory_revision r),
                'hosts', found_hosts)
       into answer
-      from instance i, directory_revision r;
+      from instance i;
     return answer;
 end $$;
 comment on function jobs_internal.read_epoch_v1() is

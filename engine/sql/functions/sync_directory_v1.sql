@@ -1,6 +1,5 @@
 -- for: agent
-create or replace function jobs_internal.sync_directory_v1(p_revision bigint, p_servers jsonb, p_digest text)
-returns jsonb
+create or replace function jobs_internal.sync_directory_v1(p_revision bigint, p_servers jsonb) returns jsonb
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -33,8 +32,8 @@ begin
            job_credential = excluded.job_credential, disabled = excluded.disabled,
            embedded = excluded.embedded, revision = excluded.revision
      where to_jsonb(s) - 'revision' <> to_jsonb(excluded) - 'revision';
-    update directory_revision set revision = p_revision, digest = p_digest, synced_at = clock_timestamp();
+    update directory_revision set revision = p_revision, synced_at = clock_timestamp();
     return jsonb_build_object('applied', true, 'revision', p_revision);
 end $$;
-comment on function jobs_internal.sync_directory_v1(bigint, jsonb, text) is
+comment on function jobs_internal.sync_directory_v1(bigint, jsonb) is
     'The directory shows exactly these servers; a revision that is not newer changes nothing.';

@@ -415,5 +415,3 @@ create index audit_by_command on jobs_internal.audit (command_id) where command_
 alter table jobs_internal.server_directory add column embedded boolean not null default false;
 comment on column jobs_internal.server_directory.embedded is
     'A cluster that Muster made: the only servers on loopback that may be reached.';
-alter table jobs_internal.directory_revision add column digest text not null default '';
-comment on column jobs_internal.directory_revision.digest is 'Of what was given: by it a change is noticed.';
