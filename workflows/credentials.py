@@ -8,8 +8,8 @@ from nodeagent.items import PutCredential
 from workflows import items
 from workflows.accesscache import Access
 from workflows.items import Family
-from workflows.model.item import Item, WrittenItem
-from workflows.model.resource import Body, Call, Deleted, Page
+from workflows.model.item import WrittenItem
+from workflows.model.resource import Body, Call
 from workflows.plane import Plane
 from workflows.validation.credential import credential as validate
 
@@ -27,21 +27,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
         secret=_sealed(here, id.name, given.get("password")) or given.get("reference") or None,
         condition=items.condition(call),
     )
-    return await items.put(plane, call, id, here, FAMILY, command)
-
-
-async def get(plane: Plane, call: Call, id: ResourceId) -> Item:
-    return await items.get(plane, call, id, FAMILY)
-
-
-async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await items.list_page(plane, call, scope, after, top, FAMILY)
-
-
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
-    return await items.delete(plane, call, id, FAMILY)
+    return await FAMILY.put(plane, call, id, here, command)
 
 
 def _sealed(here: Access, name: str, password: str | None) -> str | None:

@@ -1,6 +1,7 @@
 """Executions of jobs, of their steps and on their targets: started, stopped, read."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,7 @@ from workflows import items
 from workflows.access import path_of
 from workflows.accesscache import Access
 from workflows.items import Family, is_uuid, present
-from workflows.model.item import Item, WrittenItem
+from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call, Page
 from workflows.plane import Plane
 
@@ -27,9 +28,39 @@ def shown(properties: dict[str, Any], _: Access) -> dict[str, Any]:
     return found
 
 
-FAMILY = Family("jobs/executions", shown)
-OF_STEP = Family("jobs/executions/steps", shown)
-OF_TARGET = Family("jobs/executions/steps/targets", shown)
+class Cursor(msgspec.Struct, frozen=True):
+    after: str  # of the control database
+    left: int | None  # of what $top asked for
+
+
+@dataclass(frozen=True)
+class Runs(Family):
+    """Listed newest first; `listed` is the list's kind where it is not that of the items."""
+
+    listed: Kind | None = None
+
+    async def list_page(
+        self, plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+    ) -> Page:
+        """Here $top limits the whole list, as Azure says, and not only a page."""
+        wanted, left = filters(call.query)
+        cursor = msgspec.json.decode(after, type=Cursor) if after else None
+        left = cursor.left if cursor else left
+        size = top if left is None else min(left, PAGE)
+        begin = cursor.after if cursor else None
+        page = await self.page(plane, call, scope, begin, size, kind=self.listed, filters=wanted)
+        left = None if left is None else left - len(page.items)
+        if page.next is None or left == 0:
+            return msgspec.structs.replace(page, next=None)
+        more = msgspec.json.encode(Cursor(page.next, left)).decode()
+        return msgspec.structs.replace(page, next=more)
+
+
+FAMILY = Runs("jobs/executions", shown)
+OF_ACCOUNT = Runs("jobs/executions", shown, listed="executions")
+OF_STEP = Runs("jobs/executions/steps", shown)
+OF_TARGET = Runs("jobs/executions/steps/targets", shown)
+OF_ALL_STEPS = Runs("jobs/executions/steps/targets", shown, listed="jobs/executions/targets")
 
 
 async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
@@ -40,7 +71,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     if not is_uuid(name):
         refuse([FieldError("name", f"'{name[:100]}' is no uuid.", "InvalidResourceName")])
     command = StartJob(job=job, execution_id=UUID(name))
-    return await items.put(plane, call, id, here, FAMILY, command)
+    return await FAMILY.put(plane, call, id, here, command)
 
 
 async def cancel(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> None:
@@ -50,85 +81,6 @@ async def cancel(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any])
     job, name = path_of(id)
     command = CancelExecution(job=job, execution_id=UUID(name), reason=body.get("reason"))
     await items.write(plane, call, id, here, FAMILY.action("cancel/action"), command)
-
-
-async def get(plane: Plane, call: Call, id: ResourceId) -> Item:
-    return await items.get(plane, call, id, FAMILY)
-
-
-async def get_of_step(plane: Plane, call: Call, id: ResourceId) -> Item:
-    return await items.get(plane, call, id, OF_STEP)
-
-
-async def get_of_target(plane: Plane, call: Call, id: ResourceId) -> Item:
-    return await items.get(plane, call, id, OF_TARGET)
-
-
-async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await _page(plane, call, scope, after, top, FAMILY)
-
-
-async def list_of_account(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await _page(plane, call, scope, after, top, FAMILY, kind="executions")
-
-
-async def list_of_step(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await _page(plane, call, scope, after, top, OF_STEP)
-
-
-async def list_of_target(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await _page(plane, call, scope, after, top, OF_TARGET)
-
-
-async def list_all_targets(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await _page(plane, call, scope, after, top, OF_TARGET, kind="jobs/executions/targets")
-
-
-class Cursor(msgspec.Struct, frozen=True):
-    after: str  # of the control database
-    left: int | None  # of what $top asked for
-
-
-async def _page(
-    plane: Plane,
-    call: Call,
-    scope: ResourceId,
-    after: str | None,
-    top: int,
-    family: Family,
-    *,
-    kind: Kind | None = None,
-) -> Page:
-    """Newest first. Here $top limits the whole list, as Azure says, and not only a page."""
-    wanted, left = filters(call.query)
-    cursor = msgspec.json.decode(after, type=Cursor) if after else None
-    left = cursor.left if cursor else left
-    size = top if left is None else min(left, PAGE)
-    page = await items.list_page(
-        plane,
-        call,
-        scope,
-        cursor.after if cursor else None,
-        size,
-        family,
-        kind=kind,
-        filters=wanted,
-    )
-    left = None if left is None else left - len(page.items)
-    if page.next is None or left == 0:
-        return msgspec.structs.replace(page, next=None)
-    more = msgspec.json.encode(Cursor(page.next, left)).decode()
-    return msgspec.structs.replace(page, next=more)
 
 
 def filters(query: dict[str, str]) -> tuple[dict[str, Any], int | None]:

@@ -63,46 +63,64 @@ class Family:
             modified_at=found.modified_at,
         )
 
+    async def get(self, plane: Plane, call: Call, id: ResourceId) -> Item:
+        found = await self.raw(plane, call, id)
+        return self.item(found, await access.of(plane, call, id))
 
-async def get(plane: Plane, call: Call, id: ResourceId, family: Family) -> Item:
-    found = await raw(plane, call, id, family)
-    return family.item(found, await access.of(plane, call, id))
+    async def raw(self, plane: Plane, call: Call, id: ResourceId) -> items.Item:
+        """As the control database has it."""
+        path = path_of(id)
+        await access.of(plane, call, id)  # an account that is not there is told first
+        possible(self.kind, path, id)
+        found: items.Item = await access.look(plane, call, id, GetItem(kind=self.kind, path=path))
+        return found
 
+    async def list_page(
+        self, plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+    ) -> Page:
+        return await self.page(plane, call, scope, after, top)
 
-async def raw(plane: Plane, call: Call, id: ResourceId, family: Family) -> items.Item:
-    """As the control database has it."""
-    path = path_of(id)
-    await access.of(plane, call, id)  # an account that is not there is told first
-    possible(family.kind, path, id)
-    found: items.Item = await access.look(plane, call, id, GetItem(kind=family.kind, path=path))
-    return found
+    async def page(
+        self,
+        plane: Plane,
+        call: Call,
+        scope: ResourceId,
+        after: str | None,
+        top: int,
+        *,
+        kind: items.Kind | None = None,
+        filters: dict[str, Any] | None = None,
+    ) -> Page:
+        """`kind` names the list where it is not that of the items."""
+        path = path_of(scope)
+        here = await access.of(plane, call, scope)
+        possible(kind or self.kind, path, scope)
+        command = ListItems(
+            kind=kind or self.kind,
+            path=path,
+            after=msgspec.json.decode(after) if after else None,
+            top=top,
+            filters=filters or {},
+        )
+        page = await access.look(plane, call, scope, command)
+        more = None if page.next is None else msgspec.json.encode(page.next).decode()
+        return Page(items=[self.item(each, here) for each in page.items], next=more)
 
+    async def put(
+        self, plane: Plane, call: Call, id: ResourceId, here: Access, command: msgspec.Struct
+    ) -> WrittenItem:
+        written = await write(plane, call, id, here, self.action("write"), command)
+        return WrittenItem(item=self.item(written.item, here), created=written.created)
 
-async def list_page(
-    plane: Plane,
-    call: Call,
-    scope: ResourceId,
-    after: str | None,
-    top: int,
-    family: Family,
-    *,
-    kind: items.Kind | None = None,
-    filters: dict[str, Any] | None = None,
-) -> Page:
-    """`kind` names the list where it is not that of the items."""
-    path = path_of(scope)
-    here = await access.of(plane, call, scope)
-    possible(kind or family.kind, path, scope)
-    command = ListItems(
-        kind=kind or family.kind,
-        path=path,
-        after=msgspec.json.decode(after) if after else None,
-        top=top,
-        filters=filters or {},
-    )
-    page = await access.look(plane, call, scope, command)
-    more = None if page.next is None else msgspec.json.encode(page.next).decode()
-    return Page(items=[family.item(each, here) for each in page.items], next=more)
+    async def delete(
+        self, plane: Plane, call: Call, id: ResourceId, options: dict[str, Any] | None = None
+    ) -> Deleted:
+        here = await enter(plane, call, id, delete=True)
+        command = DeleteItem(
+            kind=self.kind, path=path_of(id), condition=condition(call), options=options or {}
+        )
+        gone = await write(plane, call, id, here, self.action("delete"), command)
+        return Deleted(existed=gone.deleted)
 
 
 async def enter(
@@ -162,29 +180,6 @@ def command_of(call: Call, id: ResourceId, here: Access) -> UUID:
         digest.update(part.encode() + b"\n")
     digest.update(call.body_digest)
     return uuid5(here.uid, digest.hexdigest())
-
-
-async def put(
-    plane: Plane, call: Call, id: ResourceId, here: Access, family: Family, command: msgspec.Struct
-) -> WrittenItem:
-    written = await write(plane, call, id, here, family.action("write"), command)
-    return WrittenItem(item=family.item(written.item, here), created=written.created)
-
-
-async def delete(
-    plane: Plane,
-    call: Call,
-    id: ResourceId,
-    family: Family,
-    *,
-    options: dict[str, Any] | None = None,
-) -> Deleted:
-    here = await enter(plane, call, id, delete=True)
-    command = DeleteItem(
-        kind=family.kind, path=path_of(id), condition=condition(call), options=options or {}
-    )
-    gone = await write(plane, call, id, here, family.action("delete"), command)
-    return Deleted(existed=gone.deleted)
 
 
 def condition(call: Call) -> dict[str, Any]:

@@ -30,6 +30,7 @@ def shown(properties: dict[str, Any], _: Access) -> dict[str, Any]:
 
 
 FAMILY = Family("jobs", shown)
+VERSIONS = Family("jobs/versions")
 
 
 async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
@@ -38,23 +39,13 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     refuse(validate(id.name, body.properties))
     document = {**body.properties, "schedule": _schedule(body.properties.get("schedule") or {})}
     command = PutJob(name=id.name, document=document, condition=items.condition(call))
-    return await items.put(plane, call, id, here, FAMILY, command)
-
-
-async def get(plane: Plane, call: Call, id: ResourceId) -> Item:
-    return await items.get(plane, call, id, FAMILY)
-
-
-async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await items.list_page(plane, call, scope, after, top, FAMILY)
+    return await FAMILY.put(plane, call, id, here, command)
 
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
     asked = {name.lower(): value.lower() == "true" for name, value in call.query.items()}
     options = {"force": asked.get("force", False), "purgeHistory": asked.get("purgehistory", False)}
-    return await items.delete(plane, call, id, FAMILY, options=options)
+    return await FAMILY.delete(plane, call, id, options)
 
 
 async def start(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
@@ -68,7 +59,7 @@ async def start(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) 
 
 async def next_runs(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Page:
     """The instants at which the schedule will start the job, as far as they are asked for."""
-    found = await items.raw(plane, call, id, FAMILY)
+    found = await FAMILY.raw(plane, call, id)
     properties = present(found.properties)
     given = properties["schedule"]
     wanted = schedule_of(given, on_error=lambda _: None)

@@ -10,7 +10,7 @@ from workflows.access import account_of
 from workflows.accesscache import Access
 from workflows.items import Family
 from workflows.model.item import Item, WrittenItem
-from workflows.model.resource import SERVER, Body, Call, Deleted, Page
+from workflows.model.resource import SERVER, Body, Call
 from workflows.plane import Plane
 from workflows.store import resources as store
 from workflows.validation import common
@@ -34,21 +34,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     command = PutPrivateEndpoint(
         name=id.name, document={"serverId": target}, condition=items.condition(call)
     )
-    return await items.put(plane, call, id, here, FAMILY, command)
-
-
-async def get(plane: Plane, call: Call, id: ResourceId) -> Item:
-    return await items.get(plane, call, id, FAMILY)
-
-
-async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await items.list_page(plane, call, scope, after, top, FAMILY)
-
-
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
-    return await items.delete(plane, call, id, FAMILY)
+    return await FAMILY.put(plane, call, id, here, command)
 
 
 async def approve(plane: Plane, call: Call, id: ResourceId) -> Item:
@@ -62,7 +48,7 @@ async def reject(plane: Plane, call: Call, id: ResourceId) -> Item:
 
 async def _decide(plane: Plane, call: Call, id: ResourceId, status: Any) -> Item:
     here = await items.enter(plane, call, id)
-    found = await get(plane, call, id)
+    found = await FAMILY.get(plane, call, id)
     server = ResourceId.parse(found.properties[TARGET])
     await linked.demand(plane, call, linked.USE_AS_TARGET, server, id)
     verb = "approve" if status == "Approved" else "reject"

@@ -13,8 +13,8 @@ from workflows.access import account_of, path_of
 from workflows.accesscache import Access
 from workflows.items import Family, present
 from workflows.linked import Reference, ServerName
-from workflows.model.item import Item, WrittenItem
-from workflows.model.resource import Body, Call, Deleted, Page
+from workflows.model.item import WrittenItem
+from workflows.model.resource import Body, Call
 from workflows.plane import Plane
 from workflows.validation.step import step as validate
 
@@ -70,31 +70,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     )
     job, name = path_of(id)
     command = PutStep(job=job, name=name, document=document(given), condition=items.condition(call))
-    return await items.put(plane, call, id, here, FAMILY, command)
-
-
-async def get(plane: Plane, call: Call, id: ResourceId) -> Item:
-    return await items.get(plane, call, id, FAMILY)
-
-
-async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await items.list_page(plane, call, scope, after, top, FAMILY)
-
-
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
-    return await items.delete(plane, call, id, FAMILY)
-
-
-async def get_of_version(plane: Plane, call: Call, id: ResourceId) -> Item:
-    return await items.get(plane, call, id, OF_VERSION)
-
-
-async def list_of_version(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await items.list_page(plane, call, scope, after, top, OF_VERSION)
+    return await FAMILY.put(plane, call, id, here, command)
 
 
 def document(given: dict[str, Any]) -> dict[str, Any]:

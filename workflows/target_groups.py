@@ -12,8 +12,8 @@ from workflows.access import account_of
 from workflows.accesscache import Access
 from workflows.items import Family
 from workflows.linked import Reference, ServerName
-from workflows.model.item import Item, WrittenItem
-from workflows.model.resource import Body, Call, Deleted, Page
+from workflows.model.item import WrittenItem
+from workflows.model.resource import Body, Call
 from workflows.plane import Plane
 from workflows.validation.target_group import MEMBERS
 from workflows.validation.target_group import target_group as validate
@@ -54,21 +54,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
         document={"members": [_document(member) for member in members]},
         condition=items.condition(call),
     )
-    return await items.put(plane, call, id, here, FAMILY, command)
-
-
-async def get(plane: Plane, call: Call, id: ResourceId) -> Item:
-    return await items.get(plane, call, id, FAMILY)
-
-
-async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await items.list_page(plane, call, scope, after, top, FAMILY)
-
-
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
-    return await items.delete(plane, call, id, FAMILY)
+    return await FAMILY.put(plane, call, id, here, command)
 
 
 async def resolve(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:

@@ -119,7 +119,7 @@ ACCOUNTS = ResourceType(
     views={
         "history": HISTORY,
         "executions": View(
-            run=executions.list_of_account,
+            run=executions.OF_ACCOUNT.list_page,
             title="ListExecutions",
             item=execution_parts.ITEM,
             example=execution_parts.EXAMPLE,

@@ -20,7 +20,7 @@ CREDENTIALS = ResourceType(
     name_example="fleet-login",
     example={"properties": {"username": "job_runner", "password": "correct horse battery"}},
     put=Sync(credentials.put),
-    get=Sync(credentials.get),
-    delete=Sync(credentials.delete),
-    list=Sync(credentials.list_page),
+    get=Sync(credentials.FAMILY.get),
+    delete=Sync(credentials.FAMILY.delete),
+    list=Sync(credentials.FAMILY.list_page),
 )

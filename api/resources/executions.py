@@ -31,8 +31,8 @@ EXECUTIONS = ResourceType(
     example={},
     shown_example=parts.SHOWN,
     put=Sync(executions.put),
-    get=Sync(executions.get),
-    list=Sync(executions.list_page, query=parts.FILTERS),
+    get=Sync(executions.FAMILY.get),
+    list=Sync(executions.FAMILY.list_page, query=parts.FILTERS),
     actions={
         "cancel": Action(
             run=executions.cancel,
@@ -45,7 +45,7 @@ EXECUTIONS = ResourceType(
     },
     views={
         "targets": View(
-            run=executions.list_all_targets,
+            run=executions.OF_ALL_STEPS.list_page,
             title="ListTargets",
             item={"$ref": "#/components/schemas/JobTargetExecution"},
             example={"properties": {**parts.SHOWN, **parts.OF_TARGET}},
@@ -68,8 +68,8 @@ STEP_EXECUTIONS = ResourceType(
     name_example="analyze",
     example={},
     shown_example={**parts.SHOWN, **parts.OF_STEP},
-    get=Sync(executions.get_of_step),
-    list=Sync(executions.list_of_step, query=parts.FILTERS),
+    get=Sync(executions.OF_STEP.get),
+    list=Sync(executions.OF_STEP.list_page, query=parts.FILTERS),
 )
 
 TARGET_EXECUTIONS = ResourceType(
@@ -86,6 +86,6 @@ TARGET_EXECUTIONS = ResourceType(
     name_example="0b5c3c58-7a0e-4a3f-8f53-4f4c4f0f9a11",
     example={},
     shown_example={**parts.SHOWN, **parts.OF_TARGET},
-    get=Sync(executions.get_of_target),
-    list=Sync(executions.list_of_target, query=parts.FILTERS),
+    get=Sync(executions.OF_TARGET.get),
+    list=Sync(executions.OF_TARGET.list_page, query=parts.FILTERS),
 )

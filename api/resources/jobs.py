@@ -4,7 +4,7 @@ from api.resource import Action, Query, ResourceType, Sync, View
 from api.resources.accounts import ACCOUNTS
 from api.resources.execution_parts import EXAMPLE, ITEM, NAME
 from api.versions import SQL
-from workflows import jobs, versions
+from workflows import jobs
 from workflows.model.job import JobProperties, JobVersionProperties
 from workflows.model.wire import Properties
 
@@ -40,7 +40,7 @@ JOBS = ResourceType(
     },
     shown_example={"version": 1},
     put=Sync(jobs.put),
-    get=Sync(jobs.get),
+    get=Sync(jobs.FAMILY.get),
     delete=Sync(
         jobs.delete,
         query=(
@@ -52,7 +52,7 @@ JOBS = ResourceType(
             ),
         ),
     ),
-    list=Sync(jobs.list_page),
+    list=Sync(jobs.FAMILY.list_page),
     actions={
         "start": Action(
             run=jobs.start,
@@ -89,6 +89,6 @@ JOB_VERSIONS = ResourceType(
     pattern=r"^[0-9]{1,9}$",
     name_example="1",
     example={},
-    get=Sync(versions.get),
-    list=Sync(versions.list_page),
+    get=Sync(jobs.VERSIONS.get),
+    list=Sync(jobs.VERSIONS.list_page),
 )

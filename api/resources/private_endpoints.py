@@ -41,9 +41,9 @@ PRIVATE_ENDPOINTS = ResourceType(
     example={"properties": {"targetServerAzureResourceId": SERVER_ID}},
     shown_example={"privateEndpointId": ENDPOINT_ID, "status": "Pending"},
     put=Sync(private_endpoints.put),
-    get=Sync(private_endpoints.get),
-    delete=Sync(private_endpoints.delete),
-    list=Sync(private_endpoints.list_page),
+    get=Sync(private_endpoints.FAMILY.get),
+    delete=Sync(private_endpoints.FAMILY.delete),
+    list=Sync(private_endpoints.FAMILY.list_page),
     actions={
         "approve": Action(
             run=private_endpoints.approve, title="Approve", gives=SHOWN, answer=answer("Approved")

@@ -29,9 +29,9 @@ JOB_STEPS = ResourceType(
     name_example="analyze",
     example=EXAMPLE,
     put=Sync(steps.put),
-    get=Sync(steps.get),
-    delete=Sync(steps.delete),
-    list=Sync(steps.list_page),
+    get=Sync(steps.FAMILY.get),
+    delete=Sync(steps.FAMILY.delete),
+    list=Sync(steps.FAMILY.list_page),
 )
 
 VERSION_STEPS = ResourceType(
@@ -46,6 +46,6 @@ VERSION_STEPS = ResourceType(
     pattern=NAME,
     name_example="analyze",
     example=EXAMPLE,
-    get=Sync(steps.get_of_version),
-    list=Sync(steps.list_of_version),
+    get=Sync(steps.OF_VERSION.get),
+    list=Sync(steps.OF_VERSION.list_page),
 )

@@ -36,9 +36,9 @@ TARGET_GROUPS = ResourceType(
         }
     },
     put=Sync(target_groups.put),
-    get=Sync(target_groups.get),
-    delete=Sync(target_groups.delete),
-    list=Sync(target_groups.list_page),
+    get=Sync(target_groups.FAMILY.get),
+    delete=Sync(target_groups.FAMILY.delete),
+    list=Sync(target_groups.FAMILY.list_page),
     actions={
         "resolve": Action(
             run=target_groups.resolve,
