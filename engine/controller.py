@@ -15,4 +15,4 @@ class Controller(Starter):
         return min(LOOK, self.means.heartbeat)
 
     async def begin(self) -> None:
-        """Nothing is ever actionable: the control database holds no executions yet."""
+        """Nothing yet: what was started stays Created until executions are advanced here."""

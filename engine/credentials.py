@@ -51,8 +51,13 @@ class Credentials:
         known = self._read.get(reference)
         if known is not None and self._clock.monotonic() - known[0] < KEPT:
             return known[1]
-        kind, _, rest = reference.partition(":")
-        found = os.environ.get(rest) if kind == "env" else await asyncio.to_thread(_file, rest)
+        match reference.partition(":"):
+            case "env", _, name:
+                found = os.environ.get(name)
+            case "file", _, path:
+                found = await asyncio.to_thread(_file, path)
+            case _:
+                raise _unreadable(credential, "is in a vault, which this engine can't open")
         if not found:
             raise NotFound(
                 f"The credential '{credential.name}' refers to something that is not there.",

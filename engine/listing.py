@@ -12,6 +12,7 @@ from engine.directory import Credential, Member, Server
 from engine.resolver import Listed
 from muster.core.connect import Connector
 from muster.core.db import Connection
+from muster.core.enumeration import left_out
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from muster.core.sql import Queries
 
@@ -22,16 +23,6 @@ MOST_ROWS = 1_000_000
 MOST_LETTERS = 100_000_000  # in all rows together
 AT_ONCE = 500  # rows that are fetched together
 NEEDED = frozenset({"server_name", "database_name"})
-SERVERS_OWN = [
-    "postgres",
-    "template0",
-    "template1",
-    "rdsadmin",
-    "cloudsqladmin",
-    "alloydbadmin",
-    "azure_maintenance",
-    "azure_sys",
-]
 
 
 class Listing:
@@ -42,8 +33,8 @@ class Listing:
 
     async def databases(self, server: Server, who: Credential) -> list[Listed]:
         async with self._session(server, server.maintenance_database, who) as connection:
-            rows = await connection.fetch(Q.databases, SERVERS_OWN)
-        return [Listed(row["name"], row["reason"]) for row in rows]
+            rows = await connection.fetch(Q.databases)
+        return [Listed(row["name"], left_out(dict(row))) for row in rows]
 
     async def schemas(
         self, server: Server, database: str, pattern: str, who: Credential

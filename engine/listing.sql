@@ -1,11 +1,10 @@
 -- name: databases
 -- Every database of a server with what decides whether a job reaches it by enumeration.
 select d.datname as name,
-       case when d.datistemplate then 'Template'
-            when d.datconnlimit = -2 then 'Invalid'
-            when not d.datallowconn then 'ConnectionsNotAllowed'
-            when lower(d.datname) = any ($1::text[]) then 'ServersOwn'
-            when not has_database_privilege(d.oid, 'connect') then 'ConnectNotGranted' end as reason
+       d.datallowconn as connectable,
+       d.datistemplate as template,
+       d.datconnlimit = -2 as invalid,
+       has_database_privilege(d.oid, 'connect') as granted
   from pg_catalog.pg_database d
  order by d.datname;
 

@@ -10,7 +10,7 @@ import msgspec
 from engine.directory import Document
 from engine.part import Part
 from engine.resolver import Found, Resolver, Target
-from engine.store import Q
+from engine.store import Q, Store
 from muster.core import telemetry
 from muster.core.errors import Fault, Unavailable
 
@@ -78,7 +78,7 @@ class Requests(Part):
             await tx.execute(Q.answer_request, store.epoch, request, text)
 
 
-async def read_document(store: Any, group: str) -> Document:
+async def read_document(store: Store, group: str) -> Document:
     async with store.calling() as tx:
         return msgspec.json.decode(await tx.fetchval(Q.group_document, group), type=Document)
 

@@ -15,4 +15,4 @@ class Scheduler(Starter):
         return min(LOOK, self.means.heartbeat)
 
     async def begin(self) -> None:
-        """Nothing is ever due: the control database holds no schedules yet."""
+        """Nothing yet: schedules are kept and shown, and start nothing until they are followed here."""

@@ -6,12 +6,12 @@ from typing import Any
 
 from fsm import administrator
 from fsm.store import Resource as Server
-from muster.core.db import Connection, Row
+from muster.core.db import Connection
+from muster.core.enumeration import left_out
 from muster.core.errors import Conflict, NotFound, Unavailable
 from muster.core.sql import Queries
 from workflows.plane import Plane
 from workflows.validation.common import one_line
-from workflows.validation.database import RESERVED
 
 Q = Queries("workflows.sql", "target.sql")
 
@@ -24,26 +24,11 @@ async def enumerate_databases(plane: Plane, server: Server) -> list[dict[str, An
             "name": row["name"],
             "owner": row["owner"],
             "sizeBytes": row["size_bytes"],
-            "included": (reason := left_out(row)) is None,
+            "included": (reason := left_out(dict(row))) is None,
             "reason": reason,
         }
         for row in rows
     ]
-
-
-def left_out(row: Row) -> str | None:
-    """Why jobs do not reach a database by enumeration, or None when they do."""
-    if row["template"]:
-        return "Template"
-    if row["invalid"]:
-        return "Invalid"
-    if not row["connectable"]:
-        return "ConnectionsNotAllowed"
-    if row["name"].lower() in RESERVED:
-        return "ServersOwn"
-    if not row["granted"]:
-        return "ConnectNotGranted"
-    return None
 
 
 async def refuse_drop(plane: Plane, server: Server, database: str) -> None:

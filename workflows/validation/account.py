@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from muster.core.enumeration import SERVERS_OWN
 from muster.core.errors import FieldError, InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
 from workflows.kind import Draft
 from workflows.model.account import CAPACITIES, OLD_SKU, OWN_SKU
 from workflows.model.resource import DATABASE, Resource
-from workflows.validation.database import RESERVED
 
 DATABASE_ID = "properties.databaseId"
 MOST = 100_000  # concurrent targets of one account
@@ -86,7 +86,7 @@ def control_database(text: str | None, server: ResourceId) -> list[FieldError]:
         )
         if (id.named(key) or "").lower() != (server.named(key) or "").lower()
     ]
-    if id.name.lower() in RESERVED:
+    if id.name.lower() in SERVERS_OWN:
         message = f"'{id.name}' belongs to the server itself."
         errors.append(FieldError(DATABASE_ID, message, "CannotUseReservedDatabaseName"))
     return errors

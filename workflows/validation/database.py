@@ -3,6 +3,7 @@
 import fnmatch
 import re
 
+from muster.core.enumeration import SERVERS_OWN
 from muster.core.errors import FieldError, InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
@@ -10,23 +11,11 @@ from workflows.kind import Draft
 from workflows.model.resource import POOL, Resource
 from workflows.validation.common import identifier, labels, within
 
-RESERVED = frozenset(
-    {
-        "postgres",
-        "template0",
-        "template1",
-        "rdsadmin",
-        "cloudsqladmin",
-        "azure_maintenance",
-        "azure_sys",
-    }
-)
-
 
 def database(draft: Draft, old: Resource | None, settings: Settings) -> list[FieldError]:
     del settings
     errors = labels("properties.labels", draft.properties.get("labels"))
-    if old is None and draft.id.name.lower() in RESERVED:
+    if old is None and draft.id.name.lower() in SERVERS_OWN:
         errors.append(
             FieldError(
                 "name",

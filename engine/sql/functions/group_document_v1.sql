@@ -35,7 +35,6 @@ begin
     return jsonb_build_object(
         'targetGroupId', root.target_group_id,
         'identity', (select i.identity from instance i),
-        'identity', (select i.identity from instance i),
         'hash', encode(sha256(convert_to(groups::text, 'UTF8')), 'hex'),
         'groups', groups,
         'credentials', (
