@@ -5,6 +5,9 @@ BIN := .venv/bin
 STAGE := $(BIN)/python -P tests/support/stage.py
 OLDEST := $(firstword $(wildcard /usr/lib/postgresql/1[4-9]/bin) 16)
 NAME ?=
+PEER := .venv/peer
+PEERED := fanout idle-latency
+WITH_PEER = $(if $(NAME),$(if $(filter $(PEERED),$(NAME)),$(PEER)/.ready),$(PEER)/.ready)
 PYTEST := $(BIN)/python -P -m pytest -q
 
 .DEFAULT_GOAL := help
@@ -60,14 +63,19 @@ format: setup ## Format and fix what can be fixed
 fuzz: setup ## A long run of schemathesis against a running server
 	@MUSTER_TEST_FUZZ=long $(PYTEST) tests/fuzz -s --timeout=3600
 
-chaos: setup ## Every cell of the fault matrix with real processes; prints cells hit / declared
-	@MUSTER_TEST_CELLS=all $(PYTEST) tests/chaos -s --timeout=3600 -p no:randomly
+chaos: setup ## Every cell of the fault matrix with real processes; FAULTS=100 SEED=7: that many on the road, drawn by the seed
+	@MUSTER_TEST_CELLS=all MUSTER_TEST_FAULTS=$(FAULTS) $(if $(SEED),MUSTER_TEST_SEED=$(SEED)) $(PYTEST) tests/chaos -s --timeout=3600 -p no:randomly
 
-bench: setup ## Benchmarks, one JSON line each: make bench NAME=api
+bench: setup $(WITH_PEER) ## Benchmarks, one JSON line each: make bench NAME=api
 	@$(BIN)/python -P bench/run.py $(NAME)
+$(PEER)/.ready: bench.lock .venv/.ready
+	@test -x $(PEER)/bin/python || $(BIN)/python -m venv --without-pip $(PEER)
+	@$(BIN)/uv pip install -q --python $(PEER)/bin/python --require-hashes -r bench.lock
+	@touch $@
 
-lock: .venv/.ready ## Renew requirements.lock and bootstrap.lock (hashes, no host names)
+lock: .venv/.ready ## Renew requirements.lock, bench.lock and bootstrap.lock (hashes, no host names)
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group bench -c requirements.lock -o bench.lock
 	@echo "uv" | $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - -o bootstrap.lock
 
 clean: ## Remove what this Makefile made, but not data directories outside the clone

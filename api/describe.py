@@ -5,6 +5,7 @@ from typing import Any
 from api import examples, schemas
 from api.endpoint import Endpoint, Kind
 from api.paging import MOST, TOP
+from api.resource import Action
 from api.schemas import Schema, ref
 from api.versions import PATTERN, Versions
 
@@ -55,7 +56,7 @@ def operation(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> Schema:
     found["responses"] = _responses(endpoint, endpoints)
     if endpoint.verb and endpoint.verb.long:
         found["x-ms-long-running-operation"] = True
-    if endpoint.kind is Kind.LIST:
+    if endpoint.kind is Kind.LIST or _paged(endpoint):
         found["x-ms-pageable"] = {"nextLinkName": "nextLink"}
     return found
 
@@ -65,6 +66,8 @@ def _summary(endpoint: Endpoint) -> str:
         return f"{endpoint.act.title} of a {endpoint.type.singular}."
     if endpoint.view:
         return f"{endpoint.view.title} of a {endpoint.type.singular}."
+    if endpoint.report:
+        return f"{endpoint.report.title} of a {endpoint.type.singular}."
     return SUMMARY[endpoint.kind].format(endpoint.type.singular)
 
 
@@ -90,7 +93,7 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
         }
         for each in endpoint.query
     ]
-    if endpoint.kind is Kind.LIST:
+    if endpoint.kind is Kind.LIST or _paged(endpoint):
         if not any(each.name == TOP for each in endpoint.query):
             top = {"type": "integer", "minimum": 1, "maximum": MOST}
             found.append({"name": TOP, "in": "query", "schema": top})
@@ -99,9 +102,13 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
         found.append({"name": "If-Match", "in": "header", "schema": {"type": "string"}})
         key = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
         found.append({"name": "Idempotency-Key", "in": "header", "schema": key})
-    if endpoint.kind in {Kind.PUT, Kind.GET} and endpoint.type.versioned:
+    if endpoint.kind in {Kind.PUT, Kind.GET, Kind.REPORT} and examples.has_etag(endpoint):
         found.append({"name": "If-None-Match", "in": "header", "schema": {"type": "string"}})
     return found
+
+
+def _paged(endpoint: Endpoint) -> bool:
+    return endpoint.report is not None and endpoint.report.paged
 
 
 def _version(versions: Versions) -> Schema:
@@ -133,7 +140,7 @@ def _responses(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> dict[str,
         for status in ("200", "201"):
             found[status]["links"] = _links(endpoint, endpoints)
     if endpoint.act and endpoint.act.makes:
-        found["200"]["links"] = _links_to_made(endpoint, endpoint.act.makes, endpoints)
+        found["200"]["links"] = _links_to_made(endpoint, endpoint.act, endpoints)
     if endpoint.kind is Kind.HEAD:
         return found | {
             status: {"description": why, "headers": _headers(REQUEST_ID)}
@@ -192,9 +199,7 @@ def _success(endpoint: Endpoint, status: str) -> Schema:
 def _success_schema(endpoint: Endpoint, status: str) -> Schema | None:
     name = endpoint.type.label
     match endpoint.kind:
-        case Kind.HEAD | Kind.DELETE:
-            return None
-        case _ if status in {"202", "204", "304"}:
+        case kind if kind in {Kind.HEAD, Kind.DELETE} or status in {"202", "204", "304"}:
             return None
         case Kind.LIST:
             view = endpoint.view
@@ -202,6 +207,9 @@ def _success_schema(endpoint: Endpoint, status: str) -> Schema | None:
         case Kind.ACTION:
             assert endpoint.act
             return None if endpoint.act.gives is None else dict(endpoint.act.gives)
+        case Kind.REPORT:
+            assert endpoint.report
+            return ref(f"{name}{endpoint.report.title.removeprefix('Get')}")
         case Kind.STATUS:
             return ref("OperationStatus")
         case _:
@@ -222,15 +230,19 @@ def _links(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> Schema:
     }
 
 
-def _links_to_made(endpoint: Endpoint, label: str, endpoints: tuple[Endpoint, ...]) -> Schema:
+def _links_to_made(endpoint: Endpoint, act: Action, endpoints: tuple[Endpoint, ...]) -> Schema:
     """From an action that makes something to what can be done with that, by its name."""
     found = {}
     for other in endpoints:
-        if other.type.label == label and other.kind in {Kind.GET, Kind.ACTION}:
-            named = f"path.{other.type.parameter}"
-            parameters = {**_same(endpoint), named: "$response.body#/name"}
-            what = other.act.title.lower() if other.act else other.kind.value
-            found[what] = {"operationId": other.operation_id, "parameters": parameters}
+        if other.type.label == act.makes and other.kind in {Kind.GET, Kind.ACTION, Kind.REPORT}:
+            named = {f"path.{name}": value for name, value in act.makes_in.items()}
+            named[f"path.{other.type.parameter}"] = "$response.body#/name"
+            parameters = {**_same(endpoint), **named}
+            what = other.act or other.report
+            found[what.title.lower() if what else other.kind.value] = {
+                "operationId": other.operation_id,
+                "parameters": parameters,
+            }
     return found
 
 

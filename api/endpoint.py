@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from api.resource import Action, At, Query, ResourceType, Verb, View
+from api.resource import Action, At, Query, Report, ResourceType, Verb, View
 from api.versions import Versions
 
 
@@ -16,6 +16,7 @@ class Kind(StrEnum):
     DELETE = "delete"
     LIST = "list"
     ACTION = "action"
+    REPORT = "report"
     STATUS = "status"
     RESULT = "result"
 
@@ -43,6 +44,7 @@ class Endpoint:
     verb: Verb | None = None
     act: Action | None = None
     view: View | None = None
+    report: Report | None = None
     query: tuple[Query, ...] = field(default=())
 
     @property
@@ -186,6 +188,19 @@ def _of_item(kind: ResourceType, suffix: str, item: Path) -> Iterator[Endpoint]:
             verb=Verb(run=view.run),
             query=view.query,
         )
+    for name, report in kind.reports.items():
+        yield Endpoint(
+            operation_id=f"{kind.title}_{report.title}",
+            method="GET",
+            kind=Kind.REPORT,
+            path=(*item, Segment(name)),
+            depth=depth,
+            type=kind,
+            action=f"{kind.arm_type}/read",
+            versions=kind.versions,
+            report=report,
+            query=report.query,
+        )
 
 
 def _provider_actions(kind: ResourceType) -> Iterator[Endpoint]:
@@ -207,6 +222,7 @@ def _action(
         action=f"{right}/{name}/action",
         versions=kind.versions,
         act=action,
+        query=action.query,
     )
 
 

@@ -82,10 +82,14 @@ def successes(endpoint: Endpoint) -> tuple[str, ...]:
         return tuple(status for status in statuses if status != "202")
     if endpoint.kind is Kind.GET and not endpoint.type.versioned:
         return ("200",)
+    if endpoint.report and endpoint.report.tagged:
+        return SUCCESSES[Kind.GET]
     return statuses
 
 
 def has_etag(endpoint: Endpoint) -> bool:
+    if endpoint.report:
+        return endpoint.report.tagged
     kinds = {Kind.GET, Kind.PUT, Kind.PATCH, Kind.RESULT}
     return endpoint.kind in kinds and endpoint.type.versioned
 
@@ -104,6 +108,9 @@ def response(endpoint: Endpoint) -> Any:
         case Kind.ACTION:
             assert endpoint.act
             return dict(endpoint.act.answer)
+        case Kind.REPORT:
+            assert endpoint.report
+            return dict(endpoint.report.example)
         case Kind.STATUS:
             return {
                 "id": path(endpoint),

@@ -17,7 +17,7 @@ from api.shape import Findings, shape_of
 from fsm.operations import Operation
 from muster.core.errors import refuse
 from muster.core.ids import ResourceId
-from workflows.model.item import Item, WrittenItem
+from workflows.model.item import Item, Told, WrittenItem
 from workflows.model.resource import Call, Deleted, Page, Resource, Written
 
 Handler = Callable[[Services, Endpoint, Exchange, Receive], Awaitable[Answer]]
@@ -29,10 +29,9 @@ async def get(services: Services, endpoint: Endpoint, exchange: Exchange, _: Rec
     found = await endpoint.verb.run(services.plane, call, exchange.id)
     if not isinstance(found, Resource | Item):
         return json_answer(exchange, 200, found)
-    etag = _etag(found)
-    if etag and call.if_none_match is not None and _holds(call.if_none_match, found.etag or ""):
-        return Answer(exchange, 304, headers=etag)
-    return json_answer(exchange, 200, _shown(endpoint.type, found), etag)
+    if _unchanged(call, found):
+        return Answer(exchange, 304, headers=_etag(found))
+    return json_answer(exchange, 200, _shown(endpoint.type, found), _etag(found))
 
 
 async def head(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
@@ -112,6 +111,21 @@ async def act(
     return json_answer(exchange, 200, _shown(endpoint.type, answer))
 
 
+async def report(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
+    call = await admit.admit(services, exchange)
+    wanted = endpoint.report
+    assert wanted
+    page = (services.paging.after(exchange), paging.top(exchange)) if wanted.paged else ()
+    told: Told = await wanted.run(services.plane, call, exchange.id, *page)
+    if _unchanged(call, told):
+        return Answer(exchange, 304, headers=_etag(told))
+    content = told.content
+    if told.next is not None:
+        base = services.links.base(exchange)
+        content = {**content, "nextLink": services.paging.next_link(exchange, base, told.next)}
+    return json_answer(exchange, 200, content, _etag(told))
+
+
 async def status(services: Services, _: Endpoint, exchange: Exchange, __: Receive) -> Answer:
     operation, _call = await _operation(services, exchange)
     headers = _wait(services, operation)
@@ -146,6 +160,7 @@ HANDLERS: dict[Kind, Handler] = {
     Kind.DELETE: delete,
     Kind.LIST: list_,
     Kind.ACTION: act,
+    Kind.REPORT: report,
     Kind.STATUS: status,
     Kind.RESULT: result,
 }
@@ -178,7 +193,12 @@ def _shown(kind: ResourceType, found: Any) -> Any:
             return found
 
 
-def _etag(found: Resource | Item) -> Headers:
+def _unchanged(call: Call, found: Resource | Item | Told) -> bool:
+    wanted = call.if_none_match
+    return wanted is not None and found.etag is not None and _holds(wanted, found.etag)
+
+
+def _etag(found: Resource | Item | Told) -> Headers:
     return [] if found.etag is None else [(b"etag", found.etag.encode())]
 
 

@@ -67,6 +67,8 @@ def _components(resources: tuple[ResourceType, ...]) -> dict[str, Schema]:
                 found[f"{name}{action.title}"] = schemas.struct(action.takes)
         for view in kind.views.values():
             found[f"{name}{view.title}Item"] = dict(view.item)
+        for report in kind.reports.values():
+            found[f"{name}{report.title.removeprefix('Get')}"] = dict(report.gives)
     return dict(sorted(found.items()))
 
 

@@ -58,8 +58,10 @@ class Action:
         default_factory=lambda: {"type": "object"}
     )  # JSON schema; None: an empty answer
     makes: str = ""  # label of the type of child that the answer shows
+    makes_in: Mapping[str, str] = field(default_factory=dict)  # names in its path beside ours
     urgent: bool = False  # stops something: no limit of requests holds it up
     requires_body: bool = False
+    query: tuple[Query, ...] = ()
     example: Example = field(default_factory=dict)
     answer: Example = field(default_factory=dict)
 
@@ -74,6 +76,19 @@ class View:
     example: Example
     query: tuple[Query, ...] = ()
     inside: bool = False  # its elements lie in the job account
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """GET {resource}/{name}: one object that tells about a resource."""
+
+    run: UseCase
+    title: str
+    gives: Mapping[str, Any]  # JSON schema
+    example: Example
+    query: tuple[Query, ...] = ()
+    paged: bool = False  # part by part, each with the link to the next
+    tagged: bool = False  # has an ETag, so that who asks again and again is told when nothing moved
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +143,7 @@ class ResourceType:
     actions: Mapping[str, Action] = field(default_factory=dict)
     provider_actions: Mapping[str, Action] = field(default_factory=dict)  # at the subscription
     views: Mapping[str, View] = field(default_factory=dict)
+    reports: Mapping[str, Report] = field(default_factory=dict)
     polling: Polling | None = None
 
     @cached_property

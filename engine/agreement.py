@@ -1,10 +1,12 @@
 """Compares memory with the database: what stays different although it could be learned is a mistake."""
 
 from datetime import timedelta
+from uuid import UUID
 
 from engine import instance
 from engine.ends import Disagreement
 from engine.part import Means, Part
+from engine.road import Q
 
 
 class Agreement(Part):
@@ -22,7 +24,27 @@ class Agreement(Part):
 
     async def turn(self) -> None:
         found = self.means.view.differs(await instance.look(self.means.store))
+        found |= await self._tasks()
         if wrong := found & self._suspected:
             raise Disagreement("; ".join(sorted(wrong)))
         self._suspected = found
         self.doing = f"suspects {len(found)} things" if found else "agrees"
+
+    async def _tasks(self) -> frozenset[str]:
+        """Of the tasks that live, each that only one side knows of."""
+        store, before = self.means.store, self._running()
+        async with store.calling() as tx:
+            rows = await tx.fetch(Q.live_invocations, store.epoch)
+        known, after = {row[0] for row in rows}, self._running()
+        if before is None or after is None:
+            return frozenset()
+        # Whatever came or went while we looked is no mistake.
+        missing, surplus = known - before - after, (before & after) - known
+        return frozenset(
+            [f"task {id} lives and is not known" for id in missing]
+            + [f"task {id} is known and does not live" for id in surplus]
+        )
+
+    def _running(self) -> set[UUID] | None:
+        floor = self.means.view.floor
+        return None if floor is None else set(floor.running)

@@ -37,6 +37,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     credential_references: tuple[str, ...] = ()  # prefixes of what credentials may refer to
     connect_limit: float = 10.0
     log_level: str = "info"
+    failpoints: str | None = None  # the file that arms them, in tests
 
 
 @dataclass(frozen=True, kw_only=True)

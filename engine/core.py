@@ -118,6 +118,7 @@ class Core:
             clock=self._clock,
             heartbeat=self._bootstrap.heartbeat,
             host_patience=self._bootstrap.host_patience,
+            capacity=self._bootstrap.given.capacity,
             targets=self._targets,
         )
         return {part.name: partial(part, means) for part in PARTS}

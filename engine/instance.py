@@ -13,7 +13,7 @@ from muster.core.db import Connection
 from muster.core.errors import Unavailable
 from muster.core.version import VERSION
 
-OLDEST_SCHEMA = 3  # the oldest that has all that is asked of it here
+OLDEST_SCHEMA = 7  # the oldest that has all that is asked of it here
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,12 @@ async def drain_hosts(store: Store) -> None:
     """By the engine in charge, when it goes for good."""
     async with store.calling() as tx:
         await tx.execute(Q.drain_hosts, store.epoch)
+
+
+async def leave(store: Store, host: UUID) -> None:
+    """By the host itself: it finishes what it runs and gets nothing new."""
+    async with store.calling() as tx:
+        await tx.execute(Q.leave_host, host)
 
 
 async def end_host(store: Store, host: UUID) -> None:

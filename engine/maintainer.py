@@ -1,13 +1,30 @@
-"""Keeps the account's own things in order: a host that must have ended itself is seen off."""
+"""Keeps the account's own things in order: hosts that must have ended are seen off, system jobs stay as they are.
 
-from datetime import datetime
-from uuid import UUID
+A system job that somebody edited or deleted is repaired with the next sweep. Its duty is done here, without
+steps or targets, and leaves a run that tells what was done.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
 
 from engine import instance
+from engine.ends import FINAL
 from engine.part import Means, Part
+from engine.upkeep import Duty, Q, Upkeep
 from muster.core import telemetry
+from muster.core.errors import Fault
 
 log = telemetry.get(__name__)
+
+HISTORY = "muster history retention"
+PARTITIONS = "muster partitions"
+LOST_TASKS = "muster lost tasks"
+STATISTICS = "muster statistics"
+QUIET = frozenset({LOST_TASKS, STATISTICS})  # so frequent that they only tell what they did
+SWEEP = timedelta(seconds=10)
+LONGEST = 1800.0  # seconds for a duty
 
 
 class Maintainer(Part):
@@ -18,13 +35,47 @@ class Maintainer(Part):
 
     name = "maintainer"
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: Means, duties: Mapping[str, Duty] | None = None) -> None:
         super().__init__(means)
         self._reads = means.view.reads
         self._looked = means.clock.monotonic()
         self._silent: dict[UUID, tuple[datetime, float]] = {}  # last beat, seconds since then
+        upkeep = Upkeep(means.store)
+        self.duties: dict[str, Duty] = {
+            HISTORY: upkeep.forget_history,
+            PARTITIONS: upkeep.make_room,
+            STATISTICS: upkeep.count_tables,
+            LOST_TASKS: self._tell_of_lost_tasks,
+            **(duties or {}),
+        }
+        self._swept: float | None = None
+        self._blocked: dict[str, str] = {}  # what can't be repaired, told once
+        self._busy: dict[UUID, asyncio.Task[None]] = {}  # by system job
+        self._group = asyncio.TaskGroup()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        try:
+            async with self._group:
+                await super().run(stop)
+                for task in list(self._busy.values()):
+                    task.cancel()
+        except BaseExceptionGroup as several:
+            final = [error for error in several.exceptions if isinstance(error, FINAL)]
+            raise [*final, *several.exceptions][0] from None
 
     async def turn(self) -> None:
+        await self._look_for_hosts()
+        now = self.means.clock.monotonic()
+        if self._swept is None or now - self._swept >= self._every.total_seconds():
+            await self._sweep()
+            self._swept = now
+        self.doing = f"does {len(self._busy)} duties" if self._busy else "idle"
+
+    @property
+    def _every(self) -> timedelta:
+        return min(SWEEP, 10 * self.means.heartbeat)
+
+    async def _look_for_hosts(self) -> None:
         view = self.means.view
         if view.reads == self._reads:
             return
@@ -44,3 +95,76 @@ class Maintainer(Part):
     def _since(self, id: UUID, beat: datetime, passed: float) -> float:
         before, silent = self._silent.get(id, (None, 0.0))
         return silent + passed if before == beat else 0.0
+
+    async def _tell_of_lost_tasks(self) -> str | None:
+        """The Communicator settles them as soon as it misses their host; here it is recorded."""
+        view = self.means.view
+        number, view.settled = view.settled, 0
+        return f"{number} tasks of lost hosts settled." if number else None
+
+    async def _sweep(self) -> None:
+        """System jobs are as they must be, and what is due is being done."""
+        store = self.means.store
+        async with store.calling() as tx:
+            differed = await tx.fetch(Q.keep_system_jobs, store.epoch)
+            due = await tx.fetch(Q.due_duties, store.epoch, list(self._busy))
+        for row in differed:
+            self._tell(row["job_name"], row["differed"], repaired=row["repaired"])
+        if self.means.view.beat.draining:
+            return
+        if self._swept is None and (made := await self.duties[PARTITIONS]()):
+            log.info("room was made at the start", what=made)
+        for row in due:
+            if (duty := self.duties.get(row["job_name"])) is not None:
+                work = self._do(row["job_id"], row["job_name"], duty)
+                self._busy[row["job_id"]] = self._group.create_task(work)
+
+    def _tell(self, job: str, differed: str, *, repaired: bool) -> None:
+        if repaired:
+            self._blocked.pop(job, None)
+            log.warning("a system job was made or repaired", job=job, differed=differed)
+        elif self._blocked.get(job) != differed:
+            self._blocked[job] = differed
+            log.error(
+                "a system job can't be repaired: its name is taken or it is held",
+                job=job,
+                differed=differed,
+            )
+
+    async def _do(self, job: UUID, name: str, duty: Duty) -> None:
+        """A duty that fails is recorded and comes again; only what is final ends the Maintainer."""
+        run, quiet = uuid4(), name in QUIET
+        try:
+            if await self._begin(job, None if quiet else run):
+                lifecycle, message = await self._perform(name, duty)
+                if message is not None or not quiet:
+                    await self._end(job, run, lifecycle, message or "There was nothing to do.")
+        except FINAL:
+            raise
+        except Fault as fault:
+            log.warning("a duty waits", duty=name, why=fault.message, more=fault.context)
+        finally:
+            del self._busy[job]
+
+    async def _perform(self, name: str, duty: Duty) -> tuple[str, str | None]:
+        try:
+            async with asyncio.timeout(LONGEST):
+                return "Succeeded", await duty()
+        except FINAL:
+            raise
+        except Fault as fault:
+            log.warning("a duty failed", duty=name, why=fault.message, more=fault.context)
+            return "Failed", f"It failed: {fault.message}"
+        except Exception as error:
+            log.exception("a duty failed", duty=name)
+            return "Failed", f"It failed: {type(error).__name__}."
+
+    async def _begin(self, job: UUID, run: UUID | None) -> bool:
+        store = self.means.store
+        async with store.calling() as tx:
+            return bool(await tx.fetchval(Q.begin_duty, store.epoch, job, run))
+
+    async def _end(self, job: UUID, run: UUID, lifecycle: str, message: str) -> None:
+        store = self.means.store
+        async with store.calling() as tx:
+            await tx.execute(Q.end_duty, store.epoch, job, run, lifecycle, message)

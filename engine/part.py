@@ -29,17 +29,18 @@ class Means:
     clock: Clock
     heartbeat: timedelta
     host_patience: timedelta
+    capacity: int  # targets that are worked on at once
     targets: Targets
     rings: Rings = field(default_factory=Rings)
 
 
 class Part(ABC):
     name: ClassVar[str]
-    channel: ClassVar[str | None] = None  # whose wake-ups cut the pause short
+    channels: ClassVar[tuple[str, ...]] = ()  # whose wake-ups cut the pause short
 
     def __init__(self, means: Means) -> None:
         self.means = means
-        self._rung = means.rings.of(self.channel) if self.channel else asyncio.Event()
+        self._rung = means.rings.of(self.name, *self.channels)
         self.watch = means.clock.monotonic()  # of its last sign of life
         self.doing = "idle"
         self._away = False
@@ -48,13 +49,17 @@ class Part(ABC):
     def pause(self) -> timedelta:
         return self.means.heartbeat
 
+    def alive(self) -> None:
+        """A sign of life in the middle of a long turn."""
+        self.watch = self.means.clock.monotonic()
+
     @abstractmethod
     async def turn(self) -> None:
         """One round of its duty. A Fault is waited out, anything else is a crash."""
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            self.watch = self.means.clock.monotonic()
+            self.alive()
             self._rung.clear()
             await self._try()
             await self.means.clock.sleep_or(stop, self.pause, self._rung)
@@ -73,17 +78,3 @@ class Part(ABC):
         if self._away:
             log.info("a part goes on", part=self.name)
         self._away = False
-
-
-class Starter(Part):
-    """A part that begins new work, and obeys pause and drain."""
-
-    async def turn(self) -> None:
-        beat = self.means.view.beat
-        self.doing = "draining" if beat.draining else "paused" if beat.paused else "idle"
-        if self.means.view.open:
-            await self.begin()
-
-    @abstractmethod
-    async def begin(self) -> None:
-        """New work, as much as is due."""

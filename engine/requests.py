@@ -11,6 +11,7 @@ from engine.directory import Document
 from engine.part import Part
 from engine.resolver import Found, Resolver, Target
 from engine.store import Q, Store
+from engine.why import why
 from muster.core import telemetry
 from muster.core.errors import Fault, Unavailable
 
@@ -24,7 +25,7 @@ TOGETHER = 4  # questions that are answered side by side
 
 class Requests(Part):
     name = "requests"
-    channel = "muster_request"
+    channels = ("muster_request",)
 
     @property
     def pause(self) -> timedelta:
@@ -38,14 +39,15 @@ class Requests(Part):
         room = asyncio.Semaphore(TOGETHER)
         async with asyncio.TaskGroup() as group:
             for row in asked:
-                args = msgspec.json.decode(row["args"])
-                group.create_task(self._serve(row["request_id"], args, room))
+                group.create_task(self._serve(row, room))
 
-    async def _serve(self, request: UUID, args: dict[str, Any], room: asyncio.Semaphore) -> None:
+    async def _serve(self, row: Any, room: asyncio.Semaphore) -> None:
         """One that can't be answered is told so: a question must never end the engine."""
+        request: UUID = row["request_id"]
         async with room:
             try:
-                await self._tell(request, await self._answer(args))
+                args = msgspec.json.decode(row["args"])
+                await self._tell(request, await self._answer(row["kind"], args))
             except Fault as fault:
                 log.warning("a question waits", request=request, why=fault.message)
             except Exception:
@@ -53,7 +55,9 @@ class Requests(Part):
                 error = {"code": "InternalServerError", "message": "It could not be answered."}
                 await self._tell(request, {"error": error})
 
-    async def _answer(self, args: dict[str, Any]) -> dict[str, Any]:
+    async def _answer(self, kind: str, args: dict[str, Any]) -> dict[str, Any]:
+        if kind == "why":
+            return why(self.means.view, UUID(args["run"]), args["stepId"], args["ordinal"])
         try:
             async with asyncio.timeout(LIMIT):
                 return told(await self._resolve(args["targetGroup"]))

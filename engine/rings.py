@@ -5,20 +5,25 @@ from collections import defaultdict
 
 
 class Rings:
-    """Events by channel, shared by the parts of one core."""
+    """Events by channel and listener, shared by the parts of one core."""
 
     def __init__(self) -> None:
-        self._events: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._events: dict[str, dict[str, asyncio.Event]] = defaultdict(dict)
 
     @property
     def channels(self) -> tuple[str, ...]:
         return tuple(self._events)
 
-    def of(self, channel: str) -> asyncio.Event:
-        return self._events[channel]
+    def of(self, listener: str, *channels: str) -> asyncio.Event:
+        """Set whenever one of the channels rings; a listener that begins anew has the same one."""
+        event = asyncio.Event()
+        for channel in channels:
+            event = self._events[channel].setdefault(listener, event)
+        return event
 
     def ring(self, channel: str) -> None:
-        self._events[channel].set()
+        for event in self._events[channel].values():
+            event.set()
 
     def ring_all(self) -> None:
         for channel in self._events:

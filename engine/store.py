@@ -23,6 +23,7 @@ from muster.core.sql import Queries
 Q = Queries("engine", "store.sql")
 
 SESSIONS = 4  # at once; the heartbeat never waits for more than three others
+KEPT = 2  # of those, while nobody needs them: a server has many accounts
 LIMIT = 15.0  # seconds for a whole transaction, with connecting; a server that hangs is hung up on
 
 OURS: dict[str, type[Fault]] = {
@@ -52,14 +53,14 @@ class Store:
             yield tx
 
     @contextlib.asynccontextmanager
-    async def calling(self) -> AsyncIterator[Connection]:
+    async def calling(self, limit: float | None = None) -> AsyncIterator[Connection]:
         """One transaction, for functions that look at the epoch themselves.
 
         A session is used again unless anything went wrong in it.
         """
         with told_as_faults():
-            async with asyncio.timeout(LIMIT), self._slots:
-                connection = self._take() or await self._open()
+            async with asyncio.timeout(limit or LIMIT), self._slots:
+                connection = self._take() or await self.open_session()
                 try:
                     transaction = connection.transaction(isolation="read_committed")
                     await transaction.start()
@@ -69,7 +70,10 @@ class Store:
                 except BaseException:
                     connection.terminate()  # a rollback that is waited for could hang as well
                     raise
-                self._idle.append(connection)
+                if len(self._idle) < KEPT:
+                    self._idle.append(connection)
+                else:
+                    await close(connection)
 
     async def listen(
         self, channels: Iterable[str], heard: Callable[[Any, int, str, Any], None]
@@ -77,7 +81,7 @@ class Store:
         """A session of its own for wake-ups; the caller terminates it."""
         with told_as_faults():
             async with asyncio.timeout(LIMIT):
-                connection = await self._open()
+                connection = await self.open_session()
                 try:
                     for channel in channels:
                         await connection.add_listener(channel, heard)
@@ -97,7 +101,8 @@ class Store:
                 return connection
         return None
 
-    async def _open(self) -> Connection:
+    async def open_session(self) -> Connection:
+        """The caller closes it."""
         start, given = self._bootstrap.start, self._bootstrap.given
         return await self._connector.open(
             given.endpoint.direct(),

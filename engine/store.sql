@@ -5,6 +5,13 @@ select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
        pg_catalog.set_config('lock_timeout', '5s', true),
        pg_catalog.set_config('idle_in_transaction_session_timeout', '10s', true);
 
+-- name: preset
+-- The same for a session whose statements are transactions of their own.
+select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),
+       pg_catalog.set_config('statement_timeout', '60s', false),
+       pg_catalog.set_config('lock_timeout', '5s', false),
+       pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false);
+
 -- name: fence
 -- Fails when another epoch is in charge; until this transaction ends, no other one can be.
 select jobs_internal.fence_v1($1);
@@ -32,6 +39,10 @@ select adopted_epoch, current_epoch, paused, draining, state from jobs_internal.
 -- name: drain_hosts
 -- Every host ends when what it runs is over.
 select jobs_internal.drain_hosts_v1($1);
+
+-- name: leave_host
+-- The host gets nothing new.
+select jobs_internal.leave_host_v1($1);
 
 -- name: end_host
 -- The host will not come back.

@@ -1,8 +1,10 @@
 """How the engine reaches servers: by the directory, with credentials opened here and nowhere else."""
 
+from collections.abc import Iterable
+
 from engine.bootstrap import Bootstrap
 from engine.credentials import Credentials
-from engine.directory import Document
+from engine.directory import Document, Server
 from engine.listing import Listing
 from muster.core.clock import Clock
 from muster.core.connect import Connector
@@ -19,10 +21,12 @@ class Targets:
         )
 
     def listing(self, document: Document) -> Listing:
-        return Listing(self.connector(document), self.credentials, document.identity)
+        return Listing(
+            self.connector(document.directory.servers), self.credentials, document.identity
+        )
 
-    def connector(self, document: Document) -> Connector:
+    def connector(self, servers: Iterable[Server]) -> Connector:
         """Of all that is closed by rule, only what Muster itself made is open."""
-        servers = (each for each in document.directory.servers if each.embedded)
-        pairs = {(host, server.port) for server in servers for host in server.hosts}
+        own = (each for each in servers if each.embedded)
+        pairs = {(host, server.port) for server in own for host in server.hosts}
         return Connector(self._settings, frozenset(pairs))

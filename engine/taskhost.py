@@ -8,28 +8,52 @@ registration is over or draining, or when it could not renew for all of its pati
 import asyncio
 import contextlib
 import os
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
+from uuid import UUID
 
-from engine import instance
+import msgspec
+
+from engine import attempt, instance
 from engine.bootstrap import Bootstrap
+from engine.budget import Contact
 from engine.core import insist
+from engine.credentials import Credentials
 from engine.ends import FINAL, Fenced
 from engine.instance import HostBeat
 from engine.lease import Lease
+from engine.library import Library
 from engine.life import any_of
+from engine.line import Line
+from engine.outcome import Outcome
+from engine.scribe import Scribe
+from engine.session import Session
+from engine.sessions import Full, Sessions
 from engine.store import Store
+from engine.token import Token
+from engine.work import Step, Task, as_login, at, values
 from engine.workers import Workers
 from muster.core import telemetry
 from muster.core.clock import Clock
+from muster.core.db import Connection
 from muster.core.errors import Fault
+from muster.core.failpoints import reach
+from muster.core.sql import Queries
 from muster.core.version import VERSION
 
 log = telemetry.get(__name__)
+Q = Queries("engine", "road.sql")
 
 REGISTER_LIMIT = 60.0  # seconds for our engine to take charge: it may start later than we do
 LOOK = timedelta(milliseconds=200)
-LAST_WORD = 2.0  # seconds to end the registration
+POLL = timedelta(seconds=1)  # in case a wake-up was lost
+TASKS = "muster_task"
+DRAIN = timedelta(hours=24)  # for what runs when we are asked to go
+INTENT_LIMIT = 5.0  # seconds that a COMMIT waits until it is known which one it is
+STOP_LIMIT = 3.0  # seconds for what runs when we have to go
+LAST_WORD = 1.5  # seconds to end the registration
+LONGEST_WAIT = 30.0  # seconds before a server that had no room is tried again
 
 
 class JobTaskHost:
@@ -42,6 +66,22 @@ class JobTaskHost:
         self._clock = clock
         self._beat: HostBeat | None = None
         self._sent_off = asyncio.Event()  # our own registration is draining
+        self._leaving = False  # nothing new begins here any more
+        self._rung = asyncio.Event()  # there may be something to take
+        self._bell: Connection | None = None
+        self._line = Line(store)
+        self._library = Library(self._line, clock)
+        self._tokens: dict[UUID, Token] = {}
+        self._waiting: dict[UUID, Task] = {}  # taken and not begun
+        self._intended: set[UUID] = set()  # may have committed, if nobody knows better
+        self._scribe = Scribe(store, self._id, clock, self._renew)
+        credentials = Credentials(
+            bootstrap.account_uid,
+            bootstrap.private_key,
+            bootstrap.given.credential_references,
+            clock,
+        )
+        self._sessions = Sessions(bootstrap.settings(), credentials, clock, self._met)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` and a drain, or until something final happens."""
@@ -50,16 +90,175 @@ class JobTaskHost:
         log.info("this host is registered", epoch=self._store.epoch, slots=self.workers.slots)
         try:
             async with asyncio.TaskGroup() as group:
-                working = group.create_task(self.workers.run())
-                beating = group.create_task(self._beat_on())
-                await any_of(stop, self._sent_off)
-                await self.workers.drain(self._bootstrap.host_patience)
-                working.cancel()
-                beating.cancel()
+                doing = [
+                    group.create_task(each())
+                    for each in (self.workers.run, self._beat_on, self._scribe.run, self._take_on)
+                ]
+                try:
+                    await any_of(stop, self._sent_off)
+                    self._leaving = True
+                    self._close()
+                    await self._say_that_we_leave()
+                    await self.workers.drain(DRAIN)
+                finally:
+                    await self._wind_up()
+                    for each in doing:
+                        each.cancel()
         except BaseExceptionGroup as several:
             raise several.exceptions[0] from None
         finally:
-            await self._end_registration()
+            self._line.hang_up()
+            if self._bell is not None:
+                self._bell.terminate()
+            await asyncio.gather(self._sessions.close(), self._end_registration())
+
+    # What is to be done
+
+    async def _take_on(self) -> None:
+        """Dispatches in their order, each once."""
+        last, never = 0, asyncio.Event()
+        while True:
+            self._rung.clear()
+            try:
+                await self._listen()
+                rows = await self._line.fetch(Q.take, self._id, last)
+                if rows:
+                    await reach("host.taken")
+                for row in rows:
+                    last = max(last, row["number"])
+                    self._accept(row)
+            except FINAL:
+                raise
+            except Fault as fault:
+                log.debug("nothing can be taken", why=fault.message)
+            await self._clock.sleep_or(never, POLL, self._rung)
+
+    async def _listen(self) -> None:
+        if self._bell is None or self._bell.is_closed():
+            self._bell = await self._store.listen((TASKS,), lambda *_: self._rung.set())
+
+    def _accept(self, row: Any) -> None:
+        invocation: UUID = row["invocation_id"]
+        if row["kind"] == "cancel":
+            if invocation in self._tokens:
+                self._tokens[invocation].cancel("Canceled")
+            return
+        given = {name: msgspec.json.decode(row[name]) for name in ("overrides", "labels")}
+        task = Task.of(dict(row) | given)
+        if self._leaving:
+            self._scribe.give_back(task)
+            return
+        self._waiting[invocation] = task
+        self._tokens[invocation] = Token()
+        self.workers.queue.put_nowait(partial(self._work, task))
+
+    async def _work(self, task: Task) -> None:
+        """One task from its reservation to its outcome."""
+        token = self._tokens[task.invocation_id]
+        try:
+            if task.invocation_id in self._waiting and not token.reason:
+                await self._attempt(task, token)
+        except FINAL:
+            raise
+        except Exception:
+            log.exception("an attempt broke down", run=task.job_execution_id, ordinal=task.ordinal)
+            self._scribe.start(task, None, None)  # if it was not: said twice it is said once
+            unknown = task.invocation_id in self._intended
+            self._scribe.result(task, Outcome.broken(unknown=unknown).as_report())
+        finally:
+            self._intended.discard(task.invocation_id)
+            self._waiting.pop(task.invocation_id, None)
+            self._tokens.pop(task.invocation_id, None)
+
+    async def _attempt(self, task: Task, token: Token) -> None:
+        try:
+            step = await self._library.step(task)
+            session = await self._session(task, step, self._until(step, task.tried_at))
+        except Full as full:
+            now = self._clock.now()
+            waited = (now - (task.tried_at or now)).total_seconds()
+            if full.why == "ServerFull":
+                self._scribe.give_back(task, full.why, min(LONGEST_WAIT, max(1.0, waited)))
+            else:  # it only waited for us
+                self._scribe.give_back(task)
+            return
+        except FINAL:
+            raise
+        except Fault as fault:
+            if fault.code == "ControlDatabaseUnavailable":
+                self._scribe.give_back(task)
+                return
+            if await self._start(task, None):
+                self._scribe.result(task, Outcome.of_connect(fault).as_report())
+            return
+        outcome = None
+        try:
+            outcome = await attempt.run(
+                session,
+                task,
+                step,
+                start=partial(self._start, task, session),
+                intend=partial(self._intend, task),
+                token=token,
+                deadline=self._until(step, task.first_start),
+            )
+        finally:
+            self._sessions.give_back(session)
+        await reach("host.finished")
+        if outcome is not None:
+            self._scribe.result(task, outcome.as_report())
+
+    def _until(self, step: Step, since: datetime | None) -> float:
+        """By our own clock: when the step's time is over, which counts from the first start or try."""
+        now = self._clock.now()
+        passed = (now - (since or now)).total_seconds()
+        return self._clock.monotonic() + step.timeout_seconds - passed
+
+    async def _session(self, task: Task, step: Step, deadline: float) -> Session:
+        identity, server = await self._library.server(task)
+        who = as_login(await self._library.credential(task), values(task, step))
+        database = task.database_name or server.maintenance_database
+        return await self._sessions.lend(
+            at(server, step), database, who, identity, direct=step.autocommit, deadline=deadline
+        )
+
+    async def _start(self, task: Task, session: Session | None) -> bool:
+        """Committed before anything is sent; an attempt may also come no further than to the door."""
+        if self._waiting.pop(task.invocation_id, None) is None:
+            return False  # it was given back meanwhile
+        pid, version = (session.backend_pid, session.version) if session else (None, None)
+        await reach("host.before_start")
+        accepted = await self._scribe.start(task, pid, version)
+        await reach("host.started")
+        return accepted
+
+    async def _intend(self, task: Task, xact_id: str) -> bool:
+        """The control database may be away: a tenant's locks weigh more than our knowledge."""
+        self._intended.add(task.invocation_id)
+        said = asyncio.ensure_future(self._scribe.intend(task, xact_id))
+        done, _ = await asyncio.wait({said}, timeout=INTENT_LIMIT)
+        await reach("host.intended")
+        return said.result() if done else True
+
+    def _met(self, contact: Contact) -> None:
+        self._scribe.contact(msgspec.to_builtins(contact))
+
+    def _close(self) -> None:
+        """Nothing new begins, and what has not begun goes back."""
+        self.workers.set_open(open=False)
+        for task in self._waiting.values():
+            self._scribe.give_back(task)
+        self._waiting.clear()
+
+    async def _wind_up(self) -> None:
+        """Whatever still runs is stopped at its target and will run again; bounded, for we must go."""
+        self._close()
+        for token in self._tokens.values():
+            token.cancel("HostStopped")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_LIMIT):
+                await self.workers.drain(DRAIN)
+                await self._scribe.flushed()
 
     async def hurry(self) -> None:
         """Nothing is left to do: `run` has ended the registration."""
@@ -94,15 +293,16 @@ class JobTaskHost:
         await instance.register(self._store, self._id, self.workers.slots)
         return True
 
+    async def _renew(self) -> None:
+        sent = self._clock.monotonic()
+        self._obey(await instance.host_heartbeat(self._store, self._id, self.workers.running))
+        self._lease.renew(sent)
+
     async def _beat_on(self) -> None:
         away = False
         while True:
-            sent = self._clock.monotonic()
             try:
-                self._obey(
-                    await instance.host_heartbeat(self._store, self._id, self.workers.running)
-                )
-                self._lease.renew(sent)
+                await self._renew()
                 away = False
             except FINAL:
                 raise
@@ -122,8 +322,15 @@ class JobTaskHost:
         if beat.state == "draining":
             self._sent_off.set()
         closed = beat.paused or beat.draining or beat.state == "draining"
-        self.workers.set_open(open=not closed)
+        if closed:
+            self._close()
+        self.workers.set_open(open=not (closed or self._leaving))
         self._beat = beat
+
+    async def _say_that_we_leave(self) -> None:
+        with contextlib.suppress(Fault, TimeoutError):
+            async with asyncio.timeout(LAST_WORD):
+                await instance.leave(self._store, self._id)
 
     async def _end_registration(self) -> None:
         """Said even when we are broken off: nothing runs here any more."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from engine.ends import Disagreement
+from engine.floor import Floor
 from engine.instance import Beat, Host, Look
 
 
@@ -12,6 +13,9 @@ class View:
     beat: Beat
     hosts: dict[UUID, Host] = field(default_factory=dict)
     reads: int = 0  # how often the hosts were read
+    silent: set[UUID] = field(default_factory=set)  # hosts that are not heard of any more
+    floor: Floor | None = None  # of the controller
+    settled: int = 0  # tasks of lost hosts, since that was last recorded
 
     @classmethod
     def of(cls, look: Look) -> "View":
@@ -21,6 +25,9 @@ class View:
     def open(self) -> bool:
         """New work may begin."""
         return not (self.beat.paused or self.beat.draining)
+
+    def gets_tasks(self, host: UUID) -> bool:
+        return host in self.hosts and self.hosts[host].state == "live" and host not in self.silent
 
     def learn(self, beat: Beat) -> None:
         """Follows the database, unless it tells something that no ordinary change leads to."""

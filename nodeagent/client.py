@@ -1,6 +1,7 @@
 """How the control plane asks a node agent: finds a live one, seals, signs, and understands errors."""
 
 import ssl
+from decimal import Decimal
 from typing import Any, Self
 from uuid import UUID
 
@@ -157,7 +158,8 @@ def tls(settings: Settings) -> ssl.SSLContext | bool:
 def _understood(answer: httpx.Response, spec: Spec) -> msgspec.Struct:
     try:
         if answer.status_code == httpx.codes.OK:
-            return msgspec.json.decode(answer.content, type=spec.result)
+            # What a target returned may have more digits than a float.
+            return msgspec.json.Decoder(spec.result, float_hook=Decimal).decode(answer.content)
         error = msgspec.json.decode(answer.content, type=CommandError)
     except msgspec.DecodeError:
         raise _away("What answered is no node agent", context=str(answer.status_code)) from None

@@ -21,8 +21,10 @@ Kind = Literal[
     "jobs/executions/steps",
     "jobs/executions/targets",
     "jobs/executions/steps/targets",
+    "jobs/executions/steps/targets/attempts",
     "privateEndpoints",
 ]
+About = Literal["summary", "errors", "results", "why"]  # of a run, or of one of its targets
 Document = dict[str, Any]
 
 
@@ -43,6 +45,14 @@ class ListItems(_Frozen, frozen=True):
     after: Any = None
     top: int = 100
     filters: Document = {}
+
+
+class ReadExecution(_Frozen, frozen=True):
+    """An execution also of a deleted job, or what is told about it; `options` are the reader's."""
+
+    kind: Kind | About
+    path: tuple[str, ...]
+    options: Document = {}
 
 
 class PutCredential(_Frozen, frozen=True):
@@ -97,16 +107,26 @@ class StartJob(_Frozen, frozen=True):
 
 
 class CancelExecution(_Frozen, frozen=True):
+    """All of it, or one step, or one target of the step."""
+
     job: str
     execution_id: UUID
     reason: str | None = None
+    step: str | None = None
+    target: str | None = None
+
+
+class RunQuery(_Frozen, frozen=True):
+    """A run of the system job `adhoc`: script, target group, timeout, options, overrides."""
+
+    document: Document
 
 
 class Ask(_Frozen, frozen=True):
     """A question that only the engine can answer, such as what a target group resolves to."""
 
     request_id: UUID
-    kind: Literal["resolve"]
+    kind: Literal["resolve", "why"]
     args: Document
 
 
@@ -136,6 +156,10 @@ class Item(_Result, frozen=True, rename="camel"):
 class Items(_Result, frozen=True):
     items: tuple[Item, ...]
     next: Any = None
+
+
+class ExecutionRead(_Result, frozen=True):
+    answer: Document
 
 
 class Written(_Result, frozen=True):

@@ -25,6 +25,7 @@ from nodeagent.items import (
     DecidePrivateEndpoint,
     Deleted,
     DeleteItem,
+    ExecutionRead,
     GetItem,
     Item,
     Items,
@@ -35,9 +36,11 @@ from nodeagent.items import (
     PutPrivateEndpoint,
     PutStep,
     PutTargetGroup,
+    ReadExecution,
     ReadJournal,
     ReadRequest,
     RequestRead,
+    RunQuery,
     StartJob,
     Written,
 )
@@ -175,7 +178,7 @@ class Drain(_Frozen, frozen=True):
 
 
 class Pause(_Frozen, frozen=True):
-    pass
+    cancel_running: bool = False
 
 
 class Resume(_Frozen, frozen=True):
@@ -264,6 +267,7 @@ class Draining(_Result, frozen=True):
 
 class Paused(_Result, frozen=True):
     paused: bool
+    canceled: int | None = None  # runs that were asked to stop; None: nobody wanted that
 
 
 # The catalogue
@@ -301,6 +305,7 @@ COMMANDS: Mapping[str, Spec] = MappingProxyType({spec.name: spec for spec in (
     Spec("resume",         Resume,        Paused,          _O, False, 5, function="set_paused_v1"),
     Spec("get_item",       GetItem,       Item,            _O, True,  5, function="get_v1"),
     Spec("list_items",     ListItems,     Items,           _O, True,  10, function="list_v1"),
+    Spec("read_execution", ReadExecution, ExecutionRead,   _O, True,  15, function="read_execution_v1"),
     Spec("put_credential", PutCredential, Written,         _O, False, 10, function="put_credential_v1", sealed=("secret",)),
     Spec("put_target_group", PutTargetGroup, Written,      _O, False, 15, function="put_target_group_v1"),
     Spec("put_job",        PutJob,        Written,         _O, False, 10, function="put_job_v1"),
@@ -310,6 +315,7 @@ COMMANDS: Mapping[str, Spec] = MappingProxyType({spec.name: spec for spec in (
     Spec("delete_item",    DeleteItem,    Deleted,         _O, False, 15, function="delete_v1"),
     Spec("start_job",      StartJob,      Written,         _O, False, 10, function="start_job_v1"),
     Spec("cancel_execution", CancelExecution, Canceled,    _O, False, 10, function="cancel_execution_v1"),
+    Spec("run_query",      RunQuery,      Written,         _O, False, 10, function="run_query_v1"),
     Spec("ask",            Ask,           Asked,           _O, False, 5, function="ask_v1"),
     Spec("read_request",   ReadRequest,   RequestRead,     _O, True,  5, function="read_request_v1"),
     Spec("read_journal",   ReadJournal,   JournalRead,     _O, True,  5, function="read_journal_v1"),

@@ -52,16 +52,26 @@ async def of(plane: Plane, call: Call, id: ResourceId, *, anew: bool = False) ->
     return known
 
 
-async def look(plane: Plane, call: Call, id: ResourceId, command: msgspec.Struct) -> Any:
-    """Asks something that changes nothing; a login that was remembered for too long is renewed."""
+async def look(
+    plane: Plane,
+    call: Call,
+    id: ResourceId,
+    command: msgspec.Struct,
+    *,
+    command_id: UUID | None = None,
+) -> Any:
+    """Asks something that changes nothing; a login that was remembered for too long is renewed.
+
+    What is journalled all the same, such as a question to the engine, needs an id of its own.
+    """
     access = await of(plane, call, id)
     try:
-        return await _ask(plane, call, access, command)
+        return await _ask(plane, call, access, command, command_id)
     except Fault as fault:
         if not _of_the_way(fault):
             raise
     try:
-        return await _ask(plane, call, await of(plane, call, id, anew=True), command)
+        return await _ask(plane, call, await of(plane, call, id, anew=True), command, command_id)
     except JUDGEMENTS as fault:
         judge(fault)
 
@@ -77,10 +87,13 @@ def caller(call: Call) -> str:
     return call.principal.name or call.principal.id
 
 
-async def _ask(plane: Plane, call: Call, access: Access, command: msgspec.Struct) -> Any:
-    # Nothing is journalled, so any id will do.
+async def _ask(
+    plane: Plane, call: Call, access: Access, command: msgspec.Struct, command_id: UUID | None
+) -> Any:
+    # Where nothing is journalled any id will do.
+    command_id = command_id or access.uid
     return await plane.agent.run(
-        access.uid, access.uid, command, access.login, caller=caller(call), door=Door.REST
+        access.uid, command_id, command, access.login, caller=caller(call), door=Door.REST
     )
 
 

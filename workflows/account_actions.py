@@ -7,7 +7,7 @@ import msgspec
 from fsm import machines
 from fsm.account_steps import ACKNOWLEDGED
 from fsm.launch.queue import Queue
-from muster.core.errors import Conflict
+from muster.core.errors import Conflict, FieldError, refuse
 from muster.core.ids import ResourceId
 from muster.core.sql import Queries
 from nodeagent.protocol import Pause, Resume
@@ -19,11 +19,15 @@ from workflows.store import audit
 from workflows.store import resources as store
 
 Q = Queries("workflows.sql", "account.sql")
+CANCEL = "cancelRunning"
 
 
 async def pause(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
     """Nothing new starts until `resume`; needs only Job Operator, and no lock forbids it."""
-    return await _set_paused(plane, call, id, "pause", Pause())
+    wanted = call.query.get(CANCEL, "false").lower()
+    if wanted not in {"true", "false"}:
+        refuse([FieldError(CANCEL, f"'{wanted[:50]}' is not true or false.")])
+    return await _set_paused(plane, call, id, "pause", Pause(cancel_running=wanted == "true"))
 
 
 async def resume(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
@@ -83,4 +87,5 @@ async def _set_paused(
     here = await items.enter(plane, call, id, locks=False)
     answer = await items.write(plane, call, id, here, KIND.action(f"{action}/action"), command)
     await plane.db.execute(Q.set_observed, here.uid, {"paused": answer.paused})
-    return {"paused": answer.paused}
+    shown = {"paused": answer.paused, "canceled": answer.canceled}
+    return {name: value for name, value in shown.items() if value is not None}

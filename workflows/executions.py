@@ -10,8 +10,9 @@ import msgspec
 
 from muster.core.errors import FieldError, refuse
 from muster.core.ids import ResourceId
-from nodeagent.items import CancelExecution, Kind, StartJob
-from workflows import items
+from nodeagent import items as wire
+from nodeagent.items import About, CancelExecution, Kind, ReadExecution, StartJob
+from workflows import access, items
 from workflows.access import path_of
 from workflows.accesscache import Access
 from workflows.items import Family, is_uuid, present
@@ -21,6 +22,18 @@ from workflows.plane import Plane
 
 MOST = 2**63 - 1
 PAGE = 1000
+MOST_SETS = 10_000
+DELETED = "includeDeleted"
+LIFECYCLES = {  # of targets
+    "Created",
+    "InProgress",
+    "WaitingForRetry",
+    "Succeeded",
+    "Failed",
+    "TimedOut",
+    "Canceled",
+    "Skipped",
+}
 
 
 def shown(properties: dict[str, Any], _: Access) -> dict[str, Any]:
@@ -38,6 +51,14 @@ class Runs(Family):
     """Listed newest first; `listed` is the list's kind where it is not that of the items."""
 
     listed: Kind | None = None
+
+    async def raw(self, plane: Plane, call: Call, id: ResourceId) -> wire.Item:
+        """Also of a job that was deleted, where that is asked for."""
+        wanted, _ = filters(call.query)
+        if not wanted.get(DELETED):
+            return await super().raw(plane, call, id)
+        found = await read(plane, call, id, self.kind, wanted)
+        return msgspec.convert(found, wire.Item)
 
     async def list_page(
         self, plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
@@ -61,6 +82,7 @@ OF_ACCOUNT = Runs("jobs/executions", shown, listed="executions")
 OF_STEP = Runs("jobs/executions/steps", shown)
 OF_TARGET = Runs("jobs/executions/steps/targets", shown)
 OF_ALL_STEPS = Runs("jobs/executions/steps/targets", shown, listed="jobs/executions/targets")
+ATTEMPTS = Runs("jobs/executions/steps/targets/attempts", shown)
 
 
 async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
@@ -76,11 +98,44 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
 
 async def cancel(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> None:
     """No lock forbids it, and the answer is empty, as Azure's clients want it."""
+    await _cancel(plane, call, id, FAMILY, body)
+
+
+async def cancel_step(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> None:
+    """The other steps go on as the outcome of this one lets them."""
+    await _cancel(plane, call, id, OF_STEP, body)
+
+
+async def cancel_target(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> None:
+    """The other targets go on."""
+    await _cancel(plane, call, id, OF_TARGET, body)
+
+
+async def _cancel(
+    plane: Plane, call: Call, id: ResourceId, family: Family, body: dict[str, Any]
+) -> None:
     here = await items.enter(plane, call, id, locks=False)
-    items.possible(FAMILY.kind, path_of(id), id)
-    job, name = path_of(id)
-    command = CancelExecution(job=job, execution_id=UUID(name), reason=body.get("reason"))
-    await items.write(plane, call, id, here, FAMILY.action("cancel/action"), command)
+    items.possible(family.kind, path_of(id), id)
+    job, name, *part = path_of(id)
+    command = CancelExecution(
+        job=job,
+        execution_id=UUID(name),
+        reason=body.get("reason"),
+        **dict(zip(("step", "target"), part, strict=False)),
+    )
+    await items.write(plane, call, id, here, family.action("cancel/action"), command)
+
+
+async def read(
+    plane: Plane, call: Call, id: ResourceId, kind: Kind | About, options: dict[str, Any]
+) -> dict[str, Any]:
+    """What the control database has or tells about an execution."""
+    path = path_of(id)
+    await access.of(plane, call, id)  # an account that is not there is told first
+    items.possible(OF_PATH[len(path)].kind, path, id)
+    command = ReadExecution(kind=kind, path=path, options=options)
+    found: dict[str, Any] = (await access.look(plane, call, id, command)).answer
+    return found
 
 
 def filters(query: dict[str, str]) -> tuple[dict[str, Any], int | None]:
@@ -120,6 +175,21 @@ def _count(text: str) -> int | None:
     return _number(text) or None
 
 
+def _lifecycles(text: str) -> list[str] | None:
+    wanted = text.split(",")
+    return wanted if LIFECYCLES.issuperset(wanted) else None
+
+
+def _text(text: str) -> str | None:
+    return text if "\0" not in text else None  # PostgreSQL's text can't hold it
+
+
+def _set(text: str) -> int | None:
+    number = _count(text)
+    return number if number is not None and number <= MOST_SETS else None
+
+
+OF_PATH = {len(family.kind.split("/")): family for family in (FAMILY, OF_STEP, OF_TARGET, ATTEMPTS)}
 TIME = (_time, "a time such as 2031-01-01T00:00:00Z")
 READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "createTimeMin": TIME,
@@ -127,7 +197,12 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "endTimeMin": TIME,
     "endTimeMax": TIME,
     "isActive": (_boolean, "true or false"),
-    "includeDeleted": (_boolean, "true or false"),
+    DELETED: (_boolean, "true or false"),
+    "lifecycle": (_lifecycles, f"one or several of {', '.join(sorted(LIFECYCLES))}"),
+    "server": (_text, "the name of a server"),
+    "fingerprint": (_text, "the fingerprint of an error"),
+    "step": (_text, "the name of a step"),
+    "set": (_set, f"a number from 1 to {MOST_SETS}"),
     "$skip": (_number, "a number from 0 on"),
     "$top": (_count, "a number from 1 on"),
 }

@@ -33,7 +33,7 @@ from workflows.store import audit
 log = telemetry.get(__name__)
 
 UUIDS = {"executions", "targets"}  # types whose names are uuids
-VERSION = "versions"
+NUMBERS = {"versions", "attempts"}
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def possible(kind: str, path: tuple[str, ...], id: ResourceId) -> None:
     """What can't be a uuid or a number names nothing."""
     for type, name in zip(kind.split("/"), path, strict=False):
         number = name.isascii() and name.isdigit() and len(name) < 10
-        if (type in UUIDS and not is_uuid(name)) or (type == VERSION and not number):
+        if (type in UUIDS and not is_uuid(name)) or (type in NUMBERS and not number):
             raise NotFound(f"The resource '{id.type}/{name[:100]}' was not found.")
 
 

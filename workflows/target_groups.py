@@ -1,13 +1,12 @@
 """Target groups of an account, and what they resolve to now."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
-from muster.core.errors import Conflict, Unavailable, refuse
+from muster.core.errors import Conflict, FieldError, Unavailable, refuse
 from muster.core.ids import ResourceId
-from nodeagent.items import Ask, PutTargetGroup, ReadRequest
-from workflows import access, items, linked
+from nodeagent.items import Ask, PutTargetGroup
+from workflows import items, linked, questions
 from workflows.access import account_of
 from workflows.accesscache import Access
 from workflows.items import Family
@@ -25,7 +24,6 @@ REFERENCES = {
 }
 READ_AT_RUN_TIME = {"SqlQuery", "SqlShardMap"}  # rows may name any server of the subscription
 PATIENCE = 25.0  # seconds for the engine to answer; a request may take 60
-PAUSE = timedelta(milliseconds=200)
 
 
 def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:
@@ -41,13 +39,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     members: list[dict[str, Any]] = body.properties["members"]
     wrong = validate(id.name, body.properties)
     if not any(error.code == "QuotaExceeded" for error in wrong):
-        account = account_of(id)
-        if any(member["type"] in READ_AT_RUN_TIME for member in members):
-            everywhere = ResourceId(account.pairs[:1])
-            await linked.demand(plane, call, linked.USE_AS_TARGET, everywhere, account)
-        wrong += await linked.check(
-            plane, call, account, list(_references(members)), list(_servers(members))
-        )
+        wrong += await check(plane, call, account_of(id), members, list(_references(members)))
     refuse(wrong)
     command = PutTargetGroup(
         name=id.name,
@@ -57,18 +49,29 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     return await FAMILY.put(plane, call, id, here, command)
 
 
+async def check(
+    plane: Plane,
+    call: Call,
+    account: ResourceId,
+    members: list[dict[str, Any]],
+    named: list[Reference],
+) -> list[FieldError]:
+    """Forbidden unless the caller may use every server that the members can lead to."""
+    if any(member["type"] in READ_AT_RUN_TIME for member in members):
+        everywhere = ResourceId(account.pairs[:1])
+        await linked.demand(plane, call, linked.USE_AS_TARGET, everywhere, account)
+    return await linked.check(plane, call, account, named, list(_servers(members)))
+
+
 async def resolve(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
     """What the group yields now; only the engine can tell, since it alone reaches the targets."""
     here = await items.enter(plane, call, id, locks=False)
     request_id = items.command_of(call, id, here)
     question = Ask(request_id=request_id, kind="resolve", args={"targetGroup": id.name})
     await items.write(plane, call, id, here, FAMILY.action("resolve/action"), question)
-    until = plane.clock.monotonic() + PATIENCE
-    while plane.clock.monotonic() < until:
-        read = await access.look(plane, call, id, ReadRequest(request_id=request_id))
-        if read.answered:
-            return _understood(read.answer)
-        await plane.clock.sleep(PAUSE)
+    answer = await questions.answer(plane, call, id, request_id, PATIENCE)
+    if answer is not None:
+        return _understood(answer)
     raise Unavailable(
         "The account's engine has not answered yet. POST …/doctor on the job account tells why; "
         "the same request can be sent again.",

@@ -5,7 +5,12 @@ from api.resources.audit import AUDIT
 from api.resources.authorization import LOCKS, ROLE_ASSIGNMENTS, ROLE_DEFINITIONS, SERVICE_TOKENS
 from api.resources.credentials import CREDENTIALS
 from api.resources.databases import DATABASES
-from api.resources.executions import EXECUTIONS, STEP_EXECUTIONS, TARGET_EXECUTIONS
+from api.resources.executions import (
+    ATTEMPTS,
+    EXECUTIONS,
+    STEP_EXECUTIONS,
+    TARGET_EXECUTIONS,
+)
 from api.resources.groups import GROUPS
 from api.resources.jobs import JOB_VERSIONS, JOBS
 from api.resources.pools import POOLS
@@ -34,6 +39,7 @@ RESOURCES = (
     EXECUTIONS,
     STEP_EXECUTIONS,
     TARGET_EXECUTIONS,
+    ATTEMPTS,
     PRIVATE_ENDPOINTS,
     ROLE_DEFINITIONS,
     ROLE_ASSIGNMENTS,

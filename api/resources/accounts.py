@@ -6,16 +6,26 @@ from api.resources.history import HISTORY
 from api.resources.servers import SERVERS
 from api.resources.shared import CONDITIONS, FAILURE
 from api.versions import SQL
-from workflows import account_actions, accounts, executions
+from workflows import account_actions, accounts, executions, queries
 from workflows.model.account import AccountProperties
+from workflows.model.query import Query as FleetQuery
 
 TEXT = {"type": ["string", "null"]}
-PAUSED = {"type": "object", "required": ["paused"], "properties": {"paused": {"type": "boolean"}}}
+PAUSED = {
+    "type": "object",
+    "required": ["paused"],
+    "properties": {"paused": {"type": "boolean"}, "canceled": {"type": "integer"}},
+}
 SEALING = {
     "publicKey": "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=",
     "accountUid": "3f0c2f6e-4d0e-4f1b-9f0a-2f7a55a4a001",
     "identity": "9d5ae1c7-95f7-4b0c-8f6c-0d4c5a1be002",
 }
+CANCEL = Query(
+    name=account_actions.CANCEL,
+    description="true: what runs is asked to stop too; what has not begun waits for resume.",
+    schema={"type": "string", "enum": ["true", "false"]},
+)
 DROP = Query(
     name="dropSchema",
     description="true: the schema `jobs` goes too, with all definitions and history.",
@@ -72,10 +82,27 @@ ACCOUNTS = ResourceType(
             title="Pause",
             gives=PAUSED,
             urgent=True,
+            query=(CANCEL,),
             answer={"paused": True},
         ),
         "resume": Action(
             run=account_actions.resume, title="Resume", gives=PAUSED, answer={"paused": False}
+        ),
+        "queries": Action(
+            run=queries.run,
+            title="Query",
+            takes=FleetQuery,
+            requires_body=True,
+            gives=execution_parts.ITEM,
+            makes="JobExecution",
+            makes_in={"jobName": queries.ADHOC[1]},
+            example={
+                "targetGroup": "tenants",
+                "sql": "select version()",
+                "timeoutSeconds": 60,
+                "maxRows": 1000,
+            },
+            answer=execution_parts.OF_QUERY,
         ),
         "acknowledge": Action(
             run=account_actions.acknowledge,

@@ -57,6 +57,11 @@ OBSERVED: dict[str, Any] = {
     "actor": TEXT,
     "door": TEXT,
 }
+DELETED = Query(
+    name="includeDeleted",
+    description="true: also of jobs that were deleted.",
+    schema={"type": "boolean"},
+)
 FILTERS = (
     Query(name="createTimeMin", description="Created at this time or later.", schema=TIME),
     Query(name="createTimeMax", description="Created before this time.", schema=TIME),
@@ -67,11 +72,7 @@ FILTERS = (
         description="true: only those that are not over; false: only those that are.",
         schema={"type": "boolean"},
     ),
-    Query(
-        name="includeDeleted",
-        description="true: also of jobs that were deleted.",
-        schema={"type": "boolean"},
-    ),
+    DELETED,
     Query(
         name="$skip",
         description="Leaves out so many, the newest first.",
@@ -81,6 +82,20 @@ FILTERS = (
         name="$top",
         description="Ends the list after so many.",
         schema={"type": "integer", "format": "int64", "minimum": 1},
+    ),
+)
+LIFECYCLE = "(Created|InProgress|WaitingForRetry|Succeeded|Failed|TimedOut|Canceled|Skipped)"
+OF_TARGETS = (
+    *FILTERS,
+    Query(
+        name="lifecycle",
+        description="Only targets in one of these, with commas between them.",
+        schema={"type": "string", "pattern": f"^{LIFECYCLE}(,{LIFECYCLE})*$"},
+    ),
+    Query(name="server", description="Only targets on the server of this name."),
+    Query(
+        name="fingerprint",
+        description="Only targets whose newest attempt failed with this error, as /errors tells it.",
     ),
 )
 EXECUTION_ID = "5555e4b4-2d4c-4d6e-9a57-0d8e6f3b7a11"
@@ -97,6 +112,12 @@ ACCOUNT_ID = (
     "/subscriptions/6f1c9a52-3f0e-4f4e-9a57-0d8e6f3b7a11/resourceGroups/fleet/providers"
     "/Microsoft.Sql/servers/eu1/jobAgents/nightly"
 )
+OF_QUERY = {
+    "id": f"{ACCOUNT_ID}/jobs/adhoc/executions/{EXECUTION_ID}",
+    "name": EXECUTION_ID,
+    "type": "Microsoft.Sql/servers/jobAgents/jobs/executions",
+    "properties": SHOWN,
+}
 ITEM = {"$ref": "#/components/schemas/JobExecution"}
 EXAMPLE = {
     "id": f"{ACCOUNT_ID}/jobs/vacuum/executions/{EXECUTION_ID}",

@@ -1,18 +1,30 @@
-"""Executions: of a job, of its steps, and of a step on one target."""
+"""Executions: of a job, of its steps, of a step on one target, and each attempt there."""
 
 from msgspec import UNSET
 
-from api.resource import Action, ResourceType, Sync, View
+from api.resource import Action, ResourceType, Sync, UseCase, View
 from api.resources import execution_parts as parts
+from api.resources import execution_reports as told
 from api.resources.jobs import JOBS
 from api.versions import SQL
 from workflows import executions
-from workflows.model.execution import ExecutionProperties
+from workflows.model.execution import AttemptProperties, ExecutionProperties
 from workflows.model.wire import Maybe, Properties
 
 
 class Cancel(Properties, frozen=True):
     reason: Maybe[str] = UNSET
+
+
+def _cancel(run: UseCase) -> Action:
+    return Action(
+        run=run,
+        title="Cancel",
+        takes=Cancel,
+        gives=None,
+        urgent=True,
+        example={"reason": "The wrong fleet."},
+    )
 
 
 EXECUTIONS = ResourceType(
@@ -31,27 +43,20 @@ EXECUTIONS = ResourceType(
     example={},
     shown_example=parts.SHOWN,
     put=Sync(executions.put),
-    get=Sync(executions.FAMILY.get),
+    get=Sync(executions.FAMILY.get, query=(parts.DELETED,)),
     list=Sync(executions.FAMILY.list_page, query=parts.FILTERS),
-    actions={
-        "cancel": Action(
-            run=executions.cancel,
-            title="Cancel",
-            takes=Cancel,
-            gives=None,
-            urgent=True,
-            example={"reason": "The wrong fleet."},
-        )
-    },
+    actions={"cancel": _cancel(executions.cancel)},
     views={
         "targets": View(
             run=executions.OF_ALL_STEPS.list_page,
             title="ListTargets",
             item={"$ref": "#/components/schemas/JobTargetExecution"},
             example={"properties": {**parts.SHOWN, **parts.OF_TARGET}},
-            query=parts.FILTERS,
-        )
+            query=parts.OF_TARGETS,
+        ),
+        "errors": told.ERRORS,
     },
+    reports={"summary": told.SUMMARY, "results": told.RESULTS},
 )
 
 STEP_EXECUTIONS = ResourceType(
@@ -68,8 +73,9 @@ STEP_EXECUTIONS = ResourceType(
     name_example="analyze",
     example={},
     shown_example={**parts.SHOWN, **parts.OF_STEP},
-    get=Sync(executions.OF_STEP.get),
+    get=Sync(executions.OF_STEP.get, query=(parts.DELETED,)),
     list=Sync(executions.OF_STEP.list_page, query=parts.FILTERS),
+    actions={"cancel": _cancel(executions.cancel_step)},
 )
 
 TARGET_EXECUTIONS = ResourceType(
@@ -86,6 +92,26 @@ TARGET_EXECUTIONS = ResourceType(
     name_example="0b5c3c58-7a0e-4a3f-8f53-4f4c4f0f9a11",
     example={},
     shown_example={**parts.SHOWN, **parts.OF_TARGET},
-    get=Sync(executions.OF_TARGET.get),
-    list=Sync(executions.OF_TARGET.list_page, query=parts.FILTERS),
+    get=Sync(executions.OF_TARGET.get, query=(parts.DELETED,)),
+    list=Sync(executions.OF_TARGET.list_page, query=parts.OF_TARGETS),
+    actions={"cancel": _cancel(executions.cancel_target)},
+    reports={"why": told.WHY},
+)
+
+ATTEMPTS = ResourceType(
+    name="attempts",
+    namespace="Microsoft.Sql",
+    title="JobTargetAttempts",
+    singular="job target attempt",
+    parameter="attempt",
+    versions=SQL,
+    parent=TARGET_EXECUTIONS,
+    properties=AttemptProperties,
+    observed=told.ATTEMPT,
+    pattern=r"^[0-9]{1,9}$",
+    name_example="1",
+    example={},
+    shown_example=told.ATTEMPT_EXAMPLE,
+    get=Sync(executions.ATTEMPTS.get, query=(parts.DELETED,)),
+    list=Sync(executions.ATTEMPTS.list_page, query=(parts.DELETED,)),
 )

@@ -62,6 +62,14 @@ create table jobs_internal.command_journal (
 );
 CREATE INDEX journal_by_age ON jobs_internal.command_journal USING btree (at);
 
+create table jobs_internal.completion (
+    host_id uuid not null,
+    number bigint not null default nextval('hand_over'::regclass),
+    report jsonb not null,
+    constraint completion_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(host_id) ON DELETE CASCADE,
+    constraint completion_pkey PRIMARY KEY (host_id, number)
+);
+
 create table jobs_internal.credential (
     credential_id uuid not null default gen_random_uuid(),
     name text not null,
@@ -83,6 +91,21 @@ create table jobs_internal.directory_revision (
     synced_at timestamp with time zone not null default clock_timestamp(),
     constraint directory_revision_pkey PRIMARY KEY (singleton),
     constraint there_is_one_revision CHECK (singleton)
+);
+
+create table jobs_internal.dispatch (
+    host_id uuid not null,
+    number bigint not null default nextval('hand_over'::regclass),
+    run_days date[] not null default '{}'::date[],
+    runs uuid[] not null default '{}'::uuid[],
+    steps integer[] not null default '{}'::integer[],
+    ordinals integer[] not null default '{}'::integer[],
+    attempts integer[] not null default '{}'::integer[],
+    invocations uuid[] not null default '{}'::uuid[],
+    cancels uuid[] not null default '{}'::uuid[],
+    constraint dispatch_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(host_id) ON DELETE CASCADE,
+    constraint dispatch_pkey PRIMARY KEY (host_id, number),
+    constraint tasks_are_given_in_columns_of_one_length CHECK (((cardinality(run_days) = cardinality(invocations)) AND (cardinality(runs) = cardinality(invocations)) AND (cardinality(steps) = cardinality(invocations)) AND (cardinality(ordinals) = cardinality(invocations)) AND (cardinality(attempts) = cardinality(invocations))))
 );
 
 create table jobs_internal.host (
@@ -182,6 +205,8 @@ create table jobs_internal.job (
 );
 CREATE UNIQUE INDEX a_job_name_is_taken_once ON jobs_internal.job USING btree (lower(name)) WHERE (deleted_at IS NULL);
 CREATE INDEX job_by_next_slot ON jobs_internal.job USING btree (next_slot) WHERE (next_slot IS NOT NULL);
+CREATE INDEX job_without_next_slot ON jobs_internal.job USING btree (job_id) WHERE (enabled AND (next_slot IS NULL) AND (deleted_at IS NULL) AND (NOT system));
+CREATE TRIGGER a_new_schedule_is_told AFTER INSERT OR UPDATE OF enabled, next_slot ON jobs_internal.job FOR EACH ROW WHEN ((new.enabled AND (new.next_slot IS NULL) AND (new.deleted_at IS NULL) AND (NOT new.system))) EXECUTE FUNCTION tell_scheduler();
 
 create table jobs_internal.job_execution (
     job_execution_id uuid not null,
@@ -275,6 +300,7 @@ create table jobs_internal.job_step (
     constraint steps_have_no_gap TRIGGER DEFERRABLE INITIALLY DEFERRED
 );
 CREATE UNIQUE INDEX a_step_name_is_taken_once ON jobs_internal.job_step USING btree (job_id, version, lower(name));
+CREATE INDEX step_by_script ON jobs_internal.job_step USING btree (script_hash);
 CREATE CONSTRAINT TRIGGER steps_have_no_gap AFTER INSERT ON jobs_internal.job_step DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION keep_steps_gapless();
 CREATE TRIGGER steps_never_change BEFORE UPDATE ON jobs_internal.job_step FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
@@ -318,7 +344,7 @@ create table jobs_internal.request (
     asked_at timestamp with time zone not null default clock_timestamp(),
     answered_at timestamp with time zone,
     answer jsonb,
-    constraint a_request_kind_is_known CHECK ((kind = 'resolve'::text)),
+    constraint a_request_kind_is_known CHECK ((kind = ANY (ARRAY['resolve'::text, 'why'::text]))),
     constraint an_answer_has_a_time CHECK (((answer IS NULL) = (answered_at IS NULL))),
     constraint request_pkey PRIMARY KEY (request_id)
 );
@@ -338,6 +364,16 @@ create table jobs_internal.script (
     constraint a_script_is_known_by_its_digest CHECK ((script_hash = sha256(convert_to(body, 'UTF8'::name)))),
     constraint a_script_is_no_larger_than_a_mebibyte CHECK (((octet_length(body) >= 1) AND (octet_length(body) <= 1048576))),
     constraint script_pkey PRIMARY KEY (script_hash)
+);
+
+create table jobs_internal.server_contact (
+    server_id text not null,
+    server_version integer not null,
+    max_connections integer not null,
+    budget integer not null,
+    seen_at timestamp with time zone not null default clock_timestamp(),
+    constraint a_budget_lets_two_in CHECK ((budget >= 2)),
+    constraint server_contact_pkey PRIMARY KEY (server_id)
 );
 
 create table jobs_internal.server_directory (
@@ -399,6 +435,7 @@ create table jobs_internal.snapshot (
     made_at timestamp with time zone not null default clock_timestamp(),
     constraint snapshot_pkey PRIMARY KEY (snapshot_id)
 );
+CREATE INDEX snapshot_by_age ON jobs_internal.snapshot USING btree (made_at);
 
 create table jobs_internal.snapshot_target (
     snapshot_id uuid not null,
@@ -470,6 +507,8 @@ create table jobs_internal.target_execution (
     end_reason text,
     last_message text,
     checkpoint jsonb,
+    tried_at timestamp with time zone,
+    uncounted integer not null default 0,
     constraint a_phase_is_known CHECK ((phase = ANY (ARRAY['connect'::text, 'run'::text, 'commit'::text, 'verify'::text, 'output'::text]))),
     constraint a_target_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text, 'WaitingForRetry'::text, 'Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))),
     constraint a_target_that_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text])))),
@@ -577,6 +616,9 @@ create table jobs_internal.task (
     bytes bigint,
     timings jsonb,
     end_reason text,
+    context text,
+    blockers jsonb,
+    disowned uuid,
     constraint a_reservation_is_no_attempt CHECK (
 CASE lifecycle
     WHEN 'Created'::text THEN (start_time IS NULL)
@@ -679,7 +721,19 @@ SELECT job_execution_id,
     actor,
     door
    FROM all_job_executions
-  WHERE (deleted_at IS NULL);
+  WHERE ((deleted_at IS NULL) AND (origin <> 'system'::text));
+
+create view jobs.job_slots as
+SELECT j.name AS job_name,
+    j.job_id,
+    s.slot,
+    s.outcome,
+    s.reason,
+    s.job_execution_id,
+    s.decided_at
+   FROM (slot s
+     JOIN job j ON ((j.job_id = s.job_id)))
+  WHERE ((j.deleted_at IS NULL) AND (NOT j.system));
 
 create view jobs.job_versions as
 SELECT j.name AS job_name,
@@ -689,7 +743,7 @@ SELECT j.name AS job_name,
     v.created_at
    FROM (job j
      JOIN job_version v ON ((v.job_id = j.job_id)))
-  WHERE (j.deleted_at IS NULL);
+  WHERE ((j.deleted_at IS NULL) AND (NOT j.system));
 
 create view jobs.jobs as
 SELECT name AS job_name,
@@ -703,7 +757,7 @@ SELECT name AS job_name,
     schedule_end_time,
     schedule_cron,
     schedule_time_zone,
-    next_slot,
+    NULLIF(next_slot, 'infinity'::timestamp with time zone) AS next_slot,
     misfire_policy,
     misfire_within_seconds,
     overlap,
@@ -719,7 +773,7 @@ SELECT name AS job_name,
     modified_by,
     modified_at
    FROM job j
-  WHERE (deleted_at IS NULL);
+  WHERE ((deleted_at IS NULL) AND (NOT system));
 
 create view jobs.jobstep_versions as
 SELECT j.name AS job_name,
@@ -756,7 +810,7 @@ SELECT j.name AS job_name,
    FROM ((job j
      JOIN job_step s ON ((s.job_id = j.job_id)))
      JOIN script c ON ((c.script_hash = s.script_hash)))
-  WHERE (j.deleted_at IS NULL);
+  WHERE ((j.deleted_at IS NULL) AND (NOT j.system));
 
 create view jobs.jobsteps as
 SELECT j.name AS job_name,
@@ -793,7 +847,33 @@ SELECT j.name AS job_name,
    FROM ((job j
      JOIN job_step s ON (((s.job_id = j.job_id) AND (s.version = j.version))))
      JOIN script c ON ((c.script_hash = s.script_hash)))
-  WHERE (j.deleted_at IS NULL);
+  WHERE ((j.deleted_at IS NULL) AND (NOT j.system));
+
+create view jobs.system_jobs as
+SELECT j.name AS job_name,
+    j.job_id,
+    j.description,
+    j.enabled,
+    j.schedule_interval_type,
+    j.schedule_interval_count,
+    j.next_slot AS next_run_time,
+    j.retention_days,
+    r.create_time AS last_run_time,
+    r.job_execution_id AS last_job_execution_id,
+    r.lifecycle AS last_lifecycle,
+    r.last_message,
+    j.modified_by,
+    j.modified_at
+   FROM (job j
+     LEFT JOIN LATERAL ( SELECT x.create_time,
+            x.job_execution_id,
+            x.lifecycle,
+            x.last_message
+           FROM job_execution x
+          WHERE (x.job_id = j.job_id)
+          ORDER BY x.create_time DESC, x.job_execution_id DESC
+         LIMIT 1) r ON (true))
+  WHERE (j.system AND (j.deleted_at IS NULL));
 
 create view jobs.target_group_members as
 SELECT g.name AS target_group_name,
@@ -1088,6 +1168,20 @@ CREATE OR REPLACE FUNCTION jobs.sp_stop_job(job_execution_id uuid, reason text D
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: admin, operator
+CREATE OR REPLACE FUNCTION jobs.sp_stop_step(job_execution_id uuid, step_name text, reason text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: admin, operator
+CREATE OR REPLACE FUNCTION jobs.sp_stop_target(job_execution_id uuid, step_name text, target_id uuid, reason text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: admin
 CREATE OR REPLACE FUNCTION jobs.sp_update_credential(credential_name text, identity text DEFAULT NULL::text, secret text DEFAULT NULL::text)
  RETURNS void
@@ -1131,6 +1225,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.adopt_hosts_v1(p_epoch bigint)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.analyze_v1(p_epoch bigint, p_done text[])
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.answer_request_v1(p_epoch bigint, p_request_id uuid, p_answer jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -1144,9 +1245,51 @@ CREATE OR REPLACE FUNCTION jobs_internal.ask_v1(p_request_id uuid, p_kind text, 
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.attempt_item_v1(p_run job_execution, p_step_name text, p_target_id uuid, p_task task, p_whole boolean)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.begin_command_v1(p_id uuid, p_command text, p_digest text, p_caller text, p_door text, OUT known boolean, OUT result jsonb)
  RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.begin_duty_v1(p_epoch bigint, p_job_id uuid, p_run uuid)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.begin_run_v1(p_epoch bigint, p_run uuid)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.begin_step_v1(p_epoch bigint, p_run uuid, p_step_id integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.break_schedule_v1(p_epoch bigint, p_job_id uuid, p_row_version bigint, p_why text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.cancel_everything_v1(p_epoch bigint)
+ RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
@@ -1157,6 +1300,23 @@ CREATE OR REPLACE FUNCTION jobs_internal.cancel_execution_v1(p_job text, p_execu
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.cancel_part_v1(p_job text, p_execution uuid, p_step text, p_target text, p_reason text)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.cancel_targets_v1(p_epoch bigint, p_run uuid, p_step_id integer, p_ordinals integer[])
+ RETURNS TABLE(ordinal integer, host_id uuid, invocation_id uuid, ended boolean)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.change_membership_v1(p_group text, p_role text, p_grant boolean)
@@ -1235,12 +1395,34 @@ CREATE OR REPLACE FUNCTION jobs_internal.check_variables_v1(p_text text, p_colum
  IMMUTABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.close_cancellation_v1(p_epoch bigint, p_id uuid, p_needed text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.completion_marks_v1(p_epoch bigint)
+ RETURNS TABLE(host_id uuid, number bigint)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.decide_private_endpoint_v1(p_name text, p_status text, p_server_id text)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.decide_slots_v1(p_epoch bigint, p_jobs uuid[], p_row_versions bigint[], p_next_slots timestamp with time zone[], p_slot_jobs uuid[], p_slots timestamp with time zone[], p_outcomes text[], p_reasons text[], OUT jobs integer, OUT fired integer, OUT skipped integer, OUT coalesced integer, OUT missed integer)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
 
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.delete_v1(p_kind text, p_path text[], p_condition jsonb, p_options jsonb)
@@ -1257,6 +1439,16 @@ CREATE OR REPLACE FUNCTION jobs_internal.describe_v1()
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.disown_v1(p_epoch bigint, p_host uuid)
+ RETURNS TABLE(run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, old_invocation uuid, task_lifecycle text, backend_pid integer, xact_id text, server_id text, database_name text, credential_id uuid, credential_version bigint, start_time timestamp with time zone, idempotent boolean, guard boolean, transaction text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
+-- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.drain_hosts_v1(p_epoch bigint)
  RETURNS void
  LANGUAGE plpgsql
@@ -1270,6 +1462,21 @@ CREATE OR REPLACE FUNCTION jobs_internal.drop_partitions_v1(p_before date)
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
  SET lock_timeout TO '2s';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.due_duties_v1(p_epoch bigint, p_busy uuid[])
+ RETURNS TABLE(job_id uuid, job_name text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.due_jobs_v1(p_epoch bigint, p_limit integer)
+ RETURNS TABLE(job_id uuid, job_name text, row_version bigint, interval_type text, interval_count integer, cron text, time_zone text, start_time timestamp with time zone, end_time timestamp with time zone, since timestamp with time zone, misfire_policy text, misfire_within_seconds integer, last_slot timestamp with time zone, now timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.edit_distance_v1(p_one text, p_other text)
@@ -1292,6 +1499,16 @@ CREATE OR REPLACE FUNCTION jobs_internal.end_after_targets()
  SECURITY DEFINER
  SET search_path TO 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.end_canceled_v1(p_day date, p_run uuid, p_step_id integer, p_ordinals integer[])
+ RETURNS SETOF integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.end_command_v1(p_id uuid, p_result jsonb)
  RETURNS void
@@ -1300,8 +1517,39 @@ CREATE OR REPLACE FUNCTION jobs_internal.end_command_v1(p_id uuid, p_result json
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.end_duty_v1(p_epoch bigint, p_job_id uuid, p_run uuid, p_lifecycle text, p_message text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.end_host_v1(p_host uuid)
  RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.end_run_v1(p_epoch bigint, p_run uuid)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.end_step_v1(p_epoch bigint, p_run uuid, p_step_id integer, p_reason text DEFAULT NULL::text, p_message text DEFAULT NULL::text)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.ensure_adhoc_v1()
+ RETURNS job
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
@@ -1322,6 +1570,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.execution_filter_v1(p_filters jsonb, p_
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.execution_item_v1(p_run job_execution, p_below text[], p_uid uuid, p_lifecycle text, p_create_time timestamp with time zone, p_start_time timestamp with time zone, p_end_time timestamp with time zone, p_properties jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.explain_target_v1(p_run job_execution, p_step text, p_target text)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -1363,6 +1618,20 @@ CREATE OR REPLACE FUNCTION jobs_internal.find_step_v1(p_run job_execution, p_ste
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.find_target_v1(p_step step_execution, p_target text, OUT target target_execution, OUT described snapshot_target)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.forget_leftovers_v1(p_before timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.get_execution_v1(p_kind text, p_path text[])
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -1390,6 +1659,20 @@ CREATE OR REPLACE FUNCTION jobs_internal.heartbeat_v1(p_epoch bigint, OUT paused
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.hold_dispatch_v1()
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.hold_hosts_v1(p_hosts uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.host_heartbeat_v1(p_host uuid, p_running integer, OUT adopted_epoch bigint, OUT current_epoch bigint, OUT paused boolean, OUT draining boolean, OUT state text)
  RETURNS record
@@ -1404,6 +1687,16 @@ CREATE OR REPLACE FUNCTION jobs_internal.install_epoch_v1(p_epoch bigint, p_work
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
  SET lock_timeout TO '2s';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.intend_commits_v1(p_commits jsonb)
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.iso_v1(p_time timestamp with time zone)
@@ -1440,6 +1733,52 @@ CREATE OR REPLACE FUNCTION jobs_internal.keep_steps_gapless()
  SECURITY DEFINER
  SET search_path TO 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.keep_system_jobs_v1(p_epoch bigint)
+ RETURNS TABLE(job_name text, differed jsonb, repaired boolean)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET "TimeZone" TO 'UTC';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.known_results_v1(p_results jsonb)
+ RETURNS SETOF uuid
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.leave_host_v1(p_host uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.limits_v1(p_epoch bigint)
+ RETURNS TABLE(server_id text, max_connections integer, budget integer, slots_per_database integer, disabled boolean, pools jsonb)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_attempts_v1(p_run job_execution, p_path text[], p_after jsonb, p_top integer)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_errors_v1(p_run job_execution, p_after jsonb, p_top integer)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
+
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.list_executions_v1(p_kind text, p_path text[], p_after jsonb, p_top integer, p_filters jsonb)
  RETURNS jsonb
@@ -1454,6 +1793,17 @@ CREATE OR REPLACE FUNCTION jobs_internal.list_job_runs_v1(p_job text, p_after js
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
  SET plan_cache_mode TO 'force_custom_plan';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_results_v1(p_run job_execution, p_step text, p_set integer, p_after jsonb, p_top integer)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_sort TO 'off';
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.list_run_steps_v1(p_run job_execution, p_after jsonb, p_top integer, p_filters jsonb)
@@ -1485,6 +1835,37 @@ CREATE OR REPLACE FUNCTION jobs_internal.list_v1(p_kind text, p_path text[], p_a
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.live_invocations_v1(p_epoch bigint)
+ RETURNS SETOF uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.live_runs_v1(p_epoch bigint, p_known uuid[])
+ RETURNS TABLE(job_execution_id uuid, job_id uuid, job_name text, job_version integer, run_day date, create_time timestamp with time zone, priority integer, overlap text, lifecycle text, job_paused boolean, cancel_requested_at timestamp with time zone, overrides jsonb, steps jsonb, reached jsonb)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.live_targets_v1(p_epoch bigint, p_run_day date, p_run uuid, p_step_id integer)
+ RETURNS TABLE(ordinal integer, lifecycle text, attempts integer, not_before timestamp with time zone, deadline timestamp with time zone, server_id text, pool_name text, database_name text, schema_name text, worker_pool text, attempt integer, host_id uuid, invocation_id uuid, task_lifecycle text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_nestloop TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_sort TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off';
+
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.lock_group_v1(p_name text)
  RETURNS target_group
@@ -1501,6 +1882,20 @@ CREATE OR REPLACE FUNCTION jobs_internal.lock_job_v1(p_name text)
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.lock_name_v1(p_kind text, p_name text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.make_room_v1(p_epoch bigint)
+ RETURNS date[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.meet_servers_v1(p_contacts jsonb)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1527,6 +1922,14 @@ CREATE OR REPLACE FUNCTION jobs_internal.new_version_v1(p_job job, p_without int
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.next_slot_v1(p_epoch bigint)
+ RETURNS double precision
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
+
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.note_v1(p_action text, p_detail jsonb)
  RETURNS void
@@ -1535,8 +1938,47 @@ CREATE OR REPLACE FUNCTION jobs_internal.note_v1(p_action text, p_detail jsonb)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.open_cancellations_v1(p_epoch bigint)
+ RETURNS TABLE(cancellation_id uuid, job_execution_id uuid, step_id integer, ordinal integer, requested_at timestamp with time zone, reason text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.open_dispatch_v1(p_batch dispatch, p_day date)
+ RETURNS TABLE(run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_sort TO 'off'
+ SET jit TO 'off';
+
+-- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.open_requests_v1(p_epoch bigint)
  RETURNS TABLE(request_id uuid, kind text, args jsonb)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.outcome_v1(p_cancelled boolean, p_counts jsonb)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.pause_v1()
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.paused_jobs_v1(p_epoch bigint)
+ RETURNS SETOF uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
@@ -1547,7 +1989,39 @@ CREATE OR REPLACE FUNCTION jobs_internal.plan_targets_v1(p_epoch bigint, p_job_e
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET enable_sort TO 'off';
+ SET enable_sort TO 'off'
+ SET plan_cache_mode TO 'force_custom_plan';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.prune_history_v1(p_epoch bigint, p_days integer, OUT days integer, OUT runs integer, OUT more boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.prune_runs_v1(p_days integer, OUT runs integer, OUT more boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.prune_slots_v1(p_days integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.prune_versions_v1()
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET lock_timeout TO '1s';
 
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.put_credential_v1(p_name text, p_doc jsonb, p_condition jsonb)
@@ -1578,6 +2052,14 @@ CREATE OR REPLACE FUNCTION jobs_internal.put_step_v1(p_job text, p_name text, p_
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.put_system_job_v1(p_old job, p_must jsonb)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET lock_timeout TO '1s';
+
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.put_target_group_v1(p_name text, p_doc jsonb, p_condition jsonb)
  RETURNS jsonb
@@ -1585,8 +2067,31 @@ CREATE OR REPLACE FUNCTION jobs_internal.put_target_group_v1(p_name text, p_doc 
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.reached_step_v1(p_run uuid, p_step text)
+ RETURNS step_execution
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.read_completions_v1(p_epoch bigint, p_hosts uuid[], p_after bigint[])
+ RETURNS TABLE(host_id uuid, number bigint, report jsonb)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.read_epoch_v1()
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.read_execution_v1(p_kind text, p_path text[], p_options jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -1612,6 +2117,17 @@ CREATE OR REPLACE FUNCTION jobs_internal.read_request_v1(p_request_id uuid)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.record_results_v1(p_results jsonb)
+ RETURNS TABLE(invocation_id uuid, lifecycle text, attempts integer, not_before timestamp with time zone, needed text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_sort TO 'off'
+ SET jit TO 'off';
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.refer_to_credential_v1(p_name text, p_column text, OUT credential_id uuid, OUT name text)
@@ -1683,6 +2199,31 @@ CREATE OR REPLACE FUNCTION jobs_internal.remember_schema_v1()
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.report_v1(p_host uuid, p_epoch bigint, p_starts jsonb, p_commits jsonb, p_results jsonb, p_returns jsonb, p_contacts jsonb)
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.reserve_v1(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_cancel_hosts uuid[], p_cancels uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.return_tasks_v1(p_returns jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
+
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.run_item_v1(p_run job_execution)
  RETURNS jsonb
@@ -1695,6 +2236,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.run_page_v1(p_runs uuid[], p_top intege
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.run_query_v1(p_doc jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
@@ -1711,10 +2259,24 @@ CREATE OR REPLACE FUNCTION jobs_internal.save_step_v1(p_action text, p_job job, 
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.secrets_v1(p_ids uuid[])
+ RETURNS TABLE(credential_id uuid, row_version bigint, name text, username text, secret text)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.server_names_v1()
  RETURNS TABLE(name text, server_id text)
  LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.servers_v1(p_ids text[])
+ RETURNS jsonb
+ LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
@@ -1732,11 +2294,42 @@ CREATE OR REPLACE FUNCTION jobs_internal.set_paused_v1(p_paused boolean)
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.settle_v1(p_epoch bigint, p_results jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.show_execution_v1(p_kind text, p_path text[], p_deleted boolean)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.start_job_v1(p_job text, p_execution_id uuid, p_doc jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.start_tasks_v1(p_starts jsonb)
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.step_document_v1(p_job_id uuid, p_version integer, p_step_id integer)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
@@ -1746,12 +2339,29 @@ CREATE OR REPLACE FUNCTION jobs_internal.step_item_v1(p_run job_execution, p_ste
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.stop_run_v1(p_run job_execution, p_by text, p_door text, p_reason text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.store_snapshot_v1(p_epoch bigint, p_snapshot_id uuid, p_target_group_id uuid, p_group_hash bytea, p_directory_revision bigint, p_left_out jsonb, p_target_types text[], p_server_ids text[], p_server_names text[], p_pool_names text[], p_database_names text[], p_schema_names text[], p_labels jsonb[], p_credential_ids uuid[], p_rules uuid[])
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.summarize_run_v1(p_run job_execution)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_nestloop TO 'off'
+ SET enable_sort TO 'off';
 
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.sync_directory_v1(p_revision bigint, p_servers jsonb)
@@ -1761,11 +2371,66 @@ CREATE OR REPLACE FUNCTION jobs_internal.sync_directory_v1(p_revision bigint, p_
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.system_jobs_v1()
+ RETURNS TABLE(job_id uuid, name text, description text, interval_type text, interval_count integer, overlap text, retention_days integer)
+ LANGUAGE sql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.take_v1(p_host uuid, p_after bigint)
+ RETURNS TABLE(number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.taken_targets_v1(p_run job_execution, p_snapshot_id uuid)
+ RETURNS integer[]
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.tally_v1(p_what text, p_counts jsonb)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE STRICT SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.target_item_v1(p_run job_execution, p_step_name text, p_target target_execution, p_described snapshot_target)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.tell_results_v1(p_results jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.tell_scheduler()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.time_out_v1(p_epoch bigint, p_run uuid, p_step_id integer, p_ordinals integer[])
+ RETURNS SETOF integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.touch_group_v1(p_group uuid)

@@ -1,40 +1,156 @@
-"""`muster account …`: a customer of the REST API."""
+"""`muster account …`: job accounts, and what is the matter with them."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from muster.cli import client
+from muster.cli import output, places
+from muster.cli.arguments import Commands, Parser, noun, verb
+from muster.cli.client import Api, Refused, calling, under
+from muster.cli.exits import Exit
+from muster.cli.output import Table, moment
 
-if TYPE_CHECKING:
-    import httpx
+COLUMNS = ("server", "name", "state", "paused", "capacity", "engine", "last_heartbeat")
+DOCTOR = ("account", "state", "healthy", "step", "since", "waits_for", "last_error", "advice")
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    account = commands.add_parser("account", help="look after job accounts")
-    verbs = account.add_subparsers(dest="verb", required=True, metavar="VERB")
-    doctor = verbs.add_parser(
-        "doctor", help="why an account is slow, stuck or failed, and what to do"
+def add(commands: Commands) -> None:
+    verbs = noun(commands, "account", "look after job accounts")
+    one = verb(verbs, "create", create, "make an account and wait until its engine runs")
+    one.add_argument("name", metavar="NAME")
+    one.add_argument(
+        "--database", required=True, metavar="SERVER/DATABASE", help="made when it is not there"
     )
-    doctor.add_argument("account", metavar="NAME", help="name or resource id of the account")
-    client.add_url(doctor)
+    one.add_argument("--location", default="local", help="default: local")
+    verb(verbs, "list", list_accounts, "list all accounts that the token can see")
+    _of_name(verb(verbs, "show", show_account, "show an account and its engine"))
+    about = "tell why an account is slow, stuck or failed, and what to do"
+    _of_name(verb(verbs, "doctor", doctor, about))
+    one = _of_name(verb(verbs, "pause", pause, "start nothing new until resume"))
+    one.add_argument("--cancel-running", action="store_true", help="and cancel what runs")
+    _of_name(verb(verbs, "resume", resume, "go on after pause"))
 
 
-def run(options: argparse.Namespace) -> int:
-    def doctor(api: "httpx.Client") -> int:
-        worst = 0
-        for path in client.accounts(api, options.account):
-            told = client.understood(api.post(f"{path}/doctor"))
-            print("\n".join(_lines(path, told)))
-            worst = max(worst, 0 if told["healthy"] else 2)
-        return worst
+def create(options: argparse.Namespace) -> int:
+    """The control database and the account, which stand on the same server."""
 
-    return client.calling(options, doctor)
+    def put(api: Api) -> int:
+        name, _, database = options.database.partition("/")
+        if not (name and database):
+            raise Refused(f"'{options.database}' is no database: expected SERVER/DATABASE")
+        server = places.server(api, name)
+        control = under(server, "databases", database)
+        if api.find(control) is None:
+            api.put(control, {"location": options.location})
+        said = {"databaseId": f"{server}/databases/{database}"}
+        body = {"location": options.location, "properties": said}
+        made = api.put(under(server, "jobAgents", options.name), body)
+        output.show(options, made, Table(COLUMNS, [_row(made)]))
+        return Exit.SUCCEEDED
+
+    return calling(options, put)
 
 
-def _lines(path: str, told: dict[str, Any]) -> list[str]:
-    lines = [
-        f"{path.rsplit('/', 1)[-1]}: {told['state']}, {'healthy' if told['healthy'] else 'needs help'}"
+def list_accounts(options: argparse.Namespace) -> int:
+    def show(api: Api) -> int:
+        found = places.accounts(api)
+        output.show(options, {"value": found}, Table(COLUMNS, [_row(each) for each in found]))
+        return Exit.SUCCEEDED
+
+    return calling(options, show)
+
+
+def show_account(options: argparse.Namespace) -> int:
+    def show(api: Api) -> int:
+        found = api.get(places.account(api, options))
+        told = [f"{each['type']}: {each['message']}" for each in _conditions(found)]
+        output.show(options, found, Table(COLUMNS, [_row(found)]), notes=told)
+        return Exit.SUCCEEDED
+
+    return calling(options, show)
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Of one account, or of every one of a name."""
+
+    def examine(api: Api) -> int:
+        wanted = options.account
+        ids = places.named(api, wanted) if wanted else [places.account(api, options)]
+        found = {id: api.post(f"{id}/doctor") for id in ids}
+        if options.output == "table":
+            for id, told in found.items():
+                print("\n".join(map(output.clean, _lines(id, told))))
+        else:
+            document = next(iter(found.values())) if len(found) == 1 else found
+            rows = [_diagnosis(id, told) for id, told in found.items()]
+            output.show(options, document, Table(DOCTOR, rows))
+        healthy = all(told["healthy"] for told in found.values())
+        return Exit.SUCCEEDED if healthy else Exit.SOME_FAILED
+
+    return calling(options, examine)
+
+
+def pause(options: argparse.Namespace) -> int:
+    query = {"cancelRunning": "true"} if options.cancel_running else {}
+    return _set(options, "pause", query)
+
+
+def resume(options: argparse.Namespace) -> int:
+    return _set(options, "resume", {})
+
+
+def _of_name(made: Parser) -> Parser:
+    told = "NAME, SERVER/NAME or resource id; default: MUSTER_ACCOUNT, or the only one there is"
+    made.add_argument("account", metavar="NAME", nargs="?", help=told)
+    return made
+
+
+def _set(options: argparse.Namespace, action: str, query: dict[str, str]) -> int:
+    def post(api: Api) -> int:
+        id = places.account(api, options)
+        told = api.post(f"{id}/{action}", query=query)
+        row = [id.rsplit("/", 1)[-1], told["paused"], told.get("canceled")]
+        columns = ("account", "paused", "cancelled_runs")
+        output.show(options, told, Table(columns, [row], optional=("cancelled_runs",)))
+        return Exit.SUCCEEDED
+
+    return calling(options, post)
+
+
+def _row(account: dict[str, Any]) -> list[Any]:
+    said = account["properties"]
+    engine = said.get("instance") or {}
+    return [
+        account["id"].split("/")[-3],
+        account["name"],
+        said.get("state"),
+        said.get("paused", False),
+        (account.get("sku") or {}).get("capacity"),
+        engine.get("version"),
+        moment(engine.get("lastHeartbeat")),
     ]
+
+
+def _conditions(account: dict[str, Any]) -> list[dict[str, Any]]:
+    return account["properties"].get("conditions") or []
+
+
+def _diagnosis(id: str, told: dict[str, Any]) -> list[Any]:
+    wrong = told.get("lastError")
+    return [
+        id.rsplit("/", 1)[-1],
+        told["state"],
+        told["healthy"],
+        told["step"],
+        told["since"],
+        told.get("waitsFor"),
+        f"{wrong['code']}: {wrong['message']}" if wrong else None,
+        " ".join(told["advice"]) or None,
+    ]
+
+
+def _lines(id: str, told: dict[str, Any]) -> list[str]:
+    health = "healthy" if told["healthy"] else "needs help"
+    lines = [f"{id.rsplit('/', 1)[-1]}: {told['state']}, {health}"]
     lines.append(f"  step       {told['step']} since {told['since']}: {told['does']}")
     for label, key in (
         ("waits for", "waitsFor"),
@@ -44,12 +160,11 @@ def _lines(path: str, told: dict[str, Any]) -> list[str]:
     ):
         if told.get(key):
             lines.append(f"  {label:<10} {told[key]}")
-    if told.get("engine"):
-        engine = told["engine"]
+    if engine := told.get("engine"):
+        beat = engine["lastHeartbeat"]
         lines.append(
-            f"  engine     {engine['state']}, epoch {engine['epoch']}, last heard of {engine['lastHeartbeat']}"
+            f"  engine     {engine['state']}, epoch {engine['epoch']}, last heard of {beat}"
         )
-    if told.get("lastError"):
-        lines.append(f"  last error {told['lastError']['code']}: {told['lastError']['message']}")
-    lines += [f"  → {advice}" for advice in told["advice"]]
-    return lines
+    if wrong := told.get("lastError"):
+        lines.append(f"  last error {wrong['code']}: {wrong['message']}")
+    return lines + [f"  → {advice}" for advice in told["advice"]]

@@ -1,71 +1,242 @@
-"""How the command line speaks to the API: address and token from the environment, errors in one form."""
+"""How the command line speaks to the API: address and token from the surroundings, errors in one form."""
 
 import argparse
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote, unquote, urlsplit
+from uuid import uuid4
 
+from muster.cli.exits import BY_STATUS, Exit
 from muster.core.settings import surroundings
 
 if TYPE_CHECKING:
     import httpx
 
 VERSION = {"api-version": "2025-01-01"}
-EXITS = {403: 7, 404: 6}
+DEFAULT_URL = "http://127.0.0.1:8080"
+LOCAL = {"127.0.0.1", "::1", "localhost"}
+PATIENCE = 30.0  # seconds for an API that was there and is away
+LONGEST_ANSWER = 60.0  # seconds; resolving asks every server of a group
+BUSY = {429, 503}
+
+Query: TypeAlias = Mapping[str, Any]  # what is None is left out
+NOTHING: Query = {}
+
+sleep = time.sleep
+monotonic = time.monotonic
 
 
 class Refused(Exception):  # noqa: N818 - an answer, told as it is
-    def __init__(self, message: str, code: int) -> None:
+    """What the user is told in one line, and the exit code."""
+
+    def __init__(
+        self, message: str, code: Exit = Exit.USAGE, *, error: str = "", field: str = ""
+    ) -> None:
         super().__init__(message)
+        self.message = message
         self.code = code
+        self.error = error  # the API's own code
+        self.field = field
+
+    @property
+    def line(self) -> str:
+        where = f" ({self.field})" if self.field else ""
+        said = f"{self.error}: {self.message}" if self.error else self.message
+        return " ".join(f"muster: {said}{where}".split())
 
 
-def add_url(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--url", help="of the API; default: MUSTER_URL or http://127.0.0.1:8080")
+class Api:
+    """The REST API as this program needs it. What can pass is asked again, a write under its own key."""
+
+    def __init__(self, http: "httpx.Client") -> None:
+        self._http = http
+        self._heard = False  # an API that never answered is not waited for
+        self._seen: dict[str, tuple[str, dict[str, Any]]] = {}
+
+    def get(self, path: str, query: Query = NOTHING) -> dict[str, Any]:
+        return _document(self._send("GET", path, query=query))
+
+    def find(self, path: str, query: Query = NOTHING) -> dict[str, Any] | None:
+        """None when it is not there."""
+        answer = self._send("GET", path, query=query)
+        return None if answer.status_code == 404 else _document(answer)
+
+    def latest(self, path: str) -> dict[str, Any]:
+        """The same object as before when nothing changed since."""
+        etag, known = self._seen.get(path, ("", {}))
+        answer = self._send("GET", path, headers={"If-None-Match": etag} if etag else {})
+        if answer.status_code == 304:
+            return known
+        shown = _document(answer)
+        self._seen[path] = answer.headers.get("etag", ""), shown
+        return shown
+
+    def pages(self, path: str, query: Query = NOTHING) -> Iterator[dict[str, Any]]:
+        """Every page of a list, one document each."""
+        page = self.get(path, query)
+        yield page
+        while link := page.get("nextLink"):
+            page = _document(self._send("GET", link))
+            yield page
+
+    def all(self, path: str, query: Query = NOTHING) -> list[dict[str, Any]]:
+        return [item for page in self.pages(path, query) for item in page["value"]]
+
+    def put(self, path: str, body: dict[str, Any], *, new: bool = False) -> dict[str, Any]:
+        """Followed to its end when it takes longer; `new`: refused when it is there already."""
+        headers = {"If-None-Match": "*"} if new else {}
+        answer = self._send("PUT", path, body=body, headers=headers)
+        if new and answer.status_code == 412:
+            name = unquote(path.rsplit("/", 1)[-1])
+            raise Refused(f"'{name}' is there already; --replace writes over it", error="Exists")
+        shown = _document(answer)
+        if operation := answer.headers.get("azure-asyncoperation"):
+            self._follow(operation)
+            return self.get(path)
+        return shown
+
+    def post(
+        self, path: str, body: dict[str, Any] | None = None, query: Query = NOTHING
+    ) -> dict[str, Any]:
+        return _document(self._send("POST", path, body=body, query=query))
+
+    def delete(self, path: str, query: Query = NOTHING) -> None:
+        answer = self._send("DELETE", path, query=query)
+        if answer.status_code == 204:
+            raise Refused(f"'{path.rsplit('/', 1)[-1]}' is not there", Exit.NOT_FOUND)
+        _document(answer)
+        if operation := answer.headers.get("azure-asyncoperation"):
+            self._follow(operation)
+
+    def _follow(self, operation: str) -> None:
+        pause = 0.1
+        while True:
+            shown = _document(self._send("GET", operation))
+            match shown["status"]:
+                case "Succeeded":
+                    return
+                case "Failed" | "Canceled":
+                    raise _refused(shown.get("error", {}), Exit.USAGE)
+            sleep(pause)
+            pause = min(pause * 1.5, 2.0)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: dict[str, Any] | None = None,
+        query: Query = NOTHING,
+        headers: dict[str, str] | None = None,
+    ) -> "httpx.Response":
+        import httpx
+
+        url, given = self._address(path, query)
+        sent = {**(headers or {})}
+        if method != "GET":
+            sent["Idempotency-Key"] = str(uuid4())
+        until = monotonic() + PATIENCE
+        while True:
+            wait = 1.0
+            try:
+                answer = self._http.request(method, url, params=given, json=body, headers=sent)
+                self._heard = True
+                if answer.status_code not in BUSY or monotonic() > until:
+                    return answer
+                wait = float(answer.headers.get("retry-after", wait))
+            except httpx.TransportError:
+                if not self._heard or monotonic() > until:
+                    raise
+            sleep(wait)
+
+    def _address(self, path: str, query: Query) -> "tuple[str | httpx.URL, dict[str, str] | None]":
+        """A link is complete and led by the API's own idea of its name; ours is the one that works."""
+        if path.startswith("/"):
+            return path, VERSION | {
+                name: str(value) for name, value in query.items() if value is not None
+            }
+        link = urlsplit(path)
+        return self._http.base_url.join(f"{link.path}?{link.query}"), None
 
 
-def calling(options: argparse.Namespace, what: "Callable[[httpx.Client], int]") -> int:
+def under(parent: str, *names: str) -> str:
+    """The path of something below: names are quoted, so that a space or a percent sign stays one."""
+    return "/".join([parent, *(quote(name, safe="") for name in names)])
+
+
+def calling(options: argparse.Namespace, what: Callable[[Api], int]) -> int:
     """The exit code of `what`; whatever stands in its way is one line on stderr."""
     import httpx  # late: `muster engine` parses the same command line and needs none of it
 
-    environ = surroundings()
-    url = options.url or environ.get("MUSTER_URL") or "http://127.0.0.1:8080"
-    token = environ.get("MUSTER_TOKEN")
-    if not token:
-        return _told("set MUSTER_TOKEN to a token of the API", 1)
-    headers = {"Authorization": f"Bearer {token}"}
+    url = options.url or surroundings().get("MUSTER_URL") or DEFAULT_URL
     try:
-        with httpx.Client(base_url=url, headers=headers, params=VERSION, timeout=30) as api:
-            return what(api)
+        with connect(url, token_for(url)) as http:
+            return what(Api(http))
     except Refused as refused:
-        return _told(str(refused), refused.code)
-    except httpx.TransportError as error:
-        return _told(f"{url} does not answer: {error}", 1)
+        print(refused.line, file=sys.stderr)
+        return refused.code
+    except (httpx.TransportError, httpx.InvalidURL) as error:
+        print(f"muster: {url} does not answer: {error}", file=sys.stderr)
+        return Exit.USAGE
 
 
-def understood(answer: "httpx.Response") -> dict[str, Any]:
-    if answer.is_error:
+def connect(url: str, token: str) -> "httpx.Client":
+    import httpx
+
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx.Client(base_url=url, headers=headers, timeout=LONGEST_ANSWER)
+
+
+def token_for(url: str) -> str:
+    """The token of a `muster up` on this machine goes to this machine only."""
+    environ = surroundings()
+    if token := environ.get("MUSTER_TOKEN"):
+        return token
+    file = environ.get("MUSTER_TOKEN_FILE")
+    if not file and urlsplit(url).hostname in LOCAL:
+        from muster.roles.up import default_data_dir
+
+        kept = default_data_dir() / "secrets" / "token"
+        file = str(kept) if _is_readable(kept) else None
+    if not file:
+        raise Refused("set MUSTER_TOKEN or MUSTER_TOKEN_FILE to a token of the API")
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise Refused(f"the token can't be read: {error}") from error
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _document(answer: "httpx.Response") -> dict[str, Any]:
+    if not answer.is_error:
+        shown: dict[str, Any] = answer.json() if answer.content else {}
+        return shown
+    code = BY_STATUS.get(answer.status_code, Exit.USAGE)
+    try:
         error = answer.json()["error"]
-        raise Refused(f"{error['code']}: {error['message']}", EXITS.get(answer.status_code, 1))
-    shown: dict[str, Any] = answer.json()
-    return shown
+    except (ValueError, KeyError, TypeError):
+        raise Refused(f"the API answered {answer.status_code}", code) from None
+    raise _refused(error, code)
 
 
-def accounts(api: "httpx.Client", name: str) -> list[str]:
-    """An id as it is; for a name, every account of that name that the token can see."""
-    if name.startswith("/"):
-        return [name]
-    found: list[str] = []
-    for subscription in understood(api.get("/subscriptions"))["value"]:
-        servers = understood(api.get(f"{subscription['id']}/providers/Microsoft.Sql/servers"))
-        for server in servers["value"]:
-            listed = understood(api.get(f"{server['id']}/jobAgents"))["value"]
-            found += [each["id"] for each in listed if each["name"].lower() == name.lower()]
-    if not found:
-        raise Refused(f"there is no account '{name}'", 6)
-    return found
-
-
-def _told(message: str, code: int) -> int:
-    print(f"muster: {message}", file=sys.stderr)
-    return code
+def _refused(error: dict[str, Any], code: Exit) -> Refused:
+    """Every field that is wrong, in one line."""
+    details = error.get("details") or []
+    if len(details) > 1:
+        told = "; ".join(f"{each.get('target', '')}: {each['message']}" for each in details)
+        return Refused(told, code, error=error.get("code", ""))
+    return Refused(
+        error.get("message", "It failed."),
+        code,
+        error=error.get("code", ""),
+        field=error.get("target") or "",
+    )

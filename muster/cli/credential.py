@@ -1,45 +1,80 @@
-"""`muster credential …`: secrets for the control database, sealed where they are typed."""
+"""`muster credential …`: who logs in at the targets; secrets stay where they are typed."""
 
 import argparse
-import getpass
-import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
-from muster.cli import client
-from muster.core.sealing import belongs_to, seal
-from muster.core.settings import Secret
+from muster.cli import inputs, output, places
+from muster.cli.arguments import Commands, noun, of_account, verb
+from muster.cli.client import Api, calling, under
+from muster.cli.exits import Exit
+from muster.cli.output import Table
 
-if TYPE_CHECKING:
-    import httpx
-
-
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    credential = commands.add_parser("credential", help="look after credentials")
-    verbs = credential.add_subparsers(dest="verb", required=True, metavar="VERB")
-    about = "seal a password for jobs.sp_add_credential; read from the terminal or from stdin"
-    one = verbs.add_parser("seal", help=about)
-    one.add_argument("credential", metavar="NAME", help="of the credential that it is for")
-    one.add_argument("--account", required=True, help="name or resource id of the account")
-    client.add_url(one)
+COLUMNS = ("name", "username", "reference")
 
 
-def run(options: argparse.Namespace) -> int:
-    def sealing(api: "httpx.Client") -> int:
-        found = client.accounts(api, options.account)
-        if len(found) > 1:
-            raise client.Refused(f"which one? {', '.join(found)}", 1)
-        key = client.understood(api.post(f"{found[0]}/sealingKey"))
-        context = belongs_to(UUID(key["accountUid"]), UUID(key["identity"]), options.credential)
-        print(seal(key["publicKey"], _secret(), context))
-        return 0
+def add(commands: Commands) -> None:
+    verbs = noun(commands, "credential", "look after who logs in at the targets")
+    about = "make a credential or change it; the password comes from the terminal, stdin or a file"
+    one = of_account(verb(verbs, "set", set_credential, about))
+    one.add_argument("name", metavar="NAME")
+    one.add_argument("--username", required=True, metavar="USER")
+    source = one.add_mutually_exclusive_group()
+    source.add_argument("--password-file", type=Path, metavar="FILE", help="- is stdin")
+    source.add_argument(
+        "--reference", metavar="REF", help="env:NAME, file:/path or vault:mount/path#key"
+    )
+    of_account(verb(verbs, "list", list_credentials, "list the credentials of an account"))
+    about = "seal a password for jobs.sp_add_credential; read from the terminal, stdin or a file"
+    one = of_account(verb(verbs, "seal", seal, about))
+    one.add_argument("name", metavar="NAME", help="of the credential that it is for")
+    one.add_argument("--password-file", type=Path, metavar="FILE", help="- is stdin")
 
-    return client.calling(options, sealing)
+
+def set_credential(options: argparse.Namespace) -> int:
+    def put(api: Api) -> int:
+        path = under(places.account(api, options), "credentials", options.name)
+        said = {"username": options.username}
+        if options.reference:
+            said["reference"] = options.reference
+        else:
+            said["password"] = inputs.password(options.password_file).reveal()
+        made = api.put(path, {"properties": said})
+        output.show(options, made, Table(COLUMNS, [_row(made)]))
+        return Exit.SUCCEEDED
+
+    return calling(options, put)
 
 
-def _secret() -> Secret:
-    text = getpass.getpass("Password: ") if sys.stdin.isatty() else sys.stdin.read()
-    plain = text.rstrip("\r\n")
-    if not plain:
-        raise client.Refused("an empty password is not sealed", 1)
-    return Secret(plain)
+def list_credentials(options: argparse.Namespace) -> int:
+    def show(api: Api) -> int:
+        found = api.all(f"{places.account(api, options)}/credentials")
+        output.show(options, {"value": found}, Table(COLUMNS, [_row(each) for each in found]))
+        return Exit.SUCCEEDED
+
+    return calling(options, show)
+
+
+def seal(options: argparse.Namespace) -> int:
+    """Here and not by the API: what is typed leaves this machine sealed."""
+
+    def sealing(api: Api) -> int:
+        from muster.core import sealing
+
+        key = api.post(f"{places.account(api, options)}/sealingKey")
+        context = sealing.belongs_to(UUID(key["accountUid"]), UUID(key["identity"]), options.name)
+        secret = inputs.password(options.password_file)
+        sealed = sealing.seal(key["publicKey"], secret, context)
+        if options.output == "table":
+            print(sealed)
+        else:
+            output.show(options, {"sealed": sealed}, Table(("sealed",), [[sealed]]))
+        return Exit.SUCCEEDED
+
+    return calling(options, sealing)
+
+
+def _row(item: dict[str, Any]) -> list[Any]:
+    said = item["properties"]
+    return [item["name"], said.get("username"), said.get("reference")]

@@ -1,113 +1,104 @@
-"""`muster demo`: starts everything in a directory of its own, makes a server, databases and a job account.
+"""`muster demo`: a fleet of 60 tenants, a nightly job, two failures as every DBA knows them, and their end.
 
-On a terminal it stays up until Enter or Ctrl-C; without one it stops by itself and leaves no process.
+Starts everything in a directory of its own. On a terminal it stays up until Enter or Ctrl-C; without
+one it stops by itself and leaves no process.
 """
 
 import contextlib
 import json
+import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+from muster.cli import client, demo_tour
+from muster.cli.client import Api, Refused
+from muster.cli.demo_fleet import ADMIN
+from muster.cli.demo_tour import ACCOUNT, SERVERS, Place, Wrong
+from muster.cli.exits import Exit
+from muster.core.errors import Fault
+from muster.core.files import make_folder
 
-API = {"api-version": "2025-01-01"}
-START_LIMIT = 120.0
-SUBSCRIPTION = "/subscriptions/00000000-0000-0000-0000-00000000d340"
-SERVER = SUBSCRIPTION + "/resourceGroups/demo/providers/Microsoft.Sql/servers/demo-server"
+START_LIMIT = 120.0  # seconds
 
 
 def run(data_dir: Path) -> int:
-    data_dir = data_dir.resolve()
-    data_dir.mkdir(parents=True, exist_ok=True)
-    ready = data_dir / "ready.json"
-    command = [
-        "up",
-        "--data-dir",
-        str(data_dir),
-        "--listen",
-        "127.0.0.1:0",
-        "--ready-file",
-        str(ready),
-    ]
-    ready.unlink(missing_ok=True)
-    print("Starting Muster (the first start makes a PostgreSQL cluster) …", flush=True)
-    up = subprocess.Popen([sys.executable, "-P", "-m", "muster", *command])  # noqa: S603 - ourselves
+    began = time.monotonic()
+    folder = make_folder(data_dir.resolve(), 0o755)
     try:
-        where = _wait(up, ready)
-        _tour(where)
-        if sys.stdin.isatty() and sys.stdout.isatty():
-            print(f"\nIt stays up at {where['url']}; the token is in {ready}. Enter stops it.")
-            with contextlib.suppress(KeyboardInterrupt, EOFError):
-                input()
+        with _up(folder) as place, client.connect(place.url, place.token) as http:
+            os.environ |= {
+                "MUSTER_URL": place.url,
+                "MUSTER_TOKEN": place.token,
+                "MUSTER_ACCOUNT": ACCOUNT,
+            }
+            demo_tour.walk(place, Api(http))
+            print(f"\nAll of this took {time.monotonic() - began:.0f} s.")
+            if sys.stdin.isatty() and sys.stdout.isatty():
+                _stay(place, Api(http))
+    except (Wrong, Fault, OSError, subprocess.SubprocessError) as error:
+        print(f"muster demo: {error}", file=sys.stderr)
+        return Exit.USAGE
+    except Refused as refused:
+        print(refused.line, file=sys.stderr)
+        return Exit.USAGE
+    print("\nDone: everything is stopped, the data is kept in", folder)
+    return Exit.SUCCEEDED
+
+
+@contextlib.contextmanager
+def _up(folder: Path) -> Iterator[Place]:
+    ready = folder / "ready.json"
+    ready.unlink(missing_ok=True)
+    words = ["up", "--data-dir", folder, "--listen", "127.0.0.1:0", "--ready-file", ready]
+    environ = {name: value for name, value in os.environ.items() if name != "MUSTER_ACCOUNT"}
+    print("Starting Muster (the first start makes a PostgreSQL cluster) …", flush=True)
+    command = [sys.executable, "-P", "-m", "muster", *map(str, words)]
+    up = subprocess.Popen(command, env=environ)  # noqa: S603 - ourselves
+    try:
+        told = _wait(up, ready)
+        yield Place(folder, told["url"], told["token"], told["database_url"])
     finally:
         up.send_signal(signal.SIGTERM)
         code = up.wait(timeout=30)
-    print("\nDone: everything is stopped, the data is kept in", data_dir)
-    return code
+    if code:
+        raise Wrong(f"muster up ended with {code}")
 
 
 def _wait(up: "subprocess.Popen[bytes]", ready: Path) -> dict[str, Any]:
     deadline = time.monotonic() + START_LIMIT
     while time.monotonic() < deadline:
         if up.poll() is not None:
-            raise SystemExit(up.returncode or 1)
+            raise Wrong(f"muster up ended with {up.returncode}")
         if ready.exists():
             found: dict[str, Any] = json.loads(ready.read_text(encoding="utf-8"))
             return found
         time.sleep(0.1)
-    raise SystemExit(f"Muster did not become ready within {START_LIMIT:.0f} s; see the logs.")
+    raise Wrong(f"Muster did not become ready within {START_LIMIT:.0f} s; see the logs.")
 
 
-def _tour(where: dict[str, Any]) -> None:
-    headers = {"Authorization": f"Bearer {where['token']}"}
-    with httpx.Client(base_url=where["url"], headers=headers, params=API, timeout=30) as api:
-        print(f"\nControl plane up at {where['url']}")
-        _put(api, SUBSCRIPTION, {"displayName": "Demo"})
-        _put(api, SUBSCRIPTION + "/resourceGroups/demo", {"location": "local"})
-        login = {
-            "administratorLogin": "fleet_admin",
-            "administratorLoginPassword": "demo-password-1",
-        }
-        _put(api, SERVER, {"location": "local", "properties": login})
-        for name in ("tenant_ada", "tenant_bob", "tenant_eve", "jobs"):
-            _put(api, f"{SERVER}/databases/{name}", {"location": "local"})
-        control = {"databaseId": f"{SERVER}/databases/jobs"}
-        _put(api, f"{SERVER}/jobAgents/nightly", {"location": "local", "properties": control})
-        server = api.get(SERVER).raise_for_status().json()["properties"]
-        at = server["endpoint"]
-        print(
-            f"\nServer demo-server: {server['state']}, PostgreSQL {server['serverVersion']} on {at['host']}:{at['port']}"
-        )
-        for database in api.get(SERVER + "/databases").raise_for_status().json()["value"]:
-            print(f"  {database['name']:<12} {database['properties']['status']}")
-        account = api.get(SERVER + "/jobAgents/nightly").raise_for_status().json()["properties"]
-        engine = account["instance"]
-        print(
-            f"Job account nightly: {account['state']}, engine {engine['version']} on {engine['host']}"
-        )
-
-
-def _put(api: httpx.Client, path: str, body: dict[str, Any]) -> None:
-    """PUT, then follow the operation to its end."""
-    began = time.monotonic()
-    answer = api.put(path, json=body)
-    if answer.is_error:
-        raise SystemExit(f"PUT {path}: {answer.status_code} {answer.text}")
-    operation = answer.headers.get("Azure-AsyncOperation")
-    status = "Succeeded"
-    while operation:
-        shown = api.get(operation, params={}).raise_for_status().json()
-        status = shown["status"]
-        if status in {"Failed", "Canceled"}:
-            raise SystemExit(f"PUT {path}: {shown['error']}")
-        if status == "Succeeded" or time.monotonic() - began > START_LIMIT:
-            break
-        time.sleep(0.2)
+def _stay(place: Place, api: Api) -> None:
+    endpoint = api.get(f"{SERVERS}/fleet-1")["properties"]["endpoint"]
+    where = f"-h {endpoint['host']} -p {endpoint['port']} -U {ADMIN} -d jobs"
+    token, password = (shlex.quote(str(f)) for f in (place.token_file, place.password_file))
     print(
-        f"  PUT {path.rsplit('/', 1)[-1]:<40} {answer.status_code} {status} ({time.monotonic() - began:.1f} s)",
-        flush=True,
+        f"""
+Muster stays up at {place.url} until Enter or Ctrl-C. In another terminal:
+  export MUSTER_URL={place.url} MUSTER_TOKEN_FILE={token}
+  {_program()} run list
+  the control database:  PGPASSWORD=$(cat {password}) psql {where}
+  your own server:       {_program()} server add NAME --host HOST --job-credential CREDENTIAL"""
     )
+    with contextlib.suppress(KeyboardInterrupt, EOFError):
+        input()
+
+
+def _program() -> str:
+    """As it was called: perhaps no path leads to it."""
+    called = Path(sys.argv[0])
+    return shlex.quote(str(called.resolve())) if called.name == "muster" else "muster"

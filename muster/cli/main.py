@@ -1,11 +1,15 @@
 """The `muster` command: parses, then hands over; each role and tool is imported only when asked for."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
+from muster.cli import account, credential, group, job, query, run, server
+from muster.cli.arguments import EXIT_CODES, Commands, Parser
+from muster.cli.exits import Exit
 from muster.core.settings import PREFIX, Settings, SettingsError, shown
 from muster.core.version import VERSION
 
@@ -21,66 +25,82 @@ WORKLOADS = {
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one for each command
+def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
-    match options.command:
-        case "up":
-            return _up(options)
-        case "demo":
-            from muster.cli import demo
-
-            return demo.run(options.data_dir)
-        case "account":
-            from muster.cli import account
-
-            return account.run(options)
-        case "credential":
-            from muster.cli import credential
-
-            return credential.run(options)
-        case "version":
-            print(f"muster {VERSION}")
-            return 0
-        case "config":
-            return _config(options.what)
-        case role if role in WORKLOADS:
-            from muster.roles import process
-
-            return process.workload(role, options.start_file)
-        case role:
-            from muster.roles import process
-
-            return process.main(role, options.ready_file)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `muster run list | head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.SUCCEEDED
+    except KeyboardInterrupt:
+        print("\nmuster: interrupted", file=sys.stderr)
+        return Exit.INTERRUPTED
+    return code
 
 
-def parser() -> argparse.ArgumentParser:
-    from muster.cli import account, credential
-
-    top = argparse.ArgumentParser(
-        prog="muster", description="Runs SQL jobs over fleets of PostgreSQL databases."
+def parser() -> Parser:
+    top = Parser(
+        prog="muster",
+        description="Runs SQL jobs over fleets of PostgreSQL databases.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"muster {VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_processes(commands)
+    for each in (account, credential, server, group, job, run, query):
+        each.add(commands)
+    demo = commands.add_parser("demo", help="a short tour in a data directory of its own")
+    demo.add_argument("--data-dir", type=Path, default=Path(".demo"))
+    demo.set_defaults(run=_demo)
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(run=_version)
+    config = commands.add_parser("config", help="look at the settings")
+    config.add_argument("what", choices=["print", "reference"])
+    config.set_defaults(run=_config)
+    return top
+
+
+def _add_processes(commands: Commands) -> None:
     up = commands.add_parser("up", help="run everything on this machine, in the foreground")
     up.add_argument("--data-dir", type=Path, help="where all data lives (default: by XDG)")
     up.add_argument("--listen", default="127.0.0.1:8080", metavar="HOST:PORT", help="%(default)s")
     up.add_argument("--ready-file", type=Path, help="receives url and token once all is up")
     up.add_argument("--tls", action="store_true", help="serve https with a local CA")
+    up.set_defaults(run=_up)
     for role, about in ROLES.items():
         one = commands.add_parser(role, help=about)
         one.add_argument("--ready-file", type=Path)
+        one.set_defaults(run=_role)
     for role, about in WORKLOADS.items():
         one = commands.add_parser(role, help=about)
         one.add_argument("--data-dir", type=Path, help="of its launcher")
         one.add_argument("--start-file", type=Path, required=True, help="all that it knows")
-    demo = commands.add_parser("demo", help="a short tour in a data directory of its own")
-    demo.add_argument("--data-dir", type=Path, default=Path(".demo"))
-    account.add(commands)
-    credential.add(commands)
-    commands.add_parser("version", help="print the version")
-    config = commands.add_parser("config", help="look at the settings")
-    config.add_argument("what", choices=["print", "reference"])
-    return top
+        one.set_defaults(run=_workload)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from muster.cli import demo
+
+    return demo.run(options.data_dir)
+
+
+def _version(_: argparse.Namespace) -> int:
+    print(f"muster {VERSION}")
+    return 0
+
+
+def _role(options: argparse.Namespace) -> int:
+    from muster.roles import process
+
+    return process.main(options.command, options.ready_file)
+
+
+def _workload(options: argparse.Namespace) -> int:
+    from muster.roles import process
+
+    return process.workload(options.command, options.start_file)
 
 
 def _up(options: argparse.Namespace) -> int:
@@ -95,8 +115,8 @@ def _up(options: argparse.Namespace) -> int:
     return up.main(chosen)
 
 
-def _config(what: str) -> int:
-    if what == "reference":
+def _config(options: argparse.Namespace) -> int:
+    if options.what == "reference":
         from muster.cli import reference
 
         print(reference.markdown())

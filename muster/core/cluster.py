@@ -1,6 +1,6 @@
 """A PostgreSQL cluster of ours: every operation may be repeated after a crash at any instruction.
 
-    cluster = Cluster(Path("…/clusters/<id>"), major=None, max_connections=100)
+    cluster = Cluster(Path("…/clusters/<id>"), major=None, max_connections=200)
     await cluster.create()          # initdb under another name, then one rename; nothing if it is there
     port = await cluster.start()    # adopts its own running postmaster; never starts a second one
     await cluster.status()          # Status(state, pid, port); state: absent, stopped, starting, running
@@ -89,7 +89,7 @@ class Cluster:
         directory: Path,
         *,
         major: int | None = None,
-        max_connections: int = 100,
+        max_connections: int = 200,
         clock: Clock | None = None,
     ) -> None:
         self.directory = directory.absolute()

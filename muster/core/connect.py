@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
@@ -33,7 +33,7 @@ from muster.core.egress import Address, Pair, Rules, check_address, check_host_s
 from muster.core.endpoint import Endpoint, check_endpoint, tls_context
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 from muster.core.settings import Secret, Settings
-from muster.core.wire import Dialer, Tls, TlsRefusedError
+from muster.core.wire import Dialer, Tap, Tls, TlsRefusedError
 
 __all__ = ["Connector", "Endpoint", "Rules", "check_address", "check_endpoint", "check_host_syntax"]
 
@@ -41,6 +41,14 @@ CLOSE_LIMIT = 2.0  # seconds; a server that does not say good-bye is hung up on
 
 OwnServers = Callable[[], Awaitable[AbstractSet[Pair]]] | AbstractSet[Pair]
 Resolve = Callable[[str, int], Awaitable[list[Address]]]
+
+
+class NoRoom(Unavailable):
+    """The server is there and has no session for us now: too many, or it is just starting."""
+
+    def __init__(self, message: str, *, crowded: bool = False, **more: Any) -> None:
+        super().__init__(message, **more)
+        self.crowded = crowded
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,7 @@ class Connector:
         application_name: str,
         database: str | None = None,
         timeout: timedelta | None = None,  # noqa: ASYNC109 - shared out over the candidates below
+        tap: Tap | None = None,
     ) -> Connection:
         limit = (timeout or self._settings.connect_limit).total_seconds()
         login = Login(
@@ -117,7 +126,7 @@ class Connector:
                 share = (deadline - asyncio.get_running_loop().time()) / left
                 try:
                     async with asyncio.timeout(max(share, 0.01)):
-                        return await _connect(endpoint, host, address, attribute, login)
+                        return await _connect(endpoint, host, address, attribute, login, tap)
                 except TimeoutError:
                     last = _timeout(host)
                 except Unavailable as fault:
@@ -201,10 +210,15 @@ async def close(connection: Connection) -> None:
 
 
 async def _connect(
-    endpoint: Endpoint, host: str, address: Address, attribute: str, login: Login
+    endpoint: Endpoint,
+    host: str,
+    address: Address,
+    attribute: str,
+    login: Login,
+    tap: Tap | None,
 ) -> Connection:
     context = tls_context(endpoint)
-    dialer = Dialer(address, endpoint.port, Tls(context, host) if context else None)
+    dialer = Dialer(address, endpoint.port, Tls(context, host) if context else None, tap)
     with _as_fault(host, login.user, dialer), _hung_up_unless_done(dialer):
         return await asyncpg.connect(
             host=str(address),
@@ -256,6 +270,16 @@ def _as_fault(host: str, user: str, dialer: Dialer) -> Iterator[None]:
     except asyncpg.InvalidCatalogNameError as error:
         message = f"The database does not exist on {host}."
         raise NotFound(message, code="TargetDatabaseNotFound", context=_clean(error)) from None
+    except (asyncpg.TooManyConnectionsError, asyncpg.CannotConnectNowError) as error:
+        message = (
+            f"The server {host} can't be reached: it refused the connection ({error.sqlstate})."
+        )
+        raise NoRoom(
+            message,
+            code="TargetUnreachable",
+            context=_clean(error),
+            crowded=isinstance(error, asyncpg.TooManyConnectionsError),
+        ) from None
     except (
         OSError,
         asyncpg.PostgresError,

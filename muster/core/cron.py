@@ -8,9 +8,11 @@ and find out that a date never comes by searching for it.
 
 import calendar
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 
 from muster.core.errors import InvalidRequest
 
@@ -55,7 +57,8 @@ class Cron:
                 day = (day.replace(day=1) + timedelta(days=31)).replace(day=1)
                 continue
             if self._on(day):
-                for hour in self.hours:
+                first = since.hour if day == since.date() else 0
+                for hour in self.hours[bisect_left(self.hours, first) :]:
                     for minute in self.minutes:
                         wall = datetime.combine(day, time(hour, minute))
                         if wall >= since:
@@ -67,6 +70,7 @@ class Cron:
         return by_date or by_weekday if self.either else by_date and by_weekday
 
 
+@lru_cache(maxsize=4096)
 def parse(text: str) -> Cron:
     """Refuses what is not five fields or one of the five macros, and dates that never come."""
     line = MACROS.get(text.strip().lower(), text)

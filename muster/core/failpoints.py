@@ -2,9 +2,10 @@
 
 A file (setting `failpoints`) arms them: `{"fsm.effect": "raise", "fsm.before_commit_2@server.making":
 "kill times:1"}`. Behind the @ stands which passage is meant; without it, every one. Actions: off,
-kill (SIGKILL of ourselves), raise (an error as any other), crash (like kill, for tests inside one
-process), sleep:<seconds>; `times:<n>` limits to the first n hits over all processes. Every hit is
-counted in a folder beside the file, so that coverage = hit / declared can be printed.
+kill (SIGKILL of ourselves), stop (SIGSTOP: somebody else lets us go on), raise (an error as any
+other), crash (like kill, for tests inside one process), sleep:<seconds>; `times:<n>` limits to the
+first n hits over all processes. Every hit is counted in a folder beside the file, so that coverage =
+hit / declared can be printed.
 """
 
 import asyncio
@@ -26,12 +27,29 @@ DECLARED = frozenset(
         "command.begun",
         "command.done",
         "command.settled",
+        "core.before_plan",
+        "core.planned",
+        "core.before_reserve",
+        "core.reserved",
+        "core.heard",
+        "core.before_cancel",
+        "core.canceled",
+        "core.before_step_end",
+        "core.step_ended",
+        "core.before_run_end",
         "fsm.before_commit_1",
         "fsm.after_commit_1",
         "fsm.effect",
         "fsm.after_effect",
         "fsm.before_commit_2",
         "fsm.after_commit_2",
+        "host.taken",
+        "host.before_start",
+        "host.started",
+        "host.intended",
+        "host.finished",
+        "host.before_record",
+        "host.recorded",
         "launch.claimed",
         "launch.armed",
         "launch.started",
@@ -145,6 +163,8 @@ def _act(action: Action | None) -> None:
             return
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
         case "crash":
             raise Crash
         case "raise":

@@ -22,7 +22,7 @@ create table if not exists {ledger} (
 )
 """
 RECORD = """
-insert into {ledger} (name, digest) values ($1, $2)
+insert into {ledger} (name, digest) select * from unnest($1::text[], $2::text[])
 on conflict (name) do update set digest = excluded.digest, applied_at = clock_timestamp()
 """
 
@@ -48,17 +48,21 @@ async def refresh(
 ) -> list[str]:
     """Applies the replaceable files that changed, or `every` one; after `migrate`, under its lock."""
     known = await _known(connection, ledger)
-    applied: list[str] = []
-    for package in packages:
-        for file, text in files(package):
-            name = f"{package}/{file}"
-            digest = _digest(text)
-            if every or known.get(name) != digest:
-                async with connection.transaction():
-                    await connection.execute(text)
-                    await connection.execute(RECORD.format(ledger=ledger), name, digest)
-                applied.append(name)
-    return applied
+    changed = [
+        (name, digest, text)
+        for package in packages
+        for file, text in files(package)
+        if known.get(name := f"{package}/{file}") != (digest := _digest(text)) or every
+    ]
+    names = [name for name, _, _ in changed]
+    if not changed:
+        return names
+    async with connection.transaction():
+        # Together: there are hundreds, and a round trip for each would take longer than the work.
+        await connection.execute("\n".join(text for _, _, text in changed))
+        digests = [digest for _, digest, _ in changed]
+        await connection.execute(RECORD.format(ledger=ledger), names, digests)
+    return names
 
 
 async def _apply(connection: Connection, package: str, ledger: str) -> list[str]:
@@ -72,7 +76,7 @@ async def _apply(connection: Connection, package: str, ledger: str) -> list[str]
         if name not in known:
             async with connection.transaction():
                 await connection.execute(text)
-                await connection.execute(RECORD.format(ledger=ledger), name, digest)
+                await connection.execute(RECORD.format(ledger=ledger), [name], [digest])
             applied.append(name)
     return applied
 

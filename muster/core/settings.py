@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 PREFIX = "MUSTER_"
-NOT_OURS = tuple(
-    PREFIX + name for name in ("TEST_", "BENCH_", "URL", "TOKEN")
-)  # of the command line and tests
+# Of tests and benchmarks, and of the command line.
+NOT_OURS = tuple(PREFIX + name for name in ("TEST_", "BENCH_"))
+COMMAND_LINE = frozenset(PREFIX + name for name in ("ACCOUNT", "TOKEN", "TOKEN_FILE", "URL"))
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -221,7 +221,7 @@ def shown(value: object) -> str:
 
 
 def _ours(name: str) -> bool:
-    return name.startswith(PREFIX) and not name.startswith(NOT_OURS)
+    return name.startswith(PREFIX) and not name.startswith(NOT_OURS) and name not in COMMAND_LINE
 
 
 def _holds(hint: object, kind: type) -> bool:

@@ -20,7 +20,11 @@ from typing import Any, cast
 from muster.core.egress import Address
 
 SSL_REQUEST = struct.pack("!ii", 8, 80_877_103)
+CANCEL_REQUEST = 80_877_102
 AUTHENTICATION = ord("R")
+SIZE = struct.Struct("!I").unpack_from
+KEY = ord("K")  # pid and secret by which a session's statement is cancelled
+LONGEST_KEY = 264  # with its size and the pid
 ITERATIONS = 200_000  # a hostile server could make SCRAM's key derivation block us for minutes
 HANDSHAKE_LIMIT = 64 * 1024  # bytes that a server may send before it has accepted us
 MESSAGE_LIMIT = 32 * 1024 * 1024  # one row, one notice, one error
@@ -51,11 +55,41 @@ class Tls:
         return self.context.check_hostname
 
 
+class Tap:
+    """Overhears a session: what asyncpg drops, or would keep without a bound. One serves one session."""
+
+    dialer: "Dialer | None" = None
+    listening = False
+    midway = False  # it has heard the beginning of what comes
+
+    def listen(self) -> None:
+        self.listening, self.midway = True, False
+
+    def feed(self, data: bytes) -> None:
+        """Bytes of the server, before asyncpg has them; the first ones begin with a message."""
+
+    def break_off(self, why: str) -> None:
+        if self.dialer:
+            self.dialer.refusal = why
+            self.dialer.hang_up()
+
+    async def cancel(self) -> None:
+        """Asks the server to give up the running statement; done when the server took note of it."""
+        if self.dialer:
+            await self.dialer.cancel()
+
+
 class Dialer:
     """Give it to asyncpg as `loop=`. After a failure `refusal` may say what the guard saw."""
 
-    def __init__(self, address: Address, port: int, tls: Tls | None) -> None:
+    def __init__(
+        self, address: Address, port: int, tls: Tls | None, tap: Tap | None = None
+    ) -> None:
         self.refusal: str | None = None
+        self.key = b""
+        self.tap = tap
+        if tap:
+            tap.dialer = self
         self._loop = asyncio.get_running_loop()
         self._address = address
         self._port = port
@@ -75,7 +109,7 @@ class Dialer:
                 await self._ask_for_tls(plug)
                 options = {"ssl": self._tls.context, "server_hostname": self._tls.name}
             transport, guard = await self._loop.create_connection(
-                lambda: Guard(factory(), self), sock=plug, **options
+                lambda: Guard(factory(), self, self.tap), sock=plug, **options
             )
         except BaseException:
             plug.close()
@@ -89,6 +123,18 @@ class Dialer:
     def hang_up(self) -> None:
         """Ends what is open, also where asyncpg lost track of it."""
         for transport in self._transports:
+            cast("asyncio.Transport", transport).abort()
+
+    async def cancel(self) -> None:
+        """On a connection of its own, as the protocol wants it; the server hangs up on it."""
+        if not self.key:
+            return
+        transport, farewell = await self.create_connection(_Farewell)
+        try:
+            request = struct.pack("!ii", 8 + len(self.key), CANCEL_REQUEST) + self.key
+            cast("asyncio.Transport", transport).write(request)
+            await cast("_Farewell", farewell).gone.wait()
+        finally:
             cast("asyncio.Transport", transport).abort()
 
     async def _ask_for_tls(self, plug: socket.socket) -> None:
@@ -115,7 +161,7 @@ class Dialer:
 class Guard(asyncio.Protocol):
     """Lets a server ask for SCRAM only, unless TLS has verified it, and caps what it may send."""
 
-    def __init__(self, inner: asyncio.Protocol, dialer: Dialer) -> None:
+    def __init__(self, inner: asyncio.Protocol, dialer: Dialer, tap: Tap | None = None) -> None:
         self.inner = inner
         self._dialer = dialer
         self._transport: asyncio.Transport | None = None
@@ -123,6 +169,7 @@ class Guard(asyncio.Protocol):
         self._held = b""  # an incomplete message of the handshake, or an incomplete header later
         self._heard = 0
         self._skip = 0  # what is left of a message whose header was seen
+        self._tap = tap
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are no subclass
@@ -145,7 +192,16 @@ class Guard(asyncio.Protocol):
             return
         if not self._accepted:
             self._shake_hands(data)
-        elif self._fits(data):
+            return
+        held, skip = self._held, self._skip
+        if not self._fits(data):
+            return
+        if (tap := self._tap) and tap.listening:
+            heard = data if tap.midway else (held + data)[skip:]
+            if heard:
+                tap.midway = True
+                tap.feed(heard)
+        if not self._dialer.refusal:
             self.inner.data_received(data)
 
     def _shake_hands(self, data: bytes) -> None:
@@ -198,10 +254,14 @@ class Guard(asyncio.Protocol):
         at, data = self._skip, self._held + data
         end = len(data)
         while at + 5 <= end:
-            size = int.from_bytes(data[at + 1 : at + 5], "big")
+            (size,) = SIZE(data, at + 1)
             if not 4 <= size <= MESSAGE_LIMIT:
                 self._refuse(f"it sent a message of more than {MESSAGE_LIMIT >> 20} MB")
                 return False
+            if data[at] == KEY and size <= LONGEST_KEY:
+                if at + 1 + size > end:
+                    break  # it is held until it is whole
+                self._dialer.key = data[at + 5 : at + 1 + size]
             at += 1 + size
         self._held, self._skip = (data[at:], 0) if at < end else (b"", at - end)
         return True
@@ -210,6 +270,16 @@ class Guard(asyncio.Protocol):
         self._dialer.refusal = why
         if self._transport:
             self._transport.abort()
+
+
+class _Farewell(asyncio.Protocol):
+    """Nothing is said here; it knows when the other side has hung up."""
+
+    def __init__(self) -> None:
+        self.gone = asyncio.Event()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - either is fine
+        self.gone.set()
 
 
 def _size(held: bytes) -> int:

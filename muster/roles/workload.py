@@ -14,7 +14,7 @@ from engine.lease import Heard, Lease
 from engine.life import FAREWELL, Life, Orders
 from engine.store import Store
 from fsm.launch.client import Session
-from muster.core import telemetry
+from muster.core import failpoints, telemetry
 from muster.core.clock import Clock
 from muster.core.errors import Fault
 from muster.core.settings import SettingsError
@@ -44,6 +44,7 @@ async def live(role: str, start_file: Path, make: Make, *, promise: str, grace: 
         try:
             bootstrap = Bootstrap.of(start)
             telemetry.setup(role, bootstrap.settings())
+            failpoints.setup(bootstrap.given.failpoints)
             store = Store(bootstrap)
         except SettingsError as error:
             print(f"muster {role}: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Nothing of an execution goes on."""
+"""Nothing of an execution goes on, or nothing of one of its steps or targets."""
 
 from nodeagent.commands.call import call
 from nodeagent.control_db import Q
@@ -7,4 +7,7 @@ from nodeagent.work import Work
 
 async def run(work: Work) -> str:
     args = work.args
+    if args.step is not None:
+        part = (args.step, args.target)
+        return await call(work, Q.cancel_part, args.job, args.execution_id, *part, args.reason)
     return await call(work, Q.cancel_execution, args.job, args.execution_id, args.reason)

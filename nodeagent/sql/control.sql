@@ -34,6 +34,10 @@ select jobs_internal.set_draining_v1($1)::text;
 -- Whether anything new may start.
 select jobs_internal.set_paused_v1($1)::text;
 
+-- name: pause_and_cancel
+-- Nothing new starts, and what runs is asked to stop.
+select jobs_internal.pause_v1()::text;
+
 -- name: sync_directory
 -- The directory shows exactly these servers.
 select jobs_internal.sync_directory_v1($1, $2::text::jsonb)::text;
@@ -45,6 +49,10 @@ select jobs_internal.get_v1($1, $2::text[])::text;
 -- name: list_items
 -- A page of items below a path, behind a cursor.
 select jobs_internal.list_v1($1, $2::text[], $3::text::jsonb, $4::integer, $5::text::jsonb)::text;
+
+-- name: read_execution
+-- An execution, or what is told about it.
+select jobs_internal.read_execution_v1($1, $2::text[], $3::text::jsonb)::text;
 
 -- name: put_credential
 -- The credential as it is now.
@@ -81,6 +89,14 @@ select jobs_internal.start_job_v1($1, $2, $3::text::jsonb)::text;
 -- name: cancel_execution
 -- Whether there was something to stop.
 select jobs_internal.cancel_execution_v1($1, $2, $3)::text;
+
+-- name: cancel_part
+-- Whether the step or target is over already.
+select jobs_internal.cancel_part_v1($1, $2, $3, $4, $5)::text;
+
+-- name: run_query
+-- The execution.
+select jobs_internal.run_query_v1($1::text::jsonb)::text;
 
 -- name: ask
 -- The question waits for the engine.

@@ -307,6 +307,56 @@ def test_a_password_is_sealed_on_the_command_line_and_opened_by_the_engine(stack
     assert "sealed_1" in [target["databaseName"] for target in found["targets"]]
 
 
+def test_the_sdk_runs_a_job_over_twenty_databases_and_cancels_a_slow_one(stack):
+    account = an_account(stack, "runs")
+    for number in range(20):
+        psql(stack, "postgres", f"create database run_{number:02}")
+    login = {"properties": {"username": "fleet_admin", "password": "correct horse"}}
+    stack.put(f"{account}/credentials/admin", login)
+    members = [
+        {"type": "SqlDatabase", "serverName": "fleet", "databaseName": f"run_{number:02}"}
+        for number in range(20)
+    ]
+    stack.put(f"{account}/targetGroups/all", {"properties": {"members": members}})
+    step = {
+        "targetGroup": f"{account}/targetGroups/all",
+        "credential": f"{account}/credentials/admin",
+    }
+    for job, script in (("quick", "create table t as select 1"), ("slow", "select pg_sleep(120)")):
+        stack.put(f"{account}/jobs/{job}", {"properties": {}})
+        body = {"properties": step | {"action": {"value": script}}}
+        stack.put(f"{account}/jobs/{job}/steps/one", body)
+    place = ("g1", "fleet", "runs")
+
+    with sdk(stack) as client:
+        run = client.job_executions.begin_create(*place, "quick").result()
+        id = str(run.job_execution_id)
+        ended = until(lambda: over(client.job_executions.get(*place, "quick", id)))
+        steps = list(client.job_step_executions.list_by_job_execution(*place, "quick", id))
+        targets = list(client.job_target_executions.list_by_job_execution(*place, "quick", id))
+
+        assert ended.lifecycle == "Succeeded"
+        assert [(one.step_name, one.lifecycle) for one in steps] == [("one", "Succeeded")]
+        assert {one.target.database_name for one in targets} == {f"run_{n:02}" for n in range(20)}
+        assert {(one.lifecycle, one.current_attempts) for one in targets} == {("Succeeded", 1)}
+        assert psql(stack, "run_13", "select count(*) from t")[0][0] == 1
+
+        slow = str(client.job_executions.begin_create(*place, "slow").result().job_execution_id)
+        until(lambda: busy(client, place, slow))
+        client.job_executions.cancel(*place, "slow", slow)
+        stopped = until(lambda: over(client.job_executions.get(*place, "slow", slow)))
+        assert stopped.lifecycle == "Canceled"
+
+
+def over(execution):
+    return execution if execution.end_time is not None else None
+
+
+def busy(client, place, id):
+    targets = client.job_target_executions.list_by_job_execution(*place, "slow", id)
+    return any(one.lifecycle == "InProgress" for one in targets)
+
+
 def psql(stack, database, query, *args):
     """As the administrator of the server, whom every account lets in."""
     endpoint = stack.get(SERVER)["properties"]["endpoint"]

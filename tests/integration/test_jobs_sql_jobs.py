@@ -229,7 +229,7 @@ async def test_a_running_job_is_deleted_by_force_only_and_its_runs_are_stopped(a
 
 
 async def test_a_system_job_is_not_changed_by_people(account, admin):
-    await some_steps(admin, "a", job="adhoc")
+    await some_steps(admin, "a", job="ours")
     await account.execute("update jobs_internal.job set system = true")
 
     for function, more in {
@@ -239,7 +239,7 @@ async def test_a_system_job_is_not_changed_by_people(account, admin):
         "sp_update_jobstep": {"step_id": 1, "command": "x"},
         "sp_delete_jobstep": {"step_id": 1},
     }.items():
-        await admin.refused("MU013", function, job_name="adhoc", **more)
+        await admin.refused("MU013", function, job_name="ours", **more)
 
 
 async def test_every_change_is_noted_with_who_and_what(account, admin):

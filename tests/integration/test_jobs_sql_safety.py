@@ -17,7 +17,14 @@ VIEWS = {
     "target_groups",
     "target_group_members",
 }
-OPERATORS = {"sp_start_job", "sp_stop_job", "sp_pause", "sp_resume"}
+OPERATORS = {
+    "sp_start_job",
+    "sp_stop_job",
+    "sp_stop_step",
+    "sp_stop_target",
+    "sp_pause",
+    "sp_resume",
+}
 INTERNAL = """
 select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
  where n.nspname = 'jobs_internal' and c.relkind in ('r', 'p', 'v')

@@ -25,8 +25,10 @@ from nodeagent.items import (
     PutPrivateEndpoint,
     PutStep,
     PutTargetGroup,
+    ReadExecution,
     ReadJournal,
     ReadRequest,
+    RunQuery,
     StartJob,
 )
 from nodeagent.protocol import (
@@ -72,6 +74,10 @@ EXAMPLES = {
     "put_private_endpoint": PutPrivateEndpoint(name="p", document={"serverId": SERVER}),
     "decide_private_endpoint": DecidePrivateEndpoint(name="p", status="Approved", server_id=SERVER),
     "start_job": StartJob(job="j", execution_id=UUID(int=1)),
+    "read_execution": ReadExecution(kind="results", path=("j", str(UUID(int=1)))),
+    "run_query": RunQuery(
+        document={"script": "select 1", "targetGroup": {"name": "g"}, "timeoutSeconds": 60}
+    ),
     "cancel_execution": CancelExecution(job="j", execution_id=UUID(int=1), reason="enough"),
     "ask": Ask(request_id=UUID(int=2), kind="resolve", args={"targetGroup": "g"}),
     "read_request": ReadRequest(request_id=UUID(int=2)),

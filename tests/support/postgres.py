@@ -11,6 +11,8 @@ How to use it (the fixtures are wired in tests/conftest.py):
 
     def test_v(targets): ...             a second server: what customers register. The first one can't be
                                          a target, because it holds the metadata
+    with running(durable=True) as own:   one more, whose commits survive `own.machine.crash()` and
+                                         `await own.machine.revive()`, on the same data and port
 
 All roles but the one of initdb are no superusers. MUSTER_TEST_POSTGRES chooses the server: 18
 (default), 16, or a directory of binaries such as Debian's. Each pytest-xdist worker has its own.
@@ -32,7 +34,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import asyncpg
@@ -55,12 +57,35 @@ FAST = {
     "password_encryption": "scram-sha-256",
     "dynamic_shared_memory_type": "mmap",
 }
+DURABLE = {"synchronous_commit": "on"}  # whoever was told of a commit finds it after a crash
 
 
 @dataclass(frozen=True)
 class Role:
     name: str
     password: str
+
+
+@dataclass
+class Machine:
+    """The process of a server, and what it takes to start it once more."""
+
+    binaries: Path
+    data: Path
+    root: Role
+    owner: dict[str, str]
+    port: int
+    server: subprocess.Popen
+
+    def crash(self) -> None:
+        """As `pg_ctl stop -m immediate`: nothing is written any more, everybody is hung up on."""
+        self.server.send_signal(signal.SIGQUIT)
+        self.server.wait(20)
+
+    async def revive(self) -> None:
+        """Returns when it answers; what it lost it has recovered from its log."""
+        self.server = _popen(self.binaries, self.data, self.port, self.owner)
+        assert await _answering(self.server, self.port, self.root), "it does not come back"
 
 
 @dataclass(frozen=True)
@@ -70,6 +95,7 @@ class Postgres:
     application: Role
     administrator: Role
     host: str = HOST
+    machine: Machine | None = field(default=None, compare=False, repr=False)
 
     def url(self, database: str, role: Role | None = None) -> str:
         role = role or self.application
@@ -92,26 +118,29 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def running(*, migrated: bool = True) -> Iterator[Postgres]:
-    """Starts a server with its roles and the migrated template; ends and removes it afterwards."""
+def running(*, migrated: bool = True, durable: bool = False, **more: str) -> Iterator[Postgres]:
+    """Starts a server with its roles and the migrated template; ends and removes it afterwards.
+
+    `more` are settings of it.
+    """
     home = Path(tempfile.mkdtemp(prefix="muster-pg-", dir=_quickest()))
     owner = _owner()
     if owner:
         shutil.chown(home, **owner)
-    server = None
+    machine = None
     try:
         binaries = _binaries(home, owner)
         root = Role("postgres", secrets.token_hex(16))
-        _initdb(binaries, home / "data", root, owner)
+        _initdb(binaries, home / "data", root, owner, FAST | (DURABLE if durable else {}) | more)
         server, port = _start(binaries, home / "data", root, owner)
+        machine = Machine(binaries, home / "data", root, owner, port, server)
         roles = [Role(name, secrets.token_hex(16)) for name in ("muster_app", "fleet_admin")]
-        postgres = Postgres(port, root, *roles)
+        postgres = Postgres(port, root, *roles, machine=machine)
         asyncio.run(_prepare(postgres, migrated))
         yield postgres
     finally:
-        if server:
-            server.send_signal(signal.SIGQUIT)
-            server.wait(20)
+        if machine:
+            machine.crash()
         shutil.rmtree(home, ignore_errors=True)
 
 
@@ -152,7 +181,9 @@ def _binaries(home: Path, owner: dict[str, str]) -> Path:
     return install / "bin"
 
 
-def _initdb(binaries: Path, data: Path, root: Role, owner: dict[str, str]) -> None:
+def _initdb(
+    binaries: Path, data: Path, root: Role, owner: dict[str, str], settings: dict[str, str]
+) -> None:
     password_file = data.parent / "password"
     password_file.write_text(root.password)
     if owner:
@@ -162,7 +193,7 @@ def _initdb(binaries: Path, data: Path, root: Role, owner: dict[str, str]) -> No
          "--locale=C", f"--pwfile={password_file}"],
         check=True, capture_output=True, cwd=data.parent, **owner,
     )  # fmt: skip
-    lines = [f"{name} = '{value}'\n" for name, value in FAST.items()]
+    lines = [f"{name} = '{value}'\n" for name, value in settings.items()]
     with (data / "postgresql.conf").open("a") as file:
         file.writelines(lines)
 
@@ -175,31 +206,31 @@ def _start(
         with socket.socket() as probe:
             if probe.connect_ex((HOST, port)) == 0:
                 continue
-        log = (data.parent / "log").open("wb")
-        server = subprocess.Popen(
-            [binaries / "postgres", "-D", data, "-p", str(port)],
-            stdout=log, stderr=log, cwd=data, preexec_fn=die_with_parent(signal.SIGQUIT), **owner,
-        )  # fmt: skip
-        log.close()
-        if _answers(server, port, root):
+        server = _popen(binaries, data, port, owner)
+        if asyncio.run(_answering(server, port, root)):
             return server, port
         server.kill()
         server.wait()
     raise RuntimeError(f"PostgreSQL did not start: {(data.parent / 'log').read_text()}")
 
 
-def _answers(server: subprocess.Popen, port: int, root: Role) -> bool:
-    async def ask() -> None:
-        url = f"postgresql://{root.name}:{root.password}@{HOST}:{port}/postgres"
-        await (await asyncpg.connect(url, timeout=5)).close()
+def _popen(binaries: Path, data: Path, port: int, owner: dict[str, str]) -> subprocess.Popen:
+    with (data.parent / "log").open("ab") as log:
+        return subprocess.Popen(
+            [binaries / "postgres", "-D", data, "-p", str(port)],
+            stdout=log, stderr=log, cwd=data, preexec_fn=die_with_parent(signal.SIGQUIT), **owner,
+        )  # fmt: skip
 
+
+async def _answering(server: subprocess.Popen, port: int, root: Role) -> bool:
+    url = f"postgresql://{root.name}:{root.password}@{HOST}:{port}/postgres"
     until = time.monotonic() + 30
     while server.poll() is None and time.monotonic() < until:
         try:
-            asyncio.run(ask())
+            await (await asyncpg.connect(url, timeout=5)).close()
             return True
         except (OSError, asyncpg.CannotConnectNowError):
-            time.sleep(0.05)
+            await asyncio.sleep(0.05)
     return False
 
 

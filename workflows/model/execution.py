@@ -5,6 +5,48 @@ from typing import ClassVar
 from workflows.model.wire import Properties
 
 
+class AttemptProperties(Properties, frozen=True):
+    """One attempt on a target: what it took and what it returned."""
+
+    READ_ONLY: ClassVar = frozenset(
+        {
+            "jobVersion",
+            "jobExecutionId",
+            "stepId",
+            "stepName",
+            "targetId",
+            "attempt",
+            "lifecycle",
+            "provisioningState",
+            "createTime",
+            "startTime",
+            "endTime",
+            "endReason",
+            "hostId",
+            "invocationId",
+            "backendPid",
+            "serverVersion",
+            "sqlstate",
+            "message",
+            "detail",
+            "hint",
+            "context",
+            "errorPosition",
+            "errorFingerprint",
+            "statementNo",
+            "rows",
+            "bytes",
+            "timings",
+            "blockers",
+            "notices",
+            "xactId",
+            "resultHash",
+            "resultSets",
+            "results",
+        }
+    )
+
+
 class ExecutionProperties(Properties, frozen=True):
     READ_ONLY: ClassVar = frozenset(
         {

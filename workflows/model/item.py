@@ -21,6 +21,18 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.row_version is None else f'"{self.row_version}"'
 
 
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told about an item: an object of its own, perhaps in pages."""
+
+    content: dict[str, Any]
+    tag: str | None = None  # the same while nothing moved
+    next: str | None = None  # opaque: where the following page begins
+
+    @property
+    def etag(self) -> str | None:
+        return None if self.tag is None else f'"{self.tag}"'
+
+
 class WrittenItem(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of PUT."""
 

@@ -4,10 +4,14 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
-    if p_kind is distinct from 'resolve' then
+    if p_kind is null or p_kind not in ('resolve', 'why') then
         raise exception 'nobody answers "%"', p_kind using errcode = 'MU012', column = 'kind';
-    elsif not exists (select from target_group g where lower(g.name) = lower(p_args ->> 'targetGroup')) then
+    elsif p_kind = 'resolve'
+          and not exists (select from target_group g where lower(g.name) = lower(p_args ->> 'targetGroup')) then
         raise exception 'target group "%" was not found', p_args ->> 'targetGroup' using errcode = 'MU010';
+    elsif p_kind = 'why'
+          and not exists (select from job_execution x where x.job_execution_id = uuid_v1(p_args ->> 'run')) then
+        raise exception 'execution % was not found', p_args ->> 'run' using errcode = 'MU010';
     end if;
     insert into request (request_id, kind, args, asked_by)
     select p_request_id, p_kind, p_args, a.caller from actor_v1() a

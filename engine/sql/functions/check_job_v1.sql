@@ -8,6 +8,10 @@ declare
 begin
     if p_old.name is null or p_new.name is distinct from p_old.name then
         perform check_name_v1(p_new.name, case when p_old.name is null then 'job_name' else 'new_name' end);
+        if exists (select from system_jobs_v1() s where lower(s.name) = lower(p_new.name)) then
+            perform refuse_v1('MU011', case when p_old.name is null then 'job_name' else 'new_name' end,
+                format('the name "%s" is kept for a job of Muster itself', p_new.name), 'Choose another name.');
+        end if;
     end if;
     select r.field, r.meaning into wrong
       from (values

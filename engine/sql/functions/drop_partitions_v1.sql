@@ -35,12 +35,7 @@ begin
             exit;
         end;
     end loop;
-    delete from snapshot s
-     where s.made_at < oldest
-       and not exists (select from step_execution e where e.snapshot_id = s.snapshot_id);
-    delete from job j
-     where j.deleted_at < oldest
-       and not exists (select from job_execution x where x.job_id = j.job_id);
+    perform forget_leftovers_v1(oldest);
 end $$;
 comment on function jobs_internal.drop_partitions_v1(date) is
     'The days before, but for those with a run that lives or that its job keeps for longer; answers which days went.';

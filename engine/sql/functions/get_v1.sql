@@ -29,23 +29,26 @@ begin
           into item
           from private_endpoint e where lower(e.name) = lower(p_path[1]);
     when 'jobs' then
-        select job_item_v1(j) into item from job j where lower(j.name) = lower(p_path[1]) and j.deleted_at is null;
+        select job_item_v1(j) into item
+          from job j where lower(j.name) = lower(p_path[1]) and j.deleted_at is null and not j.system;
     when 'jobs/versions' then
         select item_v1(array[j.name, v.version::text], null, null, v.created_by, v.created_at,
                        v.created_by, v.created_at, '{}')
           into item
           from job j join job_version v on v.job_id = j.job_id
-         where lower(j.name) = lower(p_path[1]) and j.deleted_at is null and v.version::text = p_path[2];
+         where lower(j.name) = lower(p_path[1]) and j.deleted_at is null and not j.system
+           and v.version::text = p_path[2];
     when 'jobs/steps' then
         select jobstep_item_v1(array[j.name], s, s.row_version)
           into item
           from job j join job_step s on s.job_id = j.job_id and s.version = j.version
-         where lower(j.name) = lower(p_path[1]) and j.deleted_at is null and lower(s.name) = lower(p_path[2]);
+         where lower(j.name) = lower(p_path[1]) and j.deleted_at is null and not j.system
+           and lower(s.name) = lower(p_path[2]);
     when 'jobs/versions/steps' then
         select jobstep_item_v1(array[j.name, p_path[2]], s, null)
           into item
           from job j join job_step s on s.job_id = j.job_id
-         where lower(j.name) = lower(p_path[1]) and j.deleted_at is null
+         where lower(j.name) = lower(p_path[1]) and j.deleted_at is null and not j.system
            and s.version::text = p_path[2] and lower(s.name) = lower(p_path[3]);
     else
         perform refuse_v1('MU012', 'p_kind', format('there is no kind %s', p_kind));

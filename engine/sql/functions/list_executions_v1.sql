@@ -20,8 +20,10 @@ begin
         return list_run_steps_v1(run, p_after, top, p_filters);
     elsif p_kind = 'jobs/executions/targets' then
         return list_run_targets_v1(run, null, p_after, top, p_filters);
+    elsif p_kind = 'jobs/executions/steps/targets/attempts' then
+        return list_attempts_v1(run, p_path, p_after, top);
     end if;
     return list_run_targets_v1(run, (find_step_v1(run, p_path[3])).step_id, p_after, top, p_filters);
 end $$;
 comment on function jobs_internal.list_executions_v1(text, text[], jsonb, integer, jsonb) is
-    'A page of runs, steps or targets, newest first, and the cursor of the next one.';
+    'A page of runs, steps, targets or attempts, newest first, and the cursor of the next one.';

@@ -9,6 +9,9 @@ as $$
 declare
     last_step constant integer := coalesce((p_after ->> 'stepId')::integer, 2147483647);
     last_ordinal constant integer := coalesce((p_after ->> 'ordinal')::integer, 2147483647);
+    lifecycles constant text[] := array(select jsonb_array_elements_text(p_filters -> 'lifecycle'));
+    server constant text := lower(p_filters ->> 'server');
+    fingerprint constant text := p_filters ->> 'fingerprint';
     f record;
     steps integer[];
     ordinals integer[];
@@ -30,6 +33,16 @@ begin
                       and (f.ended_since is null or t.end_time >= f.ended_since)
                       and (f.ended_until is null or t.end_time < f.ended_until)
                       and (f.active is null or (t.end_time is null) = f.active)
+                      and (not p_filters ? 'lifecycle' or t.lifecycle = any(lifecycles))
+                      and (server is null or server = (
+                           select lower(d.server_name) from snapshot_target d
+                            where (d.snapshot_id, d.ordinal) = (t.snapshot_id, t.ordinal)))
+                      and (fingerprint is null or fingerprint = (
+                           select k.error_fingerprint from task k
+                            where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
+                                  = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
+                              and k.end_time is not null
+                            order by k.attempt desc limit 1))
                     order by t.ordinal desc
                     limit p_top + 1 + f.skip) t
              where s.run_day = p_run.run_day

@@ -16,6 +16,7 @@ begin
           join job j on j.job_id = x.job_id
          where (x.create_time, x.job_execution_id) < (last_time, last_id)
            and (j.deleted_at is null or f.deleted)
+           and x.origin <> 'system'
            and x.create_time >= f.since and x.create_time < f.until
            and (f.ended_since is null or x.end_time >= f.ended_since)
            and (f.ended_until is null or x.end_time < f.ended_until)

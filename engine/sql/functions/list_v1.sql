@@ -27,7 +27,7 @@ begin
         union all
         select 0, e.name from private_endpoint e where p_kind = 'privateEndpoints'
         union all
-        select 0, j.name from job j where p_kind = 'jobs' and j.deleted_at is null
+        select 0, j.name from job j where p_kind = 'jobs' and j.deleted_at is null and not j.system
         union all
         select -v.version, v.version::text from job_version v where p_kind = 'jobs/versions' and v.job_id = parent_id
         union all

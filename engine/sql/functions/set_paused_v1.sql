@@ -5,6 +5,7 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
     update instance set paused = p_paused where paused <> p_paused;
+    perform pg_notify('muster_execution', '');
     return jsonb_build_object('paused', p_paused);
 end $$;
 comment on function jobs_internal.set_paused_v1(boolean) is 'Whether anything new may start.';

@@ -16,6 +16,10 @@ begin
      where lower(j.name) = lower(sp_start_job.job_name) and j.deleted_at is null for key share;
     if not found then
         raise exception 'job "%" was not found', sp_start_job.job_name using errcode = 'MU010', column = 'job_name';
+    elsif started.system and session_user::text <> regexp_replace(current_user::text, '_owner$', '_agent') then
+        -- The agent starts one of them, for queries.
+        raise exception 'job "%" belongs to Muster itself and is not started by people', started.name
+            using errcode = 'MU013', column = 'job_name';
     end if;
     sp_start_job.job_execution_id := coalesce(sp_start_job.job_execution_id, gen_random_uuid());
     if not exists (select from job_execution x where x.job_execution_id = sp_start_job.job_execution_id) then

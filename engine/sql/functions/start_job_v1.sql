@@ -11,6 +11,10 @@ begin
     if field is not null then
         raise exception 'a start takes no "%"', field using errcode = 'MU012', column = field;
     end if;
+    if exists (select from job j where lower(j.name) = lower(p_job) and j.deleted_at is null and j.system) then
+        raise exception 'job "%" belongs to Muster itself and is not started by people', p_job
+            using errcode = 'MU013', column = 'job_name';
+    end if;
     started := sp_start_job(p_job, p_execution_id);
     return jsonb_build_object(
         'created', not known,

@@ -7,7 +7,7 @@ as $$
         select format('step "%s" of job "%s"', s.name, j.name) as place
           from job j
           join job_step s on s.job_id = j.job_id and s.version = j.version
-         where j.deleted_at is null
+         where j.deleted_at is null and not j.system
            and p_id in (s.target_group_id, s.credential_id, s.output_credential_id)
         union
         select format('target group "%s"', g.name)

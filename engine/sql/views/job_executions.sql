@@ -5,7 +5,7 @@ select job_execution_id, job_name, job_id, job_version, step_id, is_active, life
        target_group_name, target_server_name, target_database_name, target_schema_name, step_name,
        target_execution_id, phase, wave, wait_reason, end_reason, cancel_requested_at, origin, slot, actor, door
   from jobs_internal.all_job_executions
- where deleted_at is null;
+ where deleted_at is null and origin <> 'system';
 comment on view jobs.job_executions is 'Runs, their steps and the targets of those.';
 do $$
 declare

@@ -2,10 +2,10 @@
 create or replace view jobs.jobs as
 select j.name as job_name, j.job_id, j.version as job_version, j.description, j.enabled, j.schedule_interval_type,
        j.schedule_interval_count, j.schedule_start_time, j.schedule_end_time, j.schedule_cron, j.schedule_time_zone,
-       j.next_slot, j.misfire_policy, j.misfire_within_seconds, j.overlap, j.paused, j.priority, j.owner, j.labels,
+       nullif(j.next_slot, 'infinity') as next_slot, j.misfire_policy, j.misfire_within_seconds, j.overlap, j.paused, j.priority, j.owner, j.labels,
        j.retention_days, j.system, j.row_version, j.created_by, j.created_at, j.modified_by, j.modified_at
   from jobs_internal.job j
- where j.deleted_at is null;
+ where j.deleted_at is null and not j.system;
 comment on view jobs.jobs is 'The jobs that are there.';
 comment on column jobs.jobs.job_name is 'Unique without regard to case.';
 comment on column jobs.jobs.job_id is 'Stays when the job is renamed.';
@@ -28,7 +28,7 @@ comment on column jobs.jobs.priority is 'Higher goes first.';
 comment on column jobs.jobs.owner is 'Whom to ask.';
 comment on column jobs.jobs.labels is 'For selection.';
 comment on column jobs.jobs.retention_days is 'How long its history is kept; null = the account''s default.';
-comment on column jobs.jobs.system is 'Kept by Muster itself, not by people.';
+comment on column jobs.jobs.system is 'Always false: the jobs that Muster keeps for itself are in jobs.system_jobs.';
 comment on column jobs.jobs.row_version is 'The ETag; changes with the steps too.';
 comment on column jobs.jobs.created_by is 'Who made it.';
 comment on column jobs.jobs.created_at is 'When it was made.';

@@ -11,7 +11,7 @@ select j.name as job_name, j.job_id, s.version as job_version, s.step_id, s.name
   from jobs_internal.job j
   join jobs_internal.job_step s on s.job_id = j.job_id and s.version = j.version
   join jobs_internal.script c on c.script_hash = s.script_hash
- where j.deleted_at is null;
+ where j.deleted_at is null and not j.system;
 comment on view jobs.jobsteps is 'The steps of the current version of each job.';
 comment on column jobs.jobsteps.job_name is 'The job.';
 comment on column jobs.jobsteps.job_id is 'The job.';

@@ -1,0 +1,302 @@
+"""A fleet to measure on, as a user has it: `muster up`, an account, and a server full of databases.
+
+with a_fleet(databases=100, schemas=100) as fleet:
+    fleet.a_job("fanout", "select 1")          one step for each script, on every schema of every database
+    took = fleet.run("fanout")                 started by REST and waited for; times as they were recorded
+    fleet.do(coroutine)                        in one loop of the engine's kind, so that connections last
+
+What would bind is raised here and nowhere else; `RAISED` says it.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+from uuid import UUID
+
+import asyncpg
+import uvloop
+
+from bench import cpu
+from muster.core.cluster import Cluster
+from tests.support.stack import GROUP, LOGIN, SERVER, Stack, a_server, an_account, muster_up, until
+
+T = TypeVar("T")
+
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+TARGETS = int(os.environ.get("BENCH_TARGETS", "10000"))
+DATABASES = min(int(os.environ.get("BENCH_DATABASES", "100")), TARGETS)
+SLOTS = 100  # of an account as shipped (JA100): so many tasks at once, on every side
+SESSIONS = 128  # maxConnections of the server
+RATE = 1000  # connectionsPerSecond of the server, the most that can be said
+LIMIT = 400  # max_connections of the PostgreSQL behind it: every side keeps its sessions
+RAISED = (
+    f"raised: maxConnections {SESSIONS}, connectionsPerSecond {RATE} and PostgreSQL's max_connections"
+    f" {LIMIT} of the targets' server; all else as shipped"
+)
+TARGET_SERVER = f"{GROUP}/providers/Microsoft.Sql/servers/targets"
+USER, PASSWORD = "targets_admin", "correct horse"
+PATIENCE = 600.0  # seconds for one run
+
+TIMES = """
+select x.lifecycle, x.end_time is not null as over, extract(epoch from x.end_time) as ended,
+       extract(epoch from x.create_time) as created
+  from jobs_internal.job_execution x where x.job_execution_id = $1
+"""
+STEPS = """
+select t.step_id, count(*) as tasks, count(*) filter (where t.lifecycle = 'Succeeded') as succeeded,
+       extract(epoch from min(e.create_time)) as planned, extract(epoch from min(t.create_time)) as reserved,
+       extract(epoch from min(t.start_time)) as started, extract(epoch from max(t.end_time)) as ended
+  from jobs_internal.task t
+  join jobs_internal.target_execution e using (run_day, job_execution_id, step_id, ordinal)
+ where t.job_execution_id = $1
+ group by t.step_id order by t.step_id
+"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Instants, in seconds of the epoch."""
+
+    tasks: int
+    planned: float  # its targets were in the control database
+    reserved: float  # the first of its tasks had a host
+    started: float  # the first of its tasks began
+    ended: float  # the last of its tasks was recorded
+
+    @property
+    def rate(self) -> float:
+        return self.tasks / (self.ended - self.started)
+
+
+@dataclass(frozen=True)
+class Took:
+    asked: float  # when the start was sent
+    created: float
+    ended: float
+    steps: list[Step]
+
+
+@dataclass
+class Fleet:
+    stack: Stack
+    account: str
+    control: Cluster
+    server: Cluster
+    databases: list[str]
+    schemas: list[str]
+    runner: asyncio.Runner
+    root: asyncpg.Connection  # on the control database
+
+    # As a user
+
+    def a_job(self, name: str, *scripts: str, group: str = "schemas") -> None:
+        self.stack.put(f"{self.account}/jobs/{name}", {"properties": {}})
+        for number, script in enumerate(scripts, 1):
+            step = {
+                "targetGroup": f"{self.account}/targetGroups/{group}",
+                "credential": f"{self.account}/credentials/login",
+                "action": {"value": script},
+            }
+            self.stack.put(f"{self.account}/jobs/{name}/steps/step{number}", {"properties": step})
+
+    def a_group(self, name: str, **member: str) -> None:
+        login = {"refreshCredential": f"{self.account}/credentials/login"}
+        members = [{"serverName": "targets", **login, **member}]
+        self.stack.put(f"{self.account}/targetGroups/{name}", {"properties": {"members": members}})
+
+    def start(self, job: str) -> UUID:
+        answer = self.stack.client.post(f"{self.account}/jobs/{job}/start").raise_for_status()
+        return UUID(answer.json()["name"])
+
+    def run(self, job: str) -> Took:
+        asked = time.time()
+        run = self.start(job)
+        until(lambda: self.do(self.root.fetchrow(TIMES, run))["over"], seconds=PATIENCE)
+        return self.do(self.took(run, asked))
+
+    # What the control database says
+
+    async def took(self, run: UUID, asked: float) -> Took:
+        row = await self.root.fetchrow(TIMES, run)
+        steps = await self.root.fetch(STEPS, run)
+        if row["lifecycle"] != "Succeeded" or any(s["tasks"] != s["succeeded"] for s in steps):
+            raise SystemExit(f"a run ended {row['lifecycle']}: {await self.why(run)}")
+        return Took(
+            asked,
+            float(row["created"]),
+            float(row["ended"]),
+            [
+                Step(
+                    s["tasks"], *(float(s[n]) for n in ("planned", "reserved", "started", "ended"))
+                )
+                for s in steps
+            ],
+        )
+
+    async def why(self, run: UUID) -> list[str]:
+        rows = await self.root.fetch(
+            "select distinct concat_ws(' ', lifecycle, end_reason, last_message) as said"
+            " from jobs_internal.target_execution where job_execution_id = $1"
+            " and lifecycle <> 'Succeeded' limit 5",
+            run,
+        )
+        return [row["said"] for row in rows]
+
+    async def sessions(self) -> int:
+        """Of Muster, at the targets."""
+        async with a_session(self.server.superuser_url().reveal()) as connection:
+            return await connection.fetchval(
+                "select count(*) from pg_stat_activity where datname = any($1)"
+                " and application_name like 'muster%'",
+                self.databases,
+            )
+
+    def cpu(self) -> dict[str, float]:
+        """Seconds that each part has used so far."""
+        return {
+            "client": cpu.of({os.getpid()}),
+            "core": cpu.of(self.stack.processes("engine")),
+            "host": cpu.of(self.stack.processes("host")),
+            "control": cpu.of(cpu.working_in(self.control.data)),
+            "targets": cpu.of(cpu.working_in(self.server.data)),
+        }
+
+    # The sides beside it
+
+    async def connect(self, database: str) -> asyncpg.Connection:
+        """As a host does, without its rules."""
+        return await asyncpg.connect(**self.target, database=database, ssl=False)
+
+    @property
+    def target(self) -> dict[str, Any]:
+        place = {"host": "127.0.0.1", "port": self.server.port}
+        return place | {"user": USER, "password": PASSWORD}
+
+    async def a_database(self, name: str) -> str:
+        """Beside the control database; its address."""
+        await self.root.execute(f"create database {name}")
+        return self.control.superuser_url(name).reveal()
+
+    @property
+    def control_url(self) -> str:
+        """As the administrator, who may start jobs."""
+        user, password = LOGIN["administratorLogin"], LOGIN["administratorLoginPassword"]
+        return f"postgresql://{user}:{quote(password)}@127.0.0.1:{self.control.port}/jobs_bench"
+
+    def do(self, doing: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(doing)
+
+
+@contextlib.contextmanager
+def a_fleet(*, databases: int, schemas: int) -> Iterator[Fleet]:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        folder = Path(name)
+        folder.chmod(0o755)
+        with muster_up(folder) as stack:
+            a_server(stack)
+            server = runner.run(_a_target_server(stack))
+            names = [f"tenant_{number:03}" for number in range(databases)]
+            spaces = [f"s{number:03}" for number in range(schemas)]
+            runner.run(_fill(server, names, spaces))
+            account = an_account(stack, "bench")
+            control = _cluster(stack, SERVER)
+            root = runner.run(asyncpg.connect(control.superuser_url("jobs_bench").reveal()))
+            fleet = Fleet(stack, account, control, server, names, spaces, runner, root)
+            login = {"username": USER, "password": PASSWORD}
+            stack.put(f"{account}/credentials/login", {"properties": login})
+            fleet.a_group("databases", type="SqlServer")
+            fleet.a_group("schemas", type="SqlSchema", schemaPattern="s%")
+            try:
+                yield fleet
+            finally:
+                runner.run(root.close())
+                stack.follow(stack.client.delete(account))
+
+
+@contextlib.asynccontextmanager
+async def a_session(url: str):
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def _a_target_server(stack: Stack) -> Cluster:
+    login = {"administratorLogin": USER, "administratorLoginPassword": PASSWORD}
+    limits = {"maxConnections": SESSIONS, "connectionsPerSecond": RATE}
+    stack.put(TARGET_SERVER, {"location": "local", "properties": login | limits})
+    cluster = _cluster(stack, TARGET_SERVER)
+    async with a_session(cluster.superuser_url().reveal()) as connection:
+        await connection.execute(f"alter system set max_connections = {LIMIT}")
+    await cluster.stop(patience=timedelta(seconds=20))
+    await cluster.start()
+    return cluster
+
+
+def _cluster(stack: Stack, server: str) -> Cluster:
+    port = stack.get(server)["properties"]["endpoint"]["port"]
+    for folder in (stack.folder / "clusters").iterdir():
+        if (cluster := Cluster(folder)).port == port:
+            return cluster
+    raise SystemExit(f"no cluster of {server} listens on {port}")
+
+
+async def _fill(server: Cluster, databases: Sequence[str], schemas: Sequence[str]) -> None:
+    """By the administrator; the others are copies of the first."""
+    first, *others = databases
+    place = f"127.0.0.1:{server.port}"
+    url = f"postgresql://{USER}:{quote(PASSWORD)}@{place}"
+    async with a_session(f"{url}/postgres") as connection:
+        await connection.execute(f"create database {first} template template0")
+        async with a_session(f"{url}/{first}") as inside:
+            for schema in schemas:
+                await inside.execute(f"create schema {schema}")
+        for name in others:
+            await connection.execute(f"create database {name} template {first}")
+
+
+# One line
+
+
+def line(
+    name: str,
+    found: dict[str, list[float]],
+    *,
+    digits: int | None,
+    goal: Any,
+    note: str,
+    **more: Any,
+) -> None:
+    """`found`: what each side had in each round; `more` is said as it is."""
+    middle = {side: statistics.median(values) for side, values in found.items()}
+    sides = {side: round(middle[side], digits) if side in middle else None for side in SIDES}
+    told = {
+        "name": name,
+        **sides,
+        "ratio": round(middle["ours"] / middle["limit"], 3),
+        "spread": {
+            side: [round(min(values), digits), round(max(values), digits)]
+            for side, values in found.items()
+        },
+        **more,
+        "goal": goal,
+        "note": f"{note}; {RAISED}",
+    }
+    print(json.dumps(told, ensure_ascii=False), flush=True)
+
+
+SIDES = ("ours", "limit", "peer")

@@ -1,0 +1,105 @@
+"""A script whose statements commit by themselves: what was said can't be taken back."""
+
+import asyncio
+
+import asyncpg
+from msgspec.structs import replace
+
+from engine import prologue
+from engine.aftermath import AUTOCOMMIT
+from engine.course import REFUSED, Course, Intend
+from engine.outcome import Outcome
+from engine.results import Set
+from engine.stop import Stopped
+from muster.core.errors import Fault
+from muster.core.sql import Queries
+
+Q = Queries("engine", "attempt.sql")
+
+LOOK_LIMIT = 5.0  # seconds
+
+
+class Alone(Course):
+    _sent = False
+    _invalid_before: frozenset[str] | None = None
+
+    async def run(self, intend: Intend, deadline: float) -> Outcome | None:
+        """None: it may not begin, because nobody waits for it any more."""
+        if why := self._impossible():
+            return await self.refused(why, reason="TransactionModeNotPossible")
+        try:
+            if obstacle := await self._begin(deadline):
+                return obstacle
+            return await self._statements() if await intend(AUTOCOMMIT) else None
+        except Stopped:  # before the next statement was sent
+            return await self.stopped(safe=self.step.options.idempotent or not self.completed)
+        except Fault as fault:
+            return await self.refused(fault.message, reason="StatementFailed")
+        except REFUSED as error:
+            return await self._told_what_stays(await self._failed(error))
+
+    def _impossible(self) -> str:
+        if self.session.pooled:
+            return "Behind a pooler that lends by transactions nothing can run outside of one."
+        return "What commits by itself can't be rolled back." if self.task.rolls_back else ""
+
+    async def _begin(self, deadline: float) -> Outcome | None:
+        if self.step.options.settings.parameters:
+            await self.leave_out_unknown()
+        if any("concurrently" in piece.head for piece in self.step.pieces):
+            self._invalid_before = _names(await self.ask(Q.invalid_indexes))
+        text = prologue.alone(self.scene(deadline))
+        try:
+            await self.say(text.text)
+        except asyncpg.DivisionByZeroError:
+            return await self.obstacle()
+        return None
+
+    async def _statements(self) -> Outcome:
+        self.session.ear.reset()
+        self.watch.turn("running")
+        for piece in self.step.pieces:
+            self._sent = True
+            self.keep(await self.ask_piece(piece))
+        return await self.succeeded()
+
+    @property
+    def _safe(self) -> bool:
+        return self.step.options.idempotent or not self._sent
+
+    async def _failed(self, error: BaseException) -> Outcome:
+        if not self.session.lost:
+            return await self.failed(error, undone=not self.completed)
+        if refusal := await self.unless_heard():
+            return refusal
+        if self.stop.reason:
+            return await self.stopped(safe=self._safe)
+        reason = "OutcomeUnknown" if self._sent else "ConnectionLost"
+        return await self.broken(error, reason=reason, retry=self._safe)
+
+    async def _told_what_stays(self, outcome: Outcome) -> Outcome:
+        """A broken CONCURRENTLY leaves an index that another attempt would take for done."""
+        before = self._invalid_before
+        if before is None or not self._sent:
+            return outcome
+        try:
+            async with asyncio.timeout(LOOK_LIMIT):
+                left = await self._invalid_now() - before
+        except (*REFUSED, Fault, TimeoutError):
+            return outcome
+        if not left:
+            return outcome
+        names = ", ".join(sorted(left))
+        more = f"INVALID and in need of DROP INDEX or REINDEX: {names}."
+        message = f"{(outcome.message or '').rstrip('.')}. {more}"
+        return replace(outcome, message=message, last_message=message, retry=False, again=False)
+
+    async def _invalid_now(self) -> frozenset[str]:
+        if not self.session.lost and not self.session.spoiled:
+            return _names(await self.session.ask(Q.invalid_indexes))
+        async with self.session.beside() as other:
+            return frozenset(row["name"] for row in await other.fetch(Q.invalid_indexes))
+
+
+def _names(sets: list[Set]) -> frozenset[str]:
+    return frozenset(row[0] for row in sets[0].rows)

@@ -1,0 +1,56 @@
+"""Runs a step's script at one target, once, and knows afterwards whether it was committed.
+
+Round trips of a script in a transaction: one for each statement, and COMMIT. The prologue goes along with the
+first statement, the question for the transaction's id with the last one; where nothing is to be written the
+end does.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from engine.alone import Alone
+from engine.course import Stopwatch
+from engine.outcome import Outcome
+from engine.prologue import application_name
+from engine.session import Session
+from engine.stop import Stopper
+from engine.together import Together
+from engine.token import Token
+from engine.work import Step, Task
+
+NOT_VISITED = (
+    "The server could not be listed when the step began, so its databases were not visited. "
+    "It can be reached now: start a new run."
+)
+
+
+async def run(
+    session: Session,
+    task: Task,
+    step: Step,
+    *,
+    start: Callable[[], Awaitable[bool]],
+    intend: Callable[[str], Awaitable[bool]],
+    token: Token,
+    deadline: float,
+) -> Outcome | None:
+    """None: the start or the intent to commit was refused, and nothing came of it.
+
+    `deadline` is of the loop's time. Breaking this off hangs up on the target.
+    """
+    watch = Stopwatch(session)
+    if not await start():
+        return None
+    session.ear.reset()
+    name = application_name(task)
+    with Stopper(session, name, token, deadline) as stop:
+        means = (session, task, step, name, stop, watch)
+        course = Alone(*means) if step.autocommit else Together(*means)
+        try:
+            if task.database_name is None:
+                return await course.refused(NOT_VISITED, reason="ServerUnreachable")
+            return await course.run(intend, deadline)
+        except BaseException:
+            session.abandon()
+            raise
+        finally:
+            course.close()

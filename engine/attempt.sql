@@ -1,0 +1,93 @@
+-- name: contact
+-- What a server's budget is made from; the settings are everybody's to read.
+select current_setting('max_connections')::integer as max_connections,
+       current_setting('superuser_reserved_connections')::integer
+           + coalesce(current_setting('reserved_connections', true)::integer, 0) as reserved,
+       (select count(*) from pg_catalog.pg_stat_activity a
+         where a.backend_type = 'client backend' and a.application_name not like 'muster%')::integer as others;
+
+-- name: watch_client
+-- Fails where the server can't notice that its client is gone.
+select pg_catalog.set_config('client_connection_check_interval', '1000', true);
+
+-- name: timeline
+-- Changes with each failover; after one, a transaction's id tells nothing any more.
+select pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8);
+
+-- name: era
+-- Changes whenever the server recovers from a crash, which throws its statistics away; a clean stop keeps them.
+select extract(epoch from stats_reset)::text from pg_catalog.pg_stat_bgwriter;
+
+-- name: unknown_parameters
+-- Those of the names that the server does not know; a name with a dot can always be set.
+select p.name
+  from pg_catalog.unnest($1::text[]) p (name)
+ where p.name not like '%.%'
+   and not exists (select from pg_catalog.pg_settings s where pg_catalog.lower(s.name) = p.name);
+
+-- name: type_names
+-- How people write these types.
+select t.oid::bigint as oid, pg_catalog.format_type(t.oid, null) as name
+  from pg_catalog.unnest($1::oid[]) t (oid);
+
+-- name: blockers
+-- Who holds what that session waits for, as far as it may be seen.
+select a.pid, a.application_name, a.state, a.xact_start as since, a.query_start
+  from pg_catalog.pg_stat_activity a
+ where a.pid = any (pg_catalog.pg_blocking_pids(
+           (select s.pid from pg_catalog.pg_stat_activity s
+             where s.usename = session_user and (s.pid = $1 or s.application_name = $2)
+             order by s.wait_event_type = 'Lock' desc limit 1)))
+ order by a.xact_start nulls last
+ limit 10;
+
+-- name: cancel_backend
+-- Asks the sessions of an attempt to give up their statement.
+select pg_catalog.pg_cancel_backend(a.pid)
+  from pg_catalog.pg_stat_activity a
+ where a.usename = session_user and (a.pid = $1 or a.application_name = $2);
+
+-- name: terminate_backend
+-- Ends the sessions of an attempt.
+select pg_catalog.pg_terminate_backend(a.pid)
+  from pg_catalog.pg_stat_activity a
+ where a.usename = session_user and (a.pid = $1 or a.application_name = $2);
+
+-- name: transaction_status
+-- committed, aborted, in progress, or null when it is too old to be known.
+select pg_catalog.txid_status($1::text::bigint);
+
+-- name: invalid_indexes
+-- Indexes that are maintained and never used: what a broken CONCURRENTLY leaves.
+select pg_catalog.format('%I.%I', n.nspname, c.relname) as name
+  from pg_catalog.pg_index i
+  join pg_catalog.pg_class c on c.oid = i.indexrelid
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+ where not i.indisvalid and c.relkind = 'i'
+ order by 1;
+
+-- name: make_guard
+-- The table that a guarded step writes to.
+create schema if not exists muster_guard;
+create table if not exists muster_guard.applied (
+    job_execution_id uuid not null,
+    step_id integer not null,
+    target_id uuid not null,
+    content_hash bytea not null,
+    applied_at timestamptz not null default pg_catalog.now(),
+    primary key (job_execution_id, step_id, target_id, content_hash)
+);
+
+-- name: end_attempt
+-- Ends the session of an attempt; no row once it is gone. A session with that pid that was there before
+-- the attempt started is the one that the lost host had, whatever it does now.
+select pg_catalog.pg_terminate_backend(a.pid)
+  from pg_catalog.pg_stat_activity a
+ where a.usename = session_user
+   and a.pid <> pg_catalog.pg_backend_pid()
+   and (a.application_name = $2
+        or (a.pid = $1 and a.backend_start <= $3::timestamptz + interval '5 seconds'));
+
+-- name: writable
+-- 'on' where nothing can be written.
+select pg_catalog.current_setting('transaction_read_only');

@@ -1,0 +1,92 @@
+"""One server's sessions: who has one, which are idle, who waits; it decides and connects to nothing."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from engine.budget import Budget, Contact
+from engine.work import Server
+from muster.core.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from engine.session import Session
+
+
+class Key(NamedTuple):
+    """Sessions with the same one are interchangeable."""
+
+    database: str
+    credential_id: UUID
+    row_version: int
+    username: str
+    endpoint: Endpoint
+
+    def __hash__(self) -> int:
+        return hash((self.database, self.username))  # the rest seldom differs, and is slow
+
+
+@dataclass(eq=False)
+class Waiter:
+    key: Key
+    granted: "asyncio.Future[Session | None]"  # None: a session may be opened
+
+
+@dataclass
+class Desk:
+    server: Server
+    budget: Budget = field(default_factory=Budget)
+    contact: Contact | None = None
+    stale: bool = False  # a session was lost: the server may be another one now
+    watches_client: bool = False  # the server notices a client that is gone
+    timeline: str = ""
+    era: str = ""
+    open: int = 0  # lent, idle, being opened, reset or closed
+    closing: int = 0
+    returning: "dict[Key, int]" = field(default_factory=dict)  # being reset
+    waiters: "deque[Waiter]" = field(default_factory=deque)
+    timer: asyncio.TimerHandle | None = None  # when to look again whether somebody can be served
+    sweeper: asyncio.TimerHandle | None = (
+        None  # when the oldest idle session has been so for too long
+    )
+    meeting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    spare: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _idle: "dict[Session, None]" = field(default_factory=dict)  # the oldest first
+    _by_key: "dict[Key, list[Session]]" = field(default_factory=dict)
+
+    def size(self, now: float) -> int:
+        return self.budget.size(self.server, self.contact, now)
+
+    def waiting(self) -> "list[Waiter]":
+        """Without those who gave up or were too late, and are about to leave."""
+        return [waiter for waiter in self.waiters if not waiter.granted.done()]
+
+    def take(self, key: Key) -> "Session | None":
+        """The one that was used last, so that the others may grow old."""
+        known = self._by_key.get(key)
+        return self._without(known[-1]) if known else None
+
+    def oldest(self) -> "Session | None":
+        return next(iter(self._idle), None)
+
+    def take_oldest(self) -> "Session | None":
+        """Taken out."""
+        session = self.oldest()
+        return self._without(session) if session else None
+
+    def lay(self, session: "Session") -> None:
+        self._idle[session] = None
+        self._by_key.setdefault(session.key, []).append(session)
+
+    def drop(self, session: "Session") -> bool:
+        """Whether it was idle."""
+        return session in self._idle and bool(self._without(session))
+
+    def _without(self, session: "Session") -> "Session":
+        del self._idle[session]
+        alike = self._by_key[session.key]
+        alike.remove(session)
+        if not alike:
+            del self._by_key[session.key]
+        return session

@@ -1,0 +1,107 @@
+"""Opens sessions with a credential, and asks a server once what it is."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from engine.budget import Contact, observed
+from engine.credentials import Credentials
+from engine.desk import Desk
+from engine.results import Ear
+from engine.session import LOST, version_of
+from engine.work import Credential, Server
+from muster.core.clock import Clock
+from muster.core.connect import Connector
+from muster.core.db import Connection
+from muster.core.endpoint import Endpoint
+from muster.core.errors import InvalidRequest, Unavailable
+from muster.core.settings import Secret, Settings
+from muster.core.sql import Queries
+
+Q = Queries("engine", "attempt.sql")
+
+APPLICATION = "muster"
+WATCHES_CLIENT = 140_000  # the version that learned it
+
+Ask = Callable[[str], Awaitable[list[Any]]]
+
+
+@dataclass(frozen=True)
+class Login:
+    server: Server
+    database: str
+    who: Credential
+    identity: UUID  # of the control database: sealed secrets are bound to it
+
+
+class Dialing:
+    def __init__(self, settings: Settings, credentials: Credentials, clock: Clock) -> None:
+        self._settings = settings
+        self._credentials = credentials
+        self._clock = clock
+
+    async def connect(
+        self, login: Login, endpoint: Endpoint, deadline: float, ear: Ear | None = None
+    ) -> Connection:
+        """A secret that is kept elsewhere may have changed: when it is refused it is read again."""
+        who, password = login.who, await self._credentials.open(login.who, login.identity)
+        try:
+            return await self._dial(login, endpoint, password, deadline, ear)
+        except InvalidRequest as fault:
+            if fault.code != "TargetAuthenticationFailed":
+                raise
+            self._credentials.forget(who)
+            newer = await self._credentials.open(who, login.identity)
+            if newer.reveal() == password.reveal():
+                raise
+            return await self._dial(login, endpoint, newer, deadline, ear)
+
+    async def soon(self, login: Login, endpoint: Endpoint) -> Connection:
+        limit = self._settings.connect_limit.total_seconds()
+        return await self.connect(login, endpoint, self._clock.monotonic() + limit)
+
+    async def meet(self, desk: Desk, connection: Connection, ear: Ear) -> Contact:
+        async def ask(question: str) -> list[Any]:
+            ear.turn(listening=True)
+            await connection.execute(question)
+            return ear.sets[-1].rows[0]
+
+        number = version_of(connection)
+        try:
+            most, reserved, others = map(int, await ask(Q.contact))
+            watches = number >= WATCHES_CLIENT and await _perhaps(ask, Q.watch_client)
+            desk.watches_client = bool(watches)
+            desk.timeline = await _perhaps(ask, Q.timeline)
+            desk.era = await _perhaps(ask, Q.era)
+        except (*LOST, asyncpg.PostgresError, LookupError, ValueError) as error:
+            message = f"The server {desk.server.name} did not say what it is."
+            raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
+        return Contact(desk.server.server_id, number, most, observed(most, reserved, others))
+
+    async def _dial(
+        self, login: Login, endpoint: Endpoint, password: Secret, deadline: float, ear: Ear | None
+    ) -> Connection:
+        server = login.server
+        own = {(host, server.port) for host in server.hosts} if server.embedded else set()
+        left = timedelta(seconds=max(0.1, deadline - self._clock.monotonic()))
+        return await Connector(self._settings, frozenset(own)).open(
+            endpoint,
+            user=login.who.username,
+            password=password,
+            application_name=APPLICATION,
+            database=login.database,
+            timeout=min(self._settings.connect_limit, left),
+            tap=ear,
+        )
+
+
+async def _perhaps(ask: Ask, question: str) -> str:
+    """What not every server answers."""
+    try:
+        return str((await ask(question))[0])
+    except asyncpg.PostgresError:
+        return ""

@@ -1,0 +1,274 @@
+"""What the core holds of live runs: which targets wait, which run where, and what is due when.
+
+A copy of the database, made anew whenever the Controller begins; nothing here speaks to anybody.
+"""
+
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from engine.policies import Queue, RoundRobin
+from engine.resources import Node, Path, Tree
+
+OVER = frozenset({"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"})
+NEEDS = ("nothing", "protocol", "pg_cancel_backend", "pg_terminate_backend")  # weakest first
+
+
+class Plan(msgspec.Struct, frozen=True, rename="camel"):
+    """A step as its version says."""
+
+    step_id: int
+    name: str
+    target_group_id: UUID
+    target_group_name: str
+    timeout_seconds: int
+    max_parallelism: int | None = None  # in each pool, and at each server beside its pools
+    options: dict[str, Any] = {}
+
+    @property
+    def slots_per_database(self) -> int | None:
+        return self.options.get("slotsPerDatabase")
+
+
+class Reached(msgspec.Struct, frozen=True, rename="camel"):
+    step_id: int
+    lifecycle: str
+    snapshot_id: UUID | None = None
+    cancel_requested: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    id: UUID
+    job_id: UUID
+    job_name: str
+    version: int
+    day: Any  # the partition of all that belongs to it
+    steps: tuple[Plan, ...]
+    reached: dict[int, Reached]
+    begun: bool
+    canceled: bool
+    step: "StepRun | None" = None  # the one that is at work
+    queued: bool = False  # waits for an older run of its job
+    rests_until: float = 0.0  # it broke us: nobody moves it before
+
+    def next(self) -> Plan | None:
+        """The first step that is not over; None behind the last, and behind one that stops the run."""
+        for plan in self.steps:
+            seen = self.reached.get(plan.step_id)
+            if seen is None or seen.lifecycle not in OVER:
+                return plan
+            if not goes_on(seen.lifecycle) and plan.options.get("onFailure") != "continue":
+                return None
+        return None
+
+
+def goes_on(lifecycle: str) -> bool:
+    return lifecycle in {"Succeeded", "SucceededWithSkipped", "Skipped"}
+
+
+@dataclass(eq=False, slots=True)
+class StepRun:
+    run: Run
+    plan: Plan
+    planned: bool = False
+    canceled: bool = False
+    busy: int = 0  # targets that are reserved or run
+    waiting: "dict[int, Waiting]" = field(default_factory=dict)
+    queues: dict[Path, Queue["StepRun"]] = field(default_factory=dict)
+    limits: dict[str, Node] = field(default_factory=dict)  # of its own parallelism
+    needed: str = NEEDS[0]  # what cancelling it took so far
+
+    @property
+    def over(self) -> bool:
+        return self.planned and not self.waiting and not self.busy
+
+    def note_need(self, needed: str | None) -> None:
+        self.needed = stronger(self.needed, needed or NEEDS[0])
+
+
+def stronger(one: str, other: str) -> str:
+    return max(one, other, key=NEEDS.index)
+
+
+@dataclass(eq=False, slots=True)
+class Waiting:
+    ordinal: int
+    attempts: int
+    queue: Queue[StepRun]
+    due: float | None = None  # not before, by the database's clock
+    deadline: float | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Running:
+    step: StepRun
+    target: Waiting
+    host: UUID
+
+
+class Floor:
+    def __init__(self, slots: int) -> None:
+        self.tree = Tree(slots)
+        self.policy: RoundRobin[StepRun] = RoundRobin(self.tree)
+        self.runs: dict[UUID, Run] = {}
+        self.running: dict[UUID, Running] = {}  # by invocation
+        self.inbox: list[dict[str, Any]] = []  # of lost hosts: to be heard like their own word
+        self._timers: list[tuple[float, int, StepRun, Waiting]] = []
+        self._number = count()
+
+    def steps(self) -> Iterator[StepRun]:
+        return (run.step for run in self.runs.values() if run.step is not None)
+
+    def load(self, step: StepRun, row: Mapping[str, Any]) -> None:
+        """A target of the step that is not over."""
+        queue = self._queue(step, row)
+        target = Waiting(row["ordinal"], row["attempts"], queue)
+        target.due, target.deadline = seconds(row["not_before"]), seconds(row["deadline"])
+        if row["invocation_id"] is None:
+            self.wait(step, target)
+        else:
+            self.hold(step, target, row["invocation_id"], row["host_id"])
+
+    def wait(self, step: StepRun, target: Waiting) -> None:
+        step.waiting[target.ordinal] = target
+        if target.due is None:
+            self.policy.put(target.queue, target.ordinal)
+        else:
+            heapq.heappush(self._timers, (target.due, next(self._number), step, target))
+
+    def hold(self, step: StepRun, target: Waiting, invocation: UUID, host: UUID) -> None:
+        """It was reserved before this core began."""
+        self.tree.hold(target.queue.path, host)
+        self.running[invocation] = Running(step, target, host)
+        step.busy += 1
+
+    def pick(self) -> tuple[StepRun, Waiting, UUID] | None:
+        """The next target that may start and the host it goes to; its slots are taken."""
+        found = self.policy.pick()
+        if found is None:
+            return None
+        queue, ordinal = found
+        host = self.tree.host_of(queue.path)
+        assert host is not None
+        step = queue.owner
+        step.busy += 1
+        return step, step.waiting.pop(ordinal), host.id
+
+    def reserved(self, step: StepRun, target: Waiting, host: UUID, invocation: UUID) -> None:
+        self.running[invocation] = Running(step, target, host)
+
+    def heard(self, told: Mapping[str, Any]) -> StepRun | None:
+        """What became of a task; None when it is not held here: it was heard before."""
+        running = self.running.pop(UUID(told["i"]), None)
+        if running is None:
+            return None
+        step, target = running.step, running.target
+        step.busy -= 1
+        step.note_need(told.get("n"))
+        self.policy.over(target.queue, running.host)
+        if told["l"] not in OVER:
+            target.attempts, target.due = told["a"], told.get("b")
+            if not target.attempts:
+                target.deadline = None  # its time counts from the first start
+            self.wait(step, target)
+        return step
+
+    def returned(self, invocation: UUID) -> None:
+        """A reservation that came to nothing."""
+        running = self.running.pop(invocation, None)
+        if running is not None:
+            running.step.busy -= 1
+            self.policy.over(running.target.queue, running.host)
+            running.target.due = None
+            self.wait(running.step, running.target)
+
+    def held(self, step: StepRun) -> dict[int, UUID]:
+        """The invocations of what is reserved or runs, by its target."""
+        return {
+            running.target.ordinal: invocation
+            for invocation, running in self.running.items()
+            if running.step is step
+        }
+
+    def find(self, run: UUID, step_id: int, ordinal: int) -> UUID | None:
+        """Under which invocation we hold a target, if we do."""
+        step = self.runs[run].step if run in self.runs else None
+        if step is None or step.plan.step_id != step_id:
+            return None
+        return self.held(step).get(ordinal)
+
+    def rename(self, old: UUID, new: UUID) -> None:
+        self.running[new] = self.running.pop(old)
+
+    def ended(self, step: StepRun, ordinal: int, invocation: UUID | None) -> None:
+        """A target is over without a word of a host."""
+        target = step.waiting.pop(ordinal, None)
+        if target is not None:
+            if ordinal in target.queue.items:
+                target.queue.items.remove(ordinal)
+        elif invocation is not None and (running := self.running.pop(invocation, None)):
+            step.busy -= 1
+            self.policy.over(running.target.queue, running.host)
+
+    def all_ended(self, step: StepRun) -> None:
+        """Nothing of the step waits any more."""
+        self.policy.drop(step.queues.values())
+        step.waiting.clear()
+
+    def due(self, now: float) -> list[tuple[StepRun, Waiting]]:
+        """Waiting targets whose deadline has passed; those whose time has come may start."""
+        late = []
+        while self._timers and self._timers[0][0] <= now:
+            _, _, step, target = heapq.heappop(self._timers)
+            if step.waiting.get(target.ordinal) is not target or target.due is None:
+                continue
+            if target.deadline is not None and target.deadline <= now:
+                late.append((step, target))
+            else:
+                self.ready(step, target.ordinal)
+        return late
+
+    def ready(self, step: StepRun, ordinal: int) -> None:
+        """Its time has come, and it is not too late."""
+        target = step.waiting[ordinal]
+        target.due = None
+        self.policy.put(target.queue, ordinal)
+
+    @property
+    def next_due(self) -> float | None:
+        return self._timers[0][0] if self._timers else None
+
+    def forget(self, run: Run) -> None:
+        self.runs.pop(run.id, None)
+        if run.step is not None:
+            self.policy.drop(run.step.queues.values())
+
+    def _queue(self, step: StepRun, row: Mapping[str, Any]) -> Queue[StepRun]:
+        server, pool = row["server_id"], row["pool_name"]
+        database = row["database_name"] or ""
+        own = [
+            step.limits.setdefault(
+                where, Node(f"step '{step.plan.name}' at {where}", reason, slots)
+            )
+            for where, reason, slots in (
+                (f"{server}/{pool or ''}", "MaxParallelism", step.plan.max_parallelism),
+                (f"{server}//{database}", "DatabaseSlots", step.plan.slots_per_database),
+            )
+            if slots is not None
+        ]
+        path = self.tree.path(server, pool, database, *own)
+        found = step.queues.get(path)
+        if found is None:
+            found = step.queues[path] = Queue(step, step.run.job_id, path)
+        return found
+
+
+def seconds(at: datetime | None) -> float | None:
+    return None if at is None else at.timestamp()

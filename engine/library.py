@@ -1,0 +1,107 @@
+"""What a host must know to run a task: steps, servers and secrets, read once and kept."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from engine.line import Line
+from engine.work import Credential, Server, Step, Task
+from muster.core.clock import Clock
+from muster.core.errors import NotFound
+from muster.core.sql import Queries
+
+Q = Queries("engine", "road.sql")
+T = TypeVar("T")
+
+FRESH = 5.0  # seconds that a server is believed to be as it was
+MOST = 1000  # of each kind
+
+
+class Served(msgspec.Struct, frozen=True):
+    revision: int
+    identity: UUID
+    servers: tuple[Server, ...]
+
+
+class Library:
+    def __init__(self, line: Line, clock: Clock) -> None:
+        self._line = line
+        self._clock = clock
+        self._steps: Shelf[Step] = Shelf()
+        self._servers: Shelf[tuple[float, UUID, Server]] = Shelf()
+        self._secrets: Shelf[Credential] = Shelf()
+
+    async def step(self, task: Task) -> Step:
+        key = task.job_id, task.job_version, task.step_id
+
+        async def read() -> Step:
+            text = await self._line.value(Q.step_document, *key)
+            return msgspec.json.decode(text, type=Step)
+
+        return await self._steps.get(key, read)
+
+    async def server(self, task: Task) -> tuple[UUID, Server]:
+        """And the identity of the control database, to which sealed secrets are bound."""
+        id = task.server_id
+
+        async def read() -> tuple[float, UUID, Server]:
+            text = await self._line.value(Q.servers, [id])
+            served = msgspec.json.decode(text, type=Served)
+            if not served.servers:
+                raise NotFound(
+                    f"The server '{task.server_name}' left the directory.",
+                    code="InvalidTargetServer",
+                )
+            return self._clock.monotonic(), served.identity, served.servers[0]
+
+        read_at, identity, server = await self._servers.get(id, read)
+        if self._clock.monotonic() - read_at > FRESH:
+            self._servers.drop(id)
+            read_at, identity, server = await self._servers.get(id, read)
+        return identity, server
+
+    async def credential(self, task: Task) -> Credential:
+        id = task.credential_id
+        if id is None:
+            raise NotFound(
+                "Nobody is named to log in here: name a credential in the step or in the target group,"
+                " or a jobCredential on the server.",
+                code="CredentialMissing",
+            )
+
+        async def read() -> Credential:
+            rows = await self._line.fetch(Q.secrets, [id])
+            if not rows:
+                raise NotFound("The credential is gone.", code="CredentialMissing")
+            return Credential(**dict(rows[0]))
+
+        return await self._secrets.get((id, task.credential_version), read)
+
+
+class Shelf(Generic[T]):
+    """Read once, however many ask at the same time; what nobody asked for longest goes."""
+
+    def __init__(self) -> None:
+        self._reading: OrderedDict[Hashable, asyncio.Future[Any]] = OrderedDict()
+
+    async def get(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        found = self._reading.get(key)
+        if found is None:
+            found = self._reading[key] = asyncio.ensure_future(read())
+            while len(self._reading) > MOST:
+                self._reading.popitem(last=False)
+        else:
+            self._reading.move_to_end(key)
+        try:
+            return await asyncio.shield(found)
+        except BaseException:
+            if found.done() and self._reading.get(key) is found:
+                del self._reading[key]  # a failure is not kept
+            raise
+
+    def drop(self, key: Hashable) -> None:
+        self._reading.pop(key, None)

@@ -1,0 +1,287 @@
+"""Hears what a target answers and keeps it within bounds: result sets, tags, notices.
+
+Statements go by the simple protocol, whose rows asyncpg drops; here they are taken from the wire as text.
+So a statement costs one round trip, no type has to be known, and a flood ends before it fills memory.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from muster.core.wire import SIZE, Tap
+
+MOST_ROWS, MOST_BYTES = 100_000, 64 * 1024 * 1024  # of one statement; more ends the attempt
+KEPT_ROWS, KEPT_BYTES = 1_000, 1024 * 1024  # of one result set
+KEPT_IN_ALL = 4 * 1024 * 1024
+KEPT_SETS = 1_000
+KEPT_SHAPES = 50
+NOTICES, NOTICED_BYTES = 100, 64 * 1024
+LONGEST = 8 * 1024  # characters of one text in an error or a notice
+
+HEADER = 5  # bytes: the kind of a message and its size
+DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA = b"TDCNd"
+COPY_ASKED = b"GW"
+HEARD = frozenset((DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA, *COPY_ASKED))
+
+TYPES = {
+    16: "boolean", 17: "bytea", 18: '"char"', 19: "name", 20: "bigint", 21: "smallint", 23: "integer",
+    25: "text", 26: "oid", 114: "json", 142: "xml", 600: "point", 700: "real", 701: "double precision",
+    790: "money", 829: "macaddr", 869: "inet", 650: "cidr", 1000: "boolean[]", 1005: "smallint[]",
+    1007: "integer[]", 1009: "text[]", 1016: "bigint[]", 1042: "character", 1043: "character varying",
+    1082: "date", 1083: "time without time zone", 1114: "timestamp without time zone",
+    1184: "timestamp with time zone", 1186: "interval", 1266: "time with time zone", 1560: "bit",
+    1562: "bit varying", 1700: "numeric", 2205: "regclass", 2206: "regtype", 2249: "record",
+    2278: "void", 2950: "uuid", 2951: "uuid[]", 3220: "pg_lsn", 3614: "tsvector", 3615: "tsquery",
+    3802: "jsonb", 5069: "xid8",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Set:
+    """What one statement returned."""
+
+    columns: list[tuple[str, int]] | None = None  # names and types
+    rows: list[list[Any]] = field(default_factory=list)
+    tag: str = ""
+    count: int = 0
+    truncated: bool = False
+    size: int = 0  # bytes received
+    foreign: frozenset[int] = frozenset()  # types whose names have to be asked for
+    statement: int = 0
+    readers: list[Callable[[bytes], Any]] = field(default_factory=list)
+    digest: Any = None
+
+    @property
+    def touched(self) -> int:
+        """Returned or changed, as the tag counts them."""
+        last = self.tag.rpartition(" ")[2]
+        return int(last) if last.isdecimal() and len(last) < 19 else 0
+
+    def told(self, types: Mapping[int, str], most: int = KEPT_ROWS) -> dict[str, Any]:
+        """With so many of its rows at most."""
+        said: dict[str, Any] = {"statement": self.statement, "tag": self.tag}
+        if self.columns is not None:
+            said["columns"] = [
+                {"name": name, "type": types.get(oid) or TYPES.get(oid) or f"oid {oid}"}
+                for name, oid in self.columns
+            ]
+            cut = self.truncated or len(self.rows) > most
+            said |= {"rows": self.rows[:most], "rowCount": self.count, "truncated": cut}
+        return said
+
+
+class Ear(Tap):
+    def __init__(self) -> None:
+        self._shapes: dict[bytes, Shape] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """A new attempt begins."""
+        self.received = 0
+        self.notices: list[dict[str, str]] = []
+        self.flooded = self.asked_for_data = False
+        self._kept = self._noticed = self._unheard = 0
+        self.turn(listening=False)
+
+    def turn(self, *, listening: bool, skip: int = 0) -> None:
+        """A new message is sent; what its first statements answer is not kept, or all is not."""
+        self.sets: list[Set] = []
+        self._open: Set | None = None
+        self._held = bytearray()
+        self._missing = 0  # bytes until what is held makes sense
+        self.skipping = skip  # statements
+        if listening:
+            self.listen()
+        else:
+            self.listening = False
+
+    def said(self) -> list[dict[str, str]]:
+        """The notices, and how many there were beyond."""
+        if not self._unheard:
+            return self.notices
+        return [*self.notices, {"severity": "INFO", "message": f"{self._unheard} more not kept."}]
+
+    def feed(self, data: bytes) -> None:
+        self.received += len(data)
+        if self._held:
+            self._held += data
+            self._missing -= len(data)
+            if self._missing > 0:
+                return
+            data, self._held = bytes(self._held), bytearray()
+        at, end, skipping = 0, len(data), self.skipping
+        while end - at >= HEADER:
+            after = at + 1 + SIZE(data, at + 1)[0]
+            if after > end:
+                break
+            kind = data[at]
+            if skipping:
+                skipping -= kind == COMPLETE
+            elif kind in HEARD:
+                self._hear(kind, data[at + HEADER : after])
+            at = after
+        self.skipping = skipping
+        if at < end:
+            self._held += data[at:]
+            enough = end - at >= HEADER
+            size = 1 + int.from_bytes(data[at + 1 : at + HEADER], "big") if enough else HEADER
+            self._missing = size - (end - at)
+
+    def _hear(self, kind: int, body: bytes) -> None:
+        if kind == ROW:
+            self._row(body)
+        elif kind == DESCRIPTION:
+            self._describe(body)
+        elif kind == COMPLETE:
+            found, self._open = self._open or Set(), None
+            found.tag = _text(body[:-1])
+            self.sets.append(found)
+        elif kind == NOTICE:
+            self._note(_fields(body))
+        elif kind == COPY_DATA:
+            self._bears(len(body))
+        else:
+            self.asked_for_data = True
+            self.break_off("it asks for data to copy, and nobody has any")
+
+    def _bears(self, size: int) -> Set | None:
+        """Counts it; None when it was too much."""
+        found = self._open
+        if found is None:
+            found = self._open = Set()
+        found.count += 1
+        found.size += size
+        if found.count <= MOST_ROWS and found.size <= MOST_BYTES:
+            return found
+        self.flooded = True
+        self.break_off("it returned more than can be received")
+        return None
+
+    def _describe(self, body: bytes) -> None:
+        shape = self._shapes.get(body)
+        if shape is None:
+            if len(self._shapes) >= KEPT_SHAPES:
+                self._shapes.clear()
+            shape = self._shapes[body] = Shape.of(body)
+        self._kept += len(body)
+        truncated = self._kept > KEPT_IN_ALL
+        self._open = Set(
+            columns=[] if truncated else shape.columns,
+            readers=shape.readers,
+            foreign=shape.foreign,
+            truncated=truncated,
+            digest=sha256(shape.names),
+        )
+
+    def _row(self, body: bytes) -> None:
+        size = len(body)
+        found = self._bears(size)
+        if found is None or found.digest is None:
+            return
+        found.digest.update(body)
+        if not found.truncated:
+            if (
+                found.count > KEPT_ROWS
+                or found.size > KEPT_BYTES
+                or self._kept + size > KEPT_IN_ALL
+            ):
+                found.truncated = True
+                return
+            self._kept += size
+            found.rows.append(_values(body, found.readers))
+
+    def _note(self, said: dict[str, str]) -> None:
+        note = {name: said[code] for name, code in NOTE.items() if code in said}
+        size = sum(map(len, note.values()))
+        if len(self.notices) >= NOTICES or self._noticed + size > NOTICED_BYTES:
+            self._unheard += 1
+            return
+        self._noticed += size
+        self.notices.append(note)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Of rows; the same question has it again and again."""
+
+    names: bytes
+    columns: list[tuple[str, int]]
+    readers: list[Callable[[bytes], Any]]
+    foreign: frozenset[int]
+
+    @classmethod
+    def of(cls, body: bytes) -> "Shape":
+        columns, names, at = [], [body[:2]], 2
+        for _ in range(int.from_bytes(body[:2], "big")):
+            end = body.find(b"\0", at)
+            if end < 0:
+                break
+            names.append(body[at : end + 1])
+            columns.append((_text(body[at:end]), int.from_bytes(body[end + 7 : end + 11], "big")))
+            at = end + 19
+        oids = [oid for _, oid in columns]
+        readers = [READERS.get(oid, _text) for oid in oids]
+        return cls(b"".join(names), columns, readers, frozenset(oids) - TYPES.keys())
+
+
+NOTE = {
+    "severity": "V", "sqlstate": "C", "message": "M", "detail": "D", "hint": "H", "context": "W",
+}  # fmt: skip
+
+
+def digest(sets: list[Set]) -> str:
+    """Of all rows, also of those that were not kept: equal results are equal."""
+    whole = sha256()
+    for each in sets:
+        whole.update(each.digest.digest() if each.digest else each.tag.encode())
+    return whole.hexdigest()
+
+
+def _values(body: bytes, readers: list[Callable[[bytes], Any]]) -> list[Any]:
+    row: list[Any] = []
+    at = 2
+    for read in readers:
+        size = int.from_bytes(body[at : at + 4], "big", signed=True)
+        at += 4
+        if size < 0:
+            row.append(None)
+            continue
+        row.append(read(body[at : at + size]))
+        at += size
+    return row
+
+
+def _fields(body: bytes) -> dict[str, str]:
+    parts = (part for part in body.split(b"\0") if part)
+    return {chr(part[0]): _text(part[1:])[:LONGEST] for part in parts}
+
+
+def _text(value: bytes) -> str:
+    """JSON in a database can't hold a NUL, and no server has to be honest."""
+    return value.decode("utf-8", "replace").replace("\0", "")
+
+
+def _truth(value: bytes) -> Any:
+    return {b"t": True, b"f": False}.get(value, _text(value))
+
+
+def _integer(value: bytes) -> Any:
+    try:
+        number = int(value[:20])
+    except ValueError:
+        return _text(value)
+    return number if -(2**63) <= number < 2**63 else _text(value)
+
+
+def _real(value: bytes) -> Any:
+    try:
+        number = float(value[:40])
+    except ValueError:
+        return _text(value)
+    return number if number - number == 0 else _text(value)
+
+
+READERS: dict[int, Callable[[bytes], Any]] = {
+    16: _truth, 20: _integer, 21: _integer, 23: _integer, 26: _integer, 700: _real, 701: _real,
+}  # fmt: skip

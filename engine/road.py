@@ -1,0 +1,81 @@
+"""What the core says to the control database about executions; every word under its epoch."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+from engine.floor import StepRun, Waiting
+from engine.line import Line
+from engine.store import Store
+from muster.core.db import Row
+from muster.core.sql import Queries
+
+Q = Queries("engine", "road.sql", "controller.sql")
+
+TICK = 2.0  # seconds between two signs of life
+
+
+@dataclass
+class Batch:
+    """Columns of one reservation."""
+
+    hosts: list[UUID] = field(default_factory=list)
+    days: list[Any] = field(default_factory=list)
+    runs: list[UUID] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    ordinals: list[int] = field(default_factory=list)
+    attempts: list[int] = field(default_factory=list)
+    invocations: list[UUID] = field(default_factory=list)
+    taken: list[tuple[StepRun, Waiting]] = field(default_factory=list)
+
+    def add(self, step: StepRun, target: Waiting, host: UUID) -> None:
+        self.hosts.append(host)
+        self.days.append(step.run.day)
+        self.runs.append(step.run.id)
+        self.steps.append(step.plan.step_id)
+        self.ordinals.append(target.ordinal)
+        self.attempts.append(target.attempts + 1)
+        self.invocations.append(uuid4())
+        self.taken.append((step, target))
+
+
+class Road:
+    def __init__(self, store: Store, alive: Callable[[], None]) -> None:
+        self._store = store
+        self._line = Line(store)
+        self._alive = alive  # said while something takes long
+
+    async def rows(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
+        asked = self._line.fetch(query, self._store.epoch, *args, limit=limit)
+        if limit is None:
+            return await asked
+        asking = asyncio.ensure_future(asked)
+        try:
+            while not asking.done():
+                self._alive()
+                await asyncio.wait({asking}, timeout=TICK)
+        finally:
+            asking.cancel()
+        return asking.result()
+
+    async def value(self, query: str, *args: Any) -> Any:
+        return await self._line.value(query, self._store.epoch, *args)
+
+    async def time(self) -> float:
+        """Of the database's clock, in seconds."""
+        found: float = await self._line.value(Q.time)
+        return found
+
+    async def reserve(self, batch: Batch) -> None:
+        columns = (batch.days, batch.runs, batch.steps, batch.ordinals, batch.attempts)
+        await self.rows(Q.reserve, batch.hosts, *columns, batch.invocations, [], [])
+
+    async def cancel(self, running: list[tuple[UUID, UUID]]) -> None:
+        """Hosts and invocations."""
+        hosts, invocations = [host for host, _ in running], [each for _, each in running]
+        await self.rows(Q.reserve, [], [], [], [], [], [], [], hosts, invocations)
+
+    def hang_up(self) -> None:
+        self._line.hang_up()

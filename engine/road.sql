@@ -1,0 +1,94 @@
+-- name: live_runs
+-- Runs that are not over and not known yet, the oldest first.
+select job_execution_id, job_id, job_name, job_version, run_day, create_time, priority, overlap, lifecycle, job_paused,
+       cancel_requested_at, overrides::text, steps::text, reached::text
+  from jobs_internal.live_runs_v1($1, $2);
+
+-- name: live_targets
+-- The targets of a step that are not over, in their order.
+select ordinal, lifecycle, attempts, not_before, deadline, server_id, pool_name, database_name, schema_name,
+       worker_pool, attempt, host_id, invocation_id, task_lifecycle
+  from jobs_internal.live_targets_v1($1, $2, $3, $4);
+
+-- name: begin_run
+-- Begun, Skipped, Queued, Canceled or Over.
+select jobs_internal.begin_run_v1($1, $2);
+
+-- name: begin_step
+-- The run has reached this step.
+select jobs_internal.begin_step_v1($1, $2, $3);
+
+-- name: reserve
+-- Tasks for hosts, and running ones that they must stop.
+select jobs_internal.reserve_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
+-- name: take
+-- What a host must run and stop, behind the dispatch that it knows.
+select number, kind, run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, target_execution_id, job_id,
+       job_version, run_create_time, overrides::text, target_type, target_id, server_id, server_name, pool_name,
+       database_name, schema_name, labels::text, credential_id, credential_version, first_start, tried_at
+  from jobs_internal.take_v1($1, $2);
+
+-- name: step_document
+-- All that running a step needs beside its target.
+select jobs_internal.step_document_v1($1, $2, $3)::text;
+
+-- name: servers
+-- Servers with these ids, or all.
+select jobs_internal.servers_v1($1)::text;
+
+-- name: secrets
+-- Credentials with these ids, sealed or as references.
+select credential_id, row_version, name, username, secret from jobs_internal.secrets_v1($1);
+
+-- name: report
+-- The invocations that were refused.
+select jobs_internal.report_v1($1, $2, $3::text::jsonb, $4::text::jsonb, $5::text::jsonb, $6::text::jsonb,
+                               $7::text::jsonb);
+
+-- name: read_completions
+-- What became of tasks, behind the numbers that are known.
+select host_id, number, report::text from jobs_internal.read_completions_v1($1, $2, $3);
+
+-- name: completion_marks
+-- The newest completion of each host.
+select host_id, number from jobs_internal.completion_marks_v1($1);
+
+-- name: live_invocations
+-- Of every task that is reserved or runs.
+select live_invocations_v1 as invocation_id from jobs_internal.live_invocations_v1($1);
+
+-- name: settle
+-- What became of tasks whose host was lost, as completions tell it.
+select jobs_internal.settle_v1($1, $2::text::jsonb)::text;
+
+-- name: disown
+-- Tasks of a lost host: reservations are gone, the others go by a new invocation.
+select run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, old_invocation, task_lifecycle, backend_pid,
+       xact_id, server_id, database_name, credential_id, credential_version, start_time, idempotent, guard, transaction
+  from jobs_internal.disown_v1($1, $2);
+
+-- name: end_step
+-- How the step ended; null while a target lives.
+select jobs_internal.end_step_v1($1, $2, $3, $4, $5);
+
+-- name: end_run
+-- How the run ended; null while a step lives.
+select jobs_internal.end_run_v1($1, $2);
+
+-- name: cancel_targets
+-- Targets that ended at once, and attempts that their hosts must stop.
+select ordinal, host_id, invocation_id, ended from jobs_internal.cancel_targets_v1($1, $2, $3, $4);
+
+-- name: time_out
+-- The targets that waited and are over now.
+select time_out_v1 as ordinal from jobs_internal.time_out_v1($1, $2, $3, $4);
+
+-- name: open_cancellations
+-- What somebody wants to stop, the oldest first.
+select cancellation_id, job_execution_id, step_id, ordinal, requested_at, reason
+  from jobs_internal.open_cancellations_v1($1);
+
+-- name: close_cancellation
+-- Nothing of it runs any more, and this is what it took.
+select jobs_internal.close_cancellation_v1($1, $2, $3);

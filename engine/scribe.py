@@ -1,0 +1,200 @@
+"""All that a host tells the control database about its tasks, in one stream.
+
+What arrived while the last words were being written goes together: one task alone is written at once,
+a hundred in one statement. Written twice is harmless, so an answer that got lost is no question.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from engine.ends import FINAL, Fenced
+from engine.line import Line
+from engine.store import Store
+from engine.work import Task
+from muster.core import telemetry
+from muster.core.clock import Clock
+from muster.core.errors import Fault
+from muster.core.failpoints import reach
+from muster.core.sql import Queries
+
+log = telemetry.get(__name__)
+Q = Queries("engine", "road.sql")
+
+LARGEST = 8 * 1024 * 1024  # bytes of one statement, as far as there is a choice
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between tries to reach the control database
+KINDS = ("start", "commit", "result", "return", "contact")  # as report_v1 takes them
+
+
+@dataclass(eq=False, slots=True)
+class Word:
+    kind: str
+    text: bytes
+    invocation: UUID | None
+    said: "asyncio.Future[bool]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+class Scribe:
+    def __init__(
+        self, store: Store, host: UUID, clock: Clock, renew: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._store = store
+        self._host = host
+        self._clock = clock
+        self._renew = renew  # learns the epoch that we write with
+        self._line = Line(store)
+        self._words: deque[Word] = deque()
+        self._some = asyncio.Event()
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    def start(self, task: Task, pid: int | None, version: int | None) -> Awaitable[bool]:
+        """True once it is committed; False: nothing may be sent."""
+        return self._say("start", task, {"p": pid, "v": version})
+
+    def intend(self, task: Task, xact_id: str) -> Awaitable[bool]:
+        """True once it is known by which transaction the task commits; False: it must not."""
+        return self._say("commit", task, {"x": xact_id})
+
+    def result(self, task: Task, told: dict[str, Any]) -> Awaitable[bool]:
+        """False: somebody else has decided about the task."""
+        return self._say("result", task, told)
+
+    def give_back(
+        self, task: Task, why: str | None = None, wait: float | None = None
+    ) -> Awaitable[bool]:
+        """A reservation that came to nothing; no attempt was made."""
+        return self._say("return", task, {"why": why, "wait": wait})
+
+    def contact(self, told: dict[str, Any]) -> None:
+        self._add(Word("contact", msgspec.json.encode(told), None))
+
+    async def run(self) -> None:
+        """Until it is cancelled, or something final is learned."""
+        try:
+            while True:
+                await self._some.wait()
+                await self._write(self._batch())
+                if not self._words:
+                    self._some.clear()
+                    self._quiet.set()
+        finally:
+            self._line.hang_up()
+
+    async def flushed(self) -> None:
+        await self._quiet.wait()
+
+    def _say(self, kind: str, task: Task, more: dict[str, Any]) -> Awaitable[bool]:
+        key = {
+            "d": task.run_day,
+            "r": task.job_execution_id,
+            "s": task.step_id,
+            "o": task.ordinal,
+            "a": task.attempt,
+            "i": task.invocation_id,
+        }
+        word = Word(kind, msgspec.json.encode(key | more), task.invocation_id)
+        self._add(word)
+        return word.said
+
+    def _add(self, word: Word) -> None:
+        self._words.append(word)
+        self._quiet.clear()
+        self._some.set()
+
+    def _batch(self) -> list[Word]:
+        words = [self._words.popleft()]
+        size = len(words[0].text)
+        while self._words and size + len(self._words[0].text) <= LARGEST:
+            size += len(self._words[0].text)
+            words.append(self._words.popleft())
+        return words
+
+    async def _write(self, words: list[Word]) -> None:
+        await reach("host.before_record")
+        try:
+            refused = set(await self._insist(words))
+        except asyncpg.PostgresError as error:
+            await self._one_by_one(words, error)
+            return
+        await reach("host.recorded")
+        for word in words:
+            if not word.said.done():  # whoever waited may have been broken off
+                word.said.set_result(word.invocation not in refused)
+
+    async def _insist(self, words: list[Word]) -> list[UUID]:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return list(
+                    await self._line.value(
+                        Q.report, self._host, self._store.epoch, *_columns(words)
+                    )
+                )
+            except Fenced:
+                await self._learn()
+            except Fault as fault:
+                if pause == FIRST_PAUSE:
+                    log.warning("results wait for the control database", why=fault.message)
+            await self._clock.sleep(timedelta(seconds=pause))
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _learn(self) -> None:
+        """Which epoch is in charge now; it may be away while we ask."""
+        try:
+            await self._renew()
+        except FINAL:
+            raise
+        except Fault as fault:
+            log.debug("the epoch can't be learned", why=fault.message)
+
+    async def _one_by_one(self, words: list[Word], error: asyncpg.PostgresError) -> None:
+        """One of them can't be written: the others must not suffer."""
+        if len(words) > 1:
+            for word in words:
+                await self._write([word])
+            return
+        word = words[0]
+        log.error("a word can't be written", kind=word.kind, why=str(error), code=error.sqlstate)
+        instead = _instead(word)
+        if not word.said.done():
+            word.said.set_result(False)
+        if instead is not None:
+            await self._clock.sleep(timedelta(seconds=FIRST_PAUSE))
+            await self._write([instead])
+
+
+def _columns(words: list[Word]) -> list[str | None]:
+    """One array for each kind; null where there is nothing of it."""
+    return [_array([word.text for word in words if word.kind == kind]) for kind in KINDS]
+
+
+def _array(texts: list[bytes]) -> str | None:
+    return f"[{b','.join(texts).decode()}]" if texts else None
+
+
+def _instead(word: Word) -> Word | None:
+    """What is said of a task whose own word the database refuses, so that nobody waits for it."""
+    told = msgspec.json.decode(word.text)
+    key = {name: told.get(name) for name in ("d", "r", "s", "o", "a", "i")}
+    match word.kind:
+        case "start":
+            return Word("return", msgspec.json.encode(key), word.invocation)
+        case "commit":
+            plain = {"lifecycle": "Failed", "retry": True, "reason": "InternalError"}
+        case "result" if "notices" in told:
+            kept = ("lifecycle", "retry", "again", "reason", "sqlstate")
+            plain = {name: told.get(name) for name in kept}
+        case _:
+            return None
+    plain["message"] = plain["lastMessage"] = "What the target said can't be kept."
+    return Word("result", msgspec.json.encode(key | plain), word.invocation)

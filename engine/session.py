@@ -1,0 +1,108 @@
+"""A session at a target, lent to one attempt at a time, with a second one beside it when it must be."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+import asyncpg
+
+from engine.desk import Desk, Key
+from engine.results import Ear, Set
+from engine.work import Server
+from muster.core import connect
+from muster.core.db import Connection
+from muster.core.errors import Unavailable
+
+CANCEL_LIMIT = 3.0  # seconds to hand in a cancel request
+LOST = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
+
+T = TypeVar("T")
+Open = Callable[[], Awaitable[Connection]]
+
+
+class Spawn(Protocol):
+    """Does something behind; whoever lends the sessions waits for its end before it closes."""
+
+    def __call__(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]": ...
+
+
+def version_of(connection: Connection) -> int:
+    """As server_version_num tells it; asyncpg's minor is always 0 since version 10."""
+    version = connection.get_server_version()
+    return version.major * 10_000 + version.micro
+
+
+class Session:
+    """Everything is said by the simple protocol, so nothing is prepared and `ear` has the answers."""
+
+    def __init__(self, desk: Desk, key: Key, connection: Connection, ear: Ear) -> None:
+        self.desk = desk
+        self.key = key
+        self.connection = connection
+        self.ear = ear
+        # Behind a pooler that lends the server by transactions: nothing of ours stays there.
+        self.pooled = key.endpoint.pooling == "transaction"
+        self.spoiled = False  # never lent again
+        self.waited = self.connecting = 0.0  # seconds, of this loan
+        self.types: dict[int, str] = {}
+        self.parameters: dict[str, bool] = {}  # by name: whether the server knows it
+        self.idle_since = 0.0  # of the loop's time
+        self.watches_client = desk.watches_client
+        self.timeline = desk.timeline
+        self.era = desk.era
+        self.open_another: Open
+        self.spawn: Spawn
+        self.version = version_of(connection)
+        self.loop = asyncio.get_running_loop()
+        self.backend_pid: int = connection.get_server_pid()
+
+    @property
+    def server(self) -> Server:
+        return self.desk.server
+
+    @property
+    def lost(self) -> bool:
+        return self.connection.is_closed()
+
+    async def say(self, text: str, *, limit: float | None = None) -> str:
+        """The last tag of the answer."""
+        self.ear.listening = False
+        return await self.connection.execute(text, timeout=limit)
+
+    async def ask(self, text: str, *, skip: int = 0) -> list[Set]:
+        """All that is answered, within the ear's bounds; not to the first statements."""
+        self.ear.turn(listening=True, skip=skip)
+        await self.connection.execute(text)
+        return self.ear.sets
+
+    @contextlib.asynccontextmanager
+    async def beside(self) -> AsyncIterator[Connection]:
+        """Another session with the same login, in the place of this one or in the server's spare one."""
+        async with contextlib.AsyncExitStack() as stack:
+            if not self.lost:
+                await stack.enter_async_context(self.desk.spare)
+            connection = await self.open_another()
+            stack.push_async_callback(connect.close, connection)
+            try:
+                yield connection
+            except LOST as error:
+                message = "The second connection was lost."
+                raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
+
+    def abandon(self) -> None:
+        """Hangs up at once; where the server would not notice, it is told to give up."""
+        if not self.spoiled and not self.lost:
+            self.spawn(self._cancel())
+        self.spoiled = True
+        self.connection.terminate()
+
+    async def _cancel(self) -> None:
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(CANCEL_LIMIT):
+                await self.ear.cancel()

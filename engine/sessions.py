@@ -1,0 +1,355 @@
+"""Lends sessions at targets: within each server's budget and rate, first come first served, and clean.
+
+    session = await sessions.lend(server, "shop", who, identity, direct=False, deadline=…)
+    try: …
+    finally: sessions.give_back(session)      # at once; DISCARD ALL happens behind
+
+Everything that is open counts, from the first packet to the last. A session is lent again only to the same
+credential and database, after DISCARD ALL succeeded. `deadline` is of the clock's monotonic time.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+from uuid import UUID
+
+import asyncpg
+
+from engine.budget import Contact
+from engine.credentials import Credentials
+from engine.desk import Desk, Key, Waiter
+from engine.dialing import Dialing, Login
+from engine.results import Ear
+from engine.session import LOST, Session
+from engine.work import Credential, Server
+from muster.core import connect
+from muster.core.clock import Clock
+from muster.core.connect import NoRoom
+from muster.core.endpoint import Endpoint
+from muster.core.errors import InvalidRequest, Unavailable
+from muster.core.settings import Settings
+
+IDLE = 30.0  # seconds
+RESET_LIMIT = 5.0  # seconds
+MEET_LIMIT = 10.0  # seconds for a server to say what it is
+STOPPING = "This host is stopping."
+
+T = TypeVar("T")
+
+
+class Full(Unavailable):
+    """No session now, and nothing was sent: the target waits without losing an attempt."""
+
+    def __init__(self, message: str, why: str = "ServerFull") -> None:
+        super().__init__(message, code="ServerFull")
+        self.why = why  # a wait_reason
+
+
+class Sessions:
+    def __init__(
+        self,
+        settings: Settings,
+        credentials: Credentials,
+        clock: Clock,
+        on_contact: Callable[[Contact], None],
+    ) -> None:
+        self._dialing = Dialing(settings, credentials, clock)
+        self._clock = clock
+        self._on_contact = on_contact
+        self._desks: dict[str, Desk] = {}
+        self._lent: set[Session] = set()
+        self._behind: set[asyncio.Future[Any]] = set()
+        self._opening: set[asyncio.Future[Any]] = set()
+        self._closed = False
+
+    async def lend(
+        self,
+        server: Server,
+        database: str,
+        who: Credential,
+        identity: UUID,
+        *,
+        direct: bool,
+        deadline: float,
+    ) -> Session:
+        """Full while there is no room until the deadline; else a Fault as muster.core.connect tells."""
+        asked = self._clock.monotonic()
+        desk = self._desks.get(server.server_id)
+        if desk is None:
+            desk = self._desks[server.server_id] = Desk(server)
+        desk.server = server
+        endpoint = _endpoint(server, direct=direct)
+        key = Key(database, who.credential_id, who.row_version, who.username, endpoint)
+        session = self._at_once(desk, key)
+        if session is None:
+            session = await self._wait(desk, key, deadline)
+        granted = self._clock.monotonic()
+        connecting = 0.0
+        if session is None:
+            session = await self._open(desk, key, who, identity, deadline)
+            connecting = self._clock.monotonic() - granted
+        session.waited, session.connecting = granted - asked, connecting
+        self._lent.add(session)
+        return session
+
+    def give_back(self, session: Session) -> None:
+        self._lent.discard(session)
+        session.ear.reset()
+        if session.spoiled or session.lost or self._closed:
+            self._close_behind(session)
+        else:
+            returning = session.desk.returning
+            returning[session.key] = returning.get(session.key, 0) + 1
+            self._do_behind(self._reset(session))
+
+    async def close(self) -> None:
+        """Nothing of ours stays open, be it lent or not."""
+        self._closed = True
+        for desk in self._desks.values():
+            for waiter in desk.waiters:
+                if not waiter.granted.done():
+                    waiter.granted.set_exception(Full(STOPPING, "NoHost"))
+            for timer in (desk.timer, desk.sweeper):
+                if timer:
+                    timer.cancel()
+            while session := desk.take_oldest():
+                self._close_behind(session)
+        for session in self._lent:
+            session.abandon()
+        while work := self._behind | self._opening:
+            await asyncio.wait(work)
+
+    def why(self, server_id: str) -> str:
+        """What who waits for that server waits for: a wait_reason."""
+        desk = self._desks.get(server_id)
+        full = desk and desk.waiters and desk.open >= desk.size(self._clock.monotonic())
+        return "ServerConnections" if full else "Connecting"
+
+    def _at_once(self, desk: Desk, key: Key) -> Session | None:
+        """An idle one, if nobody who came before could use its place."""
+        if desk.waiters and desk.open >= desk.size(self._clock.monotonic()):
+            return None
+        return self._taken(desk, key)
+
+    def _taken(self, desk: Desk, key: Key) -> Session | None:
+        while session := desk.take(key):
+            if not session.lost:
+                return session
+            self._close_behind(session)
+        return None
+
+    async def _wait(self, desk: Desk, key: Key, deadline: float) -> Session | None:
+        """None: one may be opened, and is counted already."""
+        if self._closed:
+            raise Full(STOPPING, "NoHost")
+        loop = asyncio.get_running_loop()
+        waiter = Waiter(key, loop.create_future())
+        desk.waiters.append(waiter)
+        left = max(0.0, deadline - self._clock.monotonic())
+        timer = loop.call_later(left, self._too_late, desk, waiter)
+        self._serve(desk)
+        try:
+            return await waiter.granted
+        except BaseException:
+            self._leave(desk, waiter)
+            raise
+        finally:
+            timer.cancel()
+
+    def _too_late(self, desk: Desk, waiter: Waiter) -> None:
+        if not waiter.granted.done():
+            message = f"No session at {desk.server.name} became free in time."
+            waiter.granted.set_exception(Full(message, self.why(desk.server.server_id)))
+
+    def _leave(self, desk: Desk, waiter: Waiter) -> None:
+        """Gives up its place, or what it was granted and could not take."""
+        granted = waiter.granted
+        if waiter in desk.waiters:
+            desk.waiters.remove(waiter)
+        if not granted.cancelled() and not granted.exception():
+            session = granted.result()
+            if session:
+                self._rest(session)
+            else:
+                desk.open -= 1
+        self._serve(desk)
+
+    def _serve(self, desk: Desk) -> None:
+        """In their order: an idle session, or leave to open one, or the oldest idle one is closed."""
+        now = self._clock.monotonic()
+        size = desk.size(now)
+        freed = desk.closing  # places that the first of those who find no room may count on
+        returning = dict(desk.returning)
+        pause: float | None = None
+        for waiter in desk.waiting():
+            if session := self._taken(desk, waiter.key):
+                self._grant(desk, waiter, session)
+            elif returning.get(waiter.key):
+                returning[waiter.key] -= 1  # sooner than a new one
+            elif desk.open < size:
+                pause = desk.budget.opens_in(desk.server, now)
+                if not pause:
+                    desk.open += 1
+                    desk.budget.opened(now)
+                    self._grant(desk, waiter, None)
+            elif freed:
+                freed -= 1
+            elif oldest := desk.take_oldest():
+                self._close_behind(oldest)
+            else:
+                pause = pause or desk.budget.grows_in(now)
+                break
+        while desk.open - desk.closing > size and (oldest := desk.take_oldest()):
+            self._close_behind(oldest)
+        if pause:
+            self._serve_later(desk, pause)
+
+    def _serve_later(self, desk: Desk, pause: float) -> None:
+        loop = asyncio.get_running_loop()
+        if desk.timer and desk.timer.when() > loop.time() + pause:
+            desk.timer.cancel()
+            desk.timer = None
+        if not desk.timer:
+            desk.timer = loop.call_later(pause, self._serve_anew, desk)
+
+    def _serve_anew(self, desk: Desk) -> None:
+        desk.timer = None
+        if not self._closed:
+            self._serve(desk)
+
+    def _grant(self, desk: Desk, waiter: Waiter, session: Session | None) -> None:
+        desk.waiters.remove(waiter)
+        waiter.granted.set_result(session)
+
+    async def _open(
+        self, desk: Desk, key: Key, who: Credential, identity: UUID, deadline: float
+    ) -> Session:
+        login = Login(desk.server, key.database, who, identity)
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._opening.add(opened)
+        try:
+            session = await self._made(desk, key, login, deadline)
+        except NoRoom as fault:
+            if fault.crowded:
+                now = self._clock.monotonic()
+                desk.budget.shrink(desk.size(now), now)
+            self._free(desk)
+            raise Full(fault.message) from None
+        except BaseException:
+            self._free(desk)
+            raise
+        finally:
+            self._opening.discard(opened)
+            opened.set_result(None)
+        session.connection.add_termination_listener(lambda _: self._ended(session))
+        return session
+
+    def _patience(self, deadline: float) -> float:
+        """Seconds for a server to say what it is."""
+        return min(MEET_LIMIT, max(0.1, deadline - self._clock.monotonic()))
+
+    async def _made(self, desk: Desk, key: Key, login: Login, deadline: float) -> Session:
+        ear = Ear()
+        connection = await self._dialing.connect(login, key.endpoint, deadline, ear)
+        try:
+            async with asyncio.timeout(self._patience(deadline)), desk.meeting:
+                if desk.contact is None or desk.stale:
+                    desk.contact = await self._dialing.meet(desk, connection, ear)
+                    desk.stale = False
+                    self._on_contact(desk.contact)
+                    self._serve(desk)
+            if self._closed:
+                raise Full(STOPPING, "NoHost")
+        except TimeoutError:
+            connection.terminate()
+            message = f"The server {desk.server.name} accepted us and then did not answer."
+            raise Unavailable(message, code="TargetTimeout") from None
+        except BaseException:
+            connection.terminate()
+            raise
+        session = Session(desk, key, connection, ear)
+        session.open_another = lambda: self._dialing.soon(login, key.endpoint.direct())
+        session.spawn = self._do_behind
+        return session
+
+    async def _reset(self, session: Session) -> None:
+        desk, key = session.desk, session.key
+        try:
+            if session.connection.is_in_transaction():
+                await session.say("rollback", limit=RESET_LIMIT)
+            if not session.pooled:
+                await session.say("discard all", limit=RESET_LIMIT)
+        except (*LOST, asyncpg.PostgresError, TimeoutError):
+            session.spoiled = True
+        if desk.returning[key] > 1:
+            desk.returning[key] -= 1
+        else:
+            del desk.returning[key]
+        self._rest(session)
+
+    def _rest(self, session: Session) -> None:
+        if session.spoiled or session.lost or self._closed:
+            self._close_behind(session)
+            return
+        desk = session.desk
+        desk.lay(session)
+        session.idle_since = session.loop.time()
+        if not desk.sweeper:
+            desk.sweeper = session.loop.call_later(IDLE, self._sweep, desk)
+        if desk.waiters or desk.open > desk.size(self._clock.monotonic()):
+            self._serve(desk)
+
+    def _sweep(self, desk: Desk) -> None:
+        """Closes what nobody used for a while."""
+        desk.sweeper = None
+        loop = asyncio.get_running_loop()
+        while oldest := desk.oldest():
+            left = oldest.idle_since + IDLE - loop.time()
+            if left > 0:
+                desk.sweeper = loop.call_later(left, self._sweep, desk)
+                return
+            desk.drop(oldest)
+            self._close_behind(oldest)
+
+    def _ended(self, session: Session) -> None:
+        """The connection is gone, by us or by them: what is known of the server may be old."""
+        session.desk.stale = session.desk.stale or not session.spoiled
+        session.spoiled = True
+        if session.desk.drop(session):
+            self._close_behind(session)
+
+    def _close_behind(self, session: Session) -> None:
+        session.desk.closing += 1
+        self._do_behind(self._close(session))
+
+    async def _close(self, session: Session) -> None:
+        session.spoiled = True
+        try:
+            await connect.close(session.connection)
+        finally:
+            session.desk.closing -= 1
+            self._free(session.desk)
+
+    def _free(self, desk: Desk) -> None:
+        desk.open -= 1
+        if not self._closed:
+            self._serve(desk)
+
+    def _do_behind(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._behind.add(task)
+        task.add_done_callback(self._behind.discard)
+        return task
+
+
+def _endpoint(server: Server, *, direct: bool) -> Endpoint:
+    endpoint = server.endpoint
+    if not direct:
+        return endpoint
+    if endpoint.pooling == "transaction" and not endpoint.direct_host:
+        raise InvalidRequest(
+            f"The server {server.name} is reached through a pooler that lends it by transactions; "
+            "a script without a transaction needs its directHost.",
+            code="TransactionModeNotPossible",
+        )
+    return endpoint.direct()

@@ -1,0 +1,70 @@
+-- for: owner
+create or replace function jobs_internal.explain_target_v1(
+    p_run jobs_internal.job_execution, p_step text, p_target text
+) returns jsonb
+language plpgsql stable security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    step constant step_execution := find_step_v1(p_run, p_step);
+    now constant timestamptz := clock_timestamp();
+    one record;
+    t target_execution;
+    live task;
+    last task;
+    held text;
+    told jsonb;
+begin
+    select * into one from find_target_v1(step, p_target);
+    t := one.target;
+    select k.* into live from task k
+     where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
+           = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
+       and k.lifecycle in ('Created', 'InProgress');
+    select k.* into last from task k
+     where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
+           = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
+       and k.end_time is not null
+     order by k.attempt desc limit 1;
+    held := case when (select i.paused from instance i) then 'AccountPaused'
+                 when (select j.paused from job j where j.job_id = p_run.job_id) then 'JobPaused'
+                 when (select d.disabled from server_directory d
+                        where d.server_id = (one.described).server_id) then 'ServerDisabled' end;
+    told := case
+        when t.end_time is not null then jsonb_build_object(
+            'since', iso_v1(t.end_time), 'message', format('It is over: %s.%s', t.lifecycle,
+                coalesce(' ' || nullif(coalesce(t.last_message, last.message), ''), '')))
+        when live.lifecycle = 'InProgress' then jsonb_build_object(
+            'since', iso_v1(live.start_time), 'message', case
+                when t.cancel_requested_at is not null or step.cancel_requested_at is not null
+                     or p_run.cancel_requested_at is not null then 'It runs and was asked to stop.'
+                else format('Attempt %s runs.', live.attempt) end)
+        when live.lifecycle = 'Created' then jsonb_build_object(
+            'since', iso_v1(live.create_time), 'waitReason', 'Reserved',
+            'message', 'A host has taken it and waits for a session at the server.')
+        when held is not null then jsonb_build_object(
+            'since', iso_v1(coalesce(last.end_time, t.create_time)), 'waitReason', held, 'message', case held
+                when 'AccountPaused' then 'The account is paused.'
+                when 'JobPaused' then 'The job is paused.'
+                else format('The server %s is disabled.', (one.described).server_name) end)
+        when t.not_before > now then jsonb_build_object(
+            'since', iso_v1(coalesce(last.end_time, t.tried_at, t.create_time)),
+            'waitReason', coalesce(t.wait_reason, 'Retry'),
+            'message', format('It may start again at %s.%s', iso_v1(t.not_before),
+                coalesce(' ' || nullif(coalesce(last.message, t.last_message), ''), ''))) end;
+    return jsonb_build_object(
+        'ask', case when told is null then jsonb_build_object(
+            'run', p_run.job_execution_id, 'stepId', t.step_id, 'ordinal', t.ordinal) end,
+        'why', coalesce(told, jsonb_build_object(
+            'since', iso_v1(coalesce(t.not_before, last.end_time, t.create_time)), 'waitReason', t.wait_reason))
+            || jsonb_build_object('lifecycle', t.lifecycle, 'details', jsonb_strip_nulls(jsonb_build_object(
+                'endReason', t.end_reason, 'attempts', t.attempts, 'phase', t.phase, 'notBefore', iso_v1(t.not_before),
+                'triedSince', iso_v1(t.tried_at), 'hostId', live.host_id, 'backendPid', live.backend_pid,
+                'cancelRequestedAt', iso_v1(coalesce(t.cancel_requested_at, step.cancel_requested_at,
+                                                     p_run.cancel_requested_at)),
+                'lastAttempt', case when last.attempt is not null then jsonb_build_object(
+                    'attempt', last.attempt, 'lifecycle', last.lifecycle, 'sqlstate', last.sqlstate,
+                    'message', last.message, 'endTime', iso_v1(last.end_time)) end))));
+end $$;
+comment on function jobs_internal.explain_target_v1(jobs_internal.job_execution, text, text) is
+    'What the rows tell about a target: that it is over, runs, or waits and for what; else what to ask the engine.';

@@ -1,0 +1,61 @@
+-- for: owner
+create or replace function jobs_internal.list_errors_v1(p_run jobs_internal.job_execution, p_after jsonb, p_top integer)
+returns jsonb
+language plpgsql stable security definer
+set search_path = jobs, jobs_internal, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+    skip constant bigint := coalesce((p_after ->> 'skip')::bigint, 0);
+    found jsonb;
+begin
+    with wrong as materialized (
+        -- The newest attempt that is over; a reservation for the next one tells nothing.
+        select t.step_id, t.ordinal, t.snapshot_id, t.attempts, t.lifecycle, k.error_fingerprint, k.sqlstate, k.hint,
+               coalesce(t.end_reason, k.end_reason) as reason, coalesce(k.message, t.last_message) as message,
+               coalesce('f' || k.error_fingerprint, 'r' || t.end_reason, '') as cause
+          from target_execution t
+          left join lateral (
+               select k.error_fingerprint, k.sqlstate, k.hint, k.end_reason, k.message
+                 from task k
+                where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
+                      = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
+                  and k.end_time is not null
+                order by k.attempt desc
+                limit 1) k on true
+         where (t.run_day, t.job_execution_id) = (p_run.run_day, p_run.job_execution_id)
+           and t.lifecycle in ('Failed', 'TimedOut', 'WaitingForRetry')
+    ), numbered as (
+        select w.*, row_number() over (partition by w.cause order by w.step_id, w.ordinal) as place from wrong w
+    ), page as (
+        select n.cause, count(*) as n, count(*) filter (where n.lifecycle = 'WaitingForRetry') as retrying,
+               mode() within group (order by n.reason) as reason,
+               row_number() over (order by count(*) desc, n.cause) as place
+          from numbered n
+         group by n.cause
+         order by count(*) desc, n.cause
+         limit p_top + 1 offset skip
+    )
+    select jsonb_build_object(
+               'items', coalesce(jsonb_agg(jsonb_build_object(
+                   'fingerprint', first.error_fingerprint, 'sqlstate', first.sqlstate, 'reason', p.reason,
+                   'message', first.message, 'hint', first.hint, 'count', p.n, 'retrying', p.retrying,
+                   'targets', sample.targets) order by p.place) filter (where p.place <= skip + p_top), '[]'),
+               'next', case when count(*) > p_top then jsonb_build_object('skip', skip + p_top) end)
+      into found
+      from page p
+      join numbered first on first.cause = p.cause and first.place = 1
+     cross join lateral (
+           select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+                      'stepName', s.step_name, 'targetId', d.target_id, 'serverName', d.server_name,
+                      'databaseName', d.database_name, 'schemaName', d.schema_name, 'attempts', n.attempts))
+                      order by n.place) as targets
+             from numbered n
+             join step_execution s
+               on (s.run_day, s.job_execution_id, s.step_id) = (p_run.run_day, p_run.job_execution_id, n.step_id)
+             join snapshot_target d on (d.snapshot_id, d.ordinal) = (n.snapshot_id, n.ordinal)
+            where n.cause = p.cause and n.place <= 10) sample;
+    return found;
+end $$;
+comment on function jobs_internal.list_errors_v1(jobs_internal.job_execution, jsonb, integer) is
+    'What went wrong in a run, equal causes together, the most frequent first: what failed, and what waits to try again.';

@@ -1,0 +1,28 @@
+-- for: agent
+create or replace function jobs_internal.read_execution_v1(p_kind text, p_path text[], p_options jsonb) returns jsonb
+language plpgsql stable security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    deleted constant boolean := coalesce((p_options ->> 'includeDeleted')::boolean, false);
+    after constant jsonb := nullif(p_options -> 'after', 'null');
+    top constant integer := least(greatest(coalesce((p_options ->> 'top')::integer, 100), 1), 1000);
+    run job_execution;
+    answer jsonb;
+begin
+    if p_kind like 'jobs/executions%' then
+        return jsonb_build_object('answer', show_execution_v1(p_kind, p_path, deleted));
+    end if;
+    run := find_run_v1(p_path[1], p_path[2], deleted);
+    answer := case p_kind
+        when 'summary' then summarize_run_v1(run)
+        when 'errors' then list_errors_v1(run, after, top)
+        when 'results' then list_results_v1(run, p_options ->> 'step', coalesce((p_options ->> 'set')::integer, 1), after, top)
+        when 'why' then explain_target_v1(run, p_path[3], p_path[4]) end;
+    if answer is null then
+        perform refuse_v1('MU012', 'p_kind', format('there is no kind %s', p_kind));
+    end if;
+    return jsonb_build_object('answer', answer);
+end $$;
+comment on function jobs_internal.read_execution_v1(text, text[], jsonb) is
+    'What there is to tell about a run or a part of it: the item itself, summary, errors, results or why.';

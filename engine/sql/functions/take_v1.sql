@@ -1,0 +1,35 @@
+-- for: engine
+create or replace function jobs_internal.take_v1(p_host uuid, p_after bigint)
+returns table (number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer,
+               attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer,
+               run_create_time timestamptz, overrides jsonb, target_type text, target_id uuid, server_id text,
+               server_name text, pool_name text, database_name text, schema_name text, labels jsonb,
+               credential_id uuid, credential_version bigint, first_start timestamptz, tried_at timestamptz)
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    batch dispatch;
+    day date;
+begin
+    perform from host h where h.host_id = p_host and h.state <> 'gone';
+    if not found then
+        raise exception 'host % is not known or has ended', p_host using errcode = 'MU004';
+    end if;
+    delete from dispatch b where b.host_id = p_host and b.number <= p_after;
+    for batch in select b.* from dispatch b where b.host_id = p_host and b.number > p_after order by b.number loop
+        for day in select distinct d from unnest(batch.run_days) d order by d loop
+            return query select batch.number, 'task', t.* from open_dispatch_v1(batch, day) t;
+        end loop;
+        return query
+        select batch.number, 'cancel', null::date, null::uuid, null::integer, null::integer, null::integer, c.stop,
+               null::uuid, null::uuid, null::integer, null::timestamptz, null::jsonb, null::text, null::uuid,
+               null::text, null::text, null::text, null::text, null::text, null::jsonb, null::uuid, null::bigint,
+               null::timestamptz, null::timestamptz
+          from unnest(batch.cancels) with ordinality c (stop, place)
+         order by c.place;
+    end loop;
+end $$;
+comment on function jobs_internal.take_v1(uuid, bigint) is
+    'What a host must run and stop, behind the dispatch that it knows; that one and those before it are forgotten. '
+    'Tasks that are no longer reserved under their invocation are left out.';

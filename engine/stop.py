@@ -1,0 +1,112 @@
+"""Stops what runs at a target: by the protocol, then by pg_cancel_backend, then by pg_terminate_backend."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self
+
+import asyncpg
+
+from engine.session import Session
+from engine.token import TIMED_OUT, Token
+from muster.core.errors import Fault
+from muster.core.sql import Queries
+
+Q = Queries("engine", "attempt.sql")
+
+STEP = 3.0  # seconds that each way has
+GRACE = 0.2  # seconds that the server has to time out by itself
+
+
+class Stopped(Exception):  # noqa: N818 - what happened, not what is wrong
+    """Nothing more is sent."""
+
+
+class Stopper:
+    """Watches over an attempt: the token and the deadline end what flies and ground the rest."""
+
+    def __init__(self, session: Session, name: str, token: Token, deadline: float) -> None:
+        self.needed: str | None = None
+        self._session = session
+        self._name = name  # application_name of the attempt
+        self._token = token
+        self._deadline = deadline
+        self._late = False
+        self._flying = False
+        self._landed = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def reason(self) -> str | None:
+        return self._token.reason or (TIMED_OUT if self._late else None)
+
+    def __enter__(self) -> Self:
+        loop = self._session.loop
+        left = max(0.0, self._deadline - loop.time())
+        self._timer = loop.call_later(left + GRACE, self._time_out)
+        self._token.listen(self._wake)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._token.listen(None)
+        if self._timer:
+            self._timer.cancel()
+        if self._task:
+            self._task.cancel()
+
+    def out_of_time(self) -> bool:
+        return self._late or self._session.loop.time() >= self._deadline
+
+    def depart(self) -> None:
+        """Something is said to the target; it lands when the target has answered."""
+        if self.reason:
+            raise Stopped
+        self._flying = True
+
+    def land(self) -> None:
+        self._flying = False
+        if self._task:
+            self._landed.set()
+
+    def _time_out(self) -> None:
+        self._late = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._task is None and self._flying:
+            self._task = self._session.spawn(self._escalate())
+
+    async def _escalate(self) -> None:
+        ways: tuple[tuple[str, Callable[[], Awaitable[None]]], ...] = (
+            ("protocol", self._session.ear.cancel),
+            ("pg_cancel_backend", lambda: self._beside(Q.cancel_backend)),
+            ("pg_terminate_backend", lambda: self._beside(Q.terminate_backend)),
+        )
+        for name, way in ways:
+            self.needed = name
+            # A signal may come late: nobody else may be hit by it.
+            self._session.spoiled = True
+            if await self._tried(way):
+                return
+        self._session.connection.terminate()
+
+    async def _tried(self, way: Callable[[], Awaitable[None]]) -> bool:
+        """Whether it has landed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STEP):
+                with contextlib.suppress(OSError, Fault, asyncpg.PostgresError):
+                    await way()
+                await self._landed.wait()
+        return not self._flying
+
+    async def _beside(self, order: str) -> None:
+        async with self._session.beside() as other:
+            pid = None if self._session.pooled else self._session.backend_pid
+            await other.fetch(order, pid, self._name)

@@ -1,0 +1,154 @@
+"""A script as one transaction: committed as a whole, or known not to be."""
+
+import asyncpg
+
+from engine import guard, prologue
+from engine.aftermath import commit_status, xact_id
+from engine.course import NOTHING, REFUSED, Course, Intend
+from engine.outcome import FAILED, Outcome
+from engine.prologue import Prologue
+from engine.stop import Stopped
+from muster.core.errors import Fault
+
+WITH_ID = "\n;select pg_catalog.txid_current_if_assigned()"
+GUARD = "muster_guard"
+ASK_AT_LEAST, ASK_AT_MOST = 5.0, 30.0  # seconds for what became of a lost COMMIT
+
+
+class Together(Course):
+    _opening = NOTHING  # what is said before the first statement, and goes along with it
+
+    async def run(self, intend: Intend, deadline: float) -> Outcome | None:
+        """None: the intent to commit was refused, and everything was rolled back."""
+        try:
+            return (
+                await self._begin(deadline)
+                or await self._statements()
+                or await self._commit(intend, deadline)
+            )
+        except Stopped:
+            await self.roll_back()
+            return await self.stopped(safe=True)
+        except Fault as fault:
+            return await self.refused(fault.message, reason="StatementFailed")
+        except REFUSED as error:
+            return await self._not_committed(error)
+
+    async def _begin(self, deadline: float) -> Outcome | None:
+        """None: the script can be sent, perhaps with what is said before it."""
+        if self.step.options.settings.parameters:
+            await self.leave_out_unknown()
+        opening = prologue.together(self.scene(deadline))
+        if self.step.guarded:
+            return await self._begin_guarded(opening.text)
+        if self.standard_strings:
+            text = f"{self.step.banner}{opening.text};"
+            self._opening = Prologue(text, opening.statements)
+        else:  # a message is read as a whole before its first SET
+            await self.ask(opening.text, skip=opening.statements)
+        return None
+
+    async def _begin_guarded(self, text: str) -> Outcome | None:
+        try:
+            sets = await self.ask(text)
+        except asyncpg.UndefinedTableError:
+            await self.roll_back()
+            await guard.make(self.session, self.say)
+            sets = await self.ask(text)
+        except asyncpg.InsufficientPrivilegeError as error:
+            if GUARD not in str(error):
+                raise
+            raise guard.missing_right(self.session) from None
+        except asyncpg.DivisionByZeroError:
+            return await self.obstacle()
+        if any(each.tag == "INSERT 0 0" for each in sets):
+            await self.roll_back()
+            return await self.succeeded("AlreadyApplied")
+        return None
+
+    async def _statements(self) -> Outcome | None:
+        """None: COMMIT is to be sent."""
+        self.session.ear.reset()
+        self.watch.turn("running")
+        *before, last = self.step.pieces
+        for piece in before:
+            self.keep(await self.ask_piece(piece, before=self._taken_opening()))
+            if not self.session.connection.is_in_transaction():
+                return await self._ended_itself()
+        end = "\n;rollback" if self.task.rolls_back else "\n;commit"
+        ends = self.step.read_only or self.task.rolls_back
+        more = end if ends else WITH_ID
+        *found, self._last = await self.ask_piece(last, more, self._taken_opening())
+        self.keep(found)
+        if ends:
+            return await self.succeeded()
+        if not self.session.connection.is_in_transaction():
+            return await self._ended_itself()
+        return None
+
+    def _taken_opening(self) -> Prologue:
+        opening, self._opening = self._opening, NOTHING
+        return opening
+
+    async def _commit(self, intend: Intend, deadline: float) -> Outcome | None:
+        self.phase = "commit"
+        self.watch.turn("committing")
+        xid = self._last.rows[0][0]
+        xact = None if xid is None else xact_id(xid, self.session.timeline, self.session.era)
+        if xact is not None and not await intend(xact):
+            await self.roll_back()
+            return None
+        try:
+            answer = await self.say("commit")
+        except REFUSED as error:
+            if not self.session.lost:
+                raise
+            return await self._committed_or_not(error, xact, deadline)
+        if answer != "COMMIT":
+            return await self.refused(
+                "The target rolled the transaction back instead of committing it.",
+                reason="StatementFailed",
+                retry=True,
+            )
+        return await self.succeeded()
+
+    async def _not_committed(self, error: BaseException) -> Outcome:
+        if not self.session.lost:
+            if self.session.ear.skipping and isinstance(error, asyncpg.DivisionByZeroError):
+                return await self.obstacle()
+            await self.roll_back()
+            return await self.failed(error, undone=True)
+        if refusal := await self.unless_heard():
+            return refusal
+        if self.stop.reason:
+            return await self.stopped(safe=True)
+        return await self.broken(error, reason="ConnectionLost", retry=True)
+
+    async def _committed_or_not(
+        self, error: BaseException, xact: str | None, deadline: float
+    ) -> Outcome:
+        if xact is None:
+            if self.stop.reason:
+                return await self.stopped(safe=True)
+            return await self.broken(error, reason="ConnectionLost", retry=True)
+        now = self.session.loop.time()
+        until = now + min(max(deadline - now, ASK_AT_LEAST), ASK_AT_MOST)
+        match await commit_status(self.session, xact, until):
+            case "committed":
+                return await self.succeeded()
+            case "aborted" if self.stop.reason:
+                return await self.stopped(safe=True)
+            case "aborted":
+                return await self.broken(error, reason="ConnectionLost", retry=True)
+            case _:
+                may = self.step.options.idempotent or self.step.guarded
+                return await self.broken(error, reason="OutcomeUnknown", retry=may)
+
+    async def _ended_itself(self) -> Outcome:
+        return await self.ended(
+            lifecycle=FAILED,
+            reason="OutcomeUnknown",
+            retry=self.step.options.idempotent,
+            message="The script ended its transaction itself; what it did before stays.",
+            fingerprint="OutcomeUnknown",
+        )

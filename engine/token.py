@@ -1,0 +1,24 @@
+"""Tells a running attempt to stop, once and with a reason."""
+
+from collections.abc import Callable
+
+CANCELED, HOST_STOPPED, TIMED_OUT = "Canceled", "HostStopped", "TimedOut"
+
+
+class Token:
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self._wake: Callable[[], None] | None = None
+
+    def cancel(self, reason: str = CANCELED) -> None:
+        """The first reason stays."""
+        if self.reason is None:
+            self.reason = reason
+            if self._wake:
+                self._wake()
+
+    def listen(self, wake: Callable[[], None] | None) -> None:
+        """One attempt listens at a time; it is called at once when it is too late to wait."""
+        self._wake = wake
+        if wake and self.reason:
+            wake()

@@ -1,0 +1,73 @@
+"""Why a target waits, as the core knows it: the first thing on its way that is missing."""
+
+from typing import Any
+from uuid import UUID
+
+from engine.floor import Floor, StepRun, Waiting
+from engine.resources import Node
+from engine.view import View
+
+MESSAGES = {
+    "Resolving": "The targets of the step are being looked up.",
+    "InstanceSlots": "The account works on as many targets at once as its size allows.",
+    "ServerConnections": "Our connections to its server are all in use.",
+    "PoolConnections": "Our connections to its elastic pool are all in use.",
+    "DatabaseSlots": "Its database has as many tasks at once as it is allowed.",
+    "MaxParallelism": "The step runs on as many targets at once as maxParallelism allows.",
+    "NoHost": "No host is there to run it.",
+    "Reserved": "It is with a host, which waits for a connection or is about to begin.",
+    "AccountPaused": "The account is paused.",
+    "JobPaused": "The job is paused.",
+    "ServerDisabled": "Its server is disabled.",
+    "ServerFull": "Its server had no room for a connection; it is tried again.",
+    "Retry": "The last attempt failed; the next one has its time.",
+    "Overlap": "An older run of the same job goes first.",
+}
+
+
+def why(view: View, run_id: UUID, step_id: int, ordinal: int) -> dict[str, Any]:
+    floor = view.floor
+    run = floor.runs.get(run_id) if floor else None
+    if floor is None or run is None:
+        return _told(
+            None, "The engine does not hold this run: it is over, or was started just now."
+        )
+    step = run.step
+    if step is None or step.plan.step_id != step_id:
+        return _told("Overlap") if run.queued else _told(None, "Its step is not at work.")
+    if not step.planned:
+        return _told("Resolving")
+    target = step.waiting.get(ordinal)
+    if target is not None:
+        return _waits(view, floor, step, target)
+    held = ordinal in floor.held(step)
+    return _told("Reserved") if held else _told(None, "It waits for nothing.")
+
+
+def _waits(view: View, floor: Floor, step: StepRun, target: Waiting) -> dict[str, Any]:
+    if not view.open:
+        return _told("AccountPaused")
+    if floor.policy.closed(step.run.job_id):
+        return _told("JobPaused")
+    if target.due is not None:
+        return _told("Retry" if target.attempts else "ServerFull", notBefore=target.due)
+    full = floor.policy.why(target.queue) or floor.tree.missing(target.queue.path)
+    if full is None:
+        return _told(None, "It is about to be reserved.", ahead=_ahead(target))
+    return _told(full.reason, node=full.name, **_numbers(full), ahead=_ahead(target))
+
+
+def _numbers(node: Node) -> dict[str, Any]:
+    return {"used": node.used, "slots": node.slots}
+
+
+def _ahead(target: Waiting) -> int:
+    return target.queue.items.index(target.ordinal)
+
+
+def _told(reason: str | None, message: str = "", **details: Any) -> dict[str, Any]:
+    return {
+        "waitReason": reason,
+        "message": message or MESSAGES[reason or ""],
+        "details": details,
+    }

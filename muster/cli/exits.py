@@ -1,0 +1,68 @@
+"""Exit codes: a contract with scripts, the same for every command."""
+
+from enum import IntEnum
+from typing import Any
+
+
+class Exit(IntEnum):
+    SUCCEEDED = 0
+    USAGE = 1
+    SOME_FAILED = 2
+    ALL_FAILED = 3
+    CANCELED = 4
+    WAIT_TIMED_OUT = 5
+    NOT_FOUND = 6
+    DENIED = 7
+    HALTED_OR_UNKNOWN = 8
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    Exit.SUCCEEDED: "all succeeded",
+    Exit.USAGE: "usage: the command or the request can't be done as it is, or the API is away",
+    Exit.SOME_FAILED: "some targets failed (account doctor: some account needs help)",
+    Exit.ALL_FAILED: "all targets failed, or there were none",
+    Exit.CANCELED: "cancelled, or skipped as a whole",
+    Exit.WAIT_TIMED_OUT: "the wait timed out; the run goes on",
+    Exit.NOT_FOUND: "not found",
+    Exit.DENIED: "denied",
+    Exit.HALTED_OR_UNKNOWN: "halted, or the outcome of a target is unknown",
+    Exit.INTERRUPTED: "Ctrl-C while waiting; the run goes on",
+}
+BY_STATUS = {401: Exit.DENIED, 403: Exit.DENIED, 404: Exit.NOT_FOUND}
+
+ENDED = {
+    "Succeeded",
+    "SucceededWithSkipped",
+    "Failed",
+    "TimedOut",
+    "Canceled",
+    "Skipped",
+}
+GOOD = {"Succeeded", "SucceededWithSkipped"}
+BAD = {"Failed", "TimedOut"}
+HALTED = "Halted"
+UNKNOWN = "OutcomeUnknown"
+
+
+def of_run(summary: dict[str, Any]) -> Exit:
+    """What a run's summary comes to; asked when the run is over or halted."""
+    lifecycle = summary["lifecycle"]
+    reasons = {each["reason"] for each in summary.get("byReason", [])}
+    if is_halted(summary) or UNKNOWN in reasons:
+        return Exit.HALTED_OR_UNKNOWN
+    if lifecycle in GOOD:
+        return Exit.SUCCEEDED
+    if lifecycle not in BAD:
+        return Exit.CANCELED
+    some = sum(summary.get("counts", {}).get(each, 0) for each in GOOD)
+    return Exit.SOME_FAILED if some else Exit.ALL_FAILED
+
+
+def is_over(summary: dict[str, Any]) -> bool:
+    return summary["lifecycle"] in ENDED
+
+
+def is_halted(summary: dict[str, Any]) -> bool:
+    """Nothing moves until somebody decides."""
+    return any(each["reason"] == HALTED for each in summary.get("byReason", []))

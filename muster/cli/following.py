@@ -1,0 +1,102 @@
+"""Waits for a run and shows how it goes; going away never touches the run."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from muster.cli import exits, output, progress
+from muster.cli.client import Api, Refused
+from muster.cli.exits import Exit
+from muster.cli.output import Table
+from muster.cli.progress import MOST_NAMED, Show
+from muster.cli.runs import Run
+
+SHORTEST, LONGEST = 0.5, 5.0  # seconds between two looks: a long run is looked at less often
+LOOKS = 40  # the pause is a fortieth of the time that has passed
+
+sleep = time.sleep
+monotonic = time.monotonic
+
+
+def has_come_to_rest(summary: dict[str, Any]) -> bool:
+    return exits.is_over(summary) or exits.is_halted(summary)
+
+
+def follow(
+    api: Api,
+    run: Run,
+    show: Show,
+    *,
+    timeout: float | None = None,
+    until: Callable[[dict[str, Any]], bool] = has_come_to_rest,
+) -> dict[str, Any]:
+    """The summary once `until` holds for it."""
+    began = monotonic()
+    summary: dict[str, Any] | None = None
+    while True:
+        newest = api.latest(f"{run.path}/summary")
+        if newest is not summary:
+            summary = newest
+            show.update(summary, *(_names(api, run, summary) if show.wants_names else ([], [])))
+        if until(summary):
+            return summary
+        passed = monotonic() - began
+        if timeout is not None and passed >= timeout:
+            raise Refused(
+                f"the run {run} is not over after {timeout:g} s and goes on", Exit.WAIT_TIMED_OUT
+            )
+        sleep(min(max(SHORTEST, passed / LOOKS), LONGEST))
+
+
+def ended(api: Api, run: Run, show: Show, *, timeout: float | None = None) -> dict[str, Any] | None:
+    """As `follow`; None when the user went away."""
+    try:
+        return follow(api, run, show, timeout=timeout)
+    except KeyboardInterrupt:
+        print(
+            f"\nThe run goes on. muster run watch {run.id} looks at it again, "
+            f"muster run cancel {run.id} stops it.",
+            file=sys.stderr,
+        )
+        return None
+
+
+def watched(api: Api, run: Run, options: argparse.Namespace) -> Exit:
+    """Draws the run until it is over, then tells it in the form that was asked for."""
+    people = options.output == "table"
+    show = progress.chosen(run, sys.stdout if people else sys.stderr)
+    summary = ended(api, run, show, timeout=options.timeout)
+    if summary is not None:
+        tell(options, run, summary)
+    return outcome(summary)
+
+
+def tell(options: argparse.Namespace, run: Run, summary: dict[str, Any]) -> None:
+    """The end of a run: one sentence for people, the summary for scripts."""
+    if options.output != "table":
+        row = [run.job, run.id, summary["lifecycle"], summary.get("done"), summary.get("total")]
+        output.show(options, summary, Table(("job", "run", "lifecycle", "done", "total"), [row]))
+        return
+    print(output.clean(f"{run} {summary['lifecycle']}. {progress.sentence(summary)}"))
+    if outcome(summary) not in {Exit.SUCCEEDED, Exit.CANCELED}:
+        print(f"muster run errors {run.id} tells the causes.")
+
+
+def outcome(summary: dict[str, Any] | None) -> Exit:
+    return Exit.INTERRUPTED if summary is None else exits.of_run(summary)
+
+
+def _names(
+    api: Api, run: Run, summary: dict[str, Any]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    counts = summary.get("counts", {})
+    running: list[dict[str, Any]] = []
+    if counts.get("InProgress"):
+        query = {"lifecycle": "InProgress", "$top": MOST_NAMED}
+        running = api.get(f"{run.path}/targets", query)["value"]
+    causes: list[dict[str, Any]] = []
+    if any(counts.get(each) for each in ("Failed", "TimedOut", "WaitingForRetry")):
+        causes = api.get(f"{run.path}/errors", {"$top": MOST_NAMED})["value"]
+    return running, causes

@@ -1,0 +1,186 @@
+"""`muster group …`: target groups, rules that yield databases anew at each run."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from muster.cli import inputs, output, places
+from muster.cli.arguments import Commands, noun, of_account, verb
+from muster.cli.client import Api, Refused, calling, under
+from muster.cli.exits import Exit
+from muster.cli.output import Table
+
+KINDS = {  # option → type and the properties that its parts are
+    "server": ("SqlServer", ("serverName",)),
+    "database": ("SqlDatabase", ("serverName", "databaseName")),
+    "pool": ("SqlElasticPool", ("serverName", "elasticPoolName")),
+    "schema": ("SqlSchema", ("serverName", "databaseName", "schemaPattern")),
+    "group": ("TargetGroup", ("targetGroup",)),
+}
+FORMS = {
+    "server": ("SERVER", "all databases of a server"),
+    "database": ("SERVER/DATABASE", "one database"),
+    "pool": ("SERVER/POOL", "the databases of an elastic pool"),
+    "schema": ("SERVER/DATABASE/PATTERN", "schemas; * as DATABASE: in all databases"),
+    "group": ("GROUP", "what another group yields"),
+}
+LISTED = {"SqlServer", "SqlElasticPool", "SqlSchema"}  # found by asking a server, so by a login
+MEMBER = ("membership", "type", "server", "database", "pool", "schema", "group")
+
+
+def add(commands: Commands) -> None:
+    verbs = noun(commands, "group", "say where jobs run")
+    one = of_account(verb(verbs, "create", create, "make a target group from its members"))
+    one.add_argument("name", metavar="NAME")
+    for kind, (form, about) in FORMS.items():
+        one.add_argument(f"--{kind}", action="append", default=[], metavar=form, help=about)
+    for kind, (form, _) in FORMS.items():
+        one.add_argument(
+            f"--exclude-{kind}", action="append", default=[], metavar=form, help="wins over include"
+        )
+    one.add_argument("--credential", metavar="NAME", help="who lists the databases and logs in")
+    one.add_argument(
+        "--file", type=Path, help='members as JSON, {"members": […]} or a list; - is stdin'
+    )
+    one.add_argument("--replace", action="store_true", help="write over a group of that name")
+    one = of_account(verb(verbs, "show", show_group, "show the members of a group"))
+    one.add_argument("name", metavar="NAME")
+    of_account(verb(verbs, "list", list_groups, "list the target groups of an account"))
+    about = "show the targets that a group yields now, what is left out and why"
+    one = of_account(verb(verbs, "resolve", resolve, about))
+    one.add_argument("name", metavar="NAME")
+
+
+def create(options: argparse.Namespace) -> int:
+    def put(api: Api) -> int:
+        account = places.account(api, options)
+        members = [*_from_file(options.file), *_from_options(options, account)]
+        if not members:
+            raise Refused("a group needs members: --server, --database, … or --file")
+        path = under(account, "targetGroups", options.name)
+        made = api.put(path, {"properties": {"members": members}}, new=not options.replace)
+        output.show(options, made, _members(made))
+        return Exit.SUCCEEDED
+
+    return calling(options, put)
+
+
+def show_group(options: argparse.Namespace) -> int:
+    def show(api: Api) -> int:
+        found = api.get(under(places.account(api, options), "targetGroups", options.name))
+        output.show(options, found, _members(found))
+        return Exit.SUCCEEDED
+
+    return calling(options, show)
+
+
+def list_groups(options: argparse.Namespace) -> int:
+    def show(api: Api) -> int:
+        found = api.all(f"{places.account(api, options)}/targetGroups")
+        rows = [[each["name"], len(each["properties"]["members"])] for each in found]
+        output.show(options, {"value": found}, Table(("name", "members"), rows))
+        return Exit.SUCCEEDED
+
+    return calling(options, show)
+
+
+def resolve(options: argparse.Namespace) -> int:
+    def ask(api: Api) -> int:
+        found = resolved(api, places.account(api, options), options.name)
+        output.show(options, found, _resolved(found), notes=[counted(found)])
+        return Exit.SUCCEEDED
+
+    return calling(options, ask)
+
+
+def resolved(api: Api, account: str, name: str) -> dict[str, Any]:
+    return api.post(under(account, "targetGroups", name, "resolve"))
+
+
+def counted(found: dict[str, Any]) -> str:
+    told = f"{found['count']} targets"
+    if found.get("truncated"):
+        told += f", the first {len(found['targets'])} shown"
+    if left := found.get("leftOut"):
+        told += f", {len(left)} left out"
+    if away := found.get("unreachable"):
+        told += f", {len(away)} servers unreachable"
+    return told + "."
+
+
+def _resolved(found: dict[str, Any]) -> Table:
+    """Targets, what is left out and servers that can't be asked, in one table."""
+    rows = [_target(each, "target", None) for each in found["targets"]]
+    rows += [_target(each, "left out", each["reason"]) for each in found.get("leftOut", [])]
+    rows += [
+        _target(each, "unreachable", f"{each['code']}: {each['message']}")
+        for each in found.get("unreachable", [])
+    ]
+    columns = ("server", "database", "schema", "pool", "is", "reason")
+    return Table(columns, rows, optional=("schema", "pool", "reason"))
+
+
+def _target(each: dict[str, Any], what: str, reason: str | None) -> list[Any]:
+    names = ("serverName", "databaseName", "schemaName", "elasticPoolName")
+    return [*(each.get(name) for name in names), what, reason]
+
+
+def _from_options(options: argparse.Namespace, account: str) -> list[dict[str, Any]]:
+    made = []
+    for membership in ("Include", "Exclude"):
+        for kind in KINDS:
+            option = kind if membership == "Include" else f"exclude_{kind}"
+            for told in getattr(options, option):
+                member = {"membershipType": membership, **_member(kind, told, account)}
+                if options.credential and membership == "Include" and kind != "group":
+                    member |= _login(member["type"], f"{account}/credentials/{options.credential}")
+                made.append(member)
+    return made
+
+
+def _member(kind: str, told: str, account: str) -> dict[str, Any]:
+    type, names = KINDS[kind]
+    parts = told.split("/", len(names) - 1)
+    if len(parts) != len(names) or not all(parts):
+        raise Refused(f"'{told}' is no {kind}: expected {FORMS[kind][0]}")
+    member = {"type": type, **dict(zip(names, parts, strict=True))}
+    if member.get("databaseName") == "*":
+        del member["databaseName"]
+    if kind == "group":
+        member["targetGroup"] = f"{account}/targetGroups/{told}"
+    return member
+
+
+def _login(type: str, credential: str) -> dict[str, str]:
+    said = {"credential": credential}
+    return said | {"refreshCredential": credential} if type in LISTED else said
+
+
+def _from_file(file: Path | None) -> list[dict[str, Any]]:
+    if file is None:
+        return []
+    try:
+        told = json.loads(inputs.text(file))
+    except ValueError as error:
+        raise Refused(f"{file} is no JSON: {error}") from error
+    members = told.get("members") if isinstance(told, dict) else told
+    if not isinstance(members, list) or not all(isinstance(each, dict) for each in members):
+        raise Refused(f'{file}: expected {{"members": [{{"type": …}}, …]}} or a list of members')
+    return members
+
+
+def _members(group: dict[str, Any]) -> Table:
+    rows = [
+        [
+            each.get("membershipType"),
+            each["type"],
+            each.get("serverName"),
+            each.get("databaseName"),
+            each.get("elasticPoolName"),
+            each.get("schemaPattern"),
+            (each.get("targetGroup") or "").rsplit("/", 1)[-1] or None,
+        ]
+        for each in group["properties"]["members"]
+    ]
+    return Table(MEMBER, rows, optional=MEMBER[2:])

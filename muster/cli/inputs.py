@@ -1,0 +1,53 @@
+"""What a user gives: texts from files or stdin, secrets never as an argument that others can see."""
+
+import argparse
+import getpass
+import sys
+from pathlib import Path
+
+from muster.cli.client import Refused
+from muster.core.settings import Secret
+
+
+def add_script(made: argparse.ArgumentParser) -> None:
+    source = made.add_mutually_exclusive_group(required=True)
+    source.add_argument("-c", "--command", dest="sql", metavar="SQL", help="the script itself")
+    source.add_argument("-f", "--file", type=Path, metavar="FILE", help="that holds it; - is stdin")
+
+
+def script(options: argparse.Namespace) -> str:
+    told: str = options.sql if options.sql is not None else text(options.file)
+    return told
+
+
+def text(file: Path) -> str:
+    """`-` is stdin."""
+    if str(file) == "-":
+        return sys.stdin.read()
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise Refused(f"{file} can't be read: {error}") from error
+
+
+def password(file: Path | None, prompt: str = "Password: ") -> Secret:
+    if file is not None:
+        told = text(file)
+    else:
+        told = getpass.getpass(prompt) if sys.stdin.isatty() else sys.stdin.read()
+    plain = told.rstrip("\r\n")
+    if not plain:
+        raise Refused("the password is empty")
+    return Secret(plain)
+
+
+def agrees(question: str) -> bool:
+    """Asked on a terminal only; without one nobody is asked and nothing is agreed to."""
+    if not can_ask():
+        return False
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()

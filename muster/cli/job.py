@@ -1,0 +1,208 @@
+"""`muster job …`: what runs, where and when."""
+
+import argparse
+from typing import Any
+
+from muster.cli import following, inputs, output, places, runs, schedules
+from muster.cli.arguments import Commands, count, duration, noun, of_account, verb
+from muster.cli.client import Api, Refused, calling, under
+from muster.cli.exits import Exit
+from muster.cli.output import Table
+
+COLUMNS = ("name", "version", "schedule", "enabled", "paused", "description")
+STEP = ("step", "name", "group", "credential", "script")
+DEFAULT_STEP = "main"
+
+
+def add(commands: Commands) -> None:
+    verbs = noun(commands, "job", "say what runs, start it and stop it")
+    _add_create(verbs)
+    one = of_account(verb(verbs, "show", show_job, "show a job and its steps"))
+    one.add_argument("name", metavar="JOB")
+    of_account(verb(verbs, "list", list_jobs, "list the jobs of an account"))
+    one = of_account(verb(verbs, "start", start, "run a job now, whatever its schedule says"))
+    one.add_argument("name", metavar="JOB")
+    one.add_argument("--wait", action="store_true", help="watch the run and exit as it ends")
+    one.add_argument("--timeout", type=duration, help="wait at most so long: 90, 15m, 2h")
+    one = of_account(verb(verbs, "stop", stop, "cancel every run of a job that is not over"))
+    one.add_argument("name", metavar="JOB")
+    one.add_argument("--reason", help="kept with the cancellation")
+    one = of_account(verb(verbs, "delete", delete, "delete a job; its history is hidden"))
+    one.add_argument("name", metavar="JOB")
+    one.add_argument("--force", action="store_true", help="also while it runs")
+    one.add_argument("--purge-history", action="store_true", help="its runs go too, at once")
+    one.add_argument("--yes", action="store_true", help="do not ask; needed without a terminal")
+
+
+def _add_create(verbs: Commands) -> None:
+    one = of_account(verb(verbs, "create", create, "make a job of one step"))
+    one.add_argument("name", metavar="NAME")
+    one.add_argument("-g", "--group", required=True, help="the targets")
+    inputs.add_script(one)
+    one.add_argument("--step", default=DEFAULT_STEP, metavar="NAME", help="default: %(default)s")
+    one.add_argument("--credential", metavar="NAME", help="who logs in; default: as the group says")
+    one.add_argument("--description", metavar="TEXT")
+    schedules.add(one)
+    one.add_argument(
+        "--timeout", type=duration, help="of one target with all attempts: 90, 15m, 2h"
+    )
+    one.add_argument("--retry-attempts", type=count, metavar="N", help="after the first one")
+    one.add_argument("--retry-interval", type=duration, help="before the first repeat")
+    one.add_argument("--retry-maximum", type=duration, help="the interval doubles up to this")
+    one.add_argument(
+        "--lock-timeout", type=duration, help="default: 5s; 0 waits as long as it takes"
+    )
+    one.add_argument("--max-parallelism", type=count, metavar="N", help="per pool or server")
+    one.add_argument(
+        "--transaction", choices=("auto", "none"), help="none: each statement by itself"
+    )
+    one.add_argument("--role", help="SET ROLE for the script")
+    one.add_argument("--guard", action="store_true", help="a row in the target makes it run once")
+    one.add_argument("--idempotent", action="store_true", help="may be repeated when in doubt")
+    one.add_argument("--replace", action="store_true", help="write over a job of that name")
+
+
+def create(options: argparse.Namespace) -> int:
+    def put(api: Api) -> int:
+        account = places.account(api, options)
+        path, step = under(account, "jobs", options.name), _step(options, account)
+        said = {"schedule": schedules.read(options)}
+        if options.description:
+            said["description"] = options.description
+        api.put(path, {"properties": said}, new=not options.replace)
+        try:
+            api.put(under(path, "steps", options.step), {"properties": step})
+        except Refused:
+            if not options.replace:
+                api.delete(path)  # half a job would only stand in the way of the next try
+            raise
+        _show(api, options, path)
+        return Exit.SUCCEEDED
+
+    return calling(options, put)
+
+
+def show_job(options: argparse.Namespace) -> int:
+    def show(api: Api) -> int:
+        _show(api, options, under(places.account(api, options), "jobs", options.name))
+        return Exit.SUCCEEDED
+
+    return calling(options, show)
+
+
+def list_jobs(options: argparse.Namespace) -> int:
+    def show(api: Api) -> int:
+        found = api.all(f"{places.account(api, options)}/jobs")
+        rows = [_row(each) for each in found]
+        output.show(options, {"value": found}, Table(COLUMNS, rows, optional=("description",)))
+        return Exit.SUCCEEDED
+
+    return calling(options, show)
+
+
+def start(options: argparse.Namespace) -> int:
+    def begin(api: Api) -> int:
+        account = places.account(api, options)
+        made = api.post(under(account, "jobs", options.name, "start"))
+        run = runs.of_item(account, made)
+        if not options.wait:
+            row = [run.job, run.id, made["properties"]["lifecycle"]]
+            output.show(options, made, Table(("job", "run", "lifecycle"), [row]))
+            return Exit.SUCCEEDED
+        return following.watched(api, run, options)
+
+    return calling(options, begin)
+
+
+def stop(options: argparse.Namespace) -> int:
+    def cancel(api: Api) -> int:
+        account = places.account(api, options)
+        active = api.all(under(account, "jobs", options.name, "executions"), {"isActive": "true"})
+        for each in active:
+            run = runs.of_item(account, each)
+            api.post(f"{run.path}/cancel", {"reason": options.reason} if options.reason else None)
+        rows = [[options.name, each["name"]] for each in active]
+        output.show(options, {"value": active}, Table(("job", "cancelled_run"), rows))
+        return Exit.SUCCEEDED
+
+    return calling(options, cancel)
+
+
+def delete(options: argparse.Namespace) -> int:
+    def gone(api: Api) -> int:
+        path = under(places.account(api, options), "jobs", options.name)
+        if not options.yes:
+            if not inputs.can_ask():
+                raise Refused("deleting without a terminal needs --yes")
+            if not inputs.agrees(f"Delete the job '{options.name}'?"):
+                raise Refused("nothing was deleted")
+        wanted = {"force": options.force, "purgeHistory": options.purge_history}
+        api.delete(path, {name: "true" if said else None for name, said in wanted.items()})
+        output.show(options, {"deleted": options.name}, Table(("deleted",), [[options.name]]))
+        return Exit.SUCCEEDED
+
+    return calling(options, gone)
+
+
+def _step(options: argparse.Namespace, account: str) -> dict[str, Any]:
+    limits = {
+        "timeoutSeconds": options.timeout,
+        "retryAttempts": options.retry_attempts,
+        "initialRetryIntervalSeconds": options.retry_interval,
+        "maximumRetryIntervalSeconds": options.retry_maximum,
+        "maxParallelism": options.max_parallelism,
+    }
+    settings = {"lockTimeoutSeconds": options.lock_timeout, "role": options.role}
+    said: dict[str, Any] = {
+        "targetGroup": f"{account}/targetGroups/{options.group}",
+        "action": {"value": inputs.script(options)},
+        "executionOptions": _given(limits),
+        "settings": _given(settings),
+        "transaction": options.transaction,
+        "guard": options.guard or None,
+        "idempotent": options.idempotent or None,
+    }
+    if options.credential:
+        said["credential"] = f"{account}/credentials/{options.credential}"
+    return {name: value for name, value in said.items() if value not in (None, {})}
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _show(api: Api, options: argparse.Namespace, path: str) -> None:
+    """The job as the API shows it, with its steps beside; for people first the one, then the others."""
+    job, steps = api.get(path), api.all(f"{path}/steps")
+    rows = [
+        [
+            said["stepId"],
+            each["name"],
+            _last(said["targetGroup"]),
+            _last(said.get("credential")),
+            said["action"]["value"],
+        ]
+        for each in steps
+        for said in [each["properties"]]
+    ]
+    if options.output == "table":
+        output.show(options, job, Table(COLUMNS, [_row(job)], optional=("description",)))
+        print()
+    output.show(options, {**job, "steps": steps}, Table(STEP, rows, optional=("credential",)))
+
+
+def _row(job: dict[str, Any]) -> list[Any]:
+    said = job["properties"]
+    schedule = said.get("schedule") or {}
+    return [
+        job["name"],
+        said.get("version"),
+        schedules.told(schedule),
+        schedule.get("enabled", False),
+        said.get("paused", False),
+        said.get("description") or None,
+    ]
+
+
+def _last(id: str | None) -> str | None:
+    return id.rsplit("/", 1)[-1] if id else None

@@ -1,0 +1,181 @@
+"""What a command shows: a table for people, the API's own JSON, or tab-separated rows for scripts."""
+
+import argparse
+import json
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from muster.core.settings import surroundings
+
+FORMS = ("table", "json", "tsv")
+GAP = 2
+NARROWEST = 8  # a column is not cut below this
+GREEN, YELLOW, RED, PLAIN = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
+COLOURS = {
+    "Succeeded": GREEN,
+    "SucceededWithSkipped": GREEN,
+    "Ready": GREEN,
+    "InProgress": YELLOW,
+    "WaitingForRetry": YELLOW,
+    "WaitingForChildJobExecutions": YELLOW,
+    "Failed": RED,
+    "TimedOut": RED,
+    "Canceled": RED,
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    optional: Sequence[str] = ()  # left out for people where they have nothing to tell
+    hidden: Sequence[str] = ()  # left out for people always
+    whole: Sequence[str] = ()  # never cut: what is copied into a shell
+
+    def for_people(self) -> "Table":
+        kept = [
+            at
+            for at, name in enumerate(self.columns)
+            if name not in self.hidden
+            and (name not in self.optional or any(row[at] for row in self.rows))
+        ]
+        names = [self.columns[at] for at in kept]
+        return Table(names, [[row[at] for at in kept] for row in self.rows], whole=self.whole)
+
+
+def show(
+    options: argparse.Namespace, document: Any, table: Table, *, notes: Iterable[str] = ()
+) -> None:
+    """`notes` follow the table, for people only."""
+    match options.output:
+        case "json":
+            print(json.dumps(document, ensure_ascii=False, indent=2))
+        case "tsv":
+            for row in (table.columns, *table.rows):
+                print("\t".join(_field(cell) for cell in row))
+        case _:
+            for line in lines(
+                table.for_people(), room(sys.stdout), coloured=has_colour(sys.stdout)
+            ):
+                print(line)
+            for note in notes:
+                print(clean(note))
+
+
+def lines(table: Table, width: int | None, *, coloured: bool = False) -> list[str]:
+    """The table in lines no longer than `width`; None: as long as it takes."""
+    rows = [[clean(text(cell)) for cell in row] for row in (table.columns, *table.rows)]
+    widths = [max(measure(row[at]) for row in rows) for at in range(len(table.columns))]
+    if width is not None:
+        widths = _fitted(widths, width, [name in table.whole for name in table.columns])
+    right = [
+        bool(table.rows) and all(_is_number(row[at]) for row in table.rows)
+        for at in range(len(widths))
+    ]
+    told = []
+    for row in rows:
+        cells = [
+            _cell(cell, width, right=right[at], last=at == len(row) - 1, coloured=coloured)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        told.append((" " * GAP).join(cells).rstrip())
+    return told
+
+
+def text(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case dict() | list():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)
+
+
+def clean(told: str) -> str:
+    """In one line, and nothing in it that a terminal would obey: messages come from strangers."""
+    return "".join(
+        each if each.isprintable() else " " if each.isspace() else f"\\x{ord(each):02x}"
+        for each in told
+    )
+
+
+def measure(told: str) -> int:
+    """How many places it takes in a terminal."""
+    return sum(_places(each) for each in told)
+
+
+def cut(told: str, width: int) -> str:
+    if measure(told) <= width:
+        return told
+    kept, used = "", 0
+    for each in told:
+        used += _places(each)
+        if used > width - 1:
+            break
+        kept += each
+    return kept + "…"
+
+
+def room(stream: TextIO) -> int | None:
+    """Columns of the terminal; None where there is none."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def has_colour(stream: TextIO) -> bool:
+    environ = surroundings()
+    return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def moment(told: str | None) -> str | None:
+    """A time to the second, as people read it; scripts take -o json."""
+    if told is None:
+        return None
+    return told if "." not in told else told.partition(".")[0] + "Z"
+
+
+def _places(each: str) -> int:
+    if unicodedata.combining(each):
+        return 0
+    return 2 if unicodedata.east_asian_width(each) in {"W", "F"} else 1
+
+
+def _fitted(widths: list[int], width: int, whole: list[bool]) -> list[int]:
+    """The widest give way first, so that ids and names stay whole as long as they can."""
+    widths = list(widths)
+    cuttable = [at for at in range(len(widths)) if not whole[at]]
+    while cuttable and sum(widths) + GAP * (len(widths) - 1) > width:
+        at = max(cuttable, key=lambda each: widths[each])
+        if widths[at] <= NARROWEST:
+            break
+        widths[at] -= 1
+    return widths
+
+
+def _cell(told: str, width: int, *, right: bool, last: bool, coloured: bool) -> str:
+    shown = cut(told, width)
+    space = " " * (width - measure(shown))
+    colour = COLOURS.get(told) if coloured else None
+    if colour:
+        shown = f"{colour}{shown}{PLAIN}"
+    if right:
+        return space + shown
+    return shown if last else shown + space
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _field(value: Any) -> str:
+    """As COPY writes it: a tab or a line end in a value never ends it."""
+    told = text(value)
+    for plain, escaped in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
+        told = told.replace(plain, escaped)
+    return clean(told)

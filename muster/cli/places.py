@@ -1,0 +1,98 @@
+"""Where things are: accounts by name, and the subscription and group that a server goes into."""
+
+import argparse
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from muster.cli.client import Api, Refused, under
+from muster.cli.exits import Exit
+from muster.core.settings import surroundings
+
+SQL = "providers/Microsoft.Sql"
+PARALLEL = 8  # lists that are asked for at once: accounts are listed server by server
+
+
+def servers(api: Api) -> list[dict[str, Any]]:
+    """All that the token can see."""
+    found = api.all("/subscriptions")
+    return [each for one in found for each in api.all(f"{one['id']}/{SQL}/servers")]
+
+
+def accounts(api: Api, name: str | None = None, server: str | None = None) -> list[dict[str, Any]]:
+    """All that the token can see, or those of a name."""
+    stand = [each["id"] for each in servers(api) if _same(each["name"], server)]
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        lists = list(pool.map(lambda stand: api.all(f"{stand}/jobAgents"), stand))
+    return [each for one in lists for each in one if _same(each["name"], name)]
+
+
+def account(api: Api, options: argparse.Namespace) -> str:
+    """The id of the one account that is meant."""
+    wanted = options.account or surroundings().get("MUSTER_ACCOUNT")
+    found = named(api, wanted) if wanted else [each["id"] for each in accounts(api)]
+    if not found:
+        raise Refused("there is no account that this token can see", Exit.NOT_FOUND)
+    if len(found) > 1:
+        told = ", ".join(sorted(map(_short, found)))
+        raise Refused(f"which account? Say --account or set MUSTER_ACCOUNT: {told}")
+    return found[0]
+
+
+def named(api: Api, wanted: str) -> list[str]:
+    """An id as it is; for a name, every account of that name."""
+    if wanted.startswith("/"):
+        return [wanted.rstrip("/")]
+    server, _, name = wanted.rpartition("/")
+    found = [each["id"] for each in accounts(api, name, server or None)]
+    if not found:
+        raise Refused(f"there is no account '{wanted}'", Exit.NOT_FOUND)
+    return found
+
+
+def server(api: Api, name: str) -> str:
+    """The id of a server: names are unique in an installation."""
+    if name.startswith("/"):
+        return name.rstrip("/")
+    for each in servers(api):
+        if _same(each["name"], name):
+            return str(each["id"])
+    raise Refused(f"there is no server '{name}'", Exit.NOT_FOUND)
+
+
+def group(api: Api, options: argparse.Namespace) -> str:
+    """The resource group that is meant; one that is named and absent is made."""
+    subscription = _subscription(api, options)
+    if options.resource_group:
+        path = under(subscription, "resourceGroups", options.resource_group)
+        if api.find(path) is None:
+            api.put(path, {"location": options.location})
+        return path
+    return _only(api, f"{subscription}/resourceGroups", "resource group", "--resource-group")
+
+
+def _subscription(api: Api, options: argparse.Namespace) -> str:
+    if options.subscription:
+        path = under("/subscriptions", options.subscription)
+        if api.find(path) is None:
+            api.put(path, {})
+        return path
+    return _only(api, "/subscriptions", "subscription", "--subscription")
+
+
+def _only(api: Api, path: str, what: str, option: str) -> str:
+    found = api.all(path)
+    if not found:
+        raise Refused(f"there is no {what} yet: {option} NAME makes one")
+    if len(found) > 1:
+        told = ", ".join(each["id"].rsplit("/", 1)[-1] for each in found)
+        raise Refused(f"which {what}? Say {option}: {told}")
+    return str(found[0]["id"])
+
+
+def _same(name: str, wanted: str | None) -> bool:
+    return wanted is None or name.lower() == wanted.lower()
+
+
+def _short(id: str) -> str:
+    words = id.split("/")
+    return f"{words[-3]}/{words[-1]}"

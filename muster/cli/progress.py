@@ -1,0 +1,186 @@
+"""How a run is drawn while it goes on: a block that redraws itself, or one line for each change."""
+
+import sys
+from typing import Any, Protocol, TextIO
+
+from muster.cli import output, runs
+from muster.cli.exits import ENDED, GOOD
+from muster.cli.runs import Run
+from muster.core.settings import surroundings
+
+WIDEST_BAR = 40
+MOST_NAMED = 4  # running targets, and causes of failure
+ORDER = (
+    "Succeeded",
+    "SucceededWithSkipped",
+    "Skipped",
+    "InProgress",
+    "WaitingForRetry",
+    "Created",
+    "Failed",
+    "TimedOut",
+    "Canceled",
+)
+OTHERWISE = {
+    "Failed": "failed",
+    "TimedOut": "timed out",
+    "Canceled": "cancelled",
+    "Skipped": "skipped",
+}
+UP, WIPE = "\x1b[{}A", "\x1b[J"
+
+
+class Show(Protocol):
+    wants_names: bool  # whether running targets and causes are shown at all
+
+    def update(
+        self, summary: dict[str, Any], running: list[dict[str, Any]], causes: list[dict[str, Any]]
+    ) -> None: ...
+
+
+class Silent:
+    wants_names = False
+
+    def update(
+        self, summary: dict[str, Any], running: list[dict[str, Any]], causes: list[dict[str, Any]]
+    ) -> None:
+        pass
+
+
+class Lines:
+    """For logs: what changed, in one line."""
+
+    wants_names = False
+
+    def __init__(self, run: Run, stream: TextIO) -> None:
+        self._run = run
+        self._stream = stream
+        self._last = ""
+
+    def update(
+        self, summary: dict[str, Any], running: list[dict[str, Any]], causes: list[dict[str, Any]]
+    ) -> None:
+        del running, causes
+        told = line(self._run, summary)
+        if told != self._last:
+            print(told, file=self._stream, flush=True)
+        self._last = told
+
+
+class Block:
+    """For a terminal: drawn over itself."""
+
+    wants_names = True
+
+    def __init__(self, run: Run, stream: TextIO) -> None:
+        self._run = run
+        self._stream = stream
+        self._height = 0
+
+    def update(
+        self, summary: dict[str, Any], running: list[dict[str, Any]], causes: list[dict[str, Any]]
+    ) -> None:
+        width = (output.room(self._stream) or 80) - 1
+        told = block(self._run, summary, running, causes, width, filled=_filled(self._stream))
+        back = UP.format(self._height) + "\r" + WIPE if self._height else ""
+        self._stream.write(back + "\n".join(told) + "\n")
+        self._stream.flush()
+        self._height = len(told)
+
+
+def chosen(run: Run, stream: TextIO) -> Show:
+    return Block(run, stream) if _redraws(stream) else Lines(run, stream)
+
+
+def line(run: Run, summary: dict[str, Any]) -> str:
+    return f"{run} {summary['lifecycle']} {counted(summary)}"
+
+
+def counted(summary: dict[str, Any]) -> str:
+    told = f"{summary.get('done', 0)}/{summary.get('total', 0)}"
+    return " ".join([told, *(f"{name}={n}" for name, n in _counts(summary))])
+
+
+def sentence(summary: dict[str, Any]) -> str:
+    """How it went, over all targets; what the API says where there were none."""
+    counts, total = summary.get("counts", {}), summary.get("total", 0)
+    if not total:
+        return str(summary.get("lastMessage") or "There were no targets.")
+    good = sum(counts.get(each, 0) for each in GOOD)
+    told = [f"{good} of {total} targets succeeded"]
+    told += [f"{counts[each]} {word}" for each, word in OTHERWISE.items() if counts.get(each)]
+    return ", ".join(told) + "."
+
+
+def block(
+    run: Run,
+    summary: dict[str, Any],
+    running: list[dict[str, Any]],
+    causes: list[dict[str, Any]],
+    width: int,
+    *,
+    filled: str = "█░",
+) -> list[str]:
+    """Lines no longer than `width`."""
+    done, total = summary.get("done", 0), summary.get("total", 0)
+    share = done / total if total else 0.0
+    parts = [f"{done}/{total}", f"{share:4.0%}"]
+    if rate := summary.get("ratePerSecond"):
+        parts.append(f"{rate:.1f}/s")
+    if (left := summary.get("etaSeconds")) is not None:
+        parts.append(f"ETA {span(left)}")
+    room = max(10, min(WIDEST_BAR, width - len("  ".join(parts)) - 4))
+    told = [
+        f"{run}  {summary['lifecycle']}",
+        f"{bar(share, room, filled)}  {'  '.join(parts)}",
+        " · ".join(f"{name} {n}" for name, n in _counts(summary)) or "no targets yet",
+    ]
+    if running and summary["lifecycle"] not in ENDED:
+        names = ", ".join(runs.name(each) for each in running[:MOST_NAMED])
+        more = summary.get("counts", {}).get("InProgress", 0) - MOST_NAMED
+        told.append(f"running  {names}{f', … {more} more' if more > 0 else ''}")
+    told += [f"{_kind(each)}  {cause(each)}" for each in causes[:MOST_NAMED]]
+    return [output.cut(output.clean(each), width) for each in told]
+
+
+def bar(share: float, width: int, filled: str = "█░") -> str:
+    full = int(share * width)
+    return filled[0] * full + filled[1] * (width - full)
+
+
+def cause(each: dict[str, Any]) -> str:
+    """One cause in one line: how many, what, where for instance."""
+    where = f" ({runs.name(each['targets'][0])})" if each.get("targets") else ""
+    return f"{each['count']} × {code(each)} {each.get('message', '')}{where}"
+
+
+def code(each: dict[str, Any]) -> str:
+    """SQLSTATE where PostgreSQL said one, else the reason."""
+    return str(each.get("sqlstate") or each.get("reason") or "")
+
+
+def span(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def _counts(summary: dict[str, Any]) -> list[tuple[str, int]]:
+    counts = summary.get("counts", {})
+    return [(name, counts[name]) for name in ORDER if counts.get(name)]
+
+
+def _kind(each: dict[str, Any]) -> str:
+    return "retrying" if each.get("retrying") == each["count"] else "failed  "
+
+
+def _redraws(stream: TextIO) -> bool:
+    return stream.isatty() and surroundings().get("TERM") != "dumb"
+
+
+def _filled(stream: TextIO) -> str:
+    encoding = (stream.encoding or sys.getdefaultencoding()).lower()
+    return "█░" if "utf" in encoding else "#."

@@ -1,0 +1,111 @@
+"""`muster exec`: one script on a whole group, now, with one table as the answer."""
+
+import argparse
+import sys
+from typing import Any
+
+from muster.cli import causes, following, group, inputs, places, progress, results, runs
+from muster.cli.arguments import Commands, count, duration, of_account, verb
+from muster.cli.client import Api, Refused, calling
+from muster.cli.exits import Exit
+from muster.cli.runs import Run
+
+
+def add(commands: Commands) -> None:
+    about = "run SQL on all targets of a group now; read only and rolled back unless --write"
+    one = of_account(verb(commands, "exec", execute, about))
+    one.add_argument("-g", "--group", required=True, help="the targets")
+    inputs.add_script(one)
+    one.add_argument("--write", action="store_true", help="commit; asks with the number of targets")
+    one.add_argument("--yes", action="store_true", help="do not ask; needs --expect-targets")
+    one.add_argument(
+        "--expect-targets", type=count, metavar="N", help="refuse when it is another number"
+    )
+    one.add_argument("--timeout", type=duration, default=60, help="of each target; default: 60")
+    one.add_argument("--credential", metavar="NAME", help="who logs in; default: as the group says")
+    one.add_argument("--max-rows", type=count, metavar="N", help="kept of each target")
+    one.add_argument("--head", type=count, metavar="N", help="for people: only the first N rows")
+
+
+def execute(options: argparse.Namespace) -> int:
+    def run_it(api: Api) -> int:
+        account = places.account(api, options)
+        sql = inputs.script(options)
+        if options.write or options.expect_targets is not None:
+            _agree(options, group.resolved(api, account, options.group))
+        run = runs.of_item(account, api.post(f"{account}/queries", _body(options, sql)))
+        return _follow(api, run, options)
+
+    return calling(options, run_it)
+
+
+def _agree(options: argparse.Namespace, found: dict[str, Any]) -> None:
+    """Nothing is written before somebody has seen the number of targets."""
+    number, expected = found["count"], options.expect_targets
+    if expected is not None and expected != number:
+        raise Refused(f"{expected} targets were expected, the group has {number}: nothing was run")
+    if not options.write:
+        return
+    if options.yes:
+        if expected is None:
+            raise Refused(f"--yes needs --expect-targets; the group has {number} targets")
+        return
+    if not inputs.can_ask():
+        raise Refused(
+            f"writing without a terminal needs --yes --expect-targets N; the group has {number}"
+        )
+    print(f"{group.counted(found)} {_by_server(found)}", file=sys.stderr)
+    if not inputs.agrees(f"Run it on {number} targets and commit?"):
+        raise Refused("nothing was run")
+
+
+def _by_server(found: dict[str, Any]) -> str:
+    counts: dict[str, int] = {}
+    for each in found["targets"]:
+        counts[each["serverName"]] = counts.get(each["serverName"], 0) + 1
+    return ", ".join(f"{name} {number}" for name, number in sorted(counts.items()))
+
+
+def _body(options: argparse.Namespace, sql: str) -> dict[str, Any]:
+    body = {
+        "targetGroup": options.group,
+        "sql": sql,
+        "readOnly": not options.write,
+        "timeoutSeconds": options.timeout,
+        "maxRows": options.max_rows,
+        "credential": options.credential,
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _follow(api: Api, run: Run, options: argparse.Namespace) -> int:
+    """Ctrl-C stops it, as in psql: nobody else knows of this run."""
+    show = progress.chosen(run, sys.stderr) if sys.stderr.isatty() else progress.Silent()
+    try:
+        summary = following.follow(api, run, show)
+    except KeyboardInterrupt:
+        api.post(f"{run.path}/cancel", {"reason": "Ctrl-C in muster exec"})
+        print(
+            f"\nCancelled; what had committed stays. muster run show {run.id} tells.",
+            file=sys.stderr,
+        )
+        return Exit.CANCELED
+    _show(api, run, summary, options)
+    return following.outcome(summary)
+
+
+def _show(api: Api, run: Run, summary: dict[str, Any], options: argparse.Namespace) -> None:
+    found = results.read(api, run) if summary["steps"] else results.NONE
+    wrong = api.all(f"{run.path}/errors") if following.outcome(summary) else []
+    failed = [f"failed: {progress.cause(each)}" for each in wrong]
+    if wrong:
+        failed.append(f"{causes.notes(wrong)[0]} muster run errors {run.id} tells more.")
+    results.show(
+        options,
+        found,
+        {**found, "summary": summary, "errors": wrong},
+        progress.sentence(summary),
+        *failed,
+    )
+    if options.output == "tsv":
+        print("\n".join(failed), end="\n" if failed else "", file=sys.stderr)

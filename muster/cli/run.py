@@ -1,0 +1,202 @@
+"""`muster run …`: what runs do and did, and how to stop them."""
+
+import argparse
+from typing import Any
+
+from muster.cli import causes, following, output, places, progress, results, runs
+from muster.cli.arguments import Commands, Parser, count, duration, noun, of_account, verb
+from muster.cli.client import Api, Refused, calling, under
+from muster.cli.exits import Exit
+from muster.cli.output import Table, moment
+from muster.cli.runs import Run
+
+RUN = "id, its unique beginning, JOB/beginning, or JOB: its newest run"
+COLUMNS = ("job", "run", "lifecycle", "created", "started", "ended", "message")
+STEPS = ("step", "name", "lifecycle", "done", "total", "failed", "reason", "message")
+TARGETS = ("step", "server", "database", "schema", "lifecycle", "attempts", "reason", "message")
+TARGET = "SERVER/DATABASE[/SCHEMA], DATABASE or targetId"
+
+
+def add(commands: Commands) -> None:
+    verbs = noun(commands, "run", "look at runs, wait for them, stop them")
+    one = of_account(verb(verbs, "list", list_runs, "list runs, the newest first"))
+    one.add_argument("job", metavar="JOB", nargs="?", help="only those of this job")
+    one.add_argument("--active", action="store_true", help="only those that are not over")
+    one.add_argument("--top", type=count, default=20, metavar="N", help="default: 20")
+    one = _of_run(verb(verbs, "show", show_run, "show a run and its steps"))
+    one.add_argument("--targets", action="store_true", help="its targets instead of its steps")
+    one.add_argument("--lifecycle", help="only targets in it, such as Failed,TimedOut")
+    one.add_argument("--server", help="only targets on it")
+    one = _of_run(verb(verbs, "watch", watch, "show how a run goes on until it is over"))
+    one.add_argument("--timeout", type=duration, help="at most so long: 90, 15m, 2h")
+    one = _of_run(verb(verbs, "wait", wait, "wait in silence until a run is over"))
+    one.add_argument("--timeout", type=duration, help="at most so long: 90, 15m, 2h")
+    one = _of_run(verb(verbs, "why", why, "tell what a run, or one of its targets, waits for"))
+    one.add_argument("target", metavar="TARGET", nargs="?", help=TARGET)
+    one.add_argument("--step", metavar="NAME")
+    one = _of_run(verb(verbs, "cancel", cancel, "cancel a run, a step of it or one target"))
+    one.add_argument("--step", metavar="NAME")
+    one.add_argument("--target", metavar="TARGET", help=TARGET)
+    one.add_argument("--reason", help="kept with the cancellation")
+    _of_run(verb(verbs, "errors", errors, "list what went wrong, one line for each cause"))
+    one = _of_run(verb(verbs, "results", show_results, "join the results of all targets"))
+    one.add_argument("--step", metavar="NAME", help="needed when the run has several")
+    one.add_argument(
+        "--set", type=count, default=1, metavar="N", help="which result set; default: 1"
+    )
+    one.add_argument("--head", type=count, metavar="N", help="for people: only the first N rows")
+
+
+def list_runs(options: argparse.Namespace) -> int:
+    def show(api: Api) -> int:
+        account = places.account(api, options)
+        path = under(account, "jobs", options.job) if options.job else account
+        active = "true" if options.active else None
+        query = {"$top": options.top or None, "isActive": active}
+        found = api.all(f"{path}/executions", query)
+        rows = [_row(runs.of_item(account, each), each["properties"]) for each in found]
+        output.show(options, {"value": found}, Table(COLUMNS, rows))
+        return Exit.SUCCEEDED
+
+    return calling(options, show)
+
+
+def show_run(options: argparse.Namespace) -> int:
+    def show(api: Api, run: Run) -> int:
+        if options.targets or options.lifecycle or options.server:
+            query = {"lifecycle": options.lifecycle, "server": options.server}
+            found = api.all(f"{run.path}/targets", query)
+            table = Table(TARGETS, [_target(each) for each in found], optional=("schema",))
+            output.show(options, {"value": found}, table)
+            return Exit.SUCCEEDED
+        summary = api.get(f"{run.path}/summary")
+        if options.output == "table":
+            print("\n".join(map(output.clean, _head(run, summary))) + "\n")
+        table = Table(STEPS, [_step(each) for each in summary["steps"]], optional=("reason",))
+        output.show(options, summary, table)
+        return Exit.SUCCEEDED
+
+    return _on_run(options, show)
+
+
+def watch(options: argparse.Namespace) -> int:
+    return _on_run(options, lambda api, run: following.watched(api, run, options))
+
+
+def wait(options: argparse.Namespace) -> int:
+    def until(api: Api, run: Run) -> int:
+        summary = following.ended(api, run, progress.Silent(), timeout=options.timeout)
+        if summary is not None:
+            following.tell(options, run, summary)
+        return following.outcome(summary)
+
+    return _on_run(options, until)
+
+
+def why(options: argparse.Namespace) -> int:
+    def ask(api: Api, run: Run) -> int:
+        if options.target is None:
+            return causes.why_run(api, run, options)
+        item = runs.target(api, run, options.target, options.step)
+        return causes.why_target(api, run, item, options)
+
+    return _on_run(options, ask)
+
+
+def cancel(options: argparse.Namespace) -> int:
+    def post(api: Api, run: Run) -> int:
+        path, what = run.path, str(run)
+        if options.target:
+            item = runs.target(api, run, options.target, options.step)
+            path, what = runs.target_path(run, item), f"{run} at {runs.name(item)}"
+        elif options.step:
+            path, what = under(run.path, "steps", options.step), f"{run}, step {options.step}"
+        api.post(f"{path}/cancel", {"reason": options.reason} if options.reason else None)
+        document = {"cancelRequested": path}
+        row = [run.job, run.id, options.step, options.target]
+        if options.output == "table":
+            print(output.clean(f"Cancellation of {what} is requested."))
+        else:
+            output.show(options, document, Table(("job", "run", "step", "target"), [row]))
+        return Exit.SUCCEEDED
+
+    return _on_run(options, post)
+
+
+def errors(options: argparse.Namespace) -> int:
+    def show(api: Api, run: Run) -> int:
+        found = api.all(f"{run.path}/errors")
+        output.show(options, {"value": found}, causes.table(run, found), notes=causes.notes(found))
+        return Exit.SUCCEEDED
+
+    return _on_run(options, show)
+
+
+def show_results(options: argparse.Namespace) -> int:
+    def show(api: Api, run: Run) -> int:
+        if options.set < 1:
+            raise Refused("result sets are numbered from 1 on")
+        found = results.read(api, run, step=options.step, set=options.set)
+        results.show(options, found, found)
+        return Exit.SUCCEEDED
+
+    return _on_run(options, show)
+
+
+def _of_run(made: Parser) -> Parser:
+    made.add_argument("name", metavar="RUN", help=RUN)
+    return of_account(made)
+
+
+def _on_run(options: argparse.Namespace, what: "causes.OnRun") -> int:
+    def found(api: Api) -> int:
+        return what(api, runs.find(api, places.account(api, options), options.name))
+
+    return calling(options, found)
+
+
+def _head(run: Run, summary: dict[str, Any]) -> list[str]:
+    times = ", ".join(
+        f"{word} {moment(summary[key])}"
+        for word, key in (("created", "createTime"), ("started", "startTime"), ("ended", "endTime"))
+        if summary.get(key)
+    )
+    told = [f"{run.job} {run.id}: {summary['lifecycle']}", f"  {times}"]
+    reason = summary.get("endReason") or summary.get("waitReason")
+    told += [f"  {reason}"] if reason else []
+    told += [f"  {summary['lastMessage']}"] if summary.get("lastMessage") else []
+    return [*told, f"  {progress.counted(summary)}"]
+
+
+def _row(run: Run, said: dict[str, Any]) -> list[Any]:
+    times = (moment(said.get(name)) for name in ("createTime", "startTime", "endTime"))
+    return [run.job, run.id, said["lifecycle"], *times, said.get("lastMessage")]
+
+
+def _step(step: dict[str, Any]) -> list[Any]:
+    counts = step.get("counts", {})
+    return [
+        step["stepId"],
+        step["stepName"],
+        step["lifecycle"],
+        step.get("done", 0),
+        step.get("total", 0),
+        counts.get("Failed", 0) + counts.get("TimedOut", 0),
+        step.get("endReason") or step.get("waitReason"),
+        step.get("lastMessage"),
+    ]
+
+
+def _target(item: dict[str, Any]) -> list[Any]:
+    said = item["properties"]
+    where = said.get("target") or {}
+    return [
+        said.get("stepName"),
+        where.get("serverName"),
+        where.get("databaseName"),
+        where.get("schemaName"),
+        said["lifecycle"],
+        said.get("currentAttempts"),
+        said.get("endReason") or said.get("waitReason"),
+        said.get("lastMessage"),
+    ]

@@ -1,0 +1,63 @@
+"""When a job runs, as options say it and as people read it."""
+
+import argparse
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from muster.cli.client import Refused
+
+OVERLAPS = ("skipTarget", "skipExecution", "queueOne", "allow", "cancelPrevious")
+NEVER = "0001-01-01T00:00:00Z"  # the start of a job that nobody scheduled
+
+
+def add(made: argparse.ArgumentParser) -> None:
+    when = made.add_mutually_exclusive_group()
+    when.add_argument("--cron", metavar="EXPR", help='such as "30 3 * * *"')
+    when.add_argument("--every", metavar="INTERVAL", help="such as PT1H or P1D")
+    when.add_argument("--at", metavar="TIME", help="once, such as 2031-01-01T02:00:00Z")
+    made.add_argument("--start", metavar="TIME", help="of --every and --cron: not before")
+    made.add_argument("--time-zone", metavar="ZONE", help="such as Europe/Berlin; default: UTC")
+    made.add_argument("--overlap", choices=OVERLAPS, help="default: skipTarget")
+    made.add_argument("--disabled", action="store_true", help="the schedule rests")
+
+
+def read(options: argparse.Namespace) -> dict[str, Any]:
+    scheduled = options.cron or options.every or options.at
+    said: dict[str, Any] = {}
+    if options.overlap:
+        said["overlap"] = options.overlap
+    if not scheduled:
+        if options.start or options.time_zone or options.disabled:
+            raise Refused("say --cron, --every or --at: the other options say more about it")
+        return said
+    said |= {"enabled": not options.disabled, "type": "Once" if options.at else "Recurring"}
+    if options.cron:
+        said |= {"cron": options.cron, "timeZone": options.time_zone or "UTC"}
+    if options.every:
+        said["interval"] = options.every
+    if begin := options.at or options.start:
+        said["startTime"] = _time(begin, options.time_zone)
+    return said
+
+
+def told(schedule: dict[str, Any]) -> str | None:
+    if cron := schedule.get("cron"):
+        return f"{cron} {schedule.get('timeZone') or 'UTC'}"
+    if schedule.get("type") == "Recurring":
+        return f"every {schedule.get('interval')}"
+    begin = schedule.get("startTime")
+    return f"once at {begin}" if begin and begin != NEVER else None
+
+
+def _time(told: str, zone: str | None) -> str:
+    """An instant: a time without a zone is meant in --time-zone, and refused without one."""
+    try:
+        at = datetime.fromisoformat(told)
+        if at.tzinfo is None:
+            if zone is None:
+                raise Refused(f"'{told}' has no time zone: append Z, or say --time-zone")
+            at = at.replace(tzinfo=ZoneInfo(zone))
+    except (ValueError, ZoneInfoNotFoundError) as error:
+        raise Refused(f"'{told}' is no time such as 2031-01-01T02:00:00Z: {error}") from error
+    return at.isoformat()

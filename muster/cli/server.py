@@ -1,0 +1,121 @@
+"""`muster server …`: the PostgreSQL servers that jobs run on."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from muster.cli import inputs, output, places
+from muster.cli.arguments import Commands, count, noun, verb
+from muster.cli.client import Api, Refused, calling, under
+from muster.cli.exits import Exit
+from muster.cli.output import Table
+
+COLUMNS = ("name", "host", "port", "state", "version", "max_connections", "job_credential")
+ENDPOINT = {  # option → property
+    "host": "host",
+    "port": "port",
+    "ssl_mode": "sslMode",
+    "maintenance_database": "maintenanceDatabase",
+    "pooling": "pooling",
+    "direct_host": "directHost",
+}
+
+
+def add(commands: Commands) -> None:
+    verbs = noun(commands, "server", "look after the PostgreSQL servers that jobs run on")
+    one = verb(verbs, "add", add_server, "register a server, or have one made")
+    one.add_argument("name", metavar="NAME", help="what jobs and people call it")
+    one.add_argument("--host", help="where it is; without it Muster makes a cluster of its own")
+    one.add_argument("--port", type=count, help="default: 5432")
+    one.add_argument(
+        "--ssl-mode", choices=("verify-full", "require", "disable"), help="default: verify-full"
+    )
+    one.add_argument(
+        "--ca-file", type=Path, metavar="FILE", help="PEM of who signed its certificate"
+    )
+    one.add_argument("--maintenance-database", metavar="NAME", help="default: postgres")
+    one.add_argument("--pooling", choices=("none", "session", "transaction"))
+    one.add_argument("--direct-host", metavar="HOST", help="past the pooler")
+    one.add_argument(
+        "--max-connections", type=count, metavar="N", help="for all our sessions on it"
+    )
+    one.add_argument("--job-credential", metavar="CREDENTIAL", help="who logs in for jobs")
+    one.add_argument("--label", action="append", default=[], metavar="KEY=VALUE")
+    one.add_argument("--admin", metavar="LOGIN", help="who creates databases; jobs never use it")
+    one.add_argument("--admin-password-file", type=Path, metavar="FILE")
+    one.add_argument("--location", default="local", help="default: local")
+    one.add_argument("--resource-group", metavar="GROUP", help="default: the only one there is")
+    one.add_argument("--subscription", metavar="NAME", help="default: the only one there is")
+    one.add_argument("--replace", action="store_true", help="write over a server of that name")
+    verb(verbs, "list", list_servers, "list all servers that the token can see")
+
+
+def add_server(options: argparse.Namespace) -> int:
+    def put(api: Api) -> int:
+        path = under(places.group(api, options), *places.SQL.split("/"), "servers", options.name)
+        body = {"location": options.location, "properties": _properties(options)}
+        made = api.put(path, body, new=not options.replace)
+        output.show(options, made, Table(COLUMNS, [_row(made)]), notes=_notes(made))
+        return Exit.SUCCEEDED
+
+    return calling(options, put)
+
+
+def list_servers(options: argparse.Namespace) -> int:
+    def show(api: Api) -> int:
+        found = places.servers(api)
+        output.show(options, {"value": found}, Table(COLUMNS, [_row(each) for each in found]))
+        return Exit.SUCCEEDED
+
+    return calling(options, show)
+
+
+def _properties(options: argparse.Namespace) -> dict[str, Any]:
+    endpoint = {
+        name: getattr(options, option)
+        for option, name in ENDPOINT.items()
+        if getattr(options, option) is not None
+    }
+    if options.ca_file:
+        endpoint["caCertificate"] = inputs.text(options.ca_file)
+    if endpoint and not options.host:
+        raise Refused("say --host: the other options say how it is reached")
+    properties: dict[str, Any] = {"endpoint": endpoint} if endpoint else {}
+    if options.max_connections is not None:
+        properties["maxConnections"] = options.max_connections
+    if options.job_credential:
+        properties["jobCredential"] = options.job_credential
+    if options.label:
+        properties["labels"] = dict(_label(each) for each in options.label)
+    if options.admin:
+        properties["administratorLogin"] = options.admin
+        secret = inputs.password(options.admin_password_file, f"Password of {options.admin}: ")
+        properties["administratorLoginPassword"] = secret.reveal()
+    return properties
+
+
+def _label(told: str) -> tuple[str, str]:
+    key, equals, value = told.partition("=")
+    if not (key and equals):
+        raise Refused(f"'{told}' is no label: expected KEY=VALUE")
+    return key, value
+
+
+def _row(server: dict[str, Any]) -> list[Any]:
+    said = server["properties"]
+    endpoint = said.get("endpoint") or {}
+    host = endpoint.get("host") or ",".join(endpoint.get("hosts") or [])
+    return [
+        server["name"],
+        host or None,
+        endpoint.get("port"),
+        said.get("state"),
+        said.get("serverVersion"),
+        said.get("maxConnections"),
+        said.get("jobCredential"),
+    ]
+
+
+def _notes(server: dict[str, Any]) -> list[str]:
+    found = server["properties"].get("conditions") or []
+    return [f"{each['type']}: {each['message']}" for each in found]

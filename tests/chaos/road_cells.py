@@ -1,0 +1,67 @@
+"""What goes on while a fault happens on the road: places, jobs that pass all of them, and their runs."""
+
+from typing import Any
+from uuid import UUID
+
+from muster.core.failpoints import DECLARED
+from tests.chaos.road_invariants import EFFECT, PROBE
+from tests.support.fleet import Fleet
+from tests.support.launching import until
+
+POINTS = sorted(point for point in DECLARED if point.startswith(("core.", "host.")))
+# The sequence counts what was really done: it is not rolled back.
+RETRIED = f"""
+do $$ begin
+    if nextval('tries') < 2 then raise exception 'not yet' using errcode = '40001'; end if;
+end $$;
+{EFFECT}
+"""
+DONE = "select last_value - (not is_called)::int from tries"
+
+
+def cancels(point: str) -> bool:
+    return "cancel" in point
+
+
+async def prepare(here: Fleet) -> None:
+    """`twice`: a guarded step, and one that fails once everywhere; `stopped`: one that is to be cancelled."""
+    for name in here.databases:
+        await here.query(name, PROBE)
+        await here.query(name, "create sequence tries")
+    plain: dict[str, Any] = {"target_group_name": "everything", "options": {"jitter": 0}}
+    await here.job("twice", EFFECT, options={"guard": True})
+    await here.call(
+        "sp_add_jobstep", job_name="twice", step_name="retried", command=RETRIED, **plain
+    )
+    await here.job("stopped", f"{EFFECT}; select pg_sleep(60)")
+
+
+async def begin(here: Fleet, point: str) -> UUID:
+    """The run that passes this place; one that is to be cancelled is on its way."""
+    if not cancels(point):
+        for name in here.databases:
+            await here.query(name, "alter sequence tries restart")
+        return await here.start("twice")
+    run = await here.start("stopped")
+
+    async def running() -> bool:
+        return (await here.lifecycles(run))["InProgress"] == len(here.databases)
+
+    await until(running)
+    await here.root.execute("select jobs.sp_stop_job($1)", run)
+    return run
+
+
+async def overdone(here: Fleet, run: UUID) -> list[str]:
+    """Databases in which a script was begun more often than is recorded, be it rolled back or not."""
+    attempts = {
+        row["database_name"]: row["attempts"]
+        for row in await here.root.fetch(
+            "select d.database_name, x.attempts from jobs_internal.target_execution x"
+            "  join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal)"
+            " where x.job_execution_id = $1 and x.step_id = 2",
+            run,
+        )
+    }
+    done = dict(zip(here.databases, await here.everywhere(DONE), strict=True))
+    return [f"{name}: {done[name]} of {n}" for name, n in attempts.items() if done[name] > n]

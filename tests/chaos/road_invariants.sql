@@ -1,0 +1,224 @@
+-- What must hold in a control database after any fault. Each query names what is broken; no row means all is well.
+-- The numbers are those of the fault model; R.. are our own.
+
+-- name: I09_attempts_of_a_target_never_overlap
+select concat_ws('/', a.job_execution_id, a.step_id, a.ordinal, a.attempt, b.attempt) as what
+  from jobs_internal.task a
+  join jobs_internal.task b using (run_day, job_execution_id, step_id, ordinal)
+ where b.attempt > a.attempt
+   and coalesce(b.start_time, b.create_time) < coalesce(a.end_time, 'infinity');
+
+-- name: I10_epochs_never_go_back
+select concat_ws('/', job_execution_id, step_id, ordinal, attempt) as what
+  from (select t.*, lag(epoch) over (partition by run_day, job_execution_id, step_id, ordinal order by attempt) as before
+          from jobs_internal.task t) t
+ where epoch < before;
+
+-- name: I11_one_attempt_lives
+select concat_ws('/', job_execution_id, step_id, ordinal) as what
+  from jobs_internal.task
+ where lifecycle in ('Created', 'InProgress')
+ group by job_execution_id, step_id, ordinal
+having count(*) > 1;
+
+-- name: I12_a_success_is_its_last_attempts
+-- Succeeded, exactly when one attempt did and no other came after it.
+select concat_ws('/', x.job_execution_id, x.step_id, x.ordinal, x.lifecycle) as what
+  from jobs_internal.target_execution x
+ cross join lateral (
+       select count(*) filter (where t.lifecycle = 'Succeeded') as successes,
+              coalesce((array_agg(t.lifecycle order by t.attempt desc))[1] = 'Succeeded', false) as last
+         from jobs_internal.task t
+        where (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
+              = (x.run_day, x.job_execution_id, x.step_id, x.ordinal)) t
+ where case x.lifecycle when 'Succeeded' then not (t.successes = 1 and t.last) else t.successes > 0 end;
+
+-- name: I13_nothing_begins_after_the_end
+select concat_ws('/', 'task', t.job_execution_id, t.step_id, t.ordinal, t.attempt) as what
+  from jobs_internal.task t
+  join jobs_internal.target_execution x using (run_day, job_execution_id, step_id, ordinal)
+ where greatest(t.create_time, t.start_time) > x.end_time
+union all
+select concat_ws('/', 'target', x.job_execution_id, x.step_id, x.ordinal)
+  from jobs_internal.target_execution x
+  join jobs_internal.step_execution e using (run_day, job_execution_id, step_id)
+ where greatest(x.create_time, x.start_time) > e.end_time
+union all
+select concat_ws('/', 'step', e.job_execution_id, e.step_id)
+  from jobs_internal.step_execution e
+  join jobs_internal.job_execution r using (run_day, job_execution_id)
+ where greatest(e.create_time, e.start_time) > r.end_time;
+
+-- name: I14_attempts_are_bounded
+-- Those that count against the step's retries.
+select concat_ws('/', x.job_execution_id, x.step_id, x.ordinal, x.attempts, x.uncounted) as what
+  from jobs_internal.target_execution x
+  join jobs_internal.job_execution r using (run_day, job_execution_id)
+  join jobs_internal.job_step s on (s.job_id, s.version, s.step_id) = (r.job_id, r.job_version, x.step_id)
+ where x.attempts - x.uncounted > 1 + s.retry_attempts;
+
+-- name: I15_everything_ends_in_time
+-- The step's time, or the wish to cancel, and 30 seconds.
+select concat_ws('/', 'target', x.job_execution_id, x.step_id, x.ordinal, x.lifecycle) as what
+  from jobs_internal.target_execution x
+  join jobs_internal.job_execution r using (run_day, job_execution_id)
+  join jobs_internal.job_step s on (s.job_id, s.version, s.step_id) = (r.job_id, r.job_version, x.step_id)
+ where x.end_time is null
+   and (coalesce(x.start_time, x.tried_at) + make_interval(secs => s.timeout_seconds + 30) < clock_timestamp()
+        or x.cancel_requested_at + interval '30 s' < clock_timestamp())
+union all
+select concat_ws('/', 'step', e.job_execution_id, e.step_id, e.lifecycle)
+  from jobs_internal.step_execution e
+ where e.end_time is null
+   and (e.cancel_requested_at + interval '30 s' < clock_timestamp()
+        or (select max(coalesce(x.end_time, 'infinity')) from jobs_internal.target_execution x
+             where (x.run_day, x.job_execution_id, x.step_id) = (e.run_day, e.job_execution_id, e.step_id))
+           + interval '30 s' < clock_timestamp())
+union all
+select concat_ws('/', 'run', r.job_execution_id, r.lifecycle)
+  from jobs_internal.job_execution r
+ where r.end_time is null
+   and r.cancel_requested_at + interval '30 s' < clock_timestamp()
+union all
+select concat_ws('/', 'cancellation', c.cancellation_id)
+  from jobs_internal.cancellation c
+ where c.completed_at is null
+   and c.requested_at + interval '30 s' < clock_timestamp();
+
+-- name: I16_parents_agree_with_their_children
+-- They end after them and as the rule says. What was cancelled between two steps did not do what it should.
+with child as (
+    select e.run_day, e.job_execution_id, e.step_id, e.lifecycle as parent, e.end_time as parent_end,
+           coalesce(e.cancel_requested_at, r.cancel_requested_at) is not null as cancelled,
+           x.lifecycle, x.end_time, false as incomplete
+      from jobs_internal.step_execution e
+      join jobs_internal.job_execution r using (run_day, job_execution_id)
+      join jobs_internal.target_execution x using (run_day, job_execution_id, step_id)
+     where e.end_time is not null
+    union all
+    select r.run_day, r.job_execution_id, null, r.lifecycle, r.end_time, r.cancel_requested_at is not null,
+           e.lifecycle, e.end_time,
+           r.cancel_requested_at is not null and exists (
+               select from jobs_internal.job_step s
+                where (s.job_id, s.version) = (r.job_id, r.job_version)
+                  and not exists (select from jobs_internal.step_execution o
+                                   where (o.job_execution_id, o.step_id) = (r.job_execution_id, s.step_id)))
+      from jobs_internal.job_execution r
+      join jobs_internal.step_execution e using (run_day, job_execution_id)
+     where r.end_time is not null
+), family as (
+    select run_day, job_execution_id, step_id, parent, parent_end,
+           bool_or(end_time is null) as lives, max(end_time) as last_end,
+           case when bool_or(cancelled) and bool_or(lifecycle = 'Canceled') then 'Canceled'
+                when bool_or(lifecycle = 'Failed') then 'Failed'
+                when bool_or(lifecycle = 'TimedOut') then 'TimedOut'
+                when bool_or(lifecycle = 'Canceled') then 'Canceled'
+                when bool_or(incomplete) then 'Canceled'
+                when bool_and(lifecycle = 'Skipped') then 'Skipped'
+                when bool_or(lifecycle in ('Skipped', 'SucceededWithSkipped')) then 'SucceededWithSkipped'
+                else 'Succeeded' end as due
+      from child
+     group by run_day, job_execution_id, step_id, parent, parent_end
+)
+select concat_ws('/', job_execution_id, step_id, parent, 'not', due) as what
+  from family
+ where lives or parent_end < last_end or parent <> due;
+
+-- name: I17_each_slot_is_decided_once_and_each_fired_one_has_its_run
+select concat_ws(' ', coalesce(s.job_id, r.job_id), coalesce(s.slot, r.slot)) as what
+  from jobs_internal.slot s
+  full join (select * from jobs_internal.job_execution where origin = 'slot') r
+    on (r.job_id, r.slot) = (s.job_id, s.slot)
+ group by coalesce(s.job_id, r.job_id), coalesce(s.slot, r.slot)
+having count(distinct s.ctid) <> 1
+    or count(distinct r.job_execution_id) <> count(*) filter (where s.outcome = 'fired')
+    or bool_or(s.outcome = 'fired' and s.job_execution_id is distinct from r.job_execution_id);
+
+-- name: R01_nothing_lives_where_all_is_over
+select concat_ws('/', 'task', t.job_execution_id, t.step_id, t.ordinal, t.attempt, t.lifecycle) as what
+  from jobs_internal.task t
+  join jobs_internal.target_execution x using (run_day, job_execution_id, step_id, ordinal)
+  join jobs_internal.step_execution e using (run_day, job_execution_id, step_id)
+  join jobs_internal.job_execution r using (run_day, job_execution_id)
+ where t.end_time is null
+   and coalesce(x.end_time, e.end_time, r.end_time) is not null
+union all
+select concat_ws('/', 'target', x.job_execution_id, x.step_id, x.ordinal, x.lifecycle)
+  from jobs_internal.target_execution x
+  join jobs_internal.step_execution e using (run_day, job_execution_id, step_id)
+  join jobs_internal.job_execution r using (run_day, job_execution_id)
+ where x.end_time is null
+   and coalesce(e.end_time, r.end_time) is not null;
+
+-- name: R02_a_reservation_belongs_to_something_that_lives
+-- When everything is over none is left, and neither is a task of nothing.
+select concat_ws('/', t.job_execution_id, t.step_id, t.ordinal, t.attempt) as what
+  from jobs_internal.task t
+ where t.lifecycle = 'Created'
+   and not exists (select from jobs_internal.target_execution x
+                    where (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
+                          = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
+                      and x.end_time is null)
+union all
+select concat_ws('/', t.job_execution_id, t.step_id, t.ordinal, t.attempt)
+  from jobs_internal.task t
+ where t.lifecycle = 'Created'
+   and not exists (select from jobs_internal.job_execution r where r.end_time is null);
+
+-- name: R03_attempts_are_numbered_without_a_gap
+-- The target's count is that of the attempts that began; a reservation is none.
+select concat_ws('/', x.job_execution_id, x.step_id, x.ordinal, x.attempts, 'not', t.number, t.last) as what
+  from jobs_internal.target_execution x
+ cross join lateral (
+       select count(*) as number, coalesce(max(t.attempt), 0) as last
+         from jobs_internal.task t
+        where (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
+              = (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
+          and t.start_time is not null) t
+ where x.attempts <> t.number or x.attempts <> t.last;
+
+-- name: R04_a_target_tells_what_its_attempts_did
+-- One that runs has an attempt that runs; one that waits, or is over, has none, and says when and how it ended.
+select concat_ws('/', x.job_execution_id, x.step_id, x.ordinal, x.lifecycle) as what
+  from jobs_internal.target_execution x
+  left join jobs_internal.task t
+    on (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt)
+       = (x.run_day, x.job_execution_id, x.step_id, x.ordinal, x.attempts)
+ where case x.lifecycle
+       when 'InProgress' then t.lifecycle is distinct from 'InProgress'
+       when 'WaitingForRetry' then t.end_time is null
+       when 'Created' then x.attempts > 0
+       when 'Skipped' then x.attempts > 0
+       when 'Succeeded' then t.end_time is distinct from x.end_time
+       when 'Failed' then t.lifecycle is distinct from 'Failed' or t.end_time <> x.end_time
+       else x.attempts > 0 and t.end_time is null end;
+
+-- name: R05_the_ledger_has_the_newest_outcome
+-- Of what a job's step did to a target; a target that no attempt decided about is no outcome.
+with outcome as (
+    select distinct on (r.job_id, e.content_hash, d.target_id)
+           r.job_id, e.content_hash, d.target_id, x.lifecycle, x.end_reason, x.job_execution_id, x.step_id
+      from jobs_internal.target_execution x
+      join jobs_internal.step_execution e using (run_day, job_execution_id, step_id)
+      join jobs_internal.job_execution r using (run_day, job_execution_id)
+      join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal)
+      join jobs_internal.task t
+        on (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt)
+           = (x.run_day, x.job_execution_id, x.step_id, x.ordinal, x.attempts)
+     where t.end_time = x.end_time
+     order by r.job_id, e.content_hash, d.target_id, x.end_time desc, x.step_id desc
+)
+select concat_ws('/', coalesce(o.job_execution_id, l.job_execution_id), coalesce(o.step_id, l.step_id),
+                 coalesce(o.target_id, l.target_id), o.lifecycle, 'not', l.lifecycle) as what
+  from outcome o
+  full join jobs_internal.target_ledger l using (job_id, content_hash, target_id)
+ where (o.lifecycle, o.end_reason, o.job_execution_id, o.step_id)
+       is distinct from (l.lifecycle, l.end_reason, l.job_execution_id, l.step_id);
+
+-- name: R06_nobody_who_is_gone_has_a_task
+-- A host that ended, or is missing, is missed: what it had belongs to others after 30 seconds.
+select concat_ws('/', t.job_execution_id, t.step_id, t.ordinal, t.attempt, t.host_id) as what
+  from jobs_internal.task t
+  left join jobs_internal.host h using (host_id)
+ where t.end_time is null
+   and (h.host_id is null or h.ended_at + interval '30 s' < clock_timestamp());

@@ -1,0 +1,264 @@
+"""Hosts and cores that are lost in the middle of a script, as processes: what they ran is known, and done once."""
+
+import contextlib
+import os
+import signal
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from engine.ends import Exit
+from fsm.launch.protocol import Kind
+from tests.chaos.road_invariants import EFFECT, PROBE, violations
+from tests.support.crew import Crew, code, crew
+from tests.support.fleet import Shared, plane
+from tests.support.launching import until
+
+pytestmark = pytest.mark.newest
+together = pytest.mark.asyncio(loop_scope="module")
+
+ALIVE = "select pid, wait_event from pg_stat_activity where pid = any($1)"
+
+
+@contextlib.asynccontextmanager
+async def probed(postgres, targets, folder):
+    async with (
+        plane(postgres) as (settings, db),
+        crew(settings, db, targets, targets, folder, databases=2) as here,
+    ):
+        for name in here.fleet.databases:
+            await here.fleet.query(name, PROBE)
+            await here.fleet.query(name, "create table gate ()")
+        yield here
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(postgres, targets, tmp_path_factory):
+    made = Shared(lambda: probed(postgres, targets, tmp_path_factory.mktemp("lost")))
+    yield made
+    await made.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def here(shared, request):
+    async with shared.lent(lambda: request.session.testsfailed) as made:
+        made.arm({})
+        made.ends.clear()
+        yield made
+
+
+async def running(here: Crew, script: str) -> tuple[UUID, list[asyncpg.Record]]:
+    """A run whose attempts have all begun, and have come to where they sleep."""
+    name = f"slow {uuid4()}"
+    await here.fleet.job(name, script)
+    run = await here.fleet.start(name)
+    many = len(here.fleet.databases)
+
+    async def asleep() -> bool:
+        found = await alive(here, await here.fleet.tasks(run))
+        return [row["wait_event"] for row in found] == ["PgSleep"] * many
+
+    await until(asleep)
+    return run, await here.fleet.tasks(run)
+
+
+def pids(tasks: list[asyncpg.Record]) -> list[int]:
+    return [task["backend_pid"] for task in tasks]
+
+
+async def alive(here: Crew, tasks: list[asyncpg.Record]) -> list[asyncpg.Record]:
+    """Their sessions at the target, as only a superuser sees them."""
+    return await here.fleet.account.fetch(ALIVE, pids(tasks))
+
+
+async def gone(here: Crew, tasks: list[asyncpg.Record], within: float) -> None:
+    async def none() -> bool:
+        return not await alive(here, tasks)
+
+    await until(none, within)
+
+
+async def effects(here: Crew, run: UUID) -> list[list[int]]:
+    """The attempts that left something, by database."""
+    left = "select attempt from probe where job_execution_id = $1"
+    return [
+        [row["attempt"] for row in await here.fleet.query(name, left, run)]
+        for name in here.fleet.databases
+    ]
+
+
+UNTIL_THE_GATE_OPENS = """
+do $$ begin
+    while not exists (select from gate) loop perform pg_sleep(0.2); end loop;
+end $$
+"""
+ONCE = f"{EFFECT}; select pg_sleep(case when $(attempt) = 1 then 30 else 0 end)"
+
+
+@together
+async def test_what_a_killed_host_ran_ends_at_once_and_is_done_again_once(here: Crew):
+    run, tasks = await running(here, ONCE)
+    (victim,) = {here.host_of(task).workload.id: here.host_of(task) for task in tasks}.values()
+
+    async with here.kept():
+        victim.send(signal.SIGKILL)
+        await gone(here, tasks, within=5)
+        ended = await here.fleet.ended(run)
+
+    assert (ended, here.ends) == ("Succeeded", [(Kind.HOST, -signal.SIGKILL)])
+    assert {target["attempts"] for target in await here.fleet.targets_of(run)} == {2}
+    lost = [task for task in await here.fleet.tasks(run) if task["attempt"] == 1]
+    assert {(task["lifecycle"], task["end_reason"]) for task in lost} == {("Failed", "HostLost")}
+    assert await effects(here, run) == [[2], [2]]
+    assert await violations(here.fleet) == []
+
+
+@together
+async def test_what_a_stopped_host_ran_is_ended_at_the_target_before_another_begins(here: Crew):
+    run, tasks = await running(here, ONCE)
+    (victim,) = {here.host_of(task).workload.id: here.host_of(task) for task in tasks}.values()
+
+    victim.send(signal.SIGSTOP)
+    met = await ends_first(here, run, tasks)
+    await here.disowned(victim)
+    victim.send(signal.SIGCONT)
+    ended = await here.fleet.ended(run)
+
+    assert met == set()
+    assert ended == "Succeeded"
+    # It lives on, and has said its late word.
+    await here.world.until(victim, lambda told: told["running"] == 0, "over")
+    assert await effects(here, run) == [[2], [2]]
+    assert [t["attempts"] for t in await here.fleet.targets_of(run)] == [2, 2]
+    told = [(t["attempt"], t["lifecycle"], t["end_reason"]) for t in await here.fleet.tasks(run)]
+    assert told == [(1, "Failed", "HostLost"), (2, "Succeeded", None)] * 2, "its word came too late"
+    assert await violations(here.fleet) == []
+
+
+async def ends_first(here: Crew, run: UUID, tasks: list[asyncpg.Record]) -> set[int]:
+    """Backends of first attempts that were seen when the second one of their target had begun."""
+    first = {task["ordinal"]: task["backend_pid"] for task in tasks}
+    seen: set[int] = set()
+
+    async def over() -> bool:
+        again = [t for t in await here.fleet.tasks(run) if t["attempt"] == 2 and t["start_time"]]
+        # Asked afterwards: who is seen now was there when it began.
+        there = {row["pid"] for row in await alive(here, tasks)}
+        seen.update(there & {first[task["ordinal"]] for task in again})
+        return len(again) == len(tasks)
+
+    await until(over)
+    return seen
+
+
+@together
+async def test_a_host_that_dies_between_its_commit_and_its_word_has_succeeded_once(here: Crew):
+    here.arm({"host.finished": "kill times:1"})
+
+    async with here.kept():
+        run = await here.fleet.run(EFFECT)
+
+    assert here.ends == [(Kind.HOST, -signal.SIGKILL)]
+    assert await here.fleet.lifecycle(run) == "Succeeded"
+    tasks = await here.fleet.tasks(run)
+    judged = "It committed; its host was lost before it could say so."
+    assert judged in {task["message"] for task in tasks}
+    assert {
+        (task["attempt"], task["lifecycle"]) for task in tasks if task["message"] == judged
+    } == {(1, "Succeeded")}
+    assert sorted(map(len, await effects(here, run))) == [1, 1]
+    assert await violations(here.fleet) == []
+
+
+@together
+async def test_a_script_lives_through_two_cores_and_ends_at_its_first_attempt(here: Crew):
+    run, tasks = await running(here, f"{EFFECT}; {UNTIL_THE_GATE_OPENS}")
+
+    epoch = here.epoch
+
+    async with here.kept():
+        first = here.cores[0]
+        first.send(signal.SIGKILL)
+        await until(lambda: here.cores and here.cores != [first])
+        await here.world.until_reports(here.cores[0], state="live")
+    second = here.cores.pop()
+    second.send(signal.SIGTERM)
+    assert await code(second) == Exit.DONE
+    third = await here.core()
+    await here.world.until_reports(third, state="live")
+    for name in here.fleet.databases:
+        await here.fleet.query(name, "insert into gate default values")
+    ended = await here.fleet.ended(run)
+
+    assert here.ends == [(Kind.ENGINE, -signal.SIGKILL)]
+    assert ended == "Succeeded"
+    after = await here.fleet.tasks(run)
+    assert [(task["attempt"], task["epoch"]) for task in after] == [(1, epoch), (1, epoch)]
+    assert pids(after) == pids(tasks)
+    assert await effects(here, run) == [[1], [1]]
+    assert await violations(here.fleet) == []
+
+
+@together
+async def test_a_run_is_cancelled_although_its_host_sleeps(here: Crew):
+    run, tasks = await running(here, f"{EFFECT}; select pg_sleep(60)")
+    victim = here.host_of(tasks[0])
+
+    victim.send(signal.SIGSTOP)
+    await here.fleet.root.execute("select jobs.sp_stop_job($1)", run)
+    ended = await here.fleet.ended(run)
+    await gone(here, tasks, within=5)
+    victim.send(signal.SIGCONT)
+    await here.world.until(victim, lambda told: told["running"] == 0, "over")
+
+    assert ended == "Canceled"
+    assert await here.fleet.lifecycles(run) == {"Canceled": 2}
+    assert await effects(here, run) == [[], []]
+    assert await violations(here.fleet) == []
+
+
+@together
+async def test_nobody_begins_again_while_the_old_session_stays_whoever_is_in_charge(here: Crew):
+    run, tasks = await running(here, ONCE)
+    victim = here.host_of(tasks[0])
+
+    with frozen(tasks):
+        async with here.kept():
+            victim.send(signal.SIGKILL)
+            first = await renamed(here, run, tasks)
+            here.cores[0].send(signal.SIGKILL)
+            await renamed(here, run, first)  # by the next core
+            assert [task["attempt"] for task in await here.fleet.tasks(run)] == [1, 1]
+    ended = await here.fleet.ended(run)
+
+    assert ended == "Succeeded"
+    assert {kind for kind, _ in here.ends} == {Kind.HOST, Kind.ENGINE}
+    assert (await here.world.report(here.cores[0]))["restarts"] == {}, "it was right from the start"
+    assert await effects(here, run) == [[2], [2]]
+    assert await violations(here.fleet) == []
+
+
+@contextlib.contextmanager
+def frozen(tasks: list[asyncpg.Record]):
+    """Their sessions can neither go on nor end."""
+    try:
+        for pid in pids(tasks):
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in pids(tasks):
+            os.kill(pid, signal.SIGCONT)
+
+
+async def renamed(here: Crew, run: UUID, tasks: list[asyncpg.Record]) -> list[asyncpg.Record]:
+    """The tasks, once they belong to nobody's host any more."""
+    before = {task["invocation_id"] for task in tasks}
+
+    async def disowned() -> bool:
+        now = {task["invocation_id"] for task in await here.fleet.tasks(run)}
+        return not before & now
+
+    await until(disowned)
+    return await here.fleet.tasks(run)

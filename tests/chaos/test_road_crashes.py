@@ -1,0 +1,94 @@
+"""A target that crashes between the intent to commit and COMMIT: its ids are given away once more, and nobody is fooled."""
+
+import contextlib
+
+import asyncpg
+import pytest
+
+from engine.aftermath import status_of
+from muster.core import failpoints
+from tests.chaos.road_invariants import EFFECT, PROBE, violations
+from tests.support import postgres as server
+from tests.support.control_db import installed
+from tests.support.fleet import Fleet, fleet
+
+pytestmark = pytest.mark.newest
+
+
+@pytest.fixture(scope="module")
+def forgetful():
+    """A server that writes its log only when somebody commits."""
+    lazy = {"wal_writer_delay": "10s", "wal_level": "minimal", "max_wal_senders": "0"}
+    with server.running(migrated=False, durable=True, **lazy) as own:
+        yield own
+
+
+@pytest.fixture
+async def here(settings, db, targets, forgetful, tmp_path):
+    account = await installed(settings, db, targets)
+    async with fleet(
+        settings, db, forgetful, tmp_path, databases=1, account=account
+    ) as made:  # fmt: skip
+        await made.query(0, PROBE)
+        await made.query(0, "create table others (n int)")
+        yield made
+
+
+@contextlib.contextmanager
+def crashing(here: Fleet, *, writes: int):
+    """At the first intent; then others write so much before anybody asks."""
+    hit = []
+
+    async def crash() -> None:
+        if hit:
+            return
+        hit.append(True)
+        here.targets.machine.crash()
+        await here.targets.machine.revive()
+        for _ in range(writes):
+            await here.query(0, "insert into others values (1)")
+
+    with failpoints.armed({"host.intended": crash}):
+        yield
+    assert hit
+
+
+async def test_an_id_that_others_use_now_is_not_taken_for_ours(here: Fleet):
+    with crashing(here, writes=20):
+        run = await here.run(EFFECT)
+
+    (target,) = await here.targets_of(run)
+    (task,) = await here.tasks(run)
+    assert await status(here, task["xact_id"].partition("@")[0]) == "committed", "by somebody else"
+    assert (target["lifecycle"], target["end_reason"]) == ("Failed", "OutcomeUnknown")
+    connection = await asyncpg.connect(here.targets.url(here.databases[0], here.targets.root))
+    try:
+        assert await status_of(connection, task["xact_id"]) == "unknown"
+    finally:
+        await connection.close()
+    assert await violations(here) == []
+
+
+async def test_a_guard_makes_sure_of_it(here: Fleet):
+    with crashing(here, writes=20):
+        run = await here.run(EFFECT, options={"guard": True})
+
+    assert [(t["attempt"], t["lifecycle"]) for t in await here.tasks(run)] == [
+        (1, "Failed"),
+        (2, "Succeeded"),
+    ]
+    assert await violations(here) == []
+
+
+async def test_an_id_that_nobody_has_yet_was_not_committed(here: Fleet):
+    with crashing(here, writes=0):
+        run = await here.run(EFFECT)
+
+    first, second = await here.tasks(run)
+    assert (first["lifecycle"], first["end_reason"]) == ("Failed", "ConnectionLost")
+    assert second["lifecycle"] == "Succeeded"
+    assert await violations(here) == []
+
+
+async def status(here: Fleet, xid: str) -> str:
+    return (await here.query(0, "select txid_status($1::text::bigint)", xid))[0][0]

@@ -1,0 +1,130 @@
+"""Every place on the road × every fault, in one process: the engine and its hosts are real, on real databases.
+
+A few seeded cells in `make test`; MUSTER_TEST_CELLS=all (`make chaos`) runs every one and prints cells
+hit / declared.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+
+from engine import controller
+from engine.core import Core
+from muster.core import failpoints
+from tests.chaos.road_cells import POINTS, begin, cancels, overdone, prepare
+from tests.chaos.road_invariants import violations
+from tests.support.fleet import Fleet, Shared, fleet, plane
+
+pytestmark = pytest.mark.newest
+together = pytest.mark.asyncio(loop_scope="module")
+
+SEED = int(os.environ.get("MUSTER_TEST_SEED", "2"))
+EVERY = os.environ.get("MUSTER_TEST_CELLS") == "all"
+FEW = 6
+DATABASES = 3
+RAISES, REPLACED = "raises", "the core is replaced"
+# Where an attempt breaks in the middle, by a mistake of ours: it may end Failed, and must not lie.
+BREAKS = {"host.before_start", "host.started", "host.intended", "host.finished"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    point: str
+    fault: str
+
+    def __str__(self) -> str:
+        return f"{self.point}: {self.fault}".replace(" ", "_")
+
+
+CELLS = [Cell(point, RAISES) for point in POINTS] + [
+    Cell(point, REPLACED) for point in POINTS if point.startswith("core.")
+]
+CHOSEN = CELLS if EVERY else random.Random(SEED).sample(CELLS, FEW)
+HIT: set[Cell] = set()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def count():
+    yield
+    print(f"\nroad cells hit / declared in one process: {len(HIT)} / {len(CHOSEN)}")
+
+
+@contextlib.asynccontextmanager
+async def jobs(postgres, targets, folder):
+    async with (
+        plane(postgres) as (settings, db),
+        fleet(settings, db, targets, folder, databases=DATABASES) as here,
+    ):
+        await prepare(here)
+        yield here
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(postgres, targets, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("matrix")
+    made = Shared(lambda: jobs(postgres, targets, folder))
+    yield made
+    await made.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def here(shared, request):
+    async with shared.lent(lambda: request.session.testsfailed) as made:
+        yield made
+
+
+@together
+@pytest.mark.parametrize("cell", CHOSEN, ids=str)
+async def test_a_fault_on_the_road_leaves_nothing_wrong(cell: Cell, here: Fleet, monkeypatch):
+    monkeypatch.setattr(controller, "REST", 0.5)  # seconds for a run that broke us
+    action: str | Callable = "raise times:1" if cell.fault == RAISES else Replacement(here)
+
+    with failpoints.armed({cell.point: action}) as armed:
+        async with here.kept() as ends:
+            run = await begin(here, cell.point)
+            ended = await here.ended(run)
+        assert armed.hits[cell.point]
+
+    may = {"Canceled" if cancels(cell.point) else "Succeeded"}
+    if cell.fault == RAISES and cell.point in BREAKS:
+        may |= {"Failed"}
+    assert ended in may
+    assert [one for one in ends if isinstance(one.living, Core)] == [], "a core ended by itself"
+    assert await overdone(here, run) == []
+    assert await violations(here) == []
+    HIT.add(cell)
+
+
+class Replacement:
+    """At the first passage the core dies, and another one takes charge."""
+
+    def __init__(self, here: Fleet) -> None:
+        self._here = here
+        self._done = False
+
+    async def __call__(self) -> None:
+        if self._done:
+            return
+        self._done = True
+        asyncio.get_running_loop().call_soon(self._replace)
+        await asyncio.Event().wait()  # nothing of it happens any more
+
+    def _replace(self) -> None:
+        self._replacing = asyncio.create_task(self._begin_anew())
+
+    async def _begin_anew(self) -> None:
+        here = self._here
+        for one in [one for one in here.alive if isinstance(one.living, Core)]:
+            await here.kill(one)
+        await here.core()
+
+
+def test_every_place_on_the_road_is_a_cell():
+    assert len(POINTS) == 17
+    assert {cell.point for cell in CELLS if cell.fault == RAISES} == set(POINTS)

@@ -1,0 +1,205 @@
+"""Statements that commit by themselves: what was done stays, and is told as it is."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from tests.support.attempts import a_place, a_snare, a_step, renewed, until
+
+
+@pytest.fixture
+async def place(targets, tmp_path):
+    async with a_place(targets, tmp_path) as made:
+        await made.execute(
+            f"set role {made.owner.name}; create table t (id int, v text); insert into t values (1), (1)"
+        )
+        yield made
+
+
+def told(outcome):
+    return outcome.lifecycle, outcome.reason, outcome.retry
+
+
+async def count(place):
+    return await place.value("select count(*) from t")
+
+
+async def test_a_vacuum_runs_alone(place):
+    outcome = await place.run("vacuum (analyze) t")
+
+    assert told(outcome) == ("Succeeded", None, False)
+    assert [each["tag"] for each in outcome.results] == ["VACUUM"]
+    assert place.intended == ["autocommit"]
+
+
+async def test_an_intent_that_is_refused_sends_nothing(place):
+    async def refused(_):
+        return False
+
+    assert await place.run("insert into t values (2)", transaction="none", intend=refused) is None
+    assert await count(place) == 2
+
+
+async def test_each_statement_commits_and_the_last_one_done_is_known(place):
+    outcome = await place.run(
+        "insert into t values (2); insert into t values (3); select 1/0; insert into t values (4)",
+        transaction="none",
+    )
+
+    assert told(outcome) == ("Failed", "StatementFailed", False)
+    assert (outcome.sqlstate, outcome.statement_no) == ("22012", 2)
+    assert await count(place) == 4
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "retry"),
+    [
+        ("do $$ begin raise exception 'x' using errcode = '40001'; end $$; select 1", {}, True),
+        ("select 1; do $$ begin raise exception 'x' using errcode = '40001'; end $$", {}, False),
+        (
+            "select 1; do $$ begin raise exception 'x' using errcode = '40001'; end $$",
+            {"idempotent": True},
+            True,
+        ),
+        ("select 1/0; select 1", {"idempotent": True}, False),
+    ],
+)
+async def test_only_what_left_nothing_or_may_be_repeated_is_tried_again(
+    place, script, options, retry
+):
+    outcome = await place.run(script, transaction="none", **options)
+
+    assert told(outcome) == ("Failed", "StatementFailed", retry)
+
+
+async def test_the_settings_hold_for_the_session_and_no_longer(place):
+    task = place.task()
+    outcome = await place.run(
+        "select current_setting('application_name'), current_setting('muster.job_name'), pg_backend_pid();"
+        "select current_setting('lock_timeout')",
+        task,
+        transaction="none",
+    )
+    assert outcome.results[0]["rows"][0][:2] == [f"muster {task.invocation_id.hex}", "nightly"]
+    assert outcome.results[1]["rows"] == [["5s"]]
+    session = await place.lend()
+    [found] = await session.ask(
+        "select current_setting('application_name'), current_setting('lock_timeout'),"
+        " current_setting('muster.job_name'), pg_backend_pid()"
+    )
+    assert found.rows == [["muster", "0", "", outcome.results[0]["rows"][0][2]]]
+    place.sessions.give_back(session)
+
+
+async def test_a_second_attempt_does_not_run_beside_the_first(place):
+    task, step = place.task(), a_step("select pg_sleep(30); select 1", transaction="none")
+    first = asyncio.create_task(place.run(step, task))
+    await until(sleeping(place))
+
+    second = await place.run(step, renewed(task))
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+    assert told(second) == ("Failed", "LockTimeout", True)
+
+
+def sleeping(place):
+    async def check():
+        return await place.value(
+            "select pid from pg_stat_activity where wait_event = 'PgSleep' and usename = $1",
+            place.owner.name,
+        )
+
+    return check
+
+
+@pytest.mark.parametrize(("options", "retry"), [({}, False), ({"idempotent": True}, True)])
+async def test_a_line_that_breaks_leaves_the_outcome_unknown(place, options, retry):
+    async with a_snare(place, word=b"values (3)", mends=False) as server:
+        outcome = await place.run(
+            "insert into t values (2); insert into t values (3)",
+            transaction="none", server=server, **options,
+        )  # fmt: skip
+
+    assert told(outcome) == ("Failed", "OutcomeUnknown", retry)
+    assert outcome.statement_no == 1
+    assert await count(place) == 3
+
+
+async def test_a_line_that_breaks_before_the_first_statement_is_tried_again(place):
+    async with a_snare(place, word=b"set lock_timeout", mends=False) as server:
+        outcome = await place.run("vacuum t", server=server)
+
+    assert told(outcome) == ("Failed", "ConnectionLost", True)
+
+
+async def test_an_index_that_could_not_be_built_is_named(place):
+    task = place.task()
+    outcome = await place.run("create unique index concurrently once on t (id)", task)
+    again = await place.run(
+        "create unique index concurrently if not exists twice on t (id)", retryOn=["23"]
+    )
+
+    assert told(outcome) == ("Failed", "StatementFailed", False)
+    assert outcome.sqlstate == "23505"
+    assert outcome.message.endswith("INVALID and in need of DROP INDEX or REINDEX: public.once.")
+    assert outcome.last_message == outcome.message
+    # Another try would find it there and call it done.
+    assert told(again) == ("Failed", "StatementFailed", False)
+    assert "public.twice" in again.message and "public.once" not in again.message
+
+
+async def test_an_index_whose_building_was_ended_is_named(place):
+    async with place.connection() as other:
+        await other.execute("begin; insert into t values (9)")
+        running = asyncio.create_task(place.run("create index concurrently late on t (v)"))
+        seen = (
+            "select pid from pg_stat_activity where usename = $1 and wait_event_type = 'Lock'"
+            " and query ~ '^create index'"
+        )
+        pid = await until(lambda: place.value(seen, place.owner.name))
+        await place.execute(f"select pg_terminate_backend({pid})")
+        outcome = await running
+
+    assert (outcome.lifecycle, outcome.reason, outcome.retry) == ("Failed", "OutcomeUnknown", False)
+    assert "public.late" in outcome.message
+
+
+async def test_a_pooler_that_lends_by_transactions_is_no_place_for_it(place):
+    pooled = msgspec.structs.replace(place.server, pooling="transaction")
+    passed = msgspec.structs.replace(pooled, direct_host=place.targets.host)
+
+    with pytest.raises(Exception, match="directHost") as refused:
+        await place.run("vacuum t", server=pooled)
+    direct = await place.run("vacuum t", server=passed)
+    together = await place.run("select 1", server=pooled)
+
+    assert refused.value.code == "TransactionModeNotPossible"
+    assert direct.lifecycle == together.lifecycle == "Succeeded"
+
+
+async def test_what_commits_by_itself_is_not_rehearsed(place):
+    outcome = await place.run(
+        "insert into t values (5)", place.task(overrides={"rollback": True}), transaction="none"
+    )
+
+    assert told(outcome) == ("Failed", "TransactionModeNotPossible", False)
+    assert await count(place) == 2
+
+
+async def test_a_reading_step_writes_nothing_here_either(place):
+    outcome = await place.run(
+        "select 1; insert into t values (5)", transaction="none", settings={"access": "readOnly"}
+    )
+
+    assert (outcome.sqlstate, outcome.reason, outcome.retry) == ("25006", "StatementFailed", False)
+    assert await count(place) == 2
+
+
+async def test_a_guard_has_no_transaction_to_stand_in(place):
+    outcome = await place.run("insert into t values (5); select 1", transaction="none", guard=True)
+
+    assert outcome.lifecycle == "Succeeded"
+    assert await place.value("select to_regclass('muster_guard.applied') is null")

@@ -1,0 +1,128 @@
+"""A guarded script is applied once, however often it is tried."""
+
+import asyncio
+
+import pytest
+
+from tests.support.attempts import a_place, a_snare, a_step, renewed
+from tests.support.postgres import Role
+
+
+@pytest.fixture
+async def place(targets, tmp_path):
+    async with a_place(targets, tmp_path) as made:
+        await made.execute(f"set role {made.owner.name}; create table t (id serial, v text)")
+        yield made
+
+
+STEP = a_step("insert into t (v) values ('x')", guard=True)
+
+
+async def count(place):
+    return await place.value("select count(*) from t")
+
+
+async def test_a_second_attempt_finds_the_first_ones_row(place):
+    task = place.task()
+    first = await place.run(STEP, task)
+    second = await place.run(STEP, renewed(task))
+
+    assert (first.lifecycle, first.reason) == ("Succeeded", None)
+    assert [each["tag"] for each in first.results] == ["INSERT 0 1"]
+    assert (second.lifecycle, second.reason) == ("Succeeded", "AlreadyApplied")
+    assert (second.results, second.statement_no) == ([], None)
+    assert await count(place) == 1
+    [row] = await place.fetch("select * from muster_guard.applied")
+    assert (row["job_execution_id"], row["target_id"]) == (task.job_execution_id, task.target_id)
+    assert (row["step_id"], row["content_hash"].hex()) == (1, "ab" * 32)
+
+
+async def test_another_run_target_step_or_text_is_another_matter(place):
+    task = place.task()
+    await place.run(STEP, task)
+    for other in (
+        place.task(job_execution_id=task.job_execution_id),
+        place.task(target_id=task.target_id),
+        renewed(task, step_id=2),
+    ):
+        assert (await place.run(STEP, other)).reason is None
+
+    assert await count(place) == 4
+
+
+async def test_what_failed_is_not_applied(place):
+    task = place.task()
+    broken = await place.run("insert into t (v) values ('x'); select 1/0", task, guard=True)
+    again = await place.run(STEP, renewed(task))
+
+    assert broken.lifecycle == "Failed"
+    assert (again.lifecycle, again.reason) == ("Succeeded", None)
+    assert await count(place) == 1
+
+
+async def test_a_rehearsal_leaves_no_row(place):
+    task = place.task(overrides={"rollback": True})
+    await place.run(STEP, task)
+    outcome = await place.run(STEP, renewed(task, overrides={}))
+
+    assert outcome.reason is None
+    assert await count(place) == 1
+
+
+async def test_a_lost_commit_is_made_good_by_the_next_attempt(place):
+    task = place.task()
+    async with a_snare(place, after=True, mends=False) as server:
+        lost = await place.run(STEP, task, server=server, within=1)
+    again = await place.run(STEP, renewed(task))
+
+    assert (lost.reason, lost.retry) == ("OutcomeUnknown", True)
+    assert (again.lifecycle, again.reason) == ("Succeeded", "AlreadyApplied")
+    assert await count(place) == 1
+
+
+async def test_many_make_the_table_at_once(place):
+    outcomes = await asyncio.gather(*(place.run(STEP, place.task()) for _ in range(7)))
+
+    assert [each.lifecycle for each in outcomes] == ["Succeeded"] * 7
+    assert await count(place) == 7
+    assert await place.value("select count(*) from muster_guard.applied") == 7
+
+
+async def test_a_right_that_is_missing_is_named_as_the_statement_that_gives_it(place):
+    guest = Role(f"{place.database}_guest", "g")
+    await place.execute(f"create role {guest.name} login password 'g'")
+    await place.execute(f"grant insert on t to {guest.name}")
+    await place.execute(f"grant usage on sequence t_id_seq to {guest.name}")
+    try:
+        task = place.task()
+        makes = await place.run(STEP, task, who=place.who(guest))
+        assert (makes.lifecycle, makes.reason, makes.retry) == ("Failed", "StatementFailed", False)
+        assert f'GRANT CREATE ON DATABASE "{place.database}" TO "{guest.name}";' in makes.message
+
+        await place.run(STEP, place.task())
+        writes = await place.run(STEP, renewed(task), who=place.who(guest))
+        assert (writes.lifecycle, writes.retry) == ("Failed", False)
+        told = writes.message.partition(": ")[2]
+        assert told.startswith("GRANT USAGE ON SCHEMA muster_guard TO")
+
+        await place.execute(told)
+        granted = await place.run(STEP, renewed(task), who=place.who(guest))
+        assert (granted.lifecycle, granted.reason) == ("Succeeded", None)
+    finally:
+        await place.sessions.close()
+        await place.execute(f"drop owned by {guest.name}; drop role {guest.name}")
+
+
+async def test_the_guard_belongs_to_the_login_and_the_script_to_the_role(place):
+    role = f"{place.database}_tenant"
+    await place.execute(f"create role {role}; grant {role} to {place.owner.name}")
+    await place.execute(f"grant insert on t to {role}; grant usage on sequence t_id_seq to {role}")
+    try:
+        task = place.task()
+        step = a_step(STEP.script, guard=True, settings={"role": role})
+        first, second = await place.run(step, task), await place.run(step, renewed(task))
+    finally:
+        await place.execute(f"drop owned by {role}; drop role {role}")
+
+    assert (first.lifecycle, second.reason) == ("Succeeded", "AlreadyApplied")
+    assert await count(place) == 1

@@ -1,0 +1,289 @@
+"""Stopping an attempt in each of its phases, and what that takes."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from engine import stop
+from engine.token import Token
+from tests.support.attempts import a_place, a_snare, until
+from tests.support.line import line_to
+
+STUBBORN = """do $$
+begin
+    loop
+        begin
+            perform pg_sleep(60);
+        exception when query_canceled then
+            null;
+        end;
+    end loop;
+end $$"""
+
+
+@pytest.fixture
+async def place(targets, tmp_path):
+    async with a_place(targets, tmp_path) as made:
+        await made.execute(
+            f"set role {made.owner.name}; create table t (id int primary key, v text)"
+        )
+        yield made
+
+
+def told(outcome):
+    return outcome.lifecycle, outcome.reason, outcome.retry, outcome.again
+
+
+async def rows(place):
+    return [row["id"] for row in await place.fetch("select id from t order by id")]
+
+
+def sleeping(place):
+    async def check():
+        return await place.value(
+            "select pid from pg_stat_activity where wait_event = 'PgSleep' and usename = $1",
+            place.owner.name,
+        )
+
+    return check
+
+
+async def stopped_while_running(place, script, reason="Canceled", **how):
+    token = Token()
+    running = asyncio.create_task(place.run(script, token=token, **how))
+    pid = await until(sleeping(place))
+    token.cancel(reason)
+    return await running, pid
+
+
+async def gone(place, pid):
+    async def check():
+        return not await place.value("select count(*) from pg_stat_activity where pid = $1", pid)
+
+    await until(check)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("Canceled", ("Canceled", "Canceled", False, False)),
+        ("HostStopped", ("Canceled", "HostStopped", False, True)),
+        ("TimedOut", ("TimedOut", "TimedOut", False, False)),
+    ],
+)
+async def test_a_running_statement_is_cancelled_by_the_protocol(place, reason, expected):
+    outcome, pid = await stopped_while_running(
+        place, "insert into t values (1); select pg_sleep(60)", reason
+    )
+
+    assert told(outcome) == expected
+    assert outcome.needed == "protocol"
+    assert outcome.statement_no == 1
+    assert await rows(place) == []
+    # What was signalled is not lent again: the signal may come late.
+    await gone(place, pid)
+
+
+async def test_a_wish_before_the_start_is_obeyed_after_it(place):
+    token = Token()
+    token.cancel("Canceled")
+
+    outcome = await place.run("insert into t values (1)", token=token)
+
+    assert told(outcome) == ("Canceled", "Canceled", False, False)
+    assert outcome.needed is None
+    assert len(place.started) == 1
+    assert await rows(place) == []
+
+
+async def test_a_wish_during_the_start_sends_nothing(place):
+    token = Token()
+
+    async def start():
+        token.cancel("HostStopped")
+        return True
+
+    outcome = await place.run("insert into t values (1)", token=token, start=start)
+
+    assert told(outcome) == ("Canceled", "HostStopped", False, True)
+    assert outcome.statement_no is None
+
+
+async def test_a_wish_during_the_intent_rolls_back(place):
+    token = Token()
+
+    async def intend(_):
+        token.cancel("Canceled")
+        return True
+
+    outcome = await place.run("insert into t values (1)", token=token, intend=intend)
+
+    assert told(outcome) == ("Canceled", "Canceled", False, False)
+    assert outcome.needed is None
+    assert await rows(place) == []
+
+
+async def test_a_commit_that_had_won_is_a_success(place):
+    """The answer is held back until the wish has come."""
+    token = Token()
+    async with a_snare(place, after=True) as server:
+        running = asyncio.create_task(
+            place.run("insert into t values (1)", token=token, server=server)
+        )
+        await until(lambda: rows(place))
+        token.cancel("Canceled")
+        outcome = await running
+
+    assert told(outcome) == ("Succeeded", None, False, False)
+    assert await rows(place) == [1]
+
+
+async def test_a_commit_that_is_stopped_is_undone(place):
+    await place.execute(
+        """create function slow() returns trigger language plpgsql as
+             $$ begin perform pg_sleep(60); return null; end $$;
+           create constraint trigger late after insert on t deferrable initially deferred
+             for each row execute function slow()"""
+    )
+    outcome, _ = await stopped_while_running(place, "insert into t values (1)")
+
+    assert told(outcome) == ("Canceled", "Canceled", False, False)
+    assert (outcome.needed, outcome.phase) == ("protocol", "commit")
+    assert await rows(place) == []
+
+
+async def test_what_swallows_cancellations_is_ended(place, monkeypatch):
+    monkeypatch.setattr(stop, "STEP", 0.5)
+    outcome, pid = await stopped_while_running(place, "insert into t values (1);" + STUBBORN)
+
+    assert told(outcome) == ("Canceled", "Canceled", False, False)
+    assert outcome.needed == "pg_terminate_backend"
+    assert await rows(place) == []
+    await gone(place, pid)
+
+
+async def test_a_stubborn_commit_that_is_ended_is_known_to_be_undone(place, monkeypatch):
+    monkeypatch.setattr(stop, "STEP", 0.5)
+    await place.execute(
+        f"""create function slow() returns trigger language plpgsql as
+             $f$ begin {STUBBORN.removeprefix("do $$").removesuffix("$$").strip().removeprefix("begin").removesuffix("end").strip()} return null; end $f$;
+           create constraint trigger late after insert on t deferrable initially deferred
+             for each row execute function slow()"""
+    )
+    outcome, _ = await stopped_while_running(place, "insert into t values (1)")
+
+    assert told(outcome) == ("Canceled", "Canceled", False, False)
+    assert outcome.needed == "pg_terminate_backend"
+    assert await rows(place) == []
+
+
+async def test_the_deadline_ends_what_is_stubborn(place, monkeypatch):
+    monkeypatch.setattr(stop, "STEP", 0.5)
+    outcome = await place.run(STUBBORN, within=0.5)
+
+    assert told(outcome) == ("TimedOut", "TimedOut", False, False)
+    assert outcome.needed == "pg_terminate_backend"
+
+
+async def test_a_target_that_is_silent_is_hung_up_on(place, monkeypatch):
+    """Nothing gets through any more, not even a second connection."""
+    monkeypatch.setattr(stop, "STEP", 0.2)
+    token = Token()
+    async with line_to(place.targets.port) as line:
+        server = msgspec.structs.replace(place.server, port=line.port)
+        running = asyncio.create_task(
+            place.run("insert into t values (1); select pg_sleep(60)", token=token, server=server)
+        )
+        await until(sleeping(place))
+        line.hold()
+        token.cancel("Canceled")
+        outcome = await running
+
+    assert told(outcome) == ("Canceled", "Canceled", False, False)
+    assert outcome.needed == "pg_terminate_backend"
+    assert await rows(place) == []
+
+
+async def test_a_wish_between_statements_stops_the_next_one(place):
+    outcome, _ = await stopped_while_running(
+        place, "select pg_sleep(0.3); " + "select 1;" * 3000, "Canceled"
+    )
+
+    assert outcome.lifecycle == "Canceled"
+    assert (outcome.statement_no or 0) < 3001
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "expected"),
+    [
+        ("select pg_sleep(60); select 1", {}, ("Canceled", "HostStopped", False, True)),
+        ("select 1; select pg_sleep(60)", {}, ("Failed", "OutcomeUnknown", False, False)),
+        (
+            "select 1; select pg_sleep(60)",
+            {"idempotent": True},
+            ("Canceled", "HostStopped", False, True),
+        ),
+    ],
+)
+async def test_a_stopped_host_repeats_only_what_may_be_repeated(place, script, options, expected):
+    outcome, _ = await stopped_while_running(
+        place, script, "HostStopped", transaction="none", **options
+    )
+
+    assert told(outcome) == expected
+
+
+async def test_a_host_that_stops_before_the_first_statement_has_done_nothing(place):
+    token = Token()
+
+    async def intend(_):
+        token.cancel("HostStopped")
+        return True
+
+    outcome = await place.run("vacuum t", token=token, intend=intend)
+
+    assert told(outcome) == ("Canceled", "HostStopped", False, True)
+
+
+async def test_an_autocommitting_script_is_cancelled_where_it_is(place):
+    outcome, _ = await stopped_while_running(
+        place,
+        "insert into t values (1); select pg_sleep(60); insert into t values (2)",
+        transaction="none",
+    )
+
+    assert told(outcome) == ("Canceled", "Canceled", False, False)
+    assert outcome.statement_no == 1
+    assert await rows(place) == [1]
+
+
+async def test_a_cancelled_index_is_named(place):
+    token = Token()
+    async with place.connection() as other:
+        await other.execute("begin; insert into t values (9)")
+        running = asyncio.create_task(
+            place.run("create index concurrently late on t (v)", token=token)
+        )
+        seen = "select pid from pg_stat_activity where usename = $1 and wait_event_type = 'Lock'"
+        await until(lambda: place.value(seen, place.owner.name))
+        token.cancel("Canceled")
+        outcome = await running
+
+    assert told(outcome) == ("Canceled", "Canceled", False, False)
+    assert "public.late" in outcome.message
+
+
+async def test_an_ordinary_error_stays_one_though_a_wish_came(place):
+    token = Token()
+    running = asyncio.create_task(
+        place.run(
+            "do $$ begin begin perform pg_sleep(60); exception when query_canceled then perform 1/0; end; end $$",
+            token=token,
+        )
+    )
+    await until(sleeping(place))
+    token.cancel("Canceled")
+    outcome = await running
+
+    assert (outcome.lifecycle, outcome.sqlstate) == ("Failed", "22012")

@@ -1,0 +1,187 @@
+"""The last word on an attempt whose host is lost."""
+
+import asyncio
+import os
+import signal
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from engine import judge as judging
+from engine.judge import Verdict, judge
+from muster.core.connect import Connector
+from muster.core.errors import Unavailable
+from muster.core.settings import Secret
+from tests.support.attempts import a_place, settings, until
+
+
+@pytest.fixture
+async def place(targets, tmp_path):
+    async with a_place(targets, tmp_path) as made:
+        await made.execute(f"set role {made.owner.name}; create table t (id int)")
+        yield made
+
+
+async def ask(place, task, *, server=None, **given):
+    known = {
+        "backend_pid": None, "old_invocation": task.invocation_id, "xact_id": None,
+        "started": datetime.now(UTC), "transaction": "auto",
+    }  # fmt: skip
+    return await judge(
+        Connector(settings()), server or place.server, place.database, place.who(),
+        Secret(place.owner.password), **(known | given),
+    )  # fmt: skip
+
+
+async def lost_while_running(place, task, script="insert into t values (1); select pg_sleep(60)"):
+    """A host that is gone without a word; its backend goes on."""
+    running = asyncio.create_task(place.run(script, task))
+    seen = "select pid from pg_stat_activity where wait_event = 'PgSleep' and application_name = $1"
+    pid = await until(lambda: place.value(seen, f"muster {task.invocation_id.hex}"))
+    return running, pid
+
+
+async def alive(place, pid):
+    return await place.value("select count(*) from pg_stat_activity where pid = $1", pid)
+
+
+async def test_what_still_runs_is_ended_and_seen_gone(place):
+    task = place.task()
+    running, pid = await lost_while_running(place, task)
+
+    assert await ask(place, task, backend_pid=pid) is Verdict.ABORTED
+    assert not await alive(place, pid)
+    assert (await running).reason == "ConnectionLost"
+    assert await place.value("select count(*) from t") == 0
+
+
+async def test_it_is_found_by_its_name_where_the_pid_is_a_poolers(place):
+    task = place.task()
+    running, pid = await lost_while_running(place, task)
+    pooled = msgspec.structs.replace(
+        place.server, pooling="transaction", direct_host=place.targets.host
+    )
+
+    assert await ask(place, task, server=pooled, backend_pid=pid + 1) is Verdict.ABORTED
+    assert not await alive(place, pid)
+    await running
+
+
+async def test_a_session_that_has_said_nothing_yet_is_ended_by_its_pid(place):
+    """The host stopped between the start and the first message: it must not begin later."""
+    session = await place.lend()
+
+    assert await ask(place, place.task(), backend_pid=session.backend_pid) is Verdict.ABORTED
+    assert not await alive(place, session.backend_pid)
+    place.sessions.give_back(session)
+
+
+async def test_a_pid_that_was_given_anew_is_left_alone(place):
+    session = await place.lend()
+    long_ago = datetime.now(UTC) - timedelta(hours=1)
+
+    assert (
+        await ask(place, place.task(), backend_pid=session.backend_pid, started=long_ago)
+        is Verdict.ABORTED
+    )
+    assert await alive(place, session.backend_pid)
+    place.sessions.give_back(session)
+
+
+async def test_others_are_left_alone(place):
+    task, other = place.task(), place.task()
+    running, pid = await lost_while_running(place, other)
+    async with place.connection() as root:
+        assert await ask(place, task, backend_pid=root.get_server_pid()) is Verdict.ABORTED
+        assert await root.fetchval("select 1") == 1
+    assert await alive(place, pid)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_commit_that_was_answered_to_nobody_is_known(place):
+    task = place.task()
+    outcome = await place.run("insert into t values (1)", task)
+    [xact] = place.intended
+
+    assert outcome.lifecycle == "Succeeded"
+    assert await ask(place, task, xact_id=xact) is Verdict.COMMITTED
+
+
+async def test_what_was_intended_and_not_committed_is_known(place):
+    async def dies(xact):
+        place.intended.append(xact)
+        return False
+
+    task = place.task()
+    assert await place.run("insert into t values (1)", task, intend=dies) is None
+    [xact] = place.intended
+
+    assert await ask(place, task, xact_id=xact) is Verdict.ABORTED
+
+
+async def test_a_transaction_that_waits_for_its_commit_is_ended(place):
+    intended, go = asyncio.Event(), asyncio.Event()
+
+    async def hangs(xact):
+        place.intended.append(xact)
+        intended.set()
+        await go.wait()
+        return True
+
+    task = place.task()
+    running = asyncio.create_task(place.run("insert into t values (1)", task, intend=hangs))
+    await intended.wait()
+
+    assert await ask(place, task, xact_id=place.intended[0]) is Verdict.ABORTED
+    go.set()
+    outcome = await running
+    assert (outcome.lifecycle, outcome.reason) == ("Failed", "ConnectionLost")
+    assert await place.value("select count(*) from t") == 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"transaction": "none"},
+        {"xact_id": "autocommit"},
+        {"xact_id": "123@0000000A"},  # of another timeline
+        {"xact_id": "99999999999"},  # of another server
+        {"xact_id": "3"},  # too old to be known
+    ],
+)
+async def test_what_can_not_be_told_is_unknown(place, given):
+    assert await ask(place, place.task(), **given) is Verdict.UNKNOWN
+
+
+async def test_a_target_that_is_away_is_a_fault(place):
+    gone = msgspec.structs.replace(place.server, port=1025)
+
+    with pytest.raises(Unavailable):
+        await ask(place, place.task(), server=gone)
+
+
+async def test_a_session_that_does_not_end_is_a_fault(place, monkeypatch):
+    monkeypatch.setattr(judging, "GONE_LIMIT", 0.5)
+    task = place.task()
+    running, pid = await lost_while_running(place, task)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(Unavailable, match="does not end"):
+            await ask(place, task, backend_pid=pid)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    await running
+
+
+async def test_the_login_is_named_by_the_target(place):
+    outcome = await judge(
+        Connector(settings()), place.server, place.database,
+        msgspec.structs.replace(place.who(), username="$(target_database_name)"),
+        Secret(place.owner.password), backend_pid=None, old_invocation=uuid4(), xact_id=None,
+        started=None, transaction="auto",
+    )  # fmt: skip
+
+    assert outcome is Verdict.ABORTED

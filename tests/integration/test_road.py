@@ -1,0 +1,314 @@
+"""From a start to a true result on every target: the engine and its hosts on real databases."""
+
+import asyncio
+
+import asyncpg
+import pytest
+
+from muster.core import failpoints
+from tests.support.fleet import Fleet, fleet
+from tests.support.launching import until
+
+
+@pytest.fixture
+async def here(settings, db, targets, tmp_path):
+    async with fleet(settings, db, targets, tmp_path) as made:
+        yield made
+
+
+async def test_a_job_runs_step_by_step_on_every_target(here: Fleet):
+    run = await here.run("create table t (n int)", "insert into t select 7 returning n")
+
+    assert await here.lifecycle(run) == "Succeeded"
+    assert await here.lifecycles(run) == {"Succeeded": 6}
+    assert await here.everywhere("select n from t") == [7, 7, 7]
+    one = (await here.tasks(run))[-1]
+    assert (one["attempt"], one["lifecycle"], one["sqlstate"]) == (1, "Succeeded", None)
+    assert one["backend_pid"] and one["server_version"] >= 150000 and one["host_id"]
+    assert one["xact_id"] and one["start_time"] <= one["end_time"]
+    first, second = await here.steps(run)
+    assert first["end_time"] <= second["start_time"], (
+        "the second step waits for the first everywhere"
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "lifecycle", "reason", "sqlstate"),
+    [
+        ("select 1/0", "Failed", "StatementFailed", "22012"),
+        ("create table t (n int); select 1/0", "Failed", "StatementFailed", "22012"),
+        (
+            "create table u (n int unique deferrable initially deferred);"
+            "insert into u values (1), (1)",
+            "Failed",
+            "StatementFailed",
+            "23505",
+        ),
+        ("do $$ begin raise warning 'careful'; end $$", "Succeeded", None, None),
+        ("select nothing from nowhere", "Failed", "StatementFailed", "42P01"),
+    ],
+    ids=["1/0", "second statement", "at commit", "warning", "missing table"],
+)
+async def test_the_status_is_true(here: Fleet, script, lifecycle, reason, sqlstate):
+    run = await here.run(script)
+
+    assert await here.lifecycle(run) == lifecycle
+    assert await here.lifecycles(run) == {lifecycle: 3}
+    assert {(t["attempt"], t["sqlstate"], t["end_reason"]) for t in await here.tasks(run)} == {
+        (1, sqlstate, reason)
+    }
+    left = await here.everywhere("select count(*) from pg_class where relname in ('t', 'u')")
+    assert left == [0, 0, 0], "what failed left nothing behind"
+
+
+async def test_one_that_fails_fails_alone_and_stops_the_next_step(here: Fleet):
+    await here.query(1, "create table t ()")
+
+    run = await here.run("create table t ()", "create table never ()")
+
+    assert await here.lifecycles(run) == {"Succeeded": 2, "Failed": 1}
+    steps = await here.steps(run)
+    assert [step["lifecycle"] for step in steps] == ["Failed"], "the second was never reached"
+    assert steps[0]["last_message"] == "2 of 3 targets succeeded, 1 failed."
+    assert await here.lifecycle(run) == "Failed"
+
+
+async def test_a_failure_may_be_passed_over(here: Fleet):
+    await here.job("goes on", "select 1/0", options={"onFailure": "continue"})
+    await here.call(
+        "sp_add_jobstep", job_name="goes on", step_name="after", command="create table after ()",
+        target_group_name="everything",
+    )  # fmt: skip
+
+    run = await here.start("goes on")
+    await here.ended(run)
+
+    assert [step["lifecycle"] for step in await here.steps(run)] == ["Failed", "Succeeded"]
+    assert await here.lifecycle(run) == "Failed"
+
+
+async def test_a_deadlock_victim_tries_again_until_it_succeeds(here: Fleet):
+    await here.query(0, "create sequence tries")
+    for name in here.databases[1:]:
+        await here.query(name, "create sequence tries start 10")
+    script = (
+        "do $$ begin if nextval('tries') < 3 then"
+        " raise exception 'not yet' using errcode = '40P01'; end if; end $$"
+    )
+
+    run = await here.run(script, initial_retry_interval_seconds=1, options={"jitter": 0})
+
+    assert await here.lifecycles(run) == {"Succeeded": 3}
+    attempts = [(t["attempt"], t["lifecycle"]) for t in await here.tasks(run) if t["ordinal"] == 1]
+    assert attempts == [(1, "Failed"), (2, "Failed"), (3, "Succeeded")]
+    assert (await here.targets_of(run))[0]["attempts"] == 3
+
+
+async def test_retries_come_to_an_end(here: Fleet):
+    run = await here.run(
+        "do $$ begin raise exception 'never' using errcode = '40001'; end $$", retry_attempts=1
+    )
+
+    assert await here.lifecycles(run) == {"Failed": 3}
+    assert [task["attempt"] for task in await here.tasks(run)] == [1, 2] * 3
+
+
+async def test_the_time_of_a_step_covers_all_its_attempts(here: Fleet):
+    slow = await here.run("select pg_sleep(60)", step_timeout_seconds=1)
+    waiting = await here.run(
+        "do $$ begin raise exception 'no' using errcode = '40001'; end $$",
+        step_timeout_seconds=2, initial_retry_interval_seconds=60,
+    )  # fmt: skip
+
+    for run in (slow, waiting):
+        assert await here.lifecycle(run) == "TimedOut"
+        assert await here.lifecycles(run) == {"TimedOut": 3}
+
+
+async def test_a_missing_database_and_a_missing_credential_fail_alone(here: Fleet):
+    await here.call(
+        "sp_add_target_group_member", target_group_name="everything", target_type="SqlDatabase",
+        server_name="fleet", database_name="not_there",
+    )  # fmt: skip
+
+    run = await here.run("select 1", retry_attempts=0)
+
+    assert await here.lifecycles(run) == {"Succeeded": 3, "Failed": 1}
+    bad = next(t for t in await here.targets_of(run) if t["lifecycle"] == "Failed")
+    assert bad["end_reason"] == "ConnectFailed" and "does not exist" in bad["last_message"]
+
+
+async def test_an_empty_group_fails_unless_it_may_be_empty(here: Fleet):
+    await here.call("sp_add_target_group", target_group_name="nobody")
+
+    refused = await here.run("select 1", group="nobody")
+    allowed = await here.run("select 1", group="nobody", options={"allowEmpty": True})
+
+    assert (await here.steps(refused))[0]["end_reason"] == "NoTargets"
+    assert [await here.lifecycle(run) for run in (refused, allowed)] == ["Failed", "Succeeded"]
+
+
+async def test_what_this_version_cannot_do_is_refused_before_it_begins(here: Fleet):
+    run = await here.run("create table t ()", options={"rollout": {"waves": [1, "100%"]}})
+
+    assert (await here.lifecycle(run), await here.tasks(run)) == ("Failed", [])
+    assert (await here.steps(run))[0]["end_reason"] == "NotSupported"
+
+
+async def running(here: Fleet, run) -> list:
+    async def all_run() -> bool:
+        return (await here.lifecycles(run))["InProgress"] == 3
+
+    await until(all_run)
+    return await here.tasks(run)
+
+
+async def test_a_cancelled_run_stops_at_the_targets(here: Fleet):
+    await here.job("slow", "create table t (); select pg_sleep(60)")
+    run = await here.start("slow")
+    tasks = await running(here, run)
+
+    await here.root.execute("select jobs.sp_stop_job($1, 'enough')", run)
+    await here.ended(run, 15)
+
+    assert await here.lifecycle(run) == "Canceled"
+    assert await here.lifecycles(run) == {"Canceled": 3}
+    alive = await here.root.fetchval(
+        "select count(*) from pg_stat_activity where pid = any($1) and state = 'active'",
+        [task["backend_pid"] for task in tasks],
+    )
+    assert alive == 0
+    order = await here.root.fetchrow("select * from jobs_internal.cancellation")
+    assert order["reason"] == "enough" and order["completed_at"] and order["needed"] == "protocol"
+
+
+async def test_one_step_and_one_target_can_be_cancelled(here: Fleet):
+    await here.job("slow", "select pg_sleep(60)")
+    run = await here.start("slow")
+    await running(here, run)
+    one = await here.root.fetchval(
+        "select target_id from jobs_internal.snapshot_target where ordinal = 2"
+    )
+
+    await here.root.execute("select jobs.sp_stop_target($1, 'step1', $2)", run, one)
+
+    async def only_that_one() -> bool:
+        return (await here.lifecycles(run)) == {"InProgress": 2, "Canceled": 1}
+
+    await until(only_that_one)
+    await here.root.execute("select jobs.sp_stop_step($1, 'step1', 'all of it')", run)
+    await here.ended(run, 15)
+    assert await here.lifecycles(run) == {"Canceled": 3}
+    open_orders = "select count(*) from jobs_internal.cancellation where completed_at is null"
+
+    async def closed() -> bool:
+        return await here.root.fetchval(open_orders) == 0
+
+    await until(closed)
+
+
+async def test_waiting_targets_are_cancelled_at_once(here: Fleet):
+    """In the retry's pause, and while they wait for a slot."""
+    await here.job(
+        "retrying", "do $$ begin raise exception 'no' using errcode = '40001'; end $$",
+        initial_retry_interval_seconds=60,
+    )  # fmt: skip
+    run = await here.start("retrying")
+
+    async def waits() -> bool:
+        return (await here.lifecycles(run))["WaitingForRetry"] == 3
+
+    await until(waits)
+    await here.root.execute("select jobs.sp_stop_job($1)", run)
+    await here.ended(run, 5)
+    assert await here.lifecycles(run) == {"Canceled": 3}
+
+
+@pytest.mark.parametrize("overlap", ["skipTarget", "skipExecution", "allow"])
+async def test_runs_of_one_job_that_overlap(here: Fleet, overlap):
+    await here.job("slow", "select pg_sleep(2)")
+    await here.root.execute("update jobs_internal.job set overlap = $1", overlap)
+    first = await here.start("slow")
+    await running(here, first)
+
+    second = await here.start("slow")
+    await here.ended(second)
+    await here.ended(first)
+
+    assert await here.lifecycle(first) == "Succeeded"
+    wanted = {"skipTarget": "Skipped", "skipExecution": "Skipped", "allow": "Succeeded"}
+    assert await here.lifecycle(second) == wanted[overlap]
+    targets = {"skipTarget": {"Skipped": 3}, "skipExecution": {}, "allow": {"Succeeded": 3}}
+    assert await here.lifecycles(second) == targets[overlap]
+
+
+async def test_a_paused_account_starts_nothing_and_goes_on_when_resumed(here: Fleet):
+    await here.job("nightly", "select 1")
+    await here.root.execute("update jobs_internal.job set paused = true")
+    await here.root.execute("update jobs_internal.job set paused = false")
+    run = await here.start("nightly")
+    await here.ended(run)
+    await here.root.execute("select jobs.sp_pause()")
+    with pytest.raises(asyncpg.PostgresError, match="paused"):
+        await here.start("nightly")
+    await here.root.execute("select jobs.sp_resume()")
+
+    assert await here.ended(await here.start("nightly")) == "Succeeded"
+
+
+async def test_many_databases_share_a_small_budget(settings, db, targets, tmp_path):
+    async with fleet(settings, db, targets, tmp_path, databases=12, max_connections=4) as here:
+        await here.job("nightly", "select pg_sleep(0.05)")
+        run = await here.start("nightly")
+        most = 0
+        while await here.lifecycle(run) != "Succeeded":
+            most = max(most, await here.sessions())
+            await asyncio.sleep(0.005)
+
+        assert await here.lifecycles(run) == {"Succeeded": 12}
+        assert 2 <= most <= 4
+
+
+async def test_a_schema_is_a_target(here: Fleet):
+    for name in here.databases:
+        await here.query(name, "create schema tenant_a")
+        await here.query(name, "create schema tenant_b")
+    await here.call("sp_add_target_group", target_group_name="schemas")
+    for name in here.databases:
+        await here.call(
+            "sp_add_target_group_member", target_group_name="schemas", target_type="SqlSchema",
+            server_name="fleet", database_name=name, schema_pattern="tenant_%",
+        )  # fmt: skip
+
+    run = await here.run("create table t as select '$(target_schema_name)' as s", group="schemas")
+
+    assert await here.lifecycles(run) == {"Succeeded": 6}
+    assert await here.everywhere("select s from tenant_b.t") == ["tenant_b"] * 3
+
+
+async def test_a_guarded_step_has_one_effect(here: Fleet):
+    for name in here.databases:
+        await here.query(name, "create table t (n int)")
+
+    run = await here.run("insert into t values (1)", options={"guard": True})
+
+    assert await here.lifecycles(run) == {"Succeeded": 3}
+    assert await here.everywhere("select count(*) from t") == [1, 1, 1]
+
+
+async def test_what_is_only_reserved_is_cancelled_without_its_host(here: Fleet):
+    """The host never says anything about it, and the core does not wait for that."""
+    with failpoints.armed({"host.before_start": "sleep:8"}):
+        await here.job("slow", "create table t ()")
+        run = await here.start("slow")
+
+        async def reserved() -> bool:
+            return [task["lifecycle"] for task in await here.tasks(run)] == ["Created"] * 3
+
+        await until(reserved)
+        await here.root.execute("select jobs.sp_stop_job($1)", run)
+        await here.ended(run, 6)
+
+    core = here.alive[0].living
+    assert (await here.lifecycles(run), await here.tasks(run)) == ({"Canceled": 3}, [])
+    assert core.hosting.view.floor.running == {} and core.hosting.restarts["core"] == 0

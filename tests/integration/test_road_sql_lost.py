@@ -1,0 +1,399 @@
+"""What is taken from hosts: cancelled targets in every phase, tasks of hosts that are lost."""
+
+import asyncio
+import json
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from tests.support.control_db import installed
+from tests.support.executions import EPOCH, a_session
+from tests.support.road import FAILED, SUCCEEDED, Key, a_host, a_stage, set_steps, waits
+
+
+@pytest.fixture
+async def account(settings, db, targets):
+    return await installed(settings, db, targets)
+
+
+@pytest.fixture
+async def owner(account):
+    async with a_session(account) as session:
+        yield session
+
+
+@pytest.fixture
+async def engine(account):
+    session = await account.connect("engine")
+    yield session
+    await session.close()
+
+
+@pytest.fixture
+async def stage(owner, engine):
+    return await a_stage(owner, engine)
+
+
+@pytest.fixture
+async def second(account):
+    """Another session of the engine."""
+    session = await account.connect("engine")
+    yield session
+    await session.close()
+
+
+async def in_phase(stage, phase: str, ordinal: int = 1) -> dict | None:
+    """A target that has come so far, and its newest task."""
+    if phase == "created":
+        return None
+    (key,) = await stage.reserve(ordinal)
+    if phase == "reserved":
+        return key
+    await stage.report(starts=[key])
+    if phase == "committing":
+        await stage.report(commits=[key | {"x": "1"}])
+    elif phase == "waiting":
+        await stage.report(results=[key | FAILED | {"retry": True}])
+    elif phase == "over":
+        await stage.report(results=[key | SUCCEEDED])
+    return key
+
+
+@pytest.mark.parametrize("everything", [True, False])
+@pytest.mark.parametrize(
+    ("phase", "lifecycle"),
+    [
+        ("created", "Canceled"),
+        ("reserved", "Canceled"),
+        ("running", "InProgress"),
+        ("committing", "InProgress"),
+        ("waiting", "Canceled"),
+        ("over", "Succeeded"),
+    ],
+)
+async def test_a_target_is_cancelled_in_each_phase(stage, phase, lifecycle, everything):
+    key = await in_phase(stage, phase)
+    chosen = None if everything else [1]
+
+    rows = await stage.ask("cancel_targets", EPOCH, stage.run, 1, chosen)
+    again = await stage.ask("cancel_targets", EPOCH, stage.run, 1, chosen)
+
+    target = await stage.target(1)
+    runs = lifecycle == "InProgress"
+    mine = [tuple(row) for row in rows if row["ordinal"] == 1]
+    if phase == "over":
+        assert mine == []
+    elif runs:
+        assert key is not None
+        assert mine == [(1, stage.host, UUID(key["i"]), False)]
+        assert [tuple(row) for row in again] == mine
+    else:
+        assert mine == [(1, None, None, True)]
+        assert again == []
+    assert target["lifecycle"] == lifecycle
+    assert (target["cancel_requested_at"] is not None) is (phase != "over")
+    if lifecycle == "Canceled":
+        assert (target["end_reason"], target["wait_reason"]) == ("Canceled", None)
+        said = "division by zero" if phase == "waiting" else "Canceled before it started."
+        assert target["last_message"] == said
+    if phase == "reserved":
+        assert await stage.task(1) is None
+        assert await stage.report(starts=[key]) == [key["i"]]
+        assert await stage.ask("take", stage.host, 0) == []
+    others = {(await stage.target(ordinal))["lifecycle"] for ordinal in (2, 3)}
+    assert others == {"Canceled" if everything else "Created"}
+
+
+async def test_a_commit_that_had_won_is_a_success(stage):
+    (key,) = await stage.started(1)
+    await stage.ask("cancel_targets", EPOCH, stage.run, 1, [1])
+
+    await stage.report(results=[key | SUCCEEDED])
+
+    assert (await stage.target(1))["lifecycle"] == "Succeeded"
+
+
+async def test_a_start_that_comes_first_is_cancelled_as_an_attempt(stage, second):
+    (key,) = await stage.reserve(1)
+    transaction = second.transaction()
+    await transaction.start()
+    await stage.report(starts=[key], session=second)
+    cancel = asyncio.create_task(stage.ask("cancel_targets", EPOCH, stage.run, 1, [1]))
+    await waits(stage.owner, stage.engine)
+
+    await transaction.commit()
+
+    (row,) = await cancel
+    assert tuple(row) == (1, stage.host, UUID(key["i"]), False)
+    assert (await stage.target(1))["lifecycle"] == "InProgress"
+
+
+async def test_a_cancellation_that_comes_first_refuses_the_start(stage, second):
+    (key,) = await stage.reserve(1)
+    transaction = stage.engine.transaction()
+    await transaction.start()
+    await stage.ask("cancel_targets", EPOCH, stage.run, 1, [1])
+    start = asyncio.create_task(stage.report(starts=[key], session=second))
+    await waits(stage.owner, second)
+
+    await transaction.commit()
+
+    assert await start == [key["i"]]
+    assert (await stage.target(1))["lifecycle"] == "Canceled"
+
+
+async def test_a_failure_that_comes_first_is_not_tried_again_after_a_cancellation(stage, second):
+    (key,) = await stage.started(1)
+    transaction = second.transaction()
+    await transaction.start()
+    await stage.report(results=[key | FAILED | {"retry": True}], session=second)
+    cancel = asyncio.create_task(stage.ask("cancel_targets", EPOCH, stage.run, 1, None))
+    await waits(stage.owner, stage.engine)
+
+    await transaction.commit()
+
+    assert [(row["ordinal"], row["ended"]) for row in await cancel] == [
+        (2, True),
+        (3, True),
+        (1, True),
+    ]
+    assert (await stage.target(1))["lifecycle"] == "Canceled"
+
+
+async def test_a_cancellation_that_comes_first_turns_the_retry_into_an_end(stage, second):
+    (key,) = await stage.started(1)
+    transaction = stage.engine.transaction()
+    await transaction.start()
+    await stage.ask("cancel_targets", EPOCH, stage.run, 1, [1])
+    result = [key | FAILED | {"retry": True}]
+    failure = asyncio.create_task(stage.report(results=result, session=second))
+    await waits(stage.owner, second)
+
+    await transaction.commit()
+
+    assert await failure == []
+    assert (await stage.target(1))["lifecycle"] == "Canceled"
+
+
+async def test_a_reservation_waits_for_a_cancellation_and_finds_its_target_over(stage, second):
+    transaction = second.transaction()
+    await transaction.start()
+    await second.fetch("select jobs_internal.cancel_targets_v1($1, $2, 1, '{1}')", EPOCH, stage.run)
+    reservation = asyncio.create_task(stage.reserve(1, 2))
+    await waits(stage.owner, stage.engine)
+
+    await transaction.commit()
+    await reservation
+
+    assert await stage.task(1) is None
+    assert [row["ordinal"] for row in await stage.ask("take", stage.host, 0)] == [2]
+
+
+async def test_nothing_of_a_lost_host_counts(stage, owner):
+    await set_steps(owner, options={"idempotent": True, "transaction": "none"})
+    other = await a_host(stage.engine)
+    (running,) = await stage.reserve(1)
+    await stage.report(starts=[running | {"p": 4711}], commits=[running | {"x": "9"}])
+    (reserved,) = await stage.reserve(2)
+    await stage.reserve(3, host=other)
+
+    one, two = await stage.ask("disown", EPOCH, stage.host)
+
+    task = await stage.task(1)
+    new = task["invocation_id"]
+    assert str(new) != running["i"]
+    assert dict(one) == {
+        "run_day": stage.day, "job_execution_id": stage.run, "step_id": 1, "ordinal": 1, "attempt": 1,
+        "invocation_id": new, "old_invocation": UUID(running["i"]), "task_lifecycle": "InProgress",
+        "backend_pid": 4711, "xact_id": "9", "server_id": "/servers/1", "database_name": "db1",
+        "credential_id": None, "credential_version": None, "start_time": task["start_time"],
+        "idempotent": True, "guard": False, "transaction": "none",
+    }  # fmt: skip
+    assert (two["ordinal"], two["task_lifecycle"]) == (2, "Created")
+    assert two["invocation_id"] == two["old_invocation"] == UUID(reserved["i"])
+    assert await stage.task(2) is None
+    said = [running | SUCCEEDED]
+    assert await stage.report(results=said) == [running["i"]]
+    assert await stage.report(commits=[running | {"x": "8"}]) == [running["i"]]
+    assert await stage.report(starts=[reserved]) == [reserved["i"]]
+    assert await stage.ask("take", stage.host, 0) == []
+    assert (await stage.task(1))["lifecycle"] == "InProgress"
+    assert (await stage.target(2))["lifecycle"] == "Created"
+    assert (await stage.task(3))["host_id"] == other
+    assert await stage.told() == []
+
+
+async def test_a_host_lost_twice_is_known_by_its_first_invocation(stage):
+    (running,) = await stage.started(1)
+
+    (first,) = await stage.ask("disown", EPOCH, stage.host)
+    (second,) = await stage.ask("disown", EPOCH, stage.host)
+
+    assert first["old_invocation"] == second["old_invocation"] == UUID(running["i"])
+    assert len({first["invocation_id"], second["invocation_id"], UUID(running["i"])}) == 3
+
+
+async def test_the_core_settles_what_a_lost_host_left(stage):
+    keys = await stage.started(1, 2)
+    rows = await stage.ask("disown", EPOCH, stage.host)
+    lost = [key | {"i": str(row["invocation_id"])} for key, row in zip(keys, rows, strict=True)]
+    results = [
+        lost[0] | FAILED | {"again": True, "reason": "HostLost"},
+        lost[1] | SUCCEEDED,
+        keys[0] | SUCCEEDED,
+    ]
+
+    told = json.loads(await stage.value("settle", EPOCH, json.dumps(results)))
+    again = json.loads(await stage.value("settle", EPOCH, json.dumps(results)))
+
+    assert sorted((each["l"], each["i"], each["k"]) for each in told) == [
+        ("Succeeded", lost[1]["i"], "result"), ("WaitingForRetry", lost[0]["i"], "result"),
+    ]  # fmt: skip
+    assert again == []
+    assert await stage.told() == []
+    assert (await stage.target(1))["uncounted"] == 1
+
+
+async def test_a_result_that_comes_first_is_kept_from_disowning(stage, second):
+    (key,) = await stage.started(1)
+    transaction = second.transaction()
+    await transaction.start()
+    await stage.report(results=[key | SUCCEEDED], session=second)
+    disown = asyncio.create_task(stage.ask("disown", EPOCH, stage.host))
+    await waits(stage.owner, stage.engine)
+
+    await transaction.commit()
+
+    assert await disown == []
+    assert (await stage.target(1))["lifecycle"] == "Succeeded"
+    assert len(await stage.told()) == 1
+
+
+async def test_disowning_that_comes_first_refuses_the_result(stage, second):
+    (key,) = await stage.started(1)
+    transaction = stage.engine.transaction()
+    await transaction.start()
+    await stage.ask("disown", EPOCH, stage.host)
+    result = asyncio.create_task(stage.report(results=[key | SUCCEEDED], session=second))
+    await waits(stage.owner, second)
+
+    await transaction.commit()
+
+    assert await result == [key["i"]]
+    assert (await stage.target(1))["lifecycle"] == "InProgress"
+
+
+async def test_hosts_and_the_core_at_once_leave_one_end_for_each_target(account, owner, engine):
+    """Starts, results and cancellations in many orders: nobody waits in a circle, nothing is lost."""
+    many = 40
+    stage = await a_stage(owner, engine, targets=many)
+    hosts = [stage.host, await a_host(stage.engine)]
+    sessions = [await account.connect("engine") for _ in hosts]
+    halves = [list(range(1 + n, many + 1, 2)) for n in (0, 1)]
+    reserved = [
+        await stage.reserve(*half, host=host) for half, host in zip(halves, hosts, strict=True)
+    ]
+
+    async def work(host: UUID, session: asyncpg.Connection, keys: list[Key]) -> None:
+        for now, before in zip([*keys, None], [None, *keys], strict=True):
+            await stage.report(
+                starts=[now] if now else [],
+                results=[before | SUCCEEDED] if before else [],
+                host=host,
+                session=session,
+            )
+
+    async def cancel() -> None:
+        for last in range(many, 0, -4):
+            await stage.ask("cancel_targets", EPOCH, stage.run, 1, list(range(last, many + 1)))
+
+    await asyncio.gather(*map(work, hosts, sessions, reserved), cancel())
+    await stage.ask("cancel_targets", EPOCH, stage.run, 1, None)
+
+    rows = await owner.fetch(
+        "select x.lifecycle as ended, t.lifecycle as task from jobs_internal.target_execution x"
+        " left join jobs_internal.task t using (run_day, job_execution_id, step_id, ordinal)"
+    )
+    assert {tuple(row) for row in rows} <= {("Succeeded", "Succeeded"), ("Canceled", None)}
+    assert len(rows) == many
+    succeeded = [row for row in rows if row["ended"] == "Succeeded"]
+    assert len(await stage.told()) == len(succeeded)
+    for session in sessions:
+        await session.close()
+
+
+async def test_wishes_are_open_until_they_are_closed(stage, owner):
+    target = await owner.fetchval(
+        "select target_id from jobs_internal.snapshot_target where ordinal = 2"
+    )
+    await owner.execute(
+        "select jobs.sp_stop_target($1, 'STEP1', $2, 'too slow')", stage.run, target
+    )
+    await owner.execute("select jobs.sp_stop_step($1, 'step1')", stage.run)
+    await owner.execute("select jobs.sp_stop_job($1)", stage.run)
+
+    rows = await stage.ask("open_cancellations", EPOCH)
+    for row, needed in zip(rows, ("protocol", "nothing", "pg_cancel_backend"), strict=True):
+        for said in (needed, "pg_terminate_backend"):
+            await stage.ask("close_cancellation", EPOCH, row["cancellation_id"], said)
+
+    assert [tuple(row)[1:4] for row in rows] == [
+        (stage.run, 1, 2), (stage.run, 1, None), (stage.run, None, None),
+    ]  # fmt: skip
+    assert rows[0]["reason"] == "too slow"
+    assert await stage.ask("open_cancellations", EPOCH) == []
+    closed = await owner.fetch(
+        "select needed, requested_by, door, completed_at from jobs.job_cancellations order by requested_at"
+    )
+    assert [row["needed"] for row in closed] == ["protocol", "nothing", "pg_cancel_backend"]
+    assert {(row["requested_by"], row["door"]) for row in closed} == {("postgres", "psql")}
+    assert (await stage.step())["cancel_requested_at"] is not None
+    requested = [(await stage.target(n))["cancel_requested_at"] for n in (1, 2, 3)]
+    assert [each is not None for each in requested] == [False, True, False]
+    audit = await owner.fetch(
+        "select detail from jobs_internal.audit where action in ('sp_stop_step', 'sp_stop_target')"
+        " order by audit_id"
+    )
+    assert json.loads(audit[0][0]) == {
+        "job_execution_id": str(stage.run), "step_name": "step1", "target_id": str(target),
+    }  # fmt: skip
+    assert json.loads(audit[1][0]) == {"job_execution_id": str(stage.run), "step_name": "step1"}
+
+
+async def test_the_engine_hears_of_wishes(stage, owner):
+    heard: list[str] = []
+    await stage.engine.add_listener("muster_execution", lambda *said: heard.append(said[3]))
+
+    await owner.execute("select jobs.sp_stop_step($1, 'step1')", stage.run)
+    while not heard:
+        await stage.engine.execute("select 1")
+
+    assert heard == [""]
+
+
+async def test_only_what_is_there_and_lives_can_be_stopped(stage, owner):
+    target = await owner.fetchval(
+        "select target_id from jobs_internal.snapshot_target where ordinal = 1"
+    )
+    (key,) = await stage.started(1)
+    await stage.report(results=[key | SUCCEEDED])
+    stop_step, stop_target = (
+        "select jobs.sp_stop_step($1, $2)",
+        "select jobs.sp_stop_target($1, $2, $3)",
+    )
+
+    async def refusal(statement: str, *args: object) -> tuple[str, str]:
+        with pytest.raises(asyncpg.PostgresError) as caught:
+            await owner.execute(statement, *args)
+        return caught.value.sqlstate, caught.value.column_name
+
+    assert await refusal(stop_step, uuid4(), "step1") == ("MU010", "job_execution_id")
+    assert await refusal(stop_step, stage.run, "step2") == ("MU010", "step_name")
+    assert await refusal(stop_target, stage.run, "step1", uuid4()) == ("MU010", "target_id")
+    assert await refusal(stop_target, stage.run, "step1", target) == ("MU013", "target_id")
+    await stage.ask("cancel_targets", EPOCH, stage.run, 1, None)
+    await stage.value("end_step", EPOCH, stage.run, 1, None, None)
+    assert await refusal(stop_step, stage.run, "step1") == ("MU013", "step_name")
+    assert await refusal(stop_target, stage.run, "step1", target) == ("MU013", "step_name")
+    assert await owner.fetchval("select count(*) from jobs_internal.cancellation") == 0

@@ -1,0 +1,162 @@
+"""A large partition is never read for a few tasks, whatever the planner believed when it first saw it."""
+
+import json
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from tests.support.control_db import installed
+from tests.support.executions import EPOCH, a_session, a_snapshot
+from tests.support.road import FAILED, PLAN, SUCCEEDED, Q, Stage, a_stage, another_run
+
+MANY = 200_000
+FEW = 50
+TOUCHED = """
+select relname, seq_scan, idx_scan, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) as rows
+  from pg_stat_xact_user_tables
+ where schemaname = 'jobs_internal' and relname ~ '^(task_|target_execution_|snapshot_target)'
+"""
+# As tasks that were tried before and failed are.
+TRIED = """
+insert into jobs_internal.task (run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, epoch, host_id,
+                                lifecycle, start_time, end_time)
+select run_day, job_execution_id, step_id, ordinal, 1, gen_random_uuid(), 1, $2, 'Failed', now(), now()
+  from jobs_internal.target_execution where job_execution_id = $1
+"""
+
+
+@pytest.fixture
+async def account(settings, db, targets):
+    return await installed(settings, db, targets)
+
+
+@pytest.fixture
+async def owner(account):
+    async with a_session(account) as session:
+        yield session
+
+
+@pytest.fixture
+async def engine(account):
+    session = await account.connect("engine")
+    yield session
+    await session.close()
+
+
+async def rows_touched(engine: asyncpg.Connection) -> int:
+    return sum(row["rows"] for row in await engine.fetch(TOUCHED))
+
+
+async def a_round(stage: Stage, *, attempt: int) -> dict[str, int]:
+    """Tasks for the last targets go all ways; how many rows of large tables each call touched."""
+    ordinals = await stage.owner.fetch(
+        "select ordinal from jobs_internal.target_execution where job_execution_id = $1"
+        " and end_time is null order by ordinal desc limit $2",
+        stage.run,
+        FEW + 3,
+    )
+    *chosen, back, late, stop = [row[0] for row in ordinals]
+    touched: dict[str, int] = {}
+
+    async def counted(name: str, call):  # noqa: ANN001, ANN202 - any call
+        async with stage.engine.transaction():  # in which the counters stay
+            before = await rows_touched(stage.engine)
+            answer = await call
+            touched[name] = await rows_touched(stage.engine) - before
+        return answer
+
+    keys = await counted("reserve", stage.reserve(*chosen, back, attempt=attempt))
+    taken = await counted("take", stage.ask("take", stage.host, 0))
+    assert len(taken) >= len(keys)
+    *keys, returned = keys
+    assert await counted("start", stage.report(starts=keys)) == []
+    assert await counted("commit", stage.report(commits=[key | {"x": "1"} for key in keys])) == []
+    results = [key | SUCCEEDED for key in keys[1:]] + [keys[0] | FAILED | {"retry": True}]
+    assert await counted("result", stage.report(results=results)) == []
+    back_again = [returned | {"why": "ServerFull", "wait": 1}]
+    assert await counted("return", stage.report(returns=back_again)) == []
+    assert len(await counted("time out", stage.ask("time_out", EPOCH, stage.run, 1, [late]))) == 1
+    assert (
+        len(await counted("cancel", stage.ask("cancel_targets", EPOCH, stage.run, 1, [stop]))) == 1
+    )
+    await counted("live", stage.ask("live_invocations", EPOCH))
+    await counted("disown", stage.ask("disown", EPOCH, stage.host))
+    await counted("completions", stage.ask("read_completions", EPOCH, [], []))
+    return touched
+
+
+@pytest.mark.parametrize("seen", ["empty", "never", "full"])
+async def test_a_few_tasks_touch_a_few_rows(owner, engine, seen):
+    stage = await a_stage(owner, engine, targets=0)
+    if seen == "empty":
+        await owner.execute("analyze")
+        small = await another_run(owner, engine, stage.job, stage.host, targets=FEW + 3)
+        for _ in range(2):  # their plans are made and kept
+            await a_round(small, attempt=1)
+            small = await another_run(owner, engine, stage.job, stage.host, targets=FEW + 3)
+    large = await another_run(owner, engine, stage.job, stage.host)
+    await engine.fetchval(Q.begin_run, EPOCH, large.run)
+    await engine.execute(Q.begin_step, EPOCH, large.run, 1)
+    snapshot = await a_snapshot(owner, stage.job.group, MANY)
+    await engine.fetchval(PLAN, EPOCH, large.run, 1, snapshot)
+    await owner.execute(TRIED, large.run, stage.host)
+    if seen == "full":
+        await owner.execute("analyze")
+
+    touched = await a_round(large, attempt=2)
+
+    assert {name: rows for name, rows in touched.items() if rows > 10 * FEW} == {}
+    assert touched["result"] >= 2 * FEW
+
+
+async def test_the_targets_of_a_large_step_are_read_side_by_side(owner, engine):
+    """Three indexes in the order of the targets, each once: not one look into an index for each target."""
+    stage = await a_stage(owner, engine, targets=0)
+    await owner.execute("analyze")
+    await stage.ask("live_targets", EPOCH, stage.day, stage.run, 1)
+    large = await another_run(owner, engine, stage.job, stage.host, targets=20_000)
+    await large.reserve(7, 9)
+
+    async with engine.transaction():
+        before = {row["relname"]: row["idx_scan"] for row in await engine.fetch(TOUCHED)}
+        rows = await large.ask("live_targets", EPOCH, large.day, large.run, 1)
+        scans = {
+            row["relname"].partition("_2")[0]: row["idx_scan"] - before[row["relname"]]
+            for row in await engine.fetch(TOUCHED)
+        }
+
+    assert [row["ordinal"] for row in rows] == list(range(1, 20_001))
+    assert [row["ordinal"] for row in rows if row["host_id"]] == [7, 9]
+    assert scans == {"task": 1, "target_execution": 1, "snapshot_target": 1}
+
+
+async def test_a_partition_for_each_day_makes_no_call_touch_more(owner, engine):
+    stage = await a_stage(owner, engine, targets=FEW + 3)
+    for days in range(1, 20):
+        await owner.execute(
+            "select jobs_internal.ensure_partitions_v1($1::date - $2::integer)", stage.day, days
+        )
+
+    touched = await a_round(stage, attempt=1)
+
+    assert max(touched.values()) <= 10 * FEW
+    (report,) = await owner.fetch("select report::text from jobs_internal.completion limit 1")
+    assert len(json.loads(report[0])) == FEW
+
+
+async def test_an_unknown_task_is_looked_for_and_not_made(owner, engine):
+    """Rows are written by upserts, which must never be inserts."""
+    stage = await a_stage(owner, engine)
+    keys = [stage.key(ordinal, uuid4(), attempt=2) for ordinal in (1, 99)]
+
+    refused = await stage.report(
+        starts=keys,
+        commits=[key | {"x": "1"} for key in keys],
+        results=[key | SUCCEEDED for key in keys],
+        returns=keys,
+    )
+
+    assert sorted(refused) == sorted(key["i"] for key in keys for _ in range(4))
+    assert await owner.fetchval("select count(*) from jobs_internal.task") == 0
+    assert await owner.fetchval("select count(*) from jobs_internal.target_execution") == 3

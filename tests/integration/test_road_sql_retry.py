@@ -1,0 +1,293 @@
+"""What becomes of a target after an attempt: over, or another try, and when."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.support.control_db import installed
+from tests.support.executions import EPOCH, a_session
+from tests.support.road import FAILED, SUCCEEDED, a_stage, set_steps
+
+CANCEL = {
+    "run": "update jobs_internal.job_execution set cancel_requested_at = now()",
+    "step": "update jobs_internal.step_execution set cancel_requested_at = now()",
+    "target": "update jobs_internal.target_execution set cancel_requested_at = now()",
+}
+RETRY, AGAIN = {"retry": True}, {"again": True}
+
+
+@pytest.fixture
+async def account(settings, db, targets):
+    return await installed(settings, db, targets)
+
+
+@pytest.fixture
+async def owner(account):
+    async with a_session(account) as session:
+        yield session
+
+
+@pytest.fixture
+async def engine(account):
+    session = await account.connect("engine")
+    yield session
+    await session.close()
+
+
+@pytest.fixture
+async def stage(owner, engine):
+    return await a_stage(owner, engine)
+
+
+DECISIONS = [
+    # the attempt                 says           retries  cancelled   the target
+    ("Succeeded",                 {},            10,      None,       "Succeeded"),
+    ("Succeeded",                 RETRY | AGAIN, 10,      None,       "Succeeded"),
+    ("Succeeded",                 {},            10,      "run",      "Succeeded"),
+    ("TimedOut",                  RETRY | AGAIN, 10,      None,       "TimedOut"),
+    ("TimedOut",                  RETRY,         10,      "step",     "TimedOut"),
+    ("Canceled",                  RETRY,         10,      None,       "Canceled"),
+    ("Canceled",                  AGAIN,         10,      None,       "WaitingForRetry"),
+    ("Canceled",                  AGAIN,         10,      "target",   "Canceled"),
+    ("Failed",                    {},            10,      None,       "Failed"),
+    ("Failed",                    {},            10,      "run",      "Failed"),
+    ("Failed",                    RETRY,         10,      None,       "WaitingForRetry"),
+    ("Failed",                    RETRY,         1,       None,       "WaitingForRetry"),
+    ("Failed",                    RETRY,         0,       None,       "Failed"),
+    ("Failed",                    RETRY,         0,       "run",      "Failed"),
+    ("Failed",                    RETRY,         10,      "run",      "Canceled"),
+    ("Failed",                    RETRY,         10,      "step",     "Canceled"),
+    ("Failed",                    RETRY,         10,      "target",   "Canceled"),
+    ("Failed",                    AGAIN,         0,       None,       "WaitingForRetry"),
+    ("Failed",                    AGAIN,         0,       "step",     "Canceled"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("attempt", "says", "retries", "cancelled", "expected"), DECISIONS)
+async def test_the_target_ends_or_waits(stage, owner, attempt, says, retries, cancelled, expected):
+    await set_steps(owner, retry_attempts=retries)
+    (key,) = await stage.started(1)
+    if cancelled:
+        await owner.execute(CANCEL[cancelled])
+    reason = None if attempt == "Succeeded" else "ConnectionLost"
+    said = {"lifecycle": attempt, "reason": reason, "lastMessage": "so it was", "phase": "commit"}
+
+    assert await stage.report(results=[key | said | says]) == []
+
+    task, target = await stage.task(1), await stage.target(1)
+    waiting = expected == "WaitingForRetry"
+    assert (task["lifecycle"], task["end_reason"]) == (attempt, reason)
+    assert target["lifecycle"] == expected
+    assert (target["end_time"] is None) is waiting
+    assert target["wait_reason"] == ("Retry" if waiting else None)
+    assert (target["not_before"] is not None) is waiting
+    changed = expected == "Canceled" != attempt
+    assert target["end_reason"] == (None if waiting else "Canceled" if changed else reason)
+    assert (target["last_message"], target["phase"], target["attempts"]) == (
+        "so it was",
+        "commit",
+        1,
+    )
+    (told,) = await stage.told()
+    seconds = target["not_before"].timestamp() if waiting else None
+    assert told == {
+        "i": key["i"], "l": expected, "a": 1, "k": "result", "n": None,
+        "b": pytest.approx(seconds, abs=1e-5) if waiting else None,
+    }  # fmt: skip
+    ledger = await owner.fetch("select lifecycle, end_reason from jobs_internal.target_ledger")
+    assert [tuple(row) for row in ledger] == ([] if waiting else [(expected, target["end_reason"])])
+
+
+async def test_what_we_stopped_ourselves_does_not_count(stage, owner):
+    await set_steps(owner, retry_attempts=1)
+    outcomes = []
+
+    for attempt, says in enumerate((AGAIN, RETRY, AGAIN | RETRY, RETRY), start=1):
+        (key,) = await stage.started(1, attempt=attempt)
+        assert (await stage.target(1))["wait_reason"] is None
+        await stage.report(results=[key | FAILED | says])
+        outcomes.append((await stage.target(1))["lifecycle"])
+
+    assert outcomes == ["WaitingForRetry"] * 3 + ["Failed"]
+    target = await stage.target(1)
+    assert (target["attempts"], target["uncounted"]) == (4, 2)
+
+
+async def paused(stage, attempt: int = 1, **says) -> float:
+    (key,) = await stage.started(1, attempt=attempt)
+    await stage.report(results=[key | FAILED | (says or RETRY)])
+    task, target = await stage.task(1, attempt), await stage.target(1)
+    return (target["not_before"] - task["end_time"]).total_seconds()
+
+
+async def test_pauses_grow_to_their_maximum(stage, owner):
+    await set_steps(
+        owner, options={"jitter": 0}, maximum_retry_interval_seconds=10,
+        initial_retry_interval_seconds=2,
+    )  # fmt: skip
+
+    assert [await paused(stage, attempt) for attempt in (1, 2, 3, 4, 5)] == [2, 4, 8, 10, 10]
+
+
+async def test_a_pause_is_stretched_by_chance_and_never_shortened(stage, owner):
+    for options, most in (({}, 5), ({"jitter": 1}, 8)):
+        await set_steps(
+            owner, initial_retry_interval_seconds=4, options=options,
+            retry_interval_backoff_multiplier=1.0,
+        )  # fmt: skip
+        first = (await stage.target(1))["attempts"] + 1
+        pauses = [await paused(stage, attempt) for attempt in range(first, first + 5)]
+        assert all(4 <= pause <= most for pause in pauses)
+        assert len(set(pauses)) > 1
+
+
+@pytest.mark.parametrize("multiplier", [1.0, 1.5, 1000.0])
+async def test_no_number_of_attempts_is_too_large(stage, owner, multiplier):
+    await set_steps(
+        owner, retry_interval_backoff_multiplier=multiplier, retry_attempts=2147483,
+        options={"jitter": 0}, initial_retry_interval_seconds=120,
+    )  # fmt: skip
+
+    assert await paused(stage, 2147483) == 120
+
+
+async def test_what_we_stopped_ourselves_begins_again_at_once(stage):
+    assert await paused(stage, **AGAIN) == 0
+
+
+async def test_no_pause_outlasts_the_timeout(stage, owner):
+    await set_steps(
+        owner, timeout_seconds=7, maximum_retry_interval_seconds=100,
+        initial_retry_interval_seconds=100,
+    )  # fmt: skip
+    await paused(stage)
+
+    target = await stage.target(1)
+
+    assert target["not_before"] == target["start_time"] + timedelta(seconds=7)
+    (live,) = [
+        r for r in await stage.ask("live_targets", EPOCH, stage.day, stage.run, 1) if r[0] == 1
+    ]
+    assert live["deadline"] == target["not_before"]
+
+
+async def test_the_first_start_stays_while_attempts_go_on(stage):
+    await paused(stage)
+    first = await stage.target(1)
+
+    await stage.started(1, attempt=2)
+
+    second = await stage.target(1)
+    assert (second["start_time"], second["attempts"]) == (first["start_time"], 2)
+    assert second["attempt_start_time"] > first["attempt_start_time"]
+    assert (second["not_before"], second["wait_reason"]) == (None, None)
+
+
+async def test_a_reservation_returns_unburnt(stage):
+    made = await stage.reserve(1)
+    before = await stage.target(1)
+
+    assert await stage.report(returns=[made[0] | {"why": None, "wait": None}]) == []
+
+    assert await stage.task(1) is None
+    assert await stage.target(1) == before
+    assert await stage.told() == [
+        {"i": made[0]["i"], "l": "Created", "a": 0, "b": None, "n": None, "k": "return"}
+    ]
+    assert await stage.started(1)
+
+
+@pytest.mark.parametrize("lifecycle", ["Created", "WaitingForRetry"])
+async def test_a_full_server_makes_the_target_wait(stage, lifecycle):
+    attempt = 1
+    if lifecycle == "WaitingForRetry":
+        await paused(stage)
+        await stage.told()
+        attempt = 2
+    (key,) = await stage.reserve(1, attempt=attempt)
+
+    await stage.report(returns=[key | {"why": "ServerFull", "wait": 2.5}])
+
+    target = await stage.target(1)
+    assert (target["lifecycle"], target["wait_reason"]) == (lifecycle, "ServerFull")
+    assert (target["not_before"] - target["tried_at"]).total_seconds() == 2.5
+    (told,) = await stage.told()
+    assert (told["l"], told["k"], told["a"]) == (lifecycle, "return", attempt - 1)
+    assert told["b"] == pytest.approx(target["not_before"].timestamp(), abs=1e-5)
+    (again,) = await stage.reserve(1, attempt=attempt)
+    await stage.report(returns=[again | {"why": "ServerFull", "wait": 1}])
+    assert (await stage.target(1))["tried_at"] == target["tried_at"]
+    (taken,) = await stage.ask("take", stage.host, 0) or [None]
+    assert taken is None
+    await stage.reserve(1, attempt=attempt)
+    (taken,) = [row for row in await stage.ask("take", stage.host, 0)]
+    assert (taken["tried_at"], taken["first_start"]) == (target["tried_at"], target["start_time"])
+
+
+@pytest.mark.parametrize(
+    ("column", "lifecycle"), [("tried_at", "Created"), ("start_time", "WaitingForRetry")]
+)
+async def test_a_server_that_stays_full_times_the_target_out(stage, owner, column, lifecycle):
+    await set_steps(owner, timeout_seconds=60)
+    attempt = 1
+    if lifecycle == "WaitingForRetry":
+        await paused(stage)
+        attempt = 2
+    await owner.execute(
+        f"update jobs_internal.target_execution set {column} = now() - interval '50 seconds'"
+    )
+    (key,) = await stage.reserve(1, attempt=attempt)
+    await stage.report(returns=[key | {"why": "ServerFull", "wait": 100}])
+    waiting = await stage.target(1)
+    await owner.execute(
+        f"update jobs_internal.target_execution set {column} = now() - interval '61 seconds'"
+    )
+    await stage.told()
+    (key,) = await stage.reserve(1, attempt=attempt)
+    await stage.report(returns=[key | {"why": "ServerFull", "wait": 100}])
+
+    assert waiting["lifecycle"] == lifecycle
+    assert waiting["not_before"] == waiting[column] + timedelta(seconds=60)
+    target = await stage.target(1)
+    assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", "ServerFull")
+    assert (target["wait_reason"], target["not_before"]) == (None, None)
+    said = "division by zero" if attempt == 2 else "Timed out before it started."
+    assert target["last_message"] == said
+    assert [(each["l"], each["b"]) for each in await stage.told()] == [("TimedOut", None)]
+
+
+async def test_waiting_targets_time_out_and_others_do_not(stage, owner):
+    await paused(stage)
+    await stage.reserve(2)
+
+    ended = await stage.ask("time_out", EPOCH, stage.run, 1, [1, 2, 3])
+    again = await stage.ask("time_out", EPOCH, stage.run, 1, [1, 2, 3])
+
+    assert ([row[0] for row in ended], again) == ([1, 3], [])
+    rows = [await stage.target(ordinal) for ordinal in (1, 2, 3)]
+    assert [row["lifecycle"] for row in rows] == ["TimedOut", "Created", "TimedOut"]
+    assert {rows[0]["end_reason"], rows[2]["end_reason"]} == {"TimedOut"}
+    assert rows[0]["last_message"] == "division by zero"
+    assert rows[2]["last_message"] == "Timed out before it started."
+
+
+async def test_live_targets_are_those_that_are_not_over_with_what_they_have(stage, owner):
+    await owner.execute(
+        "update jobs_internal.snapshot_target set pool_name = 'p', schema_name = 's'"
+    )
+    await owner.execute("update jobs_internal.target_execution set worker_pool = 'gpu'")
+    (done,) = await stage.started(1)
+    await stage.report(results=[done | SUCCEEDED])
+    (running,) = await stage.started(2)
+
+    two, three = await stage.ask("live_targets", EPOCH, stage.day, stage.run, 1)
+
+    began = (await stage.target(2))["start_time"]
+    assert tuple(two) == (
+        2, "InProgress", 1, None, began + timedelta(seconds=43200), "/servers/2", "p", "db2", "s",
+        "gpu", 1, stage.host, two["invocation_id"], "InProgress",
+    )  # fmt: skip
+    assert str(two["invocation_id"]) == running["i"]
+    assert tuple(three) == (
+        3, "Created", 0, None, None, "/servers/3", "p", "db3", "s", "gpu", None, None, None, None,
+    )  # fmt: skip

@@ -1,0 +1,252 @@
+"""Scripts run at a real target without a control database: `a_place(targets, tmp_path)` and what it can do.
+
+async with a_place(targets, tmp_path) as place:
+    outcome = await place.run("select 1")            lends a session, runs one attempt, gives it back
+    place.task(…), place.step("…", guard=True)       what an attempt is given
+    await place.fetch("select …")                    looks from outside, as the administrator of the database
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import asyncpg
+import msgspec
+
+from engine import attempt
+from engine.budget import Contact
+from engine.credentials import Credentials
+from engine.outcome import Outcome
+from engine.session import Session
+from engine.sessions import Sessions
+from engine.token import Token
+from engine.work import Credential, Server, Step, Task, as_login, at, values
+from muster.core.clock import Clock
+from muster.core.settings import Secret, Settings
+from tests.support.line import Line
+from tests.support.postgres import Postgres, Role
+
+IDENTITY = UUID(int=7)
+SERVER = "/subscriptions/s1/resourcegroups/g1/providers/microsoft.sql/servers/eu1"
+
+
+def settings(**more: Any) -> Settings:
+    return Settings(
+        database_url=Secret("postgresql://u:p@10.255.0.1:5432/m"),
+        target_allow=("127.0.0.0/8",),
+        **more,
+    )
+
+
+def a_step(script: str, *, timeout: int = 60, **options: Any) -> Step:
+    document = {
+        "jobName": "nightly", "stepName": "first", "stepId": 1, "targetGroupName": "everything",
+        "script": script, "timeoutSeconds": timeout, "contentHash": "ab" * 32, "options": options,
+    }  # fmt: skip
+    return msgspec.convert(document, Step)
+
+
+def a_task(**more: Any) -> Task:
+    given = {
+        "number": 1, "run_day": date(2025, 1, 1), "job_execution_id": uuid4(), "step_id": 1,
+        "ordinal": 1, "attempt": 1, "invocation_id": uuid4(), "target_execution_id": uuid4(),
+        "job_id": uuid4(), "job_version": 3, "run_create_time": datetime(2025, 1, 1, 12, tzinfo=UTC),
+        "overrides": {}, "target_type": "SqlDatabase", "target_id": uuid4(), "server_id": SERVER,
+        "server_name": "eu1", "pool_name": None, "database_name": "shop", "schema_name": None,
+        "labels": {}, "credential_id": None, "credential_version": None, "first_start": None,
+        "tried_at": None,
+    }  # fmt: skip
+    return Task(**(given | more))
+
+
+@dataclass
+class Place:
+    targets: Postgres
+    database: str
+    home: Path
+    sessions: Sessions
+    server: Server
+    owner: Role
+    contacts: list[Contact]
+    started: list[UUID] = field(default_factory=list)
+    intended: list[str] = field(default_factory=list)
+
+    def who(self, role: Role | None = None, **more: Any) -> Credential:
+        role = role or self.owner
+        file = self.home / role.name
+        if not file.exists():
+            file.write_text(role.password)
+        given = {
+            "name": role.name, "username": role.name, "secret": f"file:{file}",
+            "credential_id": UUID(int=hash(role.name) & (2**127 - 1)), "row_version": 1,
+        }  # fmt: skip
+        return Credential(**(given | more))
+
+    def task(self, **more: Any) -> Task:
+        return a_task(**({"database_name": self.database} | more))
+
+    async def lend(
+        self, *, role: Role | None = None, database: str | None = None, **more: Any
+    ) -> Session:
+        given = {"direct": False, "deadline": now() + 30} | more
+        return await self.sessions.lend(
+            self.server, database or self.database, self.who(role), IDENTITY, **given
+        )
+
+    async def run(
+        self,
+        script: str | Step,
+        task: Task | None = None,
+        *,
+        token: Token | None = None,
+        within: float = 60.0,
+        server: Server | None = None,
+        who: Credential | None = None,
+        intend: Any = None,
+        start: Any = None,
+        **options: Any,
+    ) -> Outcome | None:
+        step = script if isinstance(script, Step) else a_step(script, **options)
+        task = task or self.task()
+        who = as_login(who or self.who(), values(task, step))
+        deadline = now() + within
+
+        async def started() -> bool:
+            self.started.append(task.invocation_id)
+            return True
+
+        async def intended(xid: str) -> bool:
+            self.intended.append(xid)
+            return True
+
+        session = await self.sessions.lend(
+            at(server or self.server, step), task.database_name or "postgres", who, IDENTITY,
+            direct=step.autocommit, deadline=deadline,
+        )  # fmt: skip
+        try:
+            return await attempt.run(
+                session, task, step, start=start or started, intend=intend or intended,
+                token=token or Token(), deadline=deadline,
+            )  # fmt: skip
+        finally:
+            self.sessions.give_back(session)
+
+    async def fetch(self, query: str, *args: Any) -> list[asyncpg.Record]:
+        async with self.connection() as connection:
+            return await connection.fetch(query, *args)
+
+    async def value(self, query: str, *args: Any) -> Any:
+        async with self.connection() as connection:
+            return await connection.fetchval(query, *args)
+
+    async def execute(self, statement: str) -> None:
+        async with self.connection() as connection:
+            await connection.execute(statement)
+
+    @contextlib.asynccontextmanager
+    async def connection(
+        self, role: Role | None = None, **more: Any
+    ) -> AsyncIterator[asyncpg.Connection]:
+        url = self.targets.url(self.database, role or self.targets.root)
+        connection = await asyncpg.connect(url, timeout=10, **more)
+        try:
+            yield connection
+        finally:
+            if not connection.is_closed():
+                await connection.close()
+
+    async def ours(self) -> int:
+        """How many sessions the owner of this place has at the server."""
+        return await self.value(
+            "select count(*) from pg_stat_activity where usename = $1", self.owner.name
+        )
+
+
+@contextlib.asynccontextmanager
+async def a_place(targets: Postgres, home: Path, **server: Any) -> AsyncIterator[Place]:
+    """A database of its own with a role of its own, and sessions to it."""
+    name = f"shop_{secrets.token_hex(5)}"
+    owner = Role(name, secrets.token_hex(8))
+    root = await asyncpg.connect(targets.url("postgres", targets.root))
+    await root.execute(f"create role {name} login password '{owner.password}'")
+    await root.execute(f"create database {name} owner {name} template template0")
+    contacts: list[Contact] = []
+    credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
+    sessions = Sessions(settings(), credentials, Clock(), contacts.append)
+    given = {
+        "server_id": SERVER, "name": "eu1", "hosts": (targets.host,), "port": targets.port,
+        "ssl_mode": "disable", "max_connections": 8, "connections_per_second": 1000.0,
+    }  # fmt: skip
+    place = Place(targets, name, home, sessions, Server(**(given | server)), owner, contacts)
+    try:
+        yield place
+    finally:
+        await sessions.close()
+        await root.execute(f"drop database {name} with (force)")
+        await root.execute(f"drop owned by {name} cascade")
+        await root.execute(f"drop role {name}")
+        await root.close()
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def until(check: Any, limit: float = 20.0) -> Any:
+    """The first true answer of an async function."""
+    async with asyncio.timeout(limit):
+        while not (found := await check()):
+            await asyncio.sleep(0.02)
+        return found
+
+
+def renewed(task: Task, **more: Any) -> Task:
+    """The next attempt of the same target execution."""
+    return dataclasses.replace(task, invocation_id=uuid4(), attempt=task.attempt + 1, **more)
+
+
+@dataclass
+class Snare(Line):
+    """A line that breaks when a message of ours has this in it, once."""
+
+    word: bytes = b"commit\0"
+    after: bool = False  # the server gets it and answers, and we never hear the answer
+    mends: bool = True  # who calls anew gets through
+    _armed: bool = True
+    _answered: bool = False
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                if self._answered or (self._armed and self.word in data and not self.after):
+                    self._armed = self._answered = False
+                    self.cut()
+                    self.whole = self.mends
+                    return
+                if self._armed and self.word in data:
+                    self._armed, self._answered = False, True
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def a_snare(place: Place, **how: Any) -> AsyncIterator[Server]:
+    """The place's server, behind the snare."""
+    snare = Snare(place.targets.port, **how)
+    listener = await asyncio.start_server(snare.serve, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    try:
+        yield msgspec.structs.replace(place.server, port=port)
+    finally:
+        snare.mends = False
+        snare.cut()
+        listener.close()
+        await listener.wait_closed()

@@ -1,0 +1,184 @@
+"""An engine and its hosts as processes that run jobs on a fleet of databases; a launcher's part is played here.
+
+async with crew(settings, db, control, targets, folder) as here:
+    here.arm({"host.finished": "kill times:1"})       what is to happen to whom; forgets former hits
+    async with here.kept():                           who dies or is stopped is replaced, as a launcher would
+        await here.fleet.run("select 1")
+    here.ends, here.stops                             what became of them
+`control` is the server of the control database, `targets` that of the fleet; they may be the same.
+"""
+
+import asyncio
+import contextlib
+import json
+import shutil
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from engine.ends import Exit
+from fsm.launch.protocol import Kind
+from muster.core import failpoints
+from muster.core.db import Database
+from muster.core.process import PROC
+from muster.core.settings import Settings, seconds
+from tests.support.engine_world import Running, World, world
+from tests.support.fleet import Fleet, fleet
+from tests.support.launching import until
+from tests.support.postgres import Postgres
+
+HEARTBEAT = 0.25
+LEASE = 3 * HEARTBEAT  # of a host, as the core counts it
+LIVE = (
+    "select from jobs_internal.task where host_id = $1 and lifecycle in ('Created', 'InProgress')"
+)
+
+
+@dataclass
+class Crew:
+    world: World
+    fleet: Fleet
+    arms: Path
+    epoch: int = 0
+    cores: list[Running] = field(default_factory=list)
+    hosts: list[Running] = field(default_factory=list)
+    ends: list[tuple[Kind, int | None]] = field(
+        default_factory=list
+    )  # of those that were not asked
+    stops: list[Kind] = field(default_factory=list)  # of those that were stopped and woken
+    _busy: bool = False  # somebody is being replaced
+
+    # Who is there
+
+    async def core(self, **given: Any) -> Running:
+        self.epoch += 1
+        self.cores.append(await self._start(Kind.ENGINE, given))
+        return self.cores[-1]
+
+    async def host(self, **given: Any) -> Running:
+        self.hosts.append(await self._start(Kind.HOST, given))
+        return self.hosts[-1]
+
+    async def _start(self, kind: Kind, given: dict[str, Any]) -> Running:
+        return await self.world.start(kind, self.epoch, failpoints=str(self.arms), **given)
+
+    async def begin(self, hosts: int = 2) -> None:
+        """In charge, with all hosts known."""
+        core = await self.core()
+        ids = sorted([str((await self.host()).workload.id) for _ in range(hosts)])
+        await self.world.until_reports(core, state="live", hosts=ids)
+
+    def host_of(self, task: Any) -> Running:
+        return next(each for each in self.hosts if each.workload.id == task["host_id"])
+
+    def log(self) -> str:
+        """Of all that ever lived, the newest last."""
+        lines = [line for each in self.world.running for line in each.log().splitlines()]
+        return "\n".join(sorted(lines, key=lambda line: line.partition('"timestamp"')[2])[-150:])
+
+    # Faults
+
+    def arm(self, actions: dict[str, str]) -> None:
+        shutil.rmtree(self.arms.with_suffix(".hits"), ignore_errors=True)
+        draft = self.arms.with_suffix(".new")
+        draft.write_text(json.dumps(actions))
+        draft.rename(self.arms)
+
+    def hits(self) -> dict[str, int]:
+        return failpoints.hits(self.arms)
+
+    @contextlib.asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        keeping = asyncio.create_task(self._keep())
+        try:
+            yield
+            await until(lambda: keeping.done() or self._quiet())
+        finally:
+            keeping.cancel()
+            await asyncio.wait({keeping})
+        if not keeping.cancelled():
+            keeping.result()
+
+    async def _keep(self) -> None:
+        while True:
+            for each in [*self.cores, *self.hosts]:
+                if not each.process.alive or is_stopped(each):
+                    self._busy = True
+                    await (self._wake(each) if each.process.alive else self._replace(each))
+                    self._busy = False
+            await asyncio.sleep(0.02)
+
+    def _quiet(self) -> bool:
+        both = [*self.cores, *self.hosts]
+        live = all(each.process.alive and not is_stopped(each) for each in both)
+        return live and not self._busy
+
+    async def _replace(self, dead: Running) -> None:
+        kind = dead.workload.kind
+        self.ends.append((kind, await code(dead)))  # also takes it out of the process table
+        (self.cores if kind is Kind.ENGINE else self.hosts).remove(dead)
+        await (self.core() if kind is Kind.ENGINE else self.host())
+
+    async def _wake(self, stopped: Running) -> None:
+        """Not before others have taken over."""
+        kind = stopped.workload.kind
+        if kind is Kind.ENGINE:
+            self.cores.remove(stopped)
+            await self.world.until_reports(await self.core(), state="live")
+            stopped.send(signal.SIGCONT)
+            assert await code(stopped) == Exit.FENCED, stopped.log()
+        else:
+            await self.disowned(stopped)
+            stopped.send(signal.SIGCONT)
+        self.stops.append(kind)
+
+    async def disowned(self, host: Running) -> None:
+        """Silent for longer than its lease, and nothing that it had is its own any more."""
+        await asyncio.sleep(LEASE + HEARTBEAT)
+
+        async def nothing_left() -> bool:
+            with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                return not await self.fleet.account.fetch(LIVE, host.workload.id)
+            return False  # the server may be away as well
+
+        await until(nothing_left, 40)
+
+
+async def code(dead: Running) -> int | None:
+    """Its exit code; a process is over a moment before its parent may know how."""
+    await dead.ended()
+    await until(lambda: dead.runtime.exit_code(dead.workload.id) is not None)
+    return dead.runtime.exit_code(dead.workload.id)
+
+
+def is_stopped(running: Running) -> bool:
+    with contextlib.suppress(OSError):
+        stat = (PROC / str(running.pid) / "stat").read_text()
+        return stat.rpartition(")")[2].split()[0] == "T"
+    return False
+
+
+@contextlib.asynccontextmanager
+async def crew(
+    settings: Settings, db: Database, control: Postgres, targets: Postgres, folder: Path, *,
+    databases: int = 3, hosts: int = 2, **given: Any,
+) -> AsyncIterator[Crew]:  # fmt: skip
+    arms = folder / "failpoints.json"
+    told = {
+        "credentialReferences": ["file:"], "hosts": hosts,
+        "hostPatience": 20.0, "workload_heartbeat": seconds(HEARTBEAT),
+    } | given  # fmt: skip
+    async with (
+        world(settings, db, control, folder / "world", **told) as running,
+        fleet(settings, db, targets, folder, databases=databases, start=False, account=running.account) as jobs,
+    ):  # fmt: skip
+        here = Crew(running, jobs, arms)
+        # A sequence that was copied is not in the log before: after a crash it would begin anew.
+        await running.account.execute("checkpoint")
+        here.arm({})
+        await here.begin(hosts)
+        yield here

@@ -1,0 +1,54 @@
+"""Parts of the core inside the test process, on a real control database.
+
+async with a_store(account, epoch=1) as store: ...       in charge with this epoch
+part = Scheduler(means(account, store))                  a part alone, its turns taken by the test
+async with running(part): ...                            or running by itself
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from engine import instance
+from engine.instance import Beat
+from engine.lease import Lease
+from engine.part import Means, Part
+from engine.store import Store
+from engine.targets import Targets
+from engine.view import View
+from muster.core.clock import Clock
+from tests.support.control_db import Account
+from tests.support.engine_world import bootstrap
+
+
+@contextlib.asynccontextmanager
+async def a_store(account: Account, epoch: int = 1) -> AsyncIterator[Store]:
+    store = Store(bootstrap(account, epoch))
+    assert await instance.take_charge(store, uuid4())
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def means(account: Account, store: Store, *, draining: bool = False, **more: Any) -> Means:
+    given, clock = bootstrap(account, store.epoch), Clock()
+    return Means(
+        view=View(Beat(False, draining, 7, 0)), store=store, clock=clock, capacity=100,
+        lease=Lease("control", timedelta(60), clock), host_patience=given.host_patience,
+        targets=Targets(given, clock), **({"heartbeat": given.heartbeat} | more),
+    )  # fmt: skip
+
+
+@contextlib.asynccontextmanager
+async def running(*parts: Part) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    tasks = [asyncio.create_task(part.run(stop)) for part in parts]
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.gather(*tasks)

@@ -1,0 +1,522 @@
+"""`muster server|group|credential|job …`: what is typed becomes what the API takes."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from muster.cli import main as cli
+from tests.unit.cli.fake_rest import (
+    ACCOUNT, JOB, RUN, RUN_ID, SERVER, SUBSCRIPTION, a_run, a_server, a_summary, listed, refusal,
+)  # fmt: skip
+
+GROUPS = f"{SUBSCRIPTION}/resourceGroups"
+GROUP = f"{ACCOUNT}/targetGroups/prod"
+ANOTHER = SERVER.replace("fleet-1", "eu1")
+
+
+@pytest.fixture
+def one_group(rest):
+    rest.on("GET", GROUPS, listed({"id": f"{GROUPS}/g1"}))
+    rest.on(
+        "PUT", ANOTHER, a_server("eu1", conditions=[{"type": "TlsNotVerified", "message": "Weak."}])
+    )
+    return rest
+
+
+def test_a_server_is_registered_with_what_was_said(muster, one_group, tmp_path):
+    (tmp_path / "ca.pem").write_text("PEM")
+    (tmp_path / "password").write_text("secret word\n")
+
+    code, out, err = muster(
+        "server", "add", "eu1", "--host", "db1", "--port", "6432", "--ssl-mode", "require",
+        "--ca-file", str(tmp_path / "ca.pem"), "--pooling", "transaction", "--max-connections", "20",
+        "--job-credential", "login", "--label", "region=eu", "--label", "a=b=c",
+        "--admin", "root", "--admin-password-file", str(tmp_path / "password"),
+    )  # fmt: skip
+
+    assert (code, err) == (0, "")
+    assert one_group.sent("PUT", ANOTHER) == [
+        {
+            "location": "local",
+            "properties": {
+                "endpoint": {"host": "db1", "port": 6432, "sslMode": "require", "pooling": "transaction", "caCertificate": "PEM"},
+                "maxConnections": 20,
+                "jobCredential": "login",
+                "labels": {"region": "eu", "a": "b=c"},
+                "administratorLogin": "root",
+                "administratorLoginPassword": "secret word",
+            },
+        }
+    ]  # fmt: skip
+    assert out.splitlines()[1].startswith("eu1") and "TlsNotVerified: Weak." in out
+    assert one_group.requests[-1].headers["if-none-match"] == "*"
+
+
+def test_a_group_and_a_subscription_that_are_named_are_made(muster, rest):
+    path = "/subscriptions/mine/resourceGroups/fleet/providers/Microsoft.Sql/servers/eu1"
+    for made in ("/subscriptions/mine", "/subscriptions/mine/resourceGroups/fleet", path):
+        rest.on("PUT", made, a_server("eu1"))
+
+    assert (
+        muster(
+            "server",
+            "add",
+            "eu1",
+            "--host",
+            "db",
+            "--subscription",
+            "mine",
+            "--resource-group",
+            "fleet",
+        )[0]
+        == 0
+    )
+
+    assert [each.url.path for each in rest.requests if each.method == "PUT"] == [
+        "/subscriptions/mine", "/subscriptions/mine/resourceGroups/fleet", path,
+    ]  # fmt: skip
+
+
+def test_where_a_server_goes_is_asked_when_it_is_not_clear(muster, rest):
+    rest.on("GET", GROUPS, listed({"id": f"{GROUPS}/g1"}, {"id": f"{GROUPS}/g2"}))
+
+    assert (
+        "which resource group? Say --resource-group: g1, g2"
+        in muster("server", "add", "x", "--host", "h")[2]
+    )
+
+
+@pytest.mark.parametrize("words", [["--port", "1"], ["--host", "h", "--label", "x"]])
+def test_half_a_server_is_refused_here(muster, one_group, words):
+    assert muster("server", "add", "eu1", *words)[0] == 1
+    assert one_group.sent("PUT", ANOTHER) == []
+
+
+def test_what_is_there_is_not_written_over_by_accident(muster, one_group):
+    one_group.on("PUT", ANOTHER, refusal(412, "PreconditionFailed", "It exists."))
+
+    assert muster("server", "add", "eu1", "--host", "h")[::2] == (
+        1,
+        "muster: Exists: 'eu1' is there already; --replace writes over it\n",
+    )
+    muster("server", "add", "eu1", "--host", "h", "--replace")
+    assert "if-none-match" not in one_group.requests[-1].headers
+
+
+def test_servers_are_listed(muster, rest):
+    assert muster("server", "list", "-o", "tsv")[1].splitlines() == [
+        "name\thost\tport\tstate\tversion\tmax_connections\tjob_credential",
+        "fleet-1\t127.0.0.1\t20001\tReady\t17.2\t10\t",
+    ]
+
+
+def test_a_group_is_made_of_what_is_typed(muster, rest):
+    rest.on("PUT", GROUP, {"name": "prod", "properties": {"members": []}})
+    login = f"{ACCOUNT}/credentials/login"
+
+    code, _, err = muster(
+        "group", "create", "prod", "--server", "eu1", "--server", "eu2", "--database", "us1/a/b",
+        "--pool", "eu1/gold", "--schema", "eu1/app/t_*", "--schema", "eu1/*/t_*", "--group", "other",
+        "--exclude-database", "eu1/jobs", "--exclude-server", "eu9", "--credential", "login",
+    )  # fmt: skip
+
+    assert (code, err) == (0, "")
+    listing = {"credential": login, "refreshCredential": login}
+    include, exclude = {"membershipType": "Include"}, {"membershipType": "Exclude"}
+    assert rest.sent("PUT", GROUP)[0]["properties"]["members"] == [
+        {**include, "type": "SqlServer", "serverName": "eu1", **listing},
+        {**include, "type": "SqlServer", "serverName": "eu2", **listing},
+        {
+            **include,
+            "type": "SqlDatabase",
+            "serverName": "us1",
+            "databaseName": "a/b",
+            "credential": login,
+        },
+        {
+            **include,
+            "type": "SqlElasticPool",
+            "serverName": "eu1",
+            "elasticPoolName": "gold",
+            **listing,
+        },
+        {
+            **include,
+            "type": "SqlSchema",
+            "serverName": "eu1",
+            "databaseName": "app",
+            "schemaPattern": "t_*",
+            **listing,
+        },
+        {**include, "type": "SqlSchema", "serverName": "eu1", "schemaPattern": "t_*", **listing},
+        {**include, "type": "TargetGroup", "targetGroup": f"{ACCOUNT}/targetGroups/other"},
+        {**exclude, "type": "SqlServer", "serverName": "eu9"},
+        {**exclude, "type": "SqlDatabase", "serverName": "eu1", "databaseName": "jobs"},
+    ]
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_a_group_comes_from_a_file_too(muster, rest, tmp_path, wrapped):
+    members = [{"type": "SqlServer", "serverName": "eu1"}]
+    file = tmp_path / "members.json"
+    file.write_text(json.dumps({"members": members} if wrapped else members))
+    rest.on("PUT", GROUP, {"name": "prod", "properties": {"members": members}})
+
+    assert muster("group", "create", "prod", "--file", str(file))[1].splitlines() == [
+        "membership  type       server",
+        "            SqlServer  eu1",
+    ]
+    assert rest.sent("PUT", GROUP) == [{"properties": {"members": members}}]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--database", "eu1"], "'eu1' is no database: expected SERVER/DATABASE"),
+        (["--schema", "eu1/db"], "expected SERVER/DATABASE/PATTERN"),
+        (["--server", ""], "is no server"),
+        ([], "a group needs members"),
+        (["--file", "/nowhere.json"], "can't be read"),
+    ],
+)
+def test_half_a_member_is_refused_here(muster, rest, words, why):
+    code, _, err = muster("group", "create", "prod", *words)
+
+    assert code == 1 and why in err
+    assert rest.sent("PUT", GROUP) == []
+
+
+@pytest.mark.parametrize("text", ["{", '"x"', "[1]", '{"members": 3}'])
+def test_a_file_of_something_else_is_refused(muster, tmp_path, text):
+    file = tmp_path / "f"
+    file.write_text(text)
+
+    assert muster("group", "create", "prod", "--file", str(file))[0] == 1
+
+
+def test_groups_are_shown_and_listed(muster, rest):
+    shown = {
+        "name": "prod",
+        "properties": {
+            "members": [
+                {
+                    "membershipType": "Include",
+                    "type": "TargetGroup",
+                    "targetGroup": f"{ACCOUNT}/targetGroups/x",
+                }
+            ]
+        },
+    }
+    rest.on("GET", GROUP, shown)
+    rest.on("GET", f"{ACCOUNT}/targetGroups", listed(shown))
+
+    assert muster("group", "show", "prod")[1].splitlines()[1] == "Include     TargetGroup  x"
+    assert muster("group", "list", "-o", "tsv")[1] == "name\tmembers\nprod\t1\n"
+    assert muster("group", "show", "none")[0] == 6
+
+
+def test_resolve_shows_targets_what_is_left_out_and_who_is_away(muster, rest):
+    found = {
+        "count": 2, "truncated": True,
+        "targets": [{"type": "SqlDatabase", "serverName": "eu1", "databaseName": "a"}],
+        "leftOut": [{"serverName": "eu1", "databaseName": "postgres", "reason": "maintenance"}],
+        "unreachable": [{"serverName": "eu2", "code": "TargetTimeout", "message": "No answer."}],
+    }  # fmt: skip
+    rest.on("POST", f"{GROUP}/resolve", found)
+
+    assert muster("group", "resolve", "prod")[1].splitlines() == [
+        "server  database  is           reason",
+        "eu1     a         target",
+        "eu1     postgres  left out     maintenance",
+        "eu2               unreachable  TargetTimeout: No answer.",
+        "2 targets, the first 1 shown, 1 left out, 1 servers unreachable.",
+    ]
+    assert json.loads(muster("group", "resolve", "prod", "-o", "json")[1]) == found
+
+
+CREDENTIAL = f"{ACCOUNT}/credentials/login"
+
+
+@pytest.fixture
+def credential(rest):
+    rest.on("PUT", CREDENTIAL, {"name": "login", "properties": {"username": "u"}})
+    return rest
+
+
+def test_a_password_comes_from_a_file(muster, credential, tmp_path):
+    (tmp_path / "p").write_text("secret\n")
+
+    code, out, err = muster(
+        "credential", "set", "login", "--username", "u", "--password-file", str(tmp_path / "p")
+    )
+
+    assert code == 0 and "secret" not in out + err
+    assert credential.sent("PUT", CREDENTIAL) == [
+        {"properties": {"username": "u", "password": "secret"}}
+    ]
+
+
+def test_a_password_comes_from_stdin_or_the_terminal(muster, credential, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("piped\n"))
+    assert muster("credential", "set", "login", "--username", "u")[0] == 0
+
+    from tests.unit.cli.conftest import Terminal
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr("getpass.getpass", lambda prompt: "typed")
+    assert muster("credential", "set", "login", "--username", "u")[0] == 0
+
+    sent = [each["properties"]["password"] for each in credential.sent("PUT", CREDENTIAL)]
+    assert sent == ["piped", "typed"]
+
+
+def test_an_empty_password_is_refused(muster, credential, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
+
+    assert muster("credential", "set", "login", "--username", "u")[::2] == (
+        1,
+        "muster: the password is empty\n",
+    )
+
+
+def test_a_reference_stands_in_the_place_of_a_password(muster, credential):
+    muster("credential", "set", "login", "--username", "u", "--reference", "env:FLEET")
+
+    assert credential.sent("PUT", CREDENTIAL) == [
+        {"properties": {"username": "u", "reference": "env:FLEET"}}
+    ]
+    assert (
+        muster(
+            "credential",
+            "set",
+            "login",
+            "--username",
+            "u",
+            "--reference",
+            "x",
+            "--password-file",
+            "y",
+        )[0]
+        == 1
+    )
+
+
+def test_a_password_is_sealed_here(muster, rest, monkeypatch):
+    import base64
+    from uuid import UUID
+
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+    from muster.core.sealing import belongs_to, open_sealed
+
+    private = X25519PrivateKey.generate()
+    public = base64.b64encode(private.public_key().public_bytes_raw()).decode()
+    uid, identity = "3f0c2f6e-4d0e-4f1b-9f0a-2f7a55a4a001", "9d5ae1c7-95f7-4b0c-8f6c-0d4c5a1be002"
+    rest.on(
+        "POST",
+        f"{ACCOUNT}/sealingKey",
+        {"publicKey": public, "accountUid": uid, "identity": identity},
+    )
+    monkeypatch.setattr(sys, "stdin", io.StringIO("secret\n"))
+
+    code, out, _ = muster("credential", "seal", "Login")
+
+    assert code == 0
+    raw = base64.b64encode(private.private_bytes_raw()).decode()
+    from muster.core.settings import Secret
+
+    assert (
+        open_sealed(
+            Secret(raw), out.strip(), belongs_to(UUID(uid), UUID(identity), "login")
+        ).reveal()
+        == "secret"
+    )
+
+
+STEP = f"{JOB}/steps/main"
+
+
+@pytest.fixture
+def a_job(rest):
+    shown = {
+        "name": "nightly",
+        "properties": {
+            "version": 1,
+            "schedule": {
+                "type": "Recurring",
+                "cron": "0 3 * * *",
+                "timeZone": "UTC",
+                "enabled": True,
+            },
+        },
+    }
+    step = {
+        "name": "main",
+        "properties": {"stepId": 1, "targetGroup": GROUP, "action": {"value": "select 1"}},
+    }
+    rest.on("PUT", JOB, shown)
+    rest.on("GET", JOB, shown)
+    rest.on("PUT", STEP, step)
+    rest.on("GET", f"{JOB}/steps", listed(step))
+    rest.on("GET", f"{ACCOUNT}/jobs", listed(shown))
+    return rest
+
+
+def test_a_job_is_made_with_its_step(muster, a_job):
+    code, out, err = muster(
+        "job", "create", "nightly", "-g", "prod", "-c", "select 1", "--credential", "login",
+        "--cron", "0 3 * * *", "--time-zone", "Europe/Berlin", "--overlap", "queueOne", "--timeout", "2h",
+        "--retry-attempts", "0", "--retry-interval", "2s", "--retry-maximum", "1m", "--lock-timeout", "0",
+        "--max-parallelism", "4", "--transaction", "none", "--role", "owner", "--guard", "--idempotent",
+        "--description", "Every night.",
+    )  # fmt: skip
+
+    assert (code, err) == (0, "")
+    schedule = {
+        "overlap": "queueOne",
+        "enabled": True,
+        "type": "Recurring",
+        "cron": "0 3 * * *",
+        "timeZone": "Europe/Berlin",
+    }
+    assert a_job.sent("PUT", JOB) == [
+        {"properties": {"schedule": schedule, "description": "Every night."}}
+    ]
+    assert a_job.sent("PUT", STEP) == [
+        {
+            "properties": {
+                "targetGroup": GROUP,
+                "credential": f"{ACCOUNT}/credentials/login",
+                "action": {"value": "select 1"},
+                "executionOptions": {
+                    "timeoutSeconds": 7200, "retryAttempts": 0, "initialRetryIntervalSeconds": 2,
+                    "maximumRetryIntervalSeconds": 60, "maxParallelism": 4,
+                },
+                "settings": {"lockTimeoutSeconds": 0, "role": "owner"},
+                "transaction": "none",
+                "guard": True,
+                "idempotent": True,
+            }
+        }
+    ]  # fmt: skip
+    assert "nightly        1  0 3 * * * UTC  true" in out and "select 1" in out
+
+
+def test_what_is_not_said_is_not_sent(muster, a_job):
+    muster("job", "create", "nightly", "-g", "prod", "-c", "select 1")
+
+    assert a_job.sent("PUT", JOB) == [{"properties": {"schedule": {}}}]
+    assert a_job.sent("PUT", STEP) == [
+        {"properties": {"targetGroup": GROUP, "action": {"value": "select 1"}}}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--every", "PT1H"], {"type": "Recurring", "interval": "PT1H"}),
+        (["--every", "P1D", "--start", "2031-01-01T02:00:00Z", "--disabled"],
+         {"type": "Recurring", "interval": "P1D", "startTime": "2031-01-01T02:00:00+00:00", "enabled": False}),
+        (["--at", "2031-07-01T02:00", "--time-zone", "Europe/Berlin"], {"type": "Once", "startTime": "2031-07-01T02:00:00+02:00"}),
+        (["--cron", "* * * * *"], {"type": "Recurring", "cron": "* * * * *", "timeZone": "UTC"}),
+    ],
+)  # fmt: skip
+def test_each_way_to_say_when(muster, a_job, words, expected):
+    assert muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *words)[0] == 0
+
+    assert a_job.sent("PUT", JOB)[0]["properties"]["schedule"] == {"enabled": True} | expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--at", "2031-07-01T02:00"],
+        ["--at", "tomorrow"],
+        ["--at", "2031-07-01T02:00", "--time-zone", "Mars/Olympus"],
+        ["--time-zone", "UTC"],
+        ["--cron", "x", "--every", "y"],
+        ["--overlap", "sometimes"],
+        ["-f", "file"],
+    ],
+)
+def test_a_when_that_is_not_clear_is_refused_here(muster, a_job, words):
+    assert muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *words)[0] == 1
+    assert a_job.sent("PUT", JOB) == []
+
+
+def test_half_a_job_does_not_stay(muster, a_job):
+    a_job.on(
+        "PUT", STEP, refusal(400, "InvalidParameterValue", "Syntax.", "properties.action.value")
+    )
+    a_job.on("DELETE", JOB, {})
+
+    code, _, err = muster("job", "create", "nightly", "-g", "prod", "-c", "selec")
+
+    assert (code, err) == (1, "muster: InvalidParameterValue: Syntax. (properties.action.value)\n")
+    assert len(a_job.sent("DELETE", JOB)) == 1
+    muster("job", "create", "nightly", "-g", "prod", "-c", "selec", "--replace")
+    assert len(a_job.sent("DELETE", JOB)) == 1
+
+
+def test_jobs_are_shown_and_listed(muster, a_job):
+    document = json.loads(muster("job", "show", "nightly", "-o", "json")[1])
+
+    assert document["name"] == "nightly" and document["steps"][0]["name"] == "main"
+    assert muster("job", "show", "nightly", "-o", "tsv")[1].splitlines() == [
+        "step\tname\tgroup\tcredential\tscript",
+        "1\tmain\tprod\t\tselect 1",
+    ]
+    assert (
+        muster("job", "list", "-o", "tsv")[1].splitlines()[1]
+        == "nightly\t1\t0 3 * * * UTC\ttrue\tfalse\t"
+    )
+
+
+def test_a_start_tells_the_run(muster, a_job):
+    a_job.on("POST", f"{JOB}/start", a_run())
+
+    assert muster("job", "start", "nightly", "-o", "tsv") == (
+        0,
+        f"job\trun\tlifecycle\nnightly\t{RUN_ID}\tCreated\n",
+        "",
+    )
+
+
+def test_a_start_that_waits_exits_as_the_run_ends(muster, a_job):
+    a_job.on("POST", f"{JOB}/start", a_run())
+    a_job.on("GET", f"{RUN}/summary", a_summary("Created"), a_summary("Failed", Failed=2))
+
+    assert muster("job", "start", "nightly", "--wait")[0] == 3
+
+
+def test_stop_cancels_what_is_not_over(muster, a_job):
+    a_job.on("GET", f"{JOB}/executions", listed(a_run()))
+    a_job.on("POST", f"{RUN}/cancel", {})
+
+    code, out, _ = muster("job", "stop", "nightly", "--reason", "r", "-o", "tsv")
+
+    assert (code, out) == (0, f"job\tcancelled_run\nnightly\t{RUN_ID}\n")
+    assert a_job.asked(f"{JOB}/executions") == [{"isActive": "true"}]
+    assert a_job.sent("POST", f"{RUN}/cancel") == [{"reason": "r"}]
+
+
+def test_a_delete_needs_a_yes(muster, a_job, terminal):
+    a_job.on("DELETE", JOB, {})
+
+    assert muster("job", "delete", "nightly")[0] == 1
+    assert muster("job", "delete", "nightly", "--yes", "--force")[0] == 0
+    assert a_job.asked(JOB)[-1] == {"force": "true"}
+    for typed, code in (("n\n", 1), ("y\n", 0)):
+        terminal(typed)
+        assert cli.main(["job", "delete", "nightly"]) == code
+    assert len(a_job.sent("DELETE", JOB)) == 2
+
+
+def test_a_delete_of_nothing_is_not_found(muster, a_job):
+    import httpx
+
+    a_job.on("DELETE", JOB, httpx.Response(204))
+
+    assert muster("job", "delete", "nightly", "--yes")[0] == 6

@@ -1,0 +1,184 @@
+"""`muster exec`: reads by itself, writes only with the number of targets seen."""
+
+import json
+
+import pytest
+
+from muster.cli import following
+from muster.cli import main as cli
+from tests.unit.cli.fake_rest import ACCOUNT, RUN_ID, a_cause, a_run, a_summary, listed, refusal
+
+RUN = f"{ACCOUNT}/jobs/adhoc/executions/{RUN_ID}"
+QUERIES = f"{ACCOUNT}/queries"
+RESOLVE = f"{ACCOUNT}/targetGroups/prod/resolve"
+SELECT = ("exec", "-g", "prod", "-c", "select 1")
+WRITE = ("exec", "-g", "prod", "-c", "delete from t", "--write")
+COLUMNS = ["serverName", "databaseName", "schemaName", "n"]
+TARGETS = [
+    {"type": "SqlDatabase", "serverName": name, "databaseName": "d"}
+    for name in ("eu1", "eu1", "us1")
+]
+
+
+@pytest.fixture(autouse=True)
+def world(rest):
+    rest.on("POST", QUERIES, a_run(job="adhoc"))
+    rest.on(
+        "POST",
+        RESOLVE,
+        {"count": 3, "truncated": False, "targets": TARGETS, "leftOut": [], "unreachable": []},
+    )
+    rest.on("GET", f"{RUN}/summary", a_summary("Created"), a_summary(Succeeded=2))
+    rows = [["eu1", "a", None, 1], ["us1", "b", None, 2]]
+    rest.on(
+        "GET",
+        f"{RUN}/results",
+        {"columns": COLUMNS, "rows": rows, "targets": 2, "truncated": False},
+    )
+
+
+def test_a_query_reads_only_and_prints_one_table(muster, rest):
+    code, out, err = muster(*SELECT)
+
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "server  database  n",
+        "eu1     a         1",
+        "us1     b         2",
+        "2 rows from 2 targets.",
+        "2 of 2 targets succeeded.",
+    ]
+    assert rest.sent("POST", QUERIES) == [
+        {"targetGroup": "prod", "sql": "select 1", "readOnly": True, "timeoutSeconds": 60}
+    ]
+    assert rest.sent("POST", RESOLVE) == []
+
+
+def test_what_is_said_is_sent(muster, rest, tmp_path):
+    file = tmp_path / "q.sql"
+    file.write_text("select 2")
+
+    muster(
+        "exec",
+        "-g",
+        "prod",
+        "-f",
+        str(file),
+        "--timeout",
+        "5m",
+        "--max-rows",
+        "7",
+        "--credential",
+        "c",
+    )
+
+    assert rest.sent("POST", QUERIES) == [
+        {
+            "targetGroup": "prod",
+            "sql": "select 2",
+            "readOnly": True,
+            "timeoutSeconds": 300,
+            "maxRows": 7,
+            "credential": "c",
+        }
+    ]
+
+
+def test_failures_are_listed_after_the_table(muster, rest):
+    rest.on("GET", f"{RUN}/summary", a_summary("Failed", Succeeded=2, Failed=1))
+    rest.on("GET", f"{RUN}/errors", listed(a_cause("42P01", 1, 'relation "t" does not exist')))
+
+    code, out, _ = muster(*SELECT)
+
+    assert code == 2
+    assert out.splitlines()[-3:] == [
+        "2 of 3 targets succeeded, 1 failed.",
+        'failed: 1 × 42P01 relation "t" does not exist (fleet-1/tenant_07)',
+        f"1 cause, 1 target. muster run errors {RUN_ID} tells more.",
+    ]
+    code, out, err = muster(*SELECT, "-o", "tsv")
+    assert (code, len(out.splitlines())) == (2, 3) and "42P01" in err
+    document = json.loads(muster(*SELECT, "-o", "json")[1])
+    assert len(document["rows"]) == 2 and document["errors"][0]["sqlstate"] == "42P01"
+    assert document["summary"]["lifecycle"] == "Failed"
+
+
+def test_a_run_that_reached_no_step_has_no_results_to_ask_for(muster, rest):
+    rest.on("GET", f"{RUN}/summary", a_summary("Failed", steps=[]))
+    rest.on("GET", f"{RUN}/errors", listed())
+
+    code, out, _ = muster(*SELECT)
+
+    assert code == 3 and "There were no targets." in out
+    assert rest.asked(f"{RUN}/results") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ([], "needs --yes --expect-targets N; the group has 3"),
+        (["--yes"], "--yes needs --expect-targets; the group has 3 targets"),
+        (["--expect-targets", "3"], "needs --yes --expect-targets N"),
+        (
+            ["--yes", "--expect-targets", "4"],
+            "4 targets were expected, the group has 3: nothing was run",
+        ),
+    ],
+)
+def test_a_write_without_a_terminal_is_refused_unless_all_is_said(muster, rest, words, why):
+    code, out, err = muster(*WRITE, *words)
+
+    assert (code, out) == (1, "") and why in err
+    assert rest.sent("POST", QUERIES) == []
+
+
+def test_a_write_with_the_right_number_runs(muster, rest):
+    assert muster(*WRITE, "--yes", "--expect-targets", "3")[0] == 0
+    assert rest.sent("POST", QUERIES)[0]["readOnly"] is False
+
+
+def test_a_script_without_a_table_tells_how_many_succeeded(muster, rest):
+    page = {"columns": COLUMNS[:3], "rows": [], "targets": 2, "truncated": False}
+    rest.on("GET", f"{RUN}/results", page)
+
+    code, out, _ = muster(*WRITE, "--yes", "--expect-targets", "3")
+
+    assert (code, out) == (0, "No target gave a table.\n2 of 2 targets succeeded.\n")
+    assert muster(*SELECT, "-o", "tsv")[1] == "server\tdatabase\tschema\n"
+
+
+def test_a_query_checks_the_number_too_when_one_is_said(muster, rest):
+    assert muster(*SELECT, "--expect-targets", "2")[0] == 1
+    assert muster(*SELECT, "--expect-targets", "3")[0] == 0
+    assert len(rest.sent("POST", QUERIES)) == 1
+
+
+@pytest.mark.parametrize(("typed", "code", "ran"), [("y\n", 0, 1), ("no\n", 1, 0), ("", 1, 0)])
+def test_in_a_terminal_the_number_is_shown_and_asked(rest, terminal, typed, code, ran):
+    streams = terminal(typed)
+
+    assert cli.main(WRITE) == code
+
+    told = streams["stderr"].getvalue()
+    assert "3 targets. eu1 2, us1 1\nRun it on 3 targets and commit? [y/N] " in told
+    assert len(rest.sent("POST", QUERIES)) == ran
+
+
+def test_a_group_that_is_not_there_runs_nothing(muster, rest):
+    rest.on("POST", RESOLVE, refusal(404, "ResourceNotFound", "There is no group 'prod'."))
+
+    assert muster(*WRITE, "--yes", "--expect-targets", "3")[0] == 6
+    assert rest.sent("POST", QUERIES) == []
+
+
+def test_ctrl_c_cancels_what_nobody_else_knows_of(muster, rest, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(following, "sleep", interrupted)
+    rest.on("POST", f"{RUN}/cancel", {})
+
+    code, _, err = muster(*SELECT)
+
+    assert code == 4 and RUN_ID in err
+    assert len(rest.sent("POST", f"{RUN}/cancel")) == 1

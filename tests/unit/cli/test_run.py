@@ -1,0 +1,431 @@
+"""`muster run …`: watching, waiting, asking why, cancelling."""
+
+import json
+
+import pytest
+
+from muster.cli import main as cli
+from tests.unit.cli.fake_rest import (
+    ACCOUNT, JOB, RUN, RUN_ID, a_cause, a_run, a_summary, a_target, listed, refusal,
+)  # fmt: skip
+
+SUMMARY = f"{RUN}/summary"
+GOING = a_summary("WaitingForChildJobExecutions", Succeeded=1, InProgress=1, WaitingForRetry=1)
+
+
+@pytest.fixture(autouse=True)
+def newest(rest):
+    rest.on("GET", f"{JOB}/executions", listed(a_run()))
+
+
+def test_runs_are_listed_newest_first(muster, rest):
+    rest.on("GET", f"{ACCOUNT}/executions", listed(a_run(lifecycle="Failed", lastMessage="No.")))
+
+    code, out, _ = muster("run", "list", "--active", "--top", "3", "-o", "tsv")
+
+    assert code == 0
+    assert out.splitlines() == [
+        "job\trun\tlifecycle\tcreated\tstarted\tended\tmessage",
+        f"nightly\t{RUN_ID}\tFailed\t2031-01-01T00:00:00Z\t\t\tNo.",
+    ]
+    assert rest.asked(f"{ACCOUNT}/executions") == [{"$top": "3", "isActive": "true"}]
+
+
+def test_runs_of_one_job_are_those_of_the_job(muster, rest):
+    document = json.loads(muster("run", "list", "nightly", "-o", "json")[1])
+
+    assert document == {"value": [a_run()]}
+
+
+def test_watch_writes_a_line_for_each_change_and_exits_as_the_run_ended(muster, rest):
+    rest.on(
+        "GET",
+        SUMMARY,
+        a_summary("Created"),
+        GOING,
+        GOING,
+        a_summary("Failed", Succeeded=2, Failed=1),
+    )
+
+    code, out, err = muster("run", "watch", "nightly")
+
+    assert code == 2
+    assert out.splitlines() == [
+        "nightly 3f2a1c9e Created 0/0",
+        "nightly 3f2a1c9e WaitingForChildJobExecutions 1/3 Succeeded=1 InProgress=1 WaitingForRetry=1",
+        "nightly 3f2a1c9e Failed 3/3 Succeeded=2 Failed=1",
+        "nightly 3f2a1c9e Failed. 2 of 3 targets succeeded, 1 failed.",
+        f"muster run errors {RUN_ID} tells the causes.",
+    ]
+    assert err == ""
+
+
+def test_watch_asks_only_for_what_changed(muster, rest):
+    rest.on("GET", SUMMARY, GOING, GOING, GOING, a_summary(Succeeded=3))
+
+    muster("run", "watch", "nightly")
+
+    known = [
+        each.headers.get("if-none-match") for each in rest.requests if each.url.path == SUMMARY
+    ]
+    assert known[0] is None and len(set(known[1:])) == 1 and known[1]
+
+
+def test_watch_in_a_terminal_draws_the_block(muster, rest, terminal):
+    rest.on("GET", SUMMARY, GOING, a_summary(Succeeded=3, lastMessage="3 of 3 targets succeeded."))
+    rest.on("GET", f"{RUN}/targets", listed(a_target("tenant_02", "InProgress")))
+    rest.on("GET", f"{RUN}/errors", listed(a_cause("55P03", 1, "lock timeout", retrying=1)))
+    out = terminal()["stdout"]
+
+    assert cli.main(["run", "watch", "nightly"]) == 0
+
+    told = out.getvalue()
+    assert "running  fleet-1/tenant_02\n" in told
+    assert "retrying  1 × 55P03 lock timeout" in told
+    assert told.endswith("nightly 3f2a1c9e Succeeded. 3 of 3 targets succeeded.\n")
+    assert {"lifecycle": "InProgress", "$top": "4"} in rest.asked(f"{RUN}/targets")
+
+
+def test_watch_for_scripts_is_one_document_and_the_lines_go_to_stderr(muster, rest):
+    over = a_summary(Succeeded=3)
+    rest.on("GET", SUMMARY, GOING, over)
+
+    code, out, err = muster("run", "watch", "nightly", "-o", "json")
+
+    assert (code, json.loads(out)) == (0, over)
+    assert len(err.splitlines()) == 2
+
+
+def test_wait_is_silent_until_the_end(muster, rest):
+    rest.on("GET", SUMMARY, GOING, a_summary("Canceled", Canceled=3))
+
+    assert muster("run", "wait", "nightly") == (
+        4, "nightly 3f2a1c9e Canceled. 0 of 3 targets succeeded, 3 cancelled.\n", "",
+    )  # fmt: skip
+
+
+def test_a_wait_that_lasts_too_long_leaves_the_run_alone(muster, rest, time):
+    rest.on("GET", SUMMARY, GOING)
+
+    code, out, err = muster("run", "wait", "nightly", "--timeout", "2m")
+
+    assert (code, out) == (5, "")
+    assert "is not over after 120 s and goes on" in err
+    assert 120 <= sum(time.slept) < 130 and max(time.slept) <= 5
+    assert not [each for each in rest.requests if each.method != "GET"]
+
+
+@pytest.mark.parametrize("verb", ["watch", "wait"])
+def test_ctrl_c_leaves_the_run_alone_and_says_so(muster, rest, monkeypatch, verb):
+    from muster.cli import following
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(following, "sleep", interrupted)
+    rest.on("GET", SUMMARY, GOING)
+
+    code, _, err = muster("run", verb, "nightly")
+
+    assert code == 130
+    assert "The run goes on." in err and f"muster run cancel {RUN_ID}" in err
+    assert not [each for each in rest.requests if each.method != "GET"]
+
+
+def test_a_halted_run_is_not_waited_for(muster, rest):
+    halted = [{"reason": "Halted", "count": 40}]
+    rest.on(
+        "GET",
+        SUMMARY,
+        a_summary("WaitingForChildJobExecutions", Failed=1, Created=40, byReason=halted),
+    )
+
+    assert muster("run", "wait", "nightly")[0] == 8
+
+
+def test_watching_outlives_a_restart_of_the_api(muster, rest):
+    rest.on("GET", SUMMARY, GOING, refusal(503, "Away", "Soon."), a_summary(Succeeded=3))
+
+    assert muster("run", "wait", "nightly")[0] == 0
+
+
+def test_show_tells_the_steps(muster, rest):
+    rest.on(
+        "GET",
+        SUMMARY,
+        a_summary("Failed", Succeeded=2, Failed=1, TimedOut=1, lastMessage="Two failed."),
+    )
+
+    code, out, _ = muster("run", "show", "nightly")
+
+    assert code == 0
+    assert out.splitlines() == [
+        f"nightly {RUN_ID}: Failed",
+        "  created 2031-01-01T00:00:00Z",
+        "  Two failed.",
+        "  4/4 Succeeded=2 Failed=1 TimedOut=1",
+        "",
+        "step  name  lifecycle  done  total  failed  message",
+        "   1  main  Failed        4      4       2",
+    ]
+
+
+def test_show_targets_are_filtered_by_the_api(muster, rest):
+    rest.on(
+        "GET",
+        f"{RUN}/targets",
+        listed(a_target("tenant_07", "Failed", endReason="StatementFailed")),
+    )
+
+    _, out, _ = muster(
+        "run",
+        "show",
+        "nightly",
+        "--lifecycle",
+        "Failed,TimedOut",
+        "--server",
+        "fleet-1",
+        "-o",
+        "tsv",
+    )
+
+    assert out.splitlines()[1] == "main\tfleet-1\ttenant_07\t\tFailed\t1\tStatementFailed\t"
+    assert rest.asked(f"{RUN}/targets") == [{"lifecycle": "Failed,TimedOut", "server": "fleet-1"}]
+
+
+def test_errors_are_one_line_for_each_cause_with_the_next_command(muster, rest):
+    causes = [
+        a_cause("42703", 412, "no such column", hint="Add it."),
+        a_cause("28P01", 3, "password authentication failed"),
+        a_cause(None, 1, "Nothing was found.", reason="NoTargets", targets=[]),
+        a_cause("55P03", 1, "lock timeout", retrying=1),
+    ]
+    rest.on("GET", f"{RUN}/errors", listed(*causes))
+
+    code, out, _ = muster("run", "errors", "nightly", "-o", "tsv")
+
+    assert code == 0
+    rows = [line.split("\t") for line in out.splitlines()[1:]]
+    assert [row[:3] for row in rows] == [
+        ["412", "0", "42703"],
+        ["3", "0", "28P01"],
+        ["1", "0", "NoTargets"],
+        ["1", "1", "55P03"],
+    ]
+    assert rows[0][3:] == [
+        "no such column",
+        "fleet-1/tenant_07",
+        "muster run why 3f2a1c9e fleet-1/tenant_07",
+    ]
+    assert rows[1][5].startswith("muster credential set ")
+    assert rows[2][5] == "muster group resolve GROUP"
+    assert json.loads(muster("run", "errors", "nightly", "-o", "json")[1]) == {"value": causes}
+    assert muster("run", "errors", "nightly")[1].splitlines()[-2:] == [
+        "4 causes, 417 targets.",
+        "hint for 42703: Add it.",
+    ]
+
+
+def test_no_errors_are_said_to_be_none(muster, rest):
+    rest.on("GET", f"{RUN}/errors", listed())
+
+    assert muster("run", "errors", "nightly")[1].splitlines()[-1] == "Nothing went wrong."
+
+
+BLOCKED = {
+    "attempt": 2, "lifecycle": "Failed", "endReason": "LockTimeout", "sqlstate": "55P03", "message": "lock timeout",
+    "blockers": [{"pid": 4711, "application_name": "checkout", "state": "idle in transaction", "since": "2031-01-01T00:00:01.5Z"}],
+}  # fmt: skip
+
+
+def test_why_of_a_target_names_the_blocker(muster, rest):
+    target = f"{RUN}/steps/main/targets/id-of-tenant_07"
+    why = {
+        "lifecycle": "WaitingForRetry",
+        "waitReason": "Retry",
+        "message": "Attempt 3 begins soon.",
+        "since": "2031-01-01T00:00:02Z",
+    }
+    rest.on("GET", f"{RUN}/targets", listed(a_target("tenant_07", "WaitingForRetry")))
+    rest.on("GET", f"{target}/why", why)
+    rest.on("GET", f"{target}/attempts", listed({"name": "2", "properties": BLOCKED}))
+
+    assert muster("run", "why", "nightly", "tenant_07")[1].splitlines() == [
+        "fleet-1/tenant_07: WaitingForRetry (Retry) since 2031-01-01T00:00:02Z",
+        "  Attempt 3 begins soon.",
+        "  attempt 2: Failed",
+        "  55P03: lock timeout",
+        "  blocked by pid 4711 (checkout, idle in transaction since 2031-01-01T00:00:01Z)",
+    ]
+    assert json.loads(muster("run", "why", "nightly", "tenant_07", "-o", "json")[1]) == {
+        **why,
+        "attempt": BLOCKED,
+    }
+    row = muster("run", "why", "nightly", "tenant_07", "-o", "tsv")[1].splitlines()[1].split("\t")
+    assert row[:3] == ["fleet-1/tenant_07", "WaitingForRetry", "Retry"] and "pid 4711" in row[-1]
+
+
+def test_why_of_a_run_asks_at_one_target_for_each_reason(muster, rest):
+    waiting = [a_target(f"tenant_0{n}", "Created", waitReason="ServerConnections") for n in (1, 2)]
+    waiting.append(a_target("tenant_03", "WaitingForRetry", waitReason="Retry"))
+    reasons = [{"reason": "ServerConnections", "count": 40}, {"reason": "Retry", "count": 1}]
+    rest.on(
+        "GET",
+        SUMMARY,
+        a_summary("WaitingForChildJobExecutions", Created=40, WaitingForRetry=1, byReason=reasons),
+    )
+    rest.on("GET", f"{RUN}/targets", listed(*waiting))
+    rest.on(
+        "GET",
+        f"{RUN}/steps/main/targets/id-of-tenant_01/why",
+        {"lifecycle": "Created", "message": "All 9 sessions are taken."},
+    )
+    rest.on(
+        "GET",
+        f"{RUN}/steps/main/targets/id-of-tenant_03/why",
+        {"lifecycle": "WaitingForRetry", "message": "At noon."},
+    )
+
+    _, out, _ = muster("run", "why", "nightly", "-o", "tsv")
+
+    assert out.splitlines() == [
+        "reason\ttargets\texample\tmessage",
+        "ServerConnections\t40\tfleet-1/tenant_01\tAll 9 sessions are taken.",
+        "Retry\t1\tfleet-1/tenant_03\tAt noon.",
+    ]
+
+
+def test_why_of_a_run_that_found_no_targets_tells_its_reason(muster, rest):
+    rest.on(
+        "GET",
+        SUMMARY,
+        a_summary("Failed", endReason="TargetsUnresolved", lastMessage="A server is gone."),
+    )
+
+    assert muster("run", "why", "nightly")[1].splitlines() == [
+        "nightly 3f2a1c9e: Failed, 0/0",
+        "  run: TargetsUnresolved. A server is gone.",
+    ]
+
+
+@pytest.mark.parametrize(("words", "path"), [([], RUN), (["--step", "main"], f"{RUN}/steps/main")])
+def test_a_run_or_a_step_is_cancelled(muster, rest, words, path):
+    rest.on("POST", f"{path}/cancel", {})
+
+    assert muster("run", "cancel", "nightly", *words, "--reason", "wrong fleet")[0] == 0
+    assert rest.sent("POST", f"{path}/cancel") == [{"reason": "wrong fleet"}]
+
+
+def test_a_cancel_without_a_reason_sends_none(muster, rest):
+    rest.on("POST", f"{RUN}/cancel", {})
+
+    muster("run", "cancel", "nightly")
+
+    assert rest.sent("POST", f"{RUN}/cancel") == [None]
+
+
+WHERE = ["serverName", "databaseName", "schemaName"]
+
+
+def test_results_are_joined_over_pages_by_column_name(muster, rest):
+    first = {
+        "stepName": "main",
+        "set": 2,
+        "columns": [*WHERE, "n"],
+        "rows": [["fleet-1", "a", None, 1]],
+        "targets": 2,
+        "truncated": True,
+    }
+    second = {
+        "stepName": "main",
+        "set": 2,
+        "columns": [*WHERE, "m", "n"],
+        "rows": [["fleet-2", "b", None, "x", 2]],
+        "targets": 2,
+        "truncated": False,
+    }
+    rest.on(
+        "GET",
+        f"{RUN}/results",
+        first | {"nextLink": f"https://elsewhere{RUN}/results/2?api-version=1"},
+    )
+    rest.on("GET", f"{RUN}/results/2", second)
+
+    _, out, _ = muster("run", "results", "nightly", "--set", "2")
+
+    assert out.splitlines() == [
+        "server   database  n  m",
+        "fleet-1  a         1",
+        "fleet-2  b         2  x",
+        "2 rows from 2 targets.",
+        "Some targets had more rows than are kept.",
+    ]
+    assert rest.asked(f"{RUN}/results")[0] == {"set": "2", "$top": "1000"}
+    document = json.loads(muster("run", "results", "nightly", "-o", "json")[1])
+    assert document["rows"] == [["fleet-1", "a", None, 1, None], ["fleet-2", "b", None, 2, "x"]]
+    assert "nextLink" not in document and document["truncated"] is True
+
+
+def test_columns_of_the_same_name_are_both_kept(muster, rest):
+    page = {
+        "columns": [*WHERE, "count", "count"],
+        "rows": [["s", "d", None, 1, 2]],
+        "targets": 1,
+        "truncated": False,
+    }
+    rest.on("GET", f"{RUN}/results", page)
+
+    assert muster("run", "results", "nightly", "-o", "tsv")[1].splitlines() == [
+        "server\tdatabase\tschema\tcount\tcount_2",
+        "s\td\t\t1\t2",
+    ]
+
+
+def test_head_is_for_people_only(muster, rest):
+    page = {
+        "columns": [*WHERE, "n"],
+        "rows": [["s", "d", None, n] for n in range(5)],
+        "targets": 5,
+        "truncated": False,
+    }
+    rest.on("GET", f"{RUN}/results", page)
+
+    assert muster("run", "results", "nightly", "--head", "2")[1].splitlines()[3:] == [
+        "… 3 more",
+        "5 rows from 5 targets.",
+    ]
+    assert len(muster("run", "results", "nightly", "--head", "2", "-o", "tsv")[1].splitlines()) == 6
+    assert muster("run", "results", "nightly", "--set", "0")[0] == 1
+
+
+def test_why_of_a_target_tells_of_the_newest_attempt_that_is_over(muster, rest):
+    """One that runs has nothing to tell; a blocker that only an older one saw is still the news."""
+    target = f"{RUN}/steps/main/targets/id-of-tenant_07"
+    third = {"attempt": 3, "lifecycle": "Failed", "sqlstate": "55P03", "message": "lock timeout"}
+    attempts = [{"attempt": 4, "lifecycle": "InProgress"}, third, BLOCKED]
+    rest.on("GET", f"{RUN}/targets", listed(a_target("tenant_07", "InProgress")))
+    rest.on("GET", f"{target}/why", {"lifecycle": "InProgress"})
+    rest.on("GET", f"{target}/attempts", listed(*({"properties": each} for each in attempts)))
+
+    told = muster("run", "why", "nightly", "tenant_07")[1]
+
+    assert "attempt 3: Failed" in told and "blocked by pid 4711 (checkout" in told
+
+
+def test_why_of_targets_without_a_stored_reason_is_asked_for_each_server(muster, rest):
+    """Only the engine knows what they wait for."""
+    waiting = [
+        a_target("a", "Created"),
+        a_target("b", "Created"),
+        a_target("c", "Created", server="fleet-2"),
+    ]
+    rest.on("GET", SUMMARY, a_summary("WaitingForChildJobExecutions", Created=3))
+    rest.on("GET", f"{RUN}/targets", listed(*waiting))
+    for name, reason in (("a", "ServerConnections"), ("c", "ServerDisabled")):
+        answer = {"lifecycle": "Created", "waitReason": reason, "message": f"{reason}!"}
+        rest.on("GET", f"{RUN}/steps/main/targets/id-of-{name}/why", answer)
+
+    assert muster("run", "why", "nightly", "-o", "tsv")[1].splitlines()[1:] == [
+        "ServerConnections\t2\tfleet-1/a\tServerConnections!",
+        "ServerDisabled\t1\tfleet-2/c\tServerDisabled!",
+    ]

@@ -1,0 +1,287 @@
+"""The ear: whatever the pieces in which a server's answer comes, and whatever it says."""
+
+import struct
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import results
+from engine.results import Ear, digest
+from muster.core.wire import Guard, Tap
+
+
+def message(kind: bytes, body: bytes) -> bytes:
+    return kind + struct.pack("!i", 4 + len(body)) + body
+
+
+def description(*columns: tuple[str, int]) -> bytes:
+    parts = [
+        name.encode() + b"\0" + struct.pack("!ihihih", 0, 0, oid, -1, -1, 0)
+        for name, oid in columns
+    ]
+    return message(b"T", struct.pack("!h", len(columns)) + b"".join(parts))
+
+
+def row(*values: bytes | None) -> bytes:
+    parts = [
+        struct.pack("!i", -1) if value is None else struct.pack("!i", len(value)) + value
+        for value in values
+    ]
+    return message(b"D", struct.pack("!h", len(values)) + b"".join(parts))
+
+
+def complete(tag: str) -> bytes:
+    return message(b"C", tag.encode() + b"\0")
+
+
+def notice(**fields: str) -> bytes:
+    return message(
+        b"N", b"".join(k.encode() + v.encode() + b"\0" for k, v in fields.items()) + b"\0"
+    )
+
+
+READY = message(b"Z", b"T")
+
+
+def listening() -> Ear:
+    ear = Ear()
+    ear.turn(listening=True)
+    return ear
+
+
+ANSWER = b"".join(
+    (
+        message(b"S", b"application_name\0x\0"),
+        description(("a", 23), ("b", 25)),
+        row(b"1", b"one"),
+        row(None, "zwei ü".encode()),
+        complete("SELECT 2"),
+        notice(S="HINWEIS", V="NOTICE", C="00000", M="hello", H="there"),
+        complete("CREATE TABLE"),
+        message(b"I", b""),
+        READY,
+    )
+)
+
+
+@given(st.lists(st.integers(0, len(ANSWER)), max_size=12))
+def test_an_answer_is_the_same_however_it_is_cut(cuts):
+    ear = listening()
+    edges = [0, *sorted(cuts), len(ANSWER)]
+    for start, end in zip(edges, edges[1:], strict=False):
+        if start < end:
+            ear.feed(ANSWER[start:end])
+
+    first, second = ear.sets
+    assert (first.columns, first.rows) == ([("a", 23), ("b", 25)], [[1, "one"], [None, "zwei ü"]])
+    assert (first.tag, first.touched, second.tag, second.touched) == (
+        "SELECT 2",
+        2,
+        "CREATE TABLE",
+        0,
+    )
+    assert ear.notices == [
+        {"severity": "NOTICE", "sqlstate": "00000", "message": "hello", "hint": "there"}
+    ]
+    assert ear.received == len(ANSWER)
+
+
+@given(st.lists(st.integers(0, 3 * len(complete("SET")) + len(ANSWER)), max_size=6))
+def test_what_the_first_statements_answer_is_passed_over(cuts):
+    said = (
+        complete("BEGIN")
+        + complete("SET")
+        + description(("l", 23))
+        + row(b"1")
+        + complete("SELECT 1")
+    )
+    said += ANSWER
+    ear = Ear()
+    ear.turn(listening=True, skip=3)
+    edges = [0, *sorted(cuts), len(said)]
+    for start, end in zip(edges, edges[1:], strict=False):
+        if start < end:
+            ear.feed(said[start:end])
+
+    assert [each.tag for each in ear.sets] == ["SELECT 2", "CREATE TABLE"]
+    assert ear.skipping == 0
+
+
+def test_an_error_among_the_first_statements_can_be_told():
+    ear = Ear()
+    ear.turn(listening=True, skip=3)
+    ear.feed(complete("BEGIN") + message(b"E", b"SERROR\0C22012\0\0") + READY)
+
+    assert (ear.skipping, ear.sets) == (2, [])
+
+
+@given(st.binary(max_size=400))
+def test_nonsense_is_survived(data):
+    ear = listening()
+    ear.feed(data)
+    ear.feed(READY)
+
+    msgspec.json.encode([each.told({}) for each in ear.sets])
+
+
+@given(st.sampled_from([b"T", b"D", b"C", b"N", b"d"]), st.binary(max_size=100))
+def test_messages_that_lie_are_survived(kind, body):
+    ear = listening()
+    ear.feed(
+        description(("a", 23), ("b", 16), ("c", 701)) + message(kind, body) + complete("SELECT 1")
+    )
+
+    said = msgspec.json.encode([each.told({}) for each in ear.sets] + ear.notices)
+    assert b"\\u0000" not in said
+
+
+@pytest.mark.parametrize(
+    ("oid", "text", "value"),
+    [
+        (16, b"t", True),
+        (16, b"f", False),
+        (16, b"maybe", "maybe"),
+        (23, b"-7", -7),
+        (20, b"9223372036854775808", "9223372036854775808"),
+        (20, b"9" * 5000, "9" * 5000),
+        (23, b"0x1", "0x1"),
+        (701, b"1.5", 1.5),
+        (701, b"-Infinity", "-Infinity"),
+        (701, b"nonsense", "nonsense"),
+        (25, b"a\0b", "ab"),
+        (25, b"\xff", "\ufffd"),
+        (1700, b"1.10", "1.10"),
+    ],
+)
+def test_values(oid, text, value):
+    ear = listening()
+    ear.feed(description(("a", oid)) + row(text) + complete("SELECT 1"))
+
+    assert ear.sets[0].rows == [[value]]
+
+
+def test_rows_are_counted_when_they_are_no_longer_kept(monkeypatch):
+    monkeypatch.setattr(results, "KEPT_ROWS", 2)
+    ear = listening()
+    ear.feed(description(("a", 23)) + row(b"1") * 5 + complete("SELECT 5"))
+
+    assert ear.sets[0].told({}) == {
+        "statement": 0, "tag": "SELECT 5", "columns": [{"name": "a", "type": "integer"}],
+        "rows": [[1], [1]], "rowCount": 5, "truncated": True,
+    }  # fmt: skip
+
+
+def test_what_is_cut_stays_cut(monkeypatch):
+    monkeypatch.setattr(results, "KEPT_BYTES", 100)
+    ear = listening()
+    ear.feed(
+        description(("a", 25)) + row(b"1") + row(b"x" * 200) + row(b"2") + complete("SELECT 3")
+    )
+
+    assert (ear.sets[0].rows, ear.sets[0].truncated) == ([["1"]], True)
+
+
+class Broken:
+    """A dialer that remembers why it was broken off."""
+
+    refusal = None
+    trusted = False
+    key = b""
+
+    def hang_up(self):
+        pass
+
+
+def test_a_flood_is_broken_off(monkeypatch):
+    monkeypatch.setattr(results, "MOST_ROWS", 3)
+    ear = listening()
+    ear.dialer = dialer = Broken()
+    ear.feed(description(("a", 23)) + row(b"1") * 3)
+    assert not ear.flooded and dialer.refusal is None
+
+    ear.feed(row(b"1"))
+    assert ear.flooded and "more than can be received" in dialer.refusal
+
+
+def test_each_statement_has_its_own_flood(monkeypatch):
+    monkeypatch.setattr(results, "MOST_ROWS", 3)
+    ear = listening()
+    ear.dialer = Broken()
+    for _ in range(4):
+        ear.feed(description(("a", 23)) + row(b"1") * 3 + complete("SELECT 3"))
+
+    assert not ear.flooded
+
+
+def test_a_question_for_data_is_broken_off():
+    ear = listening()
+    ear.dialer = dialer = Broken()
+    ear.feed(message(b"G", b"\0\0\0"))
+
+    assert ear.asked_for_data and "copy" in dialer.refusal
+
+
+def test_data_that_is_copied_out_counts_as_a_flood(monkeypatch):
+    monkeypatch.setattr(results, "MOST_BYTES", 1000)
+    ear = listening()
+    ear.dialer = Broken()
+    ear.feed(message(b"H", b"\0\0\0") + message(b"d", b"x" * 600) * 2)
+
+    assert ear.flooded
+
+
+def test_a_hash_tells_rows_apart_and_not_how_they_were_cut():
+    def of(*parts):
+        ear = listening()
+        ear.feed(b"".join(parts))
+        return digest(ear.sets)
+
+    one = of(description(("a", 23)), row(b"1"), complete("SELECT 1"))
+    assert one == of(description(("a", 20)), row(b"1"), complete("SELECT 1"))
+    assert one != of(description(("b", 23)), row(b"1"), complete("SELECT 1"))
+    assert one != of(description(("a", 23)), row(b"2"), complete("SELECT 1"))
+    assert of(complete("UPDATE 1")) != of(complete("UPDATE 2"))
+
+
+def test_an_ear_that_begins_within_a_message_waits_for_the_next():
+    """What the guard has seen of it is known, so the ear starts where a message does."""
+    heard = []
+
+    class Recorder(Tap):
+        def feed(self, data):
+            heard.append(data)
+
+    class Sink:
+        def data_received(self, data):
+            pass
+
+    late = notice(S="NOTICE", M="told while nobody asked, and quite long")
+    for first, expected in ((3, late + READY), (7, READY), (29, READY), (len(late), READY)):
+        heard.clear()
+        tap, dialer = Recorder(), Broken()
+        guard = Guard(Sink(), dialer, tap)
+        guard.data_received(message(b"R", struct.pack("!i", 0)))
+        guard.data_received(late[:first])
+        tap.listen()
+        guard.data_received(late[first:40])
+        guard.data_received(late[max(first, 40) :] + READY)
+
+        assert b"".join(heard) == expected
+
+
+async def test_a_key_that_comes_in_pieces_is_whole():
+    class Sink:
+        def data_received(self, data):
+            pass
+
+    key = message(b"K", struct.pack("!ii", 77, 88))
+    for cut in range(1, len(key)):
+        dialer = Broken()
+        guard = Guard(Sink(), dialer)
+        guard.data_received(message(b"R", struct.pack("!i", 0)))
+        guard.data_received(key[:cut])
+        guard.data_received(key[cut:] + READY)
+
+        assert dialer.key == struct.pack("!ii", 77, 88)

@@ -1,0 +1,127 @@
+"""Steps, tasks and their variables."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.work import Credential, Server, Step, Task, as_login, at, named, values
+from muster.core.errors import InvalidRequest
+from tests.support.attempts import a_step, a_task
+
+
+def test_a_step_is_read_from_its_document():
+    step = msgspec.json.decode(
+        b"""{"jobName": "j", "stepName": "s", "stepId": 2, "targetGroupName": "g", "script": "vacuum",
+             "timeoutSeconds": 60, "retryAttempts": 3, "initialRetryIntervalSeconds": 1,
+             "maximumRetryIntervalSeconds": 9, "retryIntervalBackoffMultiplier": 1.5, "contentHash": "ff",
+             "hasOutput": false, "options": {"retryOn": ["40"], "rollout": {"waves": [1]}, "jitter": 0,
+             "settings": {"lockTimeoutSeconds": 2.5, "parameters": {"a.b": "c"}, "access": "readOnly"}}}""",
+        type=Step,
+    )
+
+    assert (step.step_id, step.retry_attempts, step.options.retry_on) == (2, 3, ("40",))
+    assert (step.lock_timeout, step.read_only, step.autocommit) == (2.5, True, True)
+    assert step.options.settings.parameters == {"a.b": "c"}
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "pieces", "autocommit"),
+    [
+        ("select 1; select 2;", {}, ["select 1", "select 2"], False),
+        ("select 1", {"transaction": "none"}, ["select 1"], True),
+        ("vacuum full t;", {}, ["vacuum full t"], True),
+        ("select 1; selec 2", {}, ["select 1; selec 2"], False),
+        ("vacuum t; selec 2", {"transaction": "none"}, ["vacuum t", "selec 2"], True),
+        ("vacuum (nonsense", {}, ["vacuum (nonsense"], True),
+    ],
+)
+def test_a_script_is_cut_as_it_will_be_sent(script, options, pieces, autocommit):
+    step = a_step(script, **options)
+
+    assert [piece.text for piece in step.pieces] == pieces
+    assert step.autocommit is autocommit
+
+
+@pytest.mark.parametrize(
+    ("options", "guarded"),
+    [
+        ({"guard": True}, True),
+        ({}, False),
+        ({"guard": True, "transaction": "none"}, False),
+        ({"guard": True, "settings": {"access": "readOnly"}}, False),
+    ],
+)
+def test_a_guard_needs_a_transaction_that_writes(options, guarded):
+    assert a_step("select 1", **options).guarded is guarded
+
+
+def test_a_task_is_a_row():
+    row = {name: index for index, name in enumerate(Task.__dataclass_fields__)} | {"kind": "task"}
+
+    task = Task.of(row)
+
+    assert (task.number, task.tried_at) == (0, len(row) - 2)
+
+
+def test_what_a_target_does_not_have_has_no_value():
+    task = a_task(
+        labels={"tier": "gold", "rank": 3, "on": True, "list": [1, "a"]}, schema_name=None
+    )
+    found = values(task, a_step("select 1"))
+
+    assert "target_schema_name" not in found
+    assert found["job_execution_create_time"] == "2025-01-01T12:00:00+00:00"
+    assert {name: value for name, value in found.items() if name.startswith("target_label")} == {
+        "target_label.tier": "gold", "target_label.rank": "3", "target_label.on": "true",
+        "target_label.list": '[1,"a"]',
+    }  # fmt: skip
+
+
+def test_a_label_can_not_pose_as_another_variable():
+    found = values(a_task(labels={"x": "1"}), a_step("select 1"))
+
+    assert found["job_name"] == "nightly"
+
+
+@given(st.text(max_size=8), st.text(alphabet="ab'$\"", max_size=8), st.integers(0, 60))
+def test_a_place_in_what_was_sent_is_found_in_what_was_written(name, label, offset):
+    script = "select 'ü' ; select '$(job_name)', \"$(target_label.x)\", $(attempt) , wrong from t where x = '$(job_name)'"
+    given = {"job_name": name.replace("\0", ""), "target_label.x": label, "attempt": "12"}
+    piece = a_step(script).pieces[1]
+    sent = piece.rendered(given)
+
+    assert script[piece.origin(sent.index(", wrong") + 3, given) - 1 :].startswith("wrong from")
+    place = piece.origin(min(offset, len(sent) - 1) + 1, given)
+    assert piece.start < place <= len(script)
+
+
+def test_names_have_variables_too():
+    known = {"target_database_name": 'a"b', "job_name": "j"}
+
+    assert named("$(target_database_name)_owner", known) == 'a"b_owner'
+    assert named("plain", known) == "plain"
+    with pytest.raises(InvalidRequest, match=r"\$\(target_schema_name\) has no value"):
+        named("$(target_schema_name)", known)
+    with pytest.raises(InvalidRequest):
+        named("$(job_name)", {"job_name": "a\0b"})
+
+
+def test_a_login_is_the_same_credential():
+    who = Credential(
+        name="c", username="$(target_database_name)", secret="env:X", credential_id=a_task().target_id,
+        row_version=4,
+    )  # fmt: skip
+
+    login = as_login(who, {"target_database_name": "shop"})
+
+    assert (login.username, login.name, login.row_version) == ("shop", "c", 4)
+    assert as_login(login, {}) is login
+
+
+def test_a_step_may_prefer_a_standby():
+    server = Server(server_id="/s", name="s", hosts=("h",), port=1, ssl_mode="disable")
+
+    assert at(server, a_step("select 1")) is server
+    preferring = at(server, a_step("select 1", settings={"access": "preferStandby"}))
+    assert preferring.endpoint.target_session_attrs == "prefer-standby"

@@ -1,0 +1,102 @@
+"""Queries over a target group: runs of the system job `adhoc`, rolled back unless they may write."""
+
+import asyncio
+from typing import Any
+
+from muster.core.errors import FieldError, NotFound, refuse
+from muster.core.ids import ResourceId
+from nodeagent import items as wire
+from nodeagent.items import GetItem, RunQuery
+from workflows import access, authorization, executions, items, linked, target_groups
+from workflows.linked import Reference
+from workflows.model.account import ACCOUNT
+from workflows.model.item import Item
+from workflows.model.resource import Call
+from workflows.plane import Plane
+from workflows.validation import common
+from workflows.validation.query import query as validate
+
+ADHOC = ("jobs", "adhoc")
+KINDS: dict[str, wire.Kind] = {"targetGroup": "targetGroups", "credential": "credentials"}
+TIMEOUT = 60
+MOST_ROWS = 1000
+MOST_GROUPS = 1000  # that one query may reach through
+
+
+async def run(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
+    """A repeated request gets the execution of the first one."""
+    read_only = body.get("readOnly", True)
+    await authorization.authorize(plane, call, f"{ACCOUNT}/jobs/start/action", id.child(ADHOC))
+    if not read_only or body.get("credential"):
+        await authorization.authorize(plane, call, f"{ACCOUNT}/jobs/write", id.child(ADHOC))
+    here = await items.enter(plane, call, id)
+    named = {"targetGroup": body["targetGroup"]}
+    if body.get("credential"):
+        named["credential"] = body["credential"]
+    wrong = await asyncio.to_thread(validate, body)
+    wrong += await linked.check(plane, call, id, _references(named))
+    wrong += [error for field, text in named.items() for error in _name(field, text)]
+    refuse(wrong)
+    found = {field: await _find(plane, call, id, field, text) for field, text in named.items()}
+    await _demand_servers(plane, call, id, found["targetGroup"])
+    names = {field: {"name": each.name} for field, each in found.items()}
+    command = RunQuery(document=_document(body, read_only=read_only) | names)
+    action = f"{ACCOUNT}/queries/action"
+    written = await items.write(plane, call, id, here, action, command)
+    return executions.FAMILY.item(written.item, here)
+
+
+def _document(body: dict[str, Any], *, read_only: bool) -> dict[str, Any]:
+    overrides: dict[str, Any] = {"maxRows": body.get("maxRows", MOST_ROWS)}
+    if read_only:
+        overrides["rollback"] = True
+    return {
+        "script": body["sql"],
+        "timeoutSeconds": body.get("timeoutSeconds", TIMEOUT),
+        "options": {"settings": {"access": "readOnly" if read_only else "readWrite"}},
+        "overrides": overrides,
+    }
+
+
+def _references(named: dict[str, str]) -> list[Reference]:
+    return [
+        Reference(field, text, KINDS[field]) for field, text in named.items() if text[:1] == "/"
+    ]
+
+
+def _name(field: str, text: str) -> list[FieldError]:
+    problem = None if text[:1] == "/" else common.generic(text)
+    return [FieldError(field, problem)] if problem else []
+
+
+async def _find(plane: Plane, call: Call, id: ResourceId, field: str, text: str) -> wire.Item:
+    name = ResourceId.parse(text).name if text[:1] == "/" else text
+    try:
+        return await _item(plane, call, id, KINDS[field], name)
+    except NotFound as absent:
+        refuse([FieldError(field, absent.message)])
+        raise
+
+
+async def _demand_servers(plane: Plane, call: Call, id: ResourceId, group: wire.Item) -> None:
+    """The right on every server that the group names, itself or through others.
+
+    A server that is not known any more is left to the engine, which tells of it.
+    """
+    seen = {group.name.lower()}
+    waiting = [group]
+    while waiting:
+        members: list[dict[str, Any]] = waiting.pop().properties["members"]
+        await target_groups.check(plane, call, id, members, [])
+        inside = {each["targetGroup"]["name"].lower() for each in members if "targetGroup" in each}
+        if len(seen | inside) > MOST_GROUPS:
+            message = f"It reaches through more than {MOST_GROUPS} groups."
+            refuse([FieldError("targetGroup", message)])
+        new = sorted(inside - seen)
+        waiting += [await _item(plane, call, id, "targetGroups", name) for name in new]
+        seen |= inside
+
+
+async def _item(plane: Plane, call: Call, id: ResourceId, kind: wire.Kind, name: str) -> wire.Item:
+    found: wire.Item = await access.look(plane, call, id, GetItem(kind=kind, path=(name,)))
+    return found

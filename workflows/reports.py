@@ -1,0 +1,106 @@
+"""What is told about an execution beside its items: how far it is, what failed, what it returned, why it waits."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from muster.core.ids import ResourceId
+from nodeagent.items import Ask
+from workflows import access, executions, questions
+from workflows.items import present
+from workflows.model.item import Told
+from workflows.model.resource import Call, Page
+from workflows.plane import Plane
+
+OF_TARGET = ("serverName", "databaseName", "schemaName")  # before the columns of a result
+PATIENCE = 8.0  # seconds for the engine to say why a target waits
+SILENT = "the engine did not answer"
+
+
+async def summary(plane: Plane, call: Call, id: ResourceId) -> Told:
+    wanted, _ = executions.filters(call.query)
+    found = await executions.read(plane, call, id, "summary", wanted)
+    shown = present(found["summary"])
+    shown["steps"] = [present(step) for step in shown["steps"]]
+    return Told(content=shown, tag=found["etag"])
+
+
+async def errors(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Page:
+    """While targets still fail, counts and with them the order move from page to page."""
+    found = await executions.read(plane, call, id, "errors", _paged(call, after, top))
+    return Page(items=[present(each) for each in found["items"]], next=_next(found))
+
+
+async def results(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Told:
+    """The rows of all targets that succeeded, one set of them, page by page."""
+    wanted = _paged(call, after, top)
+    found = await executions.read(plane, call, id, "results", wanted)
+    content = {
+        "stepName": found["stepName"],
+        "set": wanted.get("set", 1),
+        **joined(found["parts"]),
+        "targets": found["targets"],
+    }
+    return Told(content=present(content), next=_next(found))
+
+
+async def why(plane: Plane, call: Call, id: ResourceId) -> Told:
+    """As far as the rows tell; for whose turn it is the engine is asked."""
+    wanted, _ = executions.filters(call.query)
+    found = await executions.read(plane, call, id, "why", wanted)
+    told = found["why"]
+    if found["ask"] is not None:
+        answer = await _asked(plane, call, id, found["ask"])
+        details = {**told["details"], **(answer.pop("details", None) or {})}
+        told = {**told, **present(answer), "details": details}
+    return Told(content=present(told))
+
+
+def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """One table of what several targets returned: columns meet by name, in the order they come in."""
+    columns: dict[tuple[str, int], int] = {}
+    rows: list[list[Any]] = []
+    for part in parts:
+        places = [columns.setdefault(each, len(columns)) for each in _numbered(part["columns"])]
+        target = [part[name] for name in OF_TARGET]
+        for row in part["rows"]:
+            values = dict(zip(places, row, strict=False))
+            rows.append([*target, *(values.get(place) for place in range(len(columns)))])
+    width = len(OF_TARGET) + len(columns)
+    return {
+        "columns": [*OF_TARGET, *(name for name, _ in columns)],
+        "rows": [row + [None] * (width - len(row)) for row in rows],
+        "truncated": any(part["truncated"] for part in parts),
+    }
+
+
+def _numbered(names: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """A result may have two columns of one name: the second one is another."""
+    seen: Counter[str] = Counter()
+    for name in names:
+        seen[name] += 1
+        yield name, seen[name]
+
+
+async def _asked(plane: Plane, call: Call, id: ResourceId, args: dict[str, Any]) -> dict[str, Any]:
+    request_id = uuid4()
+    question = Ask(request_id=request_id, kind="why", args=args)
+    await access.look(plane, call, id, question, command_id=request_id)
+    answer = await questions.answer(plane, call, id, request_id, PATIENCE)
+    if answer is None:
+        return {"message": SILENT}
+    if wrong := answer.get("error"):
+        return {"message": wrong.get("message", SILENT)}
+    return {name: answer[name] for name in ("waitReason", "message", "details") if name in answer}
+
+
+def _paged(call: Call, after: str | None, top: int) -> dict[str, Any]:
+    wanted, _ = executions.filters(call.query)
+    return {**wanted, "top": top, "after": msgspec.json.decode(after) if after else None}
+
+
+def _next(found: dict[str, Any]) -> str | None:
+    return None if found["next"] is None else msgspec.json.encode(found["next"]).decode()
