@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from bench.fleet import DATABASES, ROUNDS, SLOTS, TARGETS, Fleet, Took, a_fleet, line
+from bench.fleet import DATABASES, ROUNDS, SCHEMAS, SLOTS, TARGETS, Fleet, Took, a_fleet, line
 from bench.peer import a_peer
 from bench.raw import Kept, Said, said, say_bare
 
@@ -17,7 +17,7 @@ Cpu = dict[str, float]  # seconds by part
 
 
 def main() -> None:
-    with a_fleet(databases=DATABASES, schemas=max(1, TARGETS // DATABASES)) as fleet:
+    with a_fleet(databases=DATABASES, schemas=SCHEMAS) as fleet:
         fleet.a_job("fanout", SCRIPT)
         fleet.a_job("touch", SCRIPT, group="databases")
         places = [(d, s) for s, d in itertools.product(fleet.schemas, fleet.databases)]

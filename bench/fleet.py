@@ -33,8 +33,11 @@ from tests.support.stack import GROUP, LOGIN, SERVER, Stack, a_server, an_accoun
 T = TypeVar("T")
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
-TARGETS = int(os.environ.get("BENCH_TARGETS", "10000"))
-DATABASES = min(int(os.environ.get("BENCH_DATABASES", "100")), TARGETS)
+SIDES = ("ours", "limit", "peer")
+WANTED = int(os.environ.get("BENCH_TARGETS", "10000"))
+DATABASES = min(int(os.environ.get("BENCH_DATABASES", "100")), WANTED)
+SCHEMAS = WANTED // DATABASES  # in each database
+TARGETS = DATABASES * SCHEMAS
 SLOTS = 100  # of an account as shipped (JA100): so many tasks at once, on every side
 SESSIONS = 128  # maxConnections of the server
 RATE = 1000  # connectionsPerSecond of the server, the most that can be said
@@ -297,6 +300,3 @@ def line(
         "note": f"{note}; {RAISED}",
     }
     print(json.dumps(told, ensure_ascii=False), flush=True)
-
-
-SIDES = ("ours", "limit", "peer")

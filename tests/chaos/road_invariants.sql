@@ -194,26 +194,33 @@ select concat_ws('/', x.job_execution_id, x.step_id, x.ordinal, x.lifecycle) as 
        else x.attempts > 0 and t.end_time is null end;
 
 -- name: R05_the_ledger_has_the_newest_outcome
--- Of what a job's step did to a target; a target that no attempt decided about is no outcome.
-with outcome as (
-    select distinct on (r.job_id, e.content_hash, d.target_id)
-           r.job_id, e.content_hash, d.target_id, x.lifecycle, x.end_reason, x.job_execution_id, x.step_id
-      from jobs_internal.target_execution x
-      join jobs_internal.step_execution e using (run_day, job_execution_id, step_id)
-      join jobs_internal.job_execution r using (run_day, job_execution_id)
-      join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal)
-      join jobs_internal.task t
-        on (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt)
-           = (x.run_day, x.job_execution_id, x.step_id, x.ordinal, x.attempts)
-     where t.end_time = x.end_time
-     order by r.job_id, e.content_hash, d.target_id, x.end_time desc, x.step_id desc
+-- Of what a job's step did to a target; a target that no attempt decided about is no outcome. Two may end at once.
+with newest as (
+    select *
+      from (select r.job_id, e.content_hash, d.target_id, x.lifecycle, x.end_reason, x.job_execution_id, x.step_id,
+                   rank() over (partition by r.job_id, e.content_hash, d.target_id order by x.end_time desc) as place
+              from jobs_internal.target_execution x
+              join jobs_internal.step_execution e using (run_day, job_execution_id, step_id)
+              join jobs_internal.job_execution r using (run_day, job_execution_id)
+              join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal)
+              join jobs_internal.task t
+                on (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt)
+                   = (x.run_day, x.job_execution_id, x.step_id, x.ordinal, x.attempts)
+             where t.end_time = x.end_time) x
+     where place = 1
+), agreed as (
+    select job_id, content_hash, target_id
+      from newest n
+      join jobs_internal.target_ledger l using (job_id, content_hash, target_id)
+     where (n.lifecycle, n.job_execution_id, n.step_id) = (l.lifecycle, l.job_execution_id, l.step_id)
+       and n.end_reason is not distinct from l.end_reason
 )
-select concat_ws('/', coalesce(o.job_execution_id, l.job_execution_id), coalesce(o.step_id, l.step_id),
-                 coalesce(o.target_id, l.target_id), o.lifecycle, 'not', l.lifecycle) as what
-  from outcome o
-  full join jobs_internal.target_ledger l using (job_id, content_hash, target_id)
- where (o.lifecycle, o.end_reason, o.job_execution_id, o.step_id)
-       is distinct from (l.lifecycle, l.end_reason, l.job_execution_id, l.step_id);
+select concat_ws(' ', 'job', job_id, 'target', target_id) as what
+  from (select job_id, content_hash, target_id from newest
+        union
+        select job_id, content_hash, target_id from jobs_internal.target_ledger
+        except
+        select job_id, content_hash, target_id from agreed) x;
 
 -- name: R06_nobody_who_is_gone_has_a_task
 -- A host that ended, or is missing, is missed: what it had belongs to others after 30 seconds.

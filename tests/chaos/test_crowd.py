@@ -9,7 +9,7 @@ from datetime import timedelta
 from tests.support.accounts import Stack, apart
 from tests.support.launching import COUNTED
 
-MANY = 100 if os.environ.get("MUSTER_TEST_CELLS") == "all" else 20
+MANY = 100 if os.environ.get("MUSTER_TEST_CELLS") == "all" else 10
 ALLOWED = 4  # starts under way at once
 CALM = {
     "launcher_parallelism": ALLOWED, "launcher_drain": False, "poll_busy": timedelta(milliseconds=500),

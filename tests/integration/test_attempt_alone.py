@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.attempts import a_place, a_snare, a_step, renewed, until
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture
 async def place(targets, tmp_path):

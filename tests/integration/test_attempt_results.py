@@ -8,6 +8,8 @@ import pytest
 from engine import results
 from tests.support.attempts import a_place
 
+pytestmark = pytest.mark.newest
+
 MIB = 1024 * 1024
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.attempts import a_place, a_step, until
 
+pytestmark = pytest.mark.newest
+
 HOSTILE = "x'); drop table t; --\\' \\\" $$ \" ;\n/* */ ü"
 
 

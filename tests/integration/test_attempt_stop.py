@@ -10,6 +10,8 @@ from engine.token import Token
 from tests.support.attempts import a_place, a_snare, until
 from tests.support.line import line_to
 
+pytestmark = pytest.mark.newest
+
 STUBBORN = """do $$
 begin
     loop

@@ -320,7 +320,7 @@ def test_the_views_show_what_the_model_says_after_any_calls(account):
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=25, stateful_step_count=25, deadline=None, database=None,
+                max_examples=15, stateful_step_count=25, deadline=None, database=None,
                 suppress_health_check=list(HealthCheck),
             ),
         )  # fmt: skip

@@ -17,6 +17,8 @@ from tests.support.executions import a_job, a_session
 from tests.support.launching import until
 from tests.support.parts import a_store, means, running
 
+pytestmark = pytest.mark.newest
+
 NAMES = ["adhoc", HISTORY, LOST_TASKS, PARTITIONS, STATISTICS]
 SYSTEM = (
     "select name, description, version, enabled, schedule_type, schedule_interval_type, schedule_interval_count,"

@@ -11,6 +11,8 @@ from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session
 from tests.support.road import FAILED, SUCCEEDED, Key, a_host, a_stage, set_steps, waits
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture
 async def account(settings, db, targets):

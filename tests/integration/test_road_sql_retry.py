@@ -8,6 +8,8 @@ from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session
 from tests.support.road import FAILED, SUCCEEDED, a_stage, set_steps
 
+pytestmark = pytest.mark.newest
+
 CANCEL = {
     "run": "update jobs_internal.job_execution set cancel_requested_at = now()",
     "step": "update jobs_internal.step_execution set cancel_requested_at = now()",
@@ -259,11 +261,16 @@ async def test_a_server_that_stays_full_times_the_target_out(stage, owner, colum
 async def test_waiting_targets_time_out_and_others_do_not(stage, owner):
     await paused(stage)
     await stage.reserve(2)
+    early = await stage.ask("time_out", EPOCH, stage.run, 1, [1, 2, 3])
+    await owner.execute(
+        "update jobs_internal.target_execution set start_time = start_time - interval '2 days',"
+        " tried_at = now() - interval '2 days'"
+    )
 
     ended = await stage.ask("time_out", EPOCH, stage.run, 1, [1, 2, 3])
     again = await stage.ask("time_out", EPOCH, stage.run, 1, [1, 2, 3])
 
-    assert ([row[0] for row in ended], again) == ([1, 3], [])
+    assert (early, [row[0] for row in ended], again) == ([], [1, 3], [])
     rows = [await stage.target(ordinal) for ordinal in (1, 2, 3)]
     assert [row["lifecycle"] for row in rows] == ["TimedOut", "Created", "TimedOut"]
     assert {rows[0]["end_reason"], rows[2]["end_reason"]} == {"TimedOut"}

@@ -114,7 +114,7 @@ async def test_what_is_no_longer_reserved_is_not_taken(stage):
 
 
 async def test_a_target_that_is_over_is_not_reserved(stage):
-    await stage.ask("time_out", EPOCH, stage.run, 1, [1])
+    await stage.ask("cancel_targets", EPOCH, stage.run, 1, [1])
 
     await stage.reserve(1, 2)
 

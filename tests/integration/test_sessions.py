@@ -14,6 +14,8 @@ from tests.support.attempts import IDENTITY, a_place, now, until
 from tests.support.line import line_to
 from tests.support.postgres import Role
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture
 async def place(targets, tmp_path):

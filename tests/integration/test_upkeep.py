@@ -13,6 +13,8 @@ from tests.support.executions import a_job, a_session, end, some_targets
 from tests.support.launching import until
 from tests.support.parts import a_store
 
+pytestmark = pytest.mark.newest
+
 PARTITION = "select to_regclass('jobs_internal.task_' || to_char($1::date, 'YYYYMMDD')) is not null"
 TODAY = datetime.now(UTC).date()
 

@@ -198,7 +198,7 @@ def test_the_queue_keeps_its_contract_in_any_order(settings):
     run_state_machine_as_test(
         lambda: QueueMachine(settings),
         settings=hypothesis_settings(
-            max_examples=25, stateful_step_count=30, deadline=None, database=None,
+            max_examples=12, stateful_step_count=30, deadline=None, database=None,
             suppress_health_check=list(HealthCheck),
         ),
     )  # fmt: skip

@@ -33,9 +33,12 @@ from tests.support.postgres import Postgres
 
 HEARTBEAT = 0.25
 LEASE = 3 * HEARTBEAT  # of a host, as the core counts it
-LIVE = (
-    "select from jobs_internal.task where host_id = $1 and lifecycle in ('Created', 'InProgress')"
-)
+LOST = """
+select from jobs_internal.host h
+ where host_id = $1 and heartbeat_at + make_interval(secs => $2) < clock_timestamp()
+   and not exists (select from jobs_internal.task t
+                    where t.host_id = h.host_id and lifecycle in ('Created', 'InProgress'))
+"""
 
 
 @dataclass
@@ -50,7 +53,7 @@ class Crew:
         default_factory=list
     )  # of those that were not asked
     stops: list[Kind] = field(default_factory=list)  # of those that were stopped and woken
-    _busy: bool = False  # somebody is being replaced
+    _asleep: list[Running] = field(default_factory=list)  # cores that are stopped
 
     # Who is there
 
@@ -100,22 +103,31 @@ class Crew:
         finally:
             keeping.cancel()
             await asyncio.wait({keeping})
-        if not keeping.cancelled():
-            keeping.result()
+            if not keeping.cancelled():
+                keeping.result()  # why nobody was replaced any more
 
     async def _keep(self) -> None:
         while True:
-            for each in [*self.cores, *self.hosts]:
-                if not each.process.alive or is_stopped(each):
-                    self._busy = True
-                    await (self._wake(each) if each.process.alive else self._replace(each))
-                    self._busy = False
+            for core in list(self.cores):
+                if not core.process.alive:
+                    await self._replace(core)
+                elif is_stopped(core):
+                    self.cores.remove(core)
+                    self._asleep.append(core)
+                    await self.core()
+            for host in list(self.hosts):
+                if not host.process.alive:
+                    await self._replace(host)
+                elif is_stopped(host) and await self._lost(host):
+                    self._wake(host)
+            if self._asleep and await self._in_charge():
+                await self._fence(self._asleep.pop())
             await asyncio.sleep(0.02)
 
     def _quiet(self) -> bool:
         both = [*self.cores, *self.hosts]
         live = all(each.process.alive and not is_stopped(each) for each in both)
-        return live and not self._busy
+        return live and not self._asleep
 
     async def _replace(self, dead: Running) -> None:
         kind = dead.workload.kind
@@ -123,29 +135,26 @@ class Crew:
         (self.cores if kind is Kind.ENGINE else self.hosts).remove(dead)
         await (self.core() if kind is Kind.ENGINE else self.host())
 
-    async def _wake(self, stopped: Running) -> None:
-        """Not before others have taken over."""
-        kind = stopped.workload.kind
-        if kind is Kind.ENGINE:
-            self.cores.remove(stopped)
-            await self.world.until_reports(await self.core(), state="live")
-            stopped.send(signal.SIGCONT)
-            assert await code(stopped) == Exit.FENCED, stopped.log()
-        else:
-            await self.disowned(stopped)
-            stopped.send(signal.SIGCONT)
-        self.stops.append(kind)
+    async def _in_charge(self) -> bool:
+        """The next core lives."""
+        return (await self.world.report(self.cores[-1])).get("state") == "live"
+
+    async def _fence(self, core: Running) -> None:
+        self._wake(core)
+        assert await code(core) == Exit.FENCED, core.log()
+
+    def _wake(self, stopped: Running) -> None:
+        stopped.send(signal.SIGCONT)
+        self.stops.append(stopped.workload.kind)
 
     async def disowned(self, host: Running) -> None:
         """Silent for longer than its lease, and nothing that it had is its own any more."""
-        await asyncio.sleep(LEASE + HEARTBEAT)
+        await until(lambda: self._lost(host))
 
-        async def nothing_left() -> bool:
-            with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                return not await self.fleet.account.fetch(LIVE, host.workload.id)
-            return False  # the server may be away as well
-
-        await until(nothing_left, 40)
+    async def _lost(self, host: Running) -> bool:
+        with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            return await self.fleet.account.fetch(LOST, host.workload.id, LEASE) != []
+        return False  # the server is away as well
 
 
 async def code(dead: Running) -> int | None:
