@@ -11,7 +11,7 @@ WITH_PEER = $(if $(NAME),$(if $(filter $(PEERED),$(NAME)),$(PEER)/.ready),$(PEER
 PYTEST := $(BIN)/python -P -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration oldest up openapi lifecycles lock format fuzz chaos bench clean
+.PHONY: help setup demo test check integration deep oldest up openapi lifecycles lock format fuzz chaos bench clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,9 @@ check: setup ## Format, lint, types, import contracts, drift, unit and contract 
 
 integration: setup ## Integration, short chaos and short fuzz on the newest PostgreSQL
 	@$(STAGE) integration $(PYTEST) tests/integration tests/chaos tests/fuzz -n 2 -m "not slow"
+
+deep: setup ## Every test of what runs at the targets and of its SQL; `make test` has a third of them
+	@$(PYTEST) tests/integration -n 2 -m "deep or slow"
 
 oldest: setup ## The integration suite once more on the oldest PostgreSQL that this machine has
 	@MUSTER_TEST_POSTGRES=$(OLDEST) $(STAGE) oldest-postgres $(PYTEST) tests/integration -n 2 -m "not slow and not newest"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from bench import cpu
 from bench.fleet import DATABASES, ROUNDS, SCHEMAS, SLOTS, TARGETS, Fleet, Took, a_fleet, line
 from bench.peer import a_peer
 from bench.raw import Kept, Said, said, say_bare
@@ -49,14 +50,14 @@ def rounds(
     found = Found()
     for _ in range(ROUNDS):
         fleet.run("touch")  # whatever the others took, its sessions are open
-        took, cpu = with_cpu(fleet, lambda: fleet.run("fanout"))
+        took, spent = with_cpu(fleet, lambda: fleet.run("fanout"))
         if took.steps[0].tasks != len(tasks):
             raise SystemExit(f"{took.steps[0].tasks} tasks instead of {len(tasks)}")
         found.took.append(took)
-        found.cpu["ours"].append(cpu)
+        found.cpu["ours"].append(spent)
         found.rates["ours"].append(took.steps[0].rate)
-        rate, cpu = with_cpu(fleet, lambda: fleet.do(kept.rate(tasks)))
-        found.cpu["limit"].append(cpu)
+        rate, spent = with_cpu(fleet, lambda: fleet.do(kept.rate(tasks)))
+        found.cpu["limit"].append(spent)
         found.rates["limit"].append(rate)
         found.rates["peer"].append(ask("drain"))
         found.rates["bare"].append(fleet.do(kept.rate(tasks, say_bare)))
@@ -66,7 +67,7 @@ def rounds(
 def with_cpu(fleet: Fleet, do: Callable[[], T]) -> tuple[T, Cpu]:
     before = fleet.cpu()
     done = do()
-    return done, {part: used - before[part] for part, used in fleet.cpu().items()}
+    return done, {part: cpu.between(before[part], used) for part, used in fleet.cpu().items()}
 
 
 def tell(found: Found) -> None:

@@ -1,13 +1,19 @@
-"""What processes have used, as Linux counts it; one that has ended is forgotten."""
+"""What processes have used, as Linux counts it; one that has ended meanwhile is left out."""
 
 import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
+Used = dict[int, float]  # seconds by process
 
-def of(pids: Iterable[int]) -> float:
-    return sum(_seconds(pid) for pid in pids)
+
+def of(pids: Iterable[int]) -> Used:
+    return {pid: seconds for pid in pids if (seconds := _seconds(pid)) is not None}
+
+
+def between(before: Used, after: Used) -> float:
+    return sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
 
 
 def working_in(folder: Path) -> list[int]:
@@ -20,10 +26,10 @@ def working_in(folder: Path) -> list[int]:
     return found
 
 
-def _seconds(pid: int) -> float:
+def _seconds(pid: int) -> float | None:
     """User and system time: fields behind the program's name, which may contain anything."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return 0.0
+        return None
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

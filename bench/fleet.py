@@ -164,8 +164,8 @@ class Fleet:
                 self.databases,
             )
 
-    def cpu(self) -> dict[str, float]:
-        """Seconds that each part has used so far."""
+    def cpu(self) -> dict[str, cpu.Used]:
+        """What each part has used so far."""
         return {
             "client": cpu.of({os.getpid()}),
             "core": cpu.of(self.stack.processes("engine")),

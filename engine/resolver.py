@@ -88,6 +88,7 @@ class Resolver:
         self._document = document
         self._lister = lister
         self._room = asyncio.Semaphore(PARALLEL)
+        self._doors: dict[str, asyncio.Lock] = {}  # of servers: each spares us one session to look
         self._lists: dict[tuple[str, str], asyncio.Task[list[Listed]]] = {}
         self._groups: dict[UUID, asyncio.Task[list[Target]]] = {}
         self._left_out: dict[tuple[str, str], LeftOut] = {}
@@ -162,7 +163,7 @@ class Resolver:
         who = self._who(member, server)
         found = []
         for name in names:
-            async with self._room:
+            async with self._door(server), self._room:
                 schemas = await self._lister.schemas(
                     server, name, member.schema_pattern or "%", who
                 )
@@ -172,7 +173,9 @@ class Resolver:
     async def _rows(self, member: Member, server: Server) -> list[Target]:
         """Rows with server_name, database_name and perhaps schema_name; the rest are labels."""
         database = member.database_name or server.maintenance_database
-        rows = await self._lister.rows(server, database, member, self._who(member, server))
+        who = self._who(member, server)
+        async with self._door(server), self._room:
+            rows = await self._lister.rows(server, database, member, who)
         return [self._row(member, row) for row in rows]
 
     def _row(self, member: Member, row: dict[str, Any]) -> Target:
@@ -212,8 +215,11 @@ class Resolver:
         return [each.name for each in listed if each.reason is None]
 
     async def _list(self, server: Server, who: Credential) -> list[Listed]:
-        async with self._room:
+        async with self._door(server), self._room:
             return await self._lister.databases(server, who)
+
+    def _door(self, server: Server) -> asyncio.Lock:
+        return self._doors.setdefault(server.server_id, asyncio.Lock())
 
     def _who(self, member: Member, server: Server) -> Credential:
         found = self._document.credential(

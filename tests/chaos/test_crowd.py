@@ -6,10 +6,12 @@ import time
 from collections import Counter
 from datetime import timedelta
 
+import pytest
+
 from tests.support.accounts import Stack, apart
 from tests.support.launching import COUNTED
 
-MANY = 100 if os.environ.get("MUSTER_TEST_CELLS") == "all" else 10
+MANY = 100 if os.environ.get("MUSTER_TEST_CELLS") == "all" else 20
 ALLOWED = 4  # starts under way at once
 CALM = {
     "launcher_parallelism": ALLOWED, "launcher_drain": False, "poll_busy": timedelta(milliseconds=500),
@@ -18,6 +20,7 @@ CALM = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 async def test_a_crowd_starts_no_more_than_the_parallelism_allows(settings, db, targets, tmp_path):
     names = [f"n{number}" for number in range(MANY)]
     await db.execute(COUNTED)

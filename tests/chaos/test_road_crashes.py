@@ -12,7 +12,7 @@ from tests.support import postgres as server
 from tests.support.control_db import installed
 from tests.support.fleet import Fleet, fleet
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

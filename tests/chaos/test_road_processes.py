@@ -60,12 +60,13 @@ CELLS = [Cell(point, fault) for fault in (KILLED, STOPPED, CONTROL, TARGET) for 
 
 def chosen() -> list[Cell]:
     dice = random.Random(SEED)
-    if not EVERY:
-        few = [
-            dice.choice([cell for cell in CELLS if cell.fault == fault])
-            for fault in (KILLED, STOPPED)
+    if not EVERY:  # one of each fault, and of both kinds of processes
+        kinds = dice.sample([Kind.ENGINE, Kind.HOST], 2) * 2
+        faults = zip((KILLED, STOPPED, CONTROL, TARGET), kinds, strict=True)
+        return [
+            dice.choice([cell for cell in CELLS if (cell.fault, cell.kind) == each])
+            for each in faults
         ]
-        return few + dice.sample([cell for cell in CELLS if cell.fault in {CONTROL, TARGET}], 1)
     if not FAULTS:
         return CELLS
     rounds = (dice.sample(CELLS, len(CELLS)) for _ in itertools.count())

@@ -110,9 +110,11 @@ async def test_a_storm_leaves_nothing_wrong(settings, db, servers, tmp_path):
             await here.fleet.renew()
             ends = Counter([await over(here, run) for run in storm.runs])
 
-        print(f"\nstorm {SEED}: {dict(storm.faults)}, runs: {dict(ends)}")
+        found = await violations(here.fleet)
+        print(f"\nstorm {SEED}: faults injected: {storm.faults.total()}, violations: {len(found)}")
+        print(f"{dict(storm.faults)}, runs: {dict(ends)}")
+        assert found == [], here.log()
         assert sum(ends.values()) > FAULTS
-        assert await violations(here.fleet) == [], here.log()
         unknown = await here.fleet.root.fetch(
             "select distinct end_reason from jobs_internal.target_execution where lifecycle = 'Failed'"
         )

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.attempts import a_place, a_snare, a_step, renewed, until
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from engine import results
 from tests.support.attempts import a_place
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 MIB = 1024 * 1024
 

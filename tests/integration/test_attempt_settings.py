@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.attempts import a_place, a_step, until
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 HOSTILE = "x'); drop table t; --\\' \\\" $$ \" ;\n/* */ ü"
 

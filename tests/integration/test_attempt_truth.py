@@ -9,6 +9,8 @@ import pytest
 from tests.support.attempts import a_place, a_snare, a_step, now, renewed, until
 from tests.support.line import line_to
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture
 async def place(targets, tmp_path):

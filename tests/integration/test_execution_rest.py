@@ -14,7 +14,7 @@ from tests.support.outcomes import a_planned_run, a_set, an_engine, ran
 from workflows import reports
 from workflows.roles import CONTRIBUTOR, JOB_OPERATOR, READER
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 CAUSE = {
     "sqlstate": "42P01", "message": 'relation "a" does not exist', "hint": "Make it.",

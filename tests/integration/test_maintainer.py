@@ -17,7 +17,7 @@ from tests.support.executions import a_job, a_session
 from tests.support.launching import until
 from tests.support.parts import a_store, means, running
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 NAMES = ["adhoc", HISTORY, LOST_TASKS, PARTITIONS, STATISTICS]
 SYSTEM = (

@@ -11,7 +11,7 @@ from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session
 from tests.support.road import FAILED, SUCCEEDED, Key, a_host, a_stage, set_steps, waits
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 
 @pytest.fixture

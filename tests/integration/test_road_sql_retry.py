@@ -8,7 +8,7 @@ from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session
 from tests.support.road import FAILED, SUCCEEDED, a_stage, set_steps
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 CANCEL = {
     "run": "update jobs_internal.job_execution set cancel_requested_at = now()",

@@ -13,7 +13,7 @@ from tests.support.road import (
     FAILED, PLAN, SUCCEEDED, Q, Stage, a_host, a_stage, another_run, set_steps, waits,
 )  # fmt: skip
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 RUN = "select * from jobs_internal.job_execution where job_execution_id = $1"
 

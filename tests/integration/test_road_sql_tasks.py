@@ -11,6 +11,8 @@ from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session
 from tests.support.road import FAILED, SUCCEEDED, Key, Q, a_host, a_stage, waits
 
+pytestmark = pytest.mark.deep
+
 SERVER = """
 insert into jobs_internal.server_directory (server_id, name, hosts, port, ssl_mode, job_credential, revision)
 values ($1, $2, '{h}', 5432, 'disable', $3, 7)

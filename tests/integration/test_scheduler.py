@@ -15,7 +15,7 @@ from tests.support.definitions import a_definer, some_steps
 from tests.support.launching import until
 from tests.support.parts import a_store, means, running
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 SLOTS = "select slot, outcome, reason, job_execution_id from jobs.job_slots where job_name = $1 order by slot"
 RUNS = "select origin, slot, actor, door, job_version, lifecycle from jobs.job_executions where job_name = $1"

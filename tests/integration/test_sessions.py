@@ -14,7 +14,7 @@ from tests.support.attempts import IDENTITY, a_place, now, until
 from tests.support.line import line_to
 from tests.support.postgres import Role
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.support.executions import a_job, a_session, end, some_targets
 from tests.support.launching import until
 from tests.support.parts import a_store
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 PARTITION = "select to_regclass('jobs_internal.task_' || to_char($1::date, 'YYYYMMDD')) is not null"
 TODAY = datetime.now(UTC).date()

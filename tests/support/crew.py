@@ -34,10 +34,11 @@ from tests.support.postgres import Postgres
 HEARTBEAT = 0.25
 LEASE = 3 * HEARTBEAT  # of a host, as the core counts it
 LOST = """
-select from jobs_internal.host h
- where host_id = $1 and heartbeat_at + make_interval(secs => $2) < clock_timestamp()
-   and not exists (select from jobs_internal.task t
-                    where t.host_id = h.host_id and lifecycle in ('Created', 'InProgress'))
+select
+ where not exists (select from jobs_internal.host
+                    where host_id = $1 and heartbeat_at + make_interval(secs => $2) > clock_timestamp())
+   and not exists (select from jobs_internal.task
+                    where host_id = $1 and lifecycle in ('Created', 'InProgress'))
 """
 
 

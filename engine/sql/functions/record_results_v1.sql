@@ -139,6 +139,7 @@ begin
                    step_id          = excluded.step_id,
                    ended_at         = excluded.ended_at,
                    result_hash      = excluded.result_hash
+             where target_ledger.ended_at <= excluded.ended_at  -- two runs may end here, written in the other order
         )
         select g.i, g.outcome, g.attempts, g.again_at, g.needed from decided g;
     end loop;

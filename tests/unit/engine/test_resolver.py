@@ -1,6 +1,8 @@
 """What groups yield, with servers that are dictionaries."""
 
+import asyncio
 import re
+from collections import Counter
 from uuid import UUID, uuid5
 
 import msgspec
@@ -24,6 +26,8 @@ class Fleet:
         self.answers: dict[str, list[dict[str, str]]] = {}
         self.away: set[str] = set()
         self.asked: list[str] = []
+        self.open: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()  # sessions at once
 
     async def databases(self, server, who):
         self._ask(server)
@@ -32,6 +36,10 @@ class Fleet:
 
     async def schemas(self, server, database, pattern, who):
         self._ask(server)
+        self.open[server.name] += 1
+        self.most |= self.open
+        await asyncio.sleep(0)
+        self.open[server.name] -= 1
         found = self.servers[server.name].get(database, [])
         return [name for name in found if Like(pattern).matches(name)]
 
@@ -182,6 +190,20 @@ async def test_schemas_are_targets() -> None:
     assert names(every) == ["eu1.a1.t_1", "eu1.a1.t_2", "eu1.a2.t_3"]
     assert names(some) == ["eu1.a1.other", "eu1.a1.t_2"]
     assert names(none) == []
+
+
+async def test_a_server_is_looked_at_by_one_session_at_a_time() -> None:
+    here = fleet()
+
+    await resolve(
+        here,
+        *(
+            member("SqlSchema", server, database_name=name, schema_pattern="%")
+            for server, name in (("eu1", "a1"), ("eu1", "a2"), ("eu1", "gold1"), ("eu2", "b1"))
+        ),
+    )
+
+    assert here.most == {"eu1": 1, "eu2": 1}
 
 
 async def test_rows_name_targets_and_their_other_columns_are_labels() -> None:
