@@ -9,6 +9,8 @@ from muster.core import failpoints
 from tests.support.fleet import Fleet, fleet
 from tests.support.launching import until
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture
 async def here(settings, db, targets, tmp_path):
