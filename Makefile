@@ -45,7 +45,7 @@ check: setup ## Format, lint, types, import contracts, drift, unit and contract 
 integration: setup ## Integration, short chaos and short fuzz on the newest PostgreSQL
 	@$(STAGE) integration $(PYTEST) tests/integration tests/chaos tests/fuzz -n 2 -m "not slow"
 
-deep: setup ## Every test of what runs at the targets and of its SQL; `make test` has a third of them
+deep: setup ## Every test of what runs at the targets and of its SQL; `make test` has an eighth of them
 	@$(PYTEST) tests/integration -n 2 -m "deep or slow"
 
 oldest: setup ## The integration suite once more on the oldest PostgreSQL that this machine has
