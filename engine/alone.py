@@ -28,9 +28,7 @@ class Alone(Course):
         if why := self._impossible():
             return await self.refused(why, reason="TransactionModeNotPossible")
         try:
-            if obstacle := await self._begin(deadline):
-                return obstacle
-            return await self._statements() if await intend(AUTOCOMMIT) else None
+            return await self._begin(deadline) or await self._statements(intend)
         except Stopped:  # before the next statement was sent
             return await self.stopped(safe=self.step.options.idempotent or not self.completed)
         except Fault as fault:
@@ -55,7 +53,9 @@ class Alone(Course):
             return await self.obstacle()
         return None
 
-    async def _statements(self) -> Outcome:
+    async def _statements(self, intend: Intend) -> Outcome | None:
+        if not (heard := await intend(AUTOCOMMIT)):
+            return await self.not_intended(heard=heard)
         self.session.ear.reset()
         self.watch.turn("running")
         for piece in self.step.pieces:

@@ -8,7 +8,7 @@ end does.
 from collections.abc import Awaitable, Callable
 
 from engine.alone import Alone
-from engine.course import Stopwatch
+from engine.course import Intend, Stopwatch
 from engine.outcome import Outcome
 from engine.prologue import application_name
 from engine.session import Session
@@ -29,7 +29,7 @@ async def run(
     step: Step,
     *,
     start: Callable[[], Awaitable[bool]],
-    intend: Callable[[str], Awaitable[bool]],
+    intend: Intend,
     token: Token,
     deadline: float,
 ) -> Outcome | None:

@@ -25,7 +25,7 @@ Q = Queries("engine", "attempt.sql")
 ROLLBACK_LIMIT = 3.0  # seconds
 PATIENCE = 5.0  # seconds after which a statement without a lock timeout is looked at
 INTERRUPTED, LOCKED, READ_ONLY = "57014", "55P03", "25006"
-Intend = Callable[[str], Awaitable[bool]]
+Intend = Callable[[str], Awaitable[bool | None]]  # None: nobody could be told in time
 REFUSED = (asyncpg.PostgresError, *LOST)
 NOTHING = Prologue("", 0)
 TOLD = ("sqlstate", "message", "detail", "hint", "context")
@@ -181,6 +181,15 @@ class Course:
         reason = self.stop.reason or TIMED_OUT
         blockers = await self._lookout.seen() if reason == TIMED_OUT else []
         return await self.ended(**outcomes.stopped(reason, safe=safe), blockers=blockers)
+
+    async def not_intended(self, *, heard: bool | None) -> Outcome | None:
+        """Nothing was committed; None: nobody waits for it any more."""
+        await self.roll_back()
+        if heard is False:
+            return None
+        if self.stop.reason:
+            return await self.stopped(safe=True)
+        return await self.ended(**outcomes.untold())
 
     async def refused(self, message: str, *, reason: str, retry: bool = False) -> Outcome:
         """By us."""

@@ -97,6 +97,12 @@ def stopped(reason: str, *, safe: bool) -> dict[str, Any]:
             return {"lifecycle": CANCELED, "reason": CANCELED, "message": "It was cancelled."}
 
 
+def untold() -> dict[str, Any]:
+    """What becomes of an attempt whose COMMIT nobody could be told of."""
+    message = "The control database could not be told in time; nothing was committed."
+    return stopped(HOST_STOPPED, safe=True) | {"message": message}
+
+
 def retryable(sqlstate: str, retry_on: tuple[str, ...]) -> bool:
     return sqlstate in retry_on or sqlstate[:2] in retry_on or sqlstate[:2] not in NOT_RETRIED
 

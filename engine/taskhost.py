@@ -50,7 +50,9 @@ LOOK = timedelta(milliseconds=200)
 POLL = timedelta(seconds=1)  # in case a wake-up was lost
 TASKS = "muster_task"
 DRAIN = timedelta(hours=24)  # for what runs when we are asked to go
-INTENT_LIMIT = 5.0  # seconds that a COMMIT waits until it is known which one it is
+INTENT_LIMIT = (
+    5.0  # seconds that a COMMIT, and a tenant's locks, wait until it is known which one it is
+)
 STOP_LIMIT = 3.0  # seconds for what runs when we have to go
 LAST_WORD = 1.5  # seconds to end the registration
 LONGEST_WAIT = 30.0  # seconds before a server that had no room is tried again
@@ -232,13 +234,15 @@ class JobTaskHost:
         await reach("host.started")
         return accepted
 
-    async def _intend(self, task: Task, xact_id: str) -> bool:
-        """The control database may be away: a tenant's locks weigh more than our knowledge."""
-        self._intended.add(task.invocation_id)
+    async def _intend(self, task: Task, xact_id: str) -> bool | None:
+        """None: nobody could be told in time, so nothing may be committed."""
         said = asyncio.ensure_future(self._scribe.intend(task, xact_id))
         done, _ = await asyncio.wait({said}, timeout=INTENT_LIMIT)
         await reach("host.intended")
-        return said.result() if done else True
+        if not done:
+            return None
+        self._intended.add(task.invocation_id)
+        return said.result()
 
     def _met(self, contact: Contact) -> None:
         self._scribe.contact(msgspec.to_builtins(contact))

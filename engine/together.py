@@ -95,9 +95,8 @@ class Together(Course):
         self.watch.turn("committing")
         xid = self._last.rows[0][0]
         xact = None if xid is None else xact_id(xid, self.session.timeline, self.session.era)
-        if xact is not None and not await intend(xact):
-            await self.roll_back()
-            return None
+        if xact is not None and not (heard := await intend(xact)):
+            return await self.not_intended(heard=heard)
         try:
             answer = await self.say("commit")
         except REFUSED as error:

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -32,7 +33,7 @@ async def line(targets):
 
 
 @pytest.fixture
-async def here(settings, db, targets, tmp_path, line, monkeypatch):
+async def gated(settings, db, targets, tmp_path, monkeypatch):
     """The core looks more often than hosts beat, as it does outside of tests."""
     monkeypatch.setattr(fleets, "HEARTBEAT", HEARTBEAT)
     for part in (communicator, controller):
@@ -41,10 +42,19 @@ async def here(settings, db, targets, tmp_path, line, monkeypatch):
         for name in made.databases:
             await made.query(name, PROBE)
             await made.query(name, "create table gate ()")
-        endpoint = msgspec.to_builtins(made.account.endpoint()) | {"port": line.port}
-        await made.core(endpoint=endpoint)
-        await made.host(endpoint=endpoint)
         yield made
+
+
+@pytest.fixture
+async def here(gated: Fleet, line: Line):
+    """The core and the host are on the line."""
+    await gated.core(endpoint=over(gated, line))
+    await gated.host(endpoint=over(gated, line))
+    return gated
+
+
+def over(here: Fleet, line: Line) -> dict[str, Any]:
+    return msgspec.to_builtins(here.account.endpoint()) | {"port": line.port}
 
 
 async def running(here: Fleet) -> UUID:
@@ -80,7 +90,7 @@ async def test_an_outage_costs_nobody_an_attempt(here: Fleet, line: Line):
     assert await violations(here) == []
 
 
-async def test_a_commit_that_nobody_could_be_told_of_is_done_once(
+async def test_a_commit_that_nobody_could_be_told_of_is_not_sent(
     here: Fleet, line: Line, monkeypatch
 ):
     monkeypatch.setattr(taskhost, "INTENT_LIMIT", 0.3)
@@ -88,12 +98,34 @@ async def test_a_commit_that_nobody_could_be_told_of_is_done_once(
 
     line.cut()
     await open_gate(here)
-    await asyncio.sleep(HEARTBEAT)
+    await until(lambda: here.alive[1].living.workers.running == 0)
     line.mend()
 
     assert await here.ended(run) == "Succeeded"
-    assert await here.everywhere("select count(*) from probe") == [1, 1]
+    told = [(t["attempt"], t["lifecycle"], t["end_reason"]) for t in await here.tasks(run)]
+    assert told == [(1, "Canceled", "HostStopped"), (2, "Succeeded", None)] * 2
+    assert {target["uncounted"] for target in await here.targets_of(run)} == {1}
     assert await violations(here) == []
+
+
+async def test_a_host_that_is_cut_off_commits_nothing_that_nobody_knows_of(
+    gated: Fleet, line: Line, monkeypatch
+):
+    """It lives and reaches its targets, and others take over what it had."""
+    monkeypatch.setattr(taskhost, "INTENT_LIMIT", 0.3)
+    await gated.core()
+    cut_off = await gated.host(endpoint=over(gated, line))
+    run = await running(gated)
+
+    line.cut()
+    await open_gate(gated)
+    await until(lambda: cut_off.living.workers.running == 0)
+    await gated.host()
+
+    assert await gated.ended(run) == "Succeeded"
+    told = [(t["attempt"], t["lifecycle"], t["end_reason"]) for t in await gated.tasks(run)]
+    assert told == [(1, "Failed", "HostLost"), (2, "Succeeded", None)] * 2
+    assert await violations(gated) == []
 
 
 async def beats(here: Fleet) -> None:

@@ -43,6 +43,17 @@ async def test_an_intent_that_is_refused_sends_nothing(place):
     assert await count(place) == 2
 
 
+async def test_an_intent_that_nobody_heard_of_sends_nothing_and_is_tried_again(place):
+    async def untold(_):
+        return None
+
+    outcome = await place.run("insert into t values (2)", transaction="none", intend=untold)
+
+    assert told(outcome) == ("Canceled", "HostStopped", False)
+    assert outcome.again
+    assert await count(place) == 2
+
+
 async def test_each_statement_commits_and_the_last_one_done_is_known(place):
     outcome = await place.run(
         "insert into t values (2); insert into t values (3); select 1/0; insert into t values (4)",

@@ -83,6 +83,18 @@ async def test_an_intent_that_is_refused_rolls_back(place):
     assert await rows(place) == []
 
 
+async def test_an_intent_that_nobody_heard_of_rolls_back_and_is_tried_again(place):
+    async def untold(xid):
+        return None
+
+    outcome = await place.run("insert into t values (1)", intend=untold)
+
+    assert told(outcome) == ("Canceled", "HostStopped", False)
+    assert outcome.again and outcome.phase == "commit"
+    assert "nothing was committed" in outcome.message
+    assert await rows(place) == []
+
+
 async def test_the_intent_names_the_transaction_and_comes_before_commit(place):
     async def intend(xact):
         xid, _, timeline = xact.partition("@")
