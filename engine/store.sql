@@ -10,6 +10,7 @@ select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
 select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),
        pg_catalog.set_config('statement_timeout', '60s', false),
        pg_catalog.set_config('lock_timeout', '5s', false),
+       pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
        pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false);
 
 -- name: fence

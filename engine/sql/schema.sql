@@ -154,6 +154,7 @@ create table jobs_internal.instance (
     constraint the_epoch_is_a_key UNIQUE (epoch),
     constraint there_is_one_instance CHECK (singleton)
 );
+CREATE TRIGGER an_epoch_changes_alone BEFORE UPDATE OF epoch ON jobs_internal.instance FOR EACH STATEMENT EXECUTE FUNCTION hold_instance();
 
 create table jobs_internal.job (
     job_id uuid not null default gen_random_uuid(),
@@ -1672,6 +1673,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.hold_hosts_v1(p_hosts uuid[])
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.hold_instance()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs_internal', 'pg_temp';
 
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.host_heartbeat_v1(p_host uuid, p_running integer, OUT adopted_epoch bigint, OUT current_epoch bigint, OUT paused boolean, OUT draining boolean, OUT state text)

@@ -141,6 +141,61 @@ async def test_a_fence_holds_up_no_heartbeat_and_no_pause(account, engine):
     assert (await core.fetchrow("select * from jobs_internal.heartbeat_v1(1)"))["paused"] is True
 
 
+async def test_a_fence_writes_nothing(engine):
+    """So that the commit of whoever only looks waits for no disk."""
+    core = await engine()
+    await install(core, 1)
+
+    async with core.transaction():
+        await core.execute(FENCE, 1)
+        assert await core.fetchval("select pg_current_xact_id_if_assigned()") is None
+
+
+@pytest.mark.parametrize("isolation", ["repeatable_read", "serializable"])
+async def test_a_fence_must_see_what_is_committed(engine, isolation):
+    core = await engine()
+    await install(core, 1)
+
+    with pytest.raises(asyncpg.FeatureNotSupportedError):
+        async with core.transaction(isolation=isolation):
+            await core.execute(FENCE, 1)
+
+
+async def test_whoever_changes_the_epoch_waits_for_what_is_behind_a_fence(account, engine):
+    """Older releases know nothing of the lock: the table itself sees to it."""
+    writer, other = await engine(), await account.connect("root")
+    await install(writer, 1)
+    await other.execute("set lock_timeout = '100ms'")
+    change = "update jobs_internal.instance set epoch = 2"
+
+    async with writer.transaction():
+        await writer.execute(FENCE, 1)
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await other.execute(change)
+    async with other.transaction():
+        await other.execute(change)
+        await writer.execute("set lock_timeout = '100ms'")
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await writer.execute(FENCE, 1)
+
+    with pytest.raises(asyncpg.PostgresError) as caught:
+        await writer.execute(FENCE, 1)
+    assert caught.value.sqlstate == "MU001"
+    await other.close()
+
+
+async def test_one_that_comes_too_late_disturbs_no_writer(engine):
+    writer, late = await engine(), await engine()
+    await install(writer, 2)
+
+    async with writer.transaction():
+        await writer.execute(FENCE, 2)
+        async with asyncio.timeout(2):
+            assert await install(late, 1) is False
+        await asyncio.sleep(0.3)
+    assert await writer.fetchval("select 1") == 1
+
+
 async def test_sessions_of_others_are_not_ended(agent, account, engine):
     """A lock of somebody who is no engine is waited for and told."""
     stranger = await account.connect("root")

@@ -16,11 +16,15 @@ begin
         raise exception 'engine % is too old for this schema, which needs %', p_version, oldest
             using errcode = 'MU003';
     end if;
-    -- One at a time: what holds the row below is then a writer and never another engine that begins.
+    -- One at a time: what holds the table below is then a writer and never another engine that begins.
     lock table instance in share update exclusive mode;
+    if not exists (select from instance where epoch < p_epoch and released_at is null) then
+        return false;  -- and nobody has to wait for it
+    end if;
     perform set_config('lock_timeout', '200ms', true);
     loop
         begin
+            lock table instance in exclusive mode;
             update instance
                set epoch        = p_epoch,
                    generation   = generation + 1,
