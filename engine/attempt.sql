@@ -1,10 +1,11 @@
 -- name: contact
--- What a server's budget is made from; the settings are everybody's to read.
+-- What a server's budget is made from; most logins are not shown what the sessions of others are, and count them.
 select current_setting('max_connections')::integer as max_connections,
        current_setting('superuser_reserved_connections')::integer
            + coalesce(current_setting('reserved_connections', true)::integer, 0) as reserved,
        (select count(*) from pg_catalog.pg_stat_activity a
-         where a.backend_type = 'client backend' and a.application_name not like 'muster%')::integer as others;
+         where coalesce(a.backend_type, 'client backend') = 'client backend' and a.datid is not null
+           and a.application_name not like 'muster%')::integer as others;
 
 -- name: watch_client
 -- Fails where the server can't notice that its client is gone.

@@ -124,9 +124,7 @@ class Communicator(Part):
 
     async def _settle(self, task: dict[str, Any]) -> None:
         try:
-            async with self._room:
-                verdict = await self._verdict(task)
-            await self._tell(task, verdict)
+            await self._tell(task, await self._verdict(task))
         finally:
             self._settling.pop(task["invocation_id"], None)
 
@@ -149,19 +147,21 @@ class Communicator(Part):
         if not served.servers or not rows:
             return Verdict.UNKNOWN
         server, who = served.servers[0], Credential(**dict(rows[0]))
-        password = await self.means.targets.credentials.open(who, served.identity)
-        return await judge(
-            self.means.targets.connector(served.servers),
-            server,
-            task["database_name"] or server.maintenance_database,
-            who,
-            password,
-            backend_pid=task["backend_pid"],
-            old_invocation=task["old_invocation"],
-            xact_id=task["xact_id"],
-            started=task["start_time"],
-            transaction=task["transaction"],
-        )
+        targets = self.means.targets
+        password = await targets.credentials.open(who, served.identity)
+        async with targets.door(server.server_id), self._room:
+            return await judge(
+                targets.connector(served.servers),
+                server,
+                task["database_name"] or server.maintenance_database,
+                who,
+                password,
+                backend_pid=task["backend_pid"],
+                old_invocation=task["old_invocation"],
+                xact_id=task["xact_id"],
+                started=task["start_time"],
+                transaction=task["transaction"],
+            )
 
     async def _tell(self, task: dict[str, Any], verdict: Verdict) -> None:
         repeatable = task["idempotent"] or task["guard"]

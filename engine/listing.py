@@ -9,7 +9,7 @@ import asyncpg
 
 from engine.credentials import Credentials
 from engine.directory import Credential, Member, Server
-from engine.resolver import Listed
+from engine.resolver import Door, Listed
 from muster.core.connect import Connector
 from muster.core.db import Connection
 from muster.core.enumeration import left_out
@@ -26,10 +26,13 @@ NEEDED = frozenset({"server_name", "database_name"})
 
 
 class Listing:
-    def __init__(self, connector: Connector, credentials: Credentials, identity: UUID) -> None:
+    def __init__(
+        self, connector: Connector, credentials: Credentials, identity: UUID, door: Door
+    ) -> None:
         self._connector = connector
         self._credentials = credentials
         self._identity = identity  # of the control database
+        self.door = door
 
     async def databases(self, server: Server, who: Credential) -> list[Listed]:
         async with self._session(server, server.maintenance_database, who) as connection:

@@ -9,7 +9,7 @@ or not, and fails alone.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
@@ -18,6 +18,7 @@ from engine.directory import Credential, Document, Member, Server
 from muster.core.errors import Fault, InvalidRequest, NotFound
 
 T = TypeVar("T")
+Door = Callable[[str], asyncio.Lock]  # of a server, by its id: one looks at a time
 
 PARALLEL = 32  # servers that are asked at once
 
@@ -32,6 +33,8 @@ class Listed:
 
 class Lister(Protocol):
     """Asks servers; a Fault says why one could not be asked."""
+
+    door: Door
 
     async def databases(self, server: Server, who: Credential) -> list[Listed]: ...
 
@@ -88,7 +91,6 @@ class Resolver:
         self._document = document
         self._lister = lister
         self._room = asyncio.Semaphore(PARALLEL)
-        self._doors: dict[str, asyncio.Lock] = {}  # of servers: each spares us one session to look
         self._lists: dict[tuple[str, str], asyncio.Task[list[Listed]]] = {}
         self._groups: dict[UUID, asyncio.Task[list[Target]]] = {}
         self._left_out: dict[tuple[str, str], LeftOut] = {}
@@ -219,7 +221,7 @@ class Resolver:
             return await self._lister.databases(server, who)
 
     def _door(self, server: Server) -> asyncio.Lock:
-        return self._doors.setdefault(server.server_id, asyncio.Lock())
+        return self._lister.door(server.server_id)
 
     def _who(self, member: Member, server: Server) -> Credential:
         found = self._document.credential(

@@ -1,5 +1,6 @@
 """How the engine reaches servers: by the directory, with credentials opened here and nowhere else."""
 
+import asyncio
 from collections.abc import Iterable
 
 from engine.bootstrap import Bootstrap
@@ -19,10 +20,18 @@ class Targets:
             bootstrap.given.credential_references,
             clock,
         )
+        self._doors: dict[str, asyncio.Lock] = {}
+
+    def door(self, server_id: str) -> asyncio.Lock:
+        """To the one session that each server spares us, for looking and ending."""
+        return self._doors.setdefault(server_id.lower(), asyncio.Lock())
 
     def listing(self, document: Document) -> Listing:
         return Listing(
-            self.connector(document.directory.servers), self.credentials, document.identity
+            self.connector(document.directory.servers),
+            self.credentials,
+            document.identity,
+            self.door,
         )
 
     def connector(self, servers: Iterable[Server]) -> Connector:

@@ -1,6 +1,7 @@
 """Sessions are lent within budget and rate, in order, clean, and none stays."""
 
 import asyncio
+import contextlib
 from uuid import UUID
 
 import asyncpg
@@ -8,6 +9,7 @@ import msgspec
 import pytest
 
 from engine import sessions as lending
+from engine.dialing import Q
 from engine.sessions import Full
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from tests.support.attempts import IDENTITY, a_place, now, until
@@ -260,6 +262,16 @@ async def test_a_server_is_asked_what_it_bears_at_first_contact(place):
     assert full.value.why == "ServerConnections"
     for session in (first, *others):
         place.sessions.give_back(session)
+
+
+async def test_sessions_of_others_count_although_we_may_not_see_what_they_are(place):
+    async with contextlib.AsyncExitStack() as stack:
+        plain = await stack.enter_async_context(place.connection(place.owner))
+        before = await plain.fetchrow(Q.contact)
+        for _ in range(3):
+            await stack.enter_async_context(place.connection())
+
+        assert (await plain.fetchrow(Q.contact))["others"] == before["others"] + 3
 
 
 async def test_a_crowded_server_halves_the_budget(place):

@@ -28,6 +28,10 @@ class Fleet:
         self.asked: list[str] = []
         self.open: Counter[str] = Counter()
         self.most: Counter[str] = Counter()  # sessions at once
+        self.doors: dict[str, asyncio.Lock] = {}
+
+    def door(self, server_id):
+        return self.doors.setdefault(server_id, asyncio.Lock())
 
     async def databases(self, server, who):
         self._ask(server)
