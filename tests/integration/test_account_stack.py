@@ -1,19 +1,17 @@
 """Job accounts on the whole embedded stack: real clusters, launcher, node agent, engines and hosts."""
 
-import asyncio
 import os
 import signal
 import subprocess
 import sys
 
-import asyncpg
 import pytest
 from azure.core.credentials import AccessToken
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure.mgmt.sql import SqlManagementClient
 
-from tests.support.stack import GROUP, LOGIN, SERVER, a_server, an_account, muster_up, until
+from tests.support.stack import GROUP, SERVER, a_job, a_server, an_account, muster_up, until
 
 pytestmark = pytest.mark.newest
 
@@ -147,21 +145,26 @@ def test_a_killed_engine_is_replaced_and_its_host_goes_on(stack):
     before = stack.get(path)["properties"]["instance"]
     engines, hosts = stack.processes("engine"), stack.processes("host")
 
-    for pid in engines:
-        os.kill(pid, signal.SIGKILL)
+    replaced(stack, "killed")
+
+    assert stack.get(path)["properties"]["instance"]["epoch"] > before["epoch"]
+    assert stack.processes("host") >= hosts
+    assert engines - stack.processes("engine")
+
+
+def replaced(stack, account):
+    """Its engine is killed, and another one is in charge."""
+    path = f"{SERVER}/jobAgents/{account}"
+    before = stack.get(path)["properties"]["instance"]["generation"]
+    [engine] = stack.psql(f"jobs_{account}", "select workload_id from jobs_internal.instance")
+    [pid] = stack.processes("engine", engine["workload_id"])
+    os.kill(pid, signal.SIGKILL)
 
     def back():
         shown = stack.get(path)["properties"]
-        return (
-            shown["state"] == "Ready"
-            and shown["instance"]["generation"] > before["generation"]
-            and shown
-        )
+        return shown["state"] == "Ready" and shown["instance"]["generation"] > before
 
-    shown = until(back, seconds=20)
-    assert shown["instance"]["epoch"] > before["epoch"]
-    assert stack.processes("host") >= hosts
-    assert not stack.processes("engine") & engines
+    until(back, seconds=20)
 
 
 def test_a_killed_host_is_replaced(stack):
@@ -297,7 +300,7 @@ def test_a_password_is_sealed_on_the_command_line_and_opened_by_the_engine(stack
         env=environ, input="correct horse\n", capture_output=True, text=True, check=True,
     ).stdout.strip()  # fmt: skip
     assert sealed.startswith("sealed:")
-    psql(stack, "jobs_seals", "select jobs.sp_add_credential('typed', 'fleet_admin', $1)", sealed)
+    stack.psql("jobs_seals", "select jobs.sp_add_credential('typed', 'fleet_admin', $1)", sealed)
     member = {"type": "SqlServer", "serverName": "fleet"}
     member["refreshCredential"] = f"{account}/credentials/typed"
     stack.put(f"{account}/targetGroups/g", {"properties": {"members": [member]}})
@@ -309,23 +312,11 @@ def test_a_password_is_sealed_on_the_command_line_and_opened_by_the_engine(stack
 
 def test_the_sdk_runs_a_job_over_twenty_databases_and_cancels_a_slow_one(stack):
     account = an_account(stack, "runs")
-    for number in range(20):
-        psql(stack, "postgres", f"create database run_{number:02}")
-    login = {"properties": {"username": "fleet_admin", "password": "correct horse"}}
-    stack.put(f"{account}/credentials/admin", login)
-    members = [
-        {"type": "SqlDatabase", "serverName": "fleet", "databaseName": f"run_{number:02}"}
-        for number in range(20)
-    ]
-    stack.put(f"{account}/targetGroups/all", {"properties": {"members": members}})
-    step = {
-        "targetGroup": f"{account}/targetGroups/all",
-        "credential": f"{account}/credentials/admin",
-    }
-    for job, script in (("quick", "create table t as select 1"), ("slow", "select pg_sleep(120)")):
-        stack.put(f"{account}/jobs/{job}", {"properties": {}})
-        body = {"properties": step | {"action": {"value": script}}}
-        stack.put(f"{account}/jobs/{job}/steps/one", body)
+    names = [f"run_{number:02}" for number in range(20)]
+    for name in names:
+        stack.psql("postgres", f"create database {name}")
+    a_job(stack, account, "quick", "create table t as select 1", *names)
+    a_job(stack, account, "slow", "select pg_sleep(120)", *names)
     place = ("g1", "fleet", "runs")
 
     with sdk(stack) as client:
@@ -337,15 +328,51 @@ def test_the_sdk_runs_a_job_over_twenty_databases_and_cancels_a_slow_one(stack):
 
         assert ended.lifecycle == "Succeeded"
         assert [(one.step_name, one.lifecycle) for one in steps] == [("one", "Succeeded")]
-        assert {one.target.database_name for one in targets} == {f"run_{n:02}" for n in range(20)}
+        assert {one.target.database_name for one in targets} == set(names)
         assert {(one.lifecycle, one.current_attempts) for one in targets} == {("Succeeded", 1)}
-        assert psql(stack, "run_13", "select count(*) from t")[0][0] == 1
+        assert stack.psql("run_13", "select count(*) from t")[0][0] == 1
 
         slow = str(client.job_executions.begin_create(*place, "slow").result().job_execution_id)
         until(lambda: busy(client, place, slow))
         client.job_executions.cancel(*place, "slow", slow)
         stopped = until(lambda: over(client.job_executions.get(*place, "slow", slow)))
         assert stopped.lifecycle == "Canceled"
+
+
+def test_a_sleeping_step_lives_through_two_cores_and_an_update(stack):
+    account = an_account(stack, "lives")
+    stack.psql("postgres", "create database sleeps")
+    stack.psql("sleeps", "create table gate ()")
+    stack.psql("sleeps", "create table effect (attempt int)")
+    a_job(stack, account, "sleeps", SLEEPS, "sleeps")
+    stack.psql("jobs_lives", "select jobs.sp_start_job('sleeps')")
+    asleep = until(lambda: stack.psql("sleeps", ASLEEP))
+
+    replaced(stack, "lives")
+    updated = stack.client.patch(account, json={"sku": {"name": "JA400"}})
+    assert stack.follow(updated)["status"] == "Succeeded"
+    replaced(stack, "lives")
+    still = stack.psql("sleeps", ASLEEP)
+    stack.psql("sleeps", "insert into gate default values")
+    ended = until(lambda: stack.psql("jobs_lives", ENDED))
+
+    assert still == asleep != []
+    assert [tuple(row) for row in ended] == [("Succeeded", 1)]
+    assert [row["attempt"] for row in stack.psql("sleeps", "select * from effect")] == [1]
+
+
+SLEEPS = """
+insert into effect values ($(attempt));
+do $$ begin
+    while not exists (select from gate) loop perform pg_sleep(0.2); end loop;
+end $$
+"""
+ASLEEP = """
+select pid, backend_start from pg_stat_activity where datname = 'sleeps' and query ~ 'from gate' and pid <> pg_backend_pid()
+"""
+ENDED = """
+select lifecycle, current_attempts from jobs.job_executions where target_type is not null and end_time is not null
+"""
 
 
 def over(execution):
@@ -355,20 +382,3 @@ def over(execution):
 def busy(client, place, id):
     targets = client.job_target_executions.list_by_job_execution(*place, "slow", id)
     return any(one.lifecycle == "InProgress" for one in targets)
-
-
-def psql(stack, database, query, *args):
-    """As the administrator of the server, whom every account lets in."""
-    endpoint = stack.get(SERVER)["properties"]["endpoint"]
-    login = {"user": LOGIN["administratorLogin"], "password": LOGIN["administratorLoginPassword"]}
-
-    async def ask():
-        connection = await asyncpg.connect(
-            host=endpoint["host"], port=endpoint["port"], database=database, **login
-        )
-        try:
-            return await connection.fetch(query, *args)
-        finally:
-            await connection.close()
-
-    return asyncio.run(ask())

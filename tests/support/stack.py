@@ -1,5 +1,6 @@
 """The whole of Muster as a user starts it: one `muster up` in a directory of its own."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -11,7 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import asyncpg
 import httpx
 
 GROUP = "/subscriptions/s1/resourceGroups/g1"
@@ -47,13 +50,33 @@ class Stack:
     def get(self, path: str) -> dict[str, Any]:
         return self.client.get(path).raise_for_status().json()
 
-    def processes(self, what: str) -> set[int]:
-        """Of this data directory only."""
+    def psql(self, database: str, query: str, *args: Any) -> list[asyncpg.Record]:
+        """As the administrator of the server, whom every account lets in."""
+        at = self.get(SERVER)["properties"]["endpoint"]
+        login = {
+            "user": LOGIN["administratorLogin"],
+            "password": LOGIN["administratorLoginPassword"],
+        }
+
+        async def ask() -> list[asyncpg.Record]:
+            connection = await asyncpg.connect(
+                host=at["host"], port=at["port"], database=database, **login
+            )
+            try:
+                return await connection.fetch(query, *args)
+            finally:
+                await connection.close()
+
+        return asyncio.run(ask())
+
+    def processes(self, what: str, of: UUID | str = "") -> set[int]:
+        """Of this data directory only, and perhaps of one workload."""
         found = set()
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError, ValueError):
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                if what.encode() in words and str(self.folder).encode() in words:
+                words = (entry / "cmdline").read_text().split("\0")
+                ours = what in words and str(self.folder) in words
+                if ours and any(str(of) in word for word in words):
                     found.add(int(entry.name))
         return found
 
@@ -107,3 +130,22 @@ def an_account(stack: Stack, name: str, **more: Any) -> str:
     answer = stack.put(path, body | more, wait=False)
     assert stack.follow(answer)["status"] == "Succeeded"
     return path
+
+
+def a_job(stack: Stack, account: str, name: str, script: str, *databases: str) -> None:
+    """With one step, on these databases of the server."""
+    login = {
+        "username": LOGIN["administratorLogin"], "password": LOGIN["administratorLoginPassword"],
+    }  # fmt: skip
+    members = [
+        {"type": "SqlDatabase", "serverName": "fleet", "databaseName": each} for each in databases
+    ]
+    step = {
+        "targetGroup": f"{account}/targetGroups/{name}",
+        "credential": f"{account}/credentials/admin",
+        "action": {"value": script},
+    }
+    stack.put(f"{account}/credentials/admin", {"properties": login})
+    stack.put(f"{account}/targetGroups/{name}", {"properties": {"members": members}})
+    stack.put(f"{account}/jobs/{name}", {"properties": {}})
+    stack.put(f"{account}/jobs/{name}/steps/one", {"properties": step})
