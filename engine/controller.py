@@ -8,27 +8,22 @@ to look. Whoever wakes us (a start, a stop, a result) may be lost: every second 
 import asyncio
 from collections import Counter
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from engine.ends import FINAL, Disagreement
-from engine.floor import OVER, Floor, Plan, Reached, Run, StepRun
+from engine import news
+from engine.floor import Floor, Run, StepRun
 from engine.limits import see_limits
-from engine.orders import Orders
 from engine.part import Means, Part
-from engine.planner import Planner, reason_of
+from engine.planner import Planner
+from engine.progress import Progress
 from engine.road import Batch, Q, Road
-from muster.core import telemetry
 from muster.core.errors import Fault
 from muster.core.failpoints import reach
 
-log = telemetry.get(__name__)
-
 LOOK = timedelta(seconds=1)
 AT_ONCE = 500  # tasks of one reservation
-REST = 5.0  # seconds for a run that broke us, before it is tried again
 STARTS, RESULTS = "muster_execution", "muster_result"
 
 
@@ -39,23 +34,23 @@ class Controller(Part):
     def __init__(self, means: Means) -> None:
         super().__init__(means)
         self._news = means.rings.of("controller news", STARTS)
+        self._told = means.rings.of("controller results", RESULTS)
         self._road = Road(means.store, self.alive)
         self._planner = Planner(means.store, means.targets)
         self._offset = 0.0  # from our clock to the database's
         self._looked = 0.0  # when everything was last looked at
-        self._planning: dict[asyncio.Task[None], StepRun] = {}
+        self._progress: Progress | None = None
         self._forget()
 
     def _forget(self) -> None:
         """What memory holds may be wrong: the next turn reads the database."""
         self._floor: Floor | None = None
         self.means.view.floor = None
-        self._orders = Orders(self._road, self._break_off)
         self._stirred: set[Run] = set()  # those that may have to move on
         self._marks: dict[UUID, int] = {}  # the newest completion of each host that was heard
-        for task in self._planning:
-            task.cancel()
-        self._planning.clear()
+        if self._progress is not None:
+            self._progress.end()
+            self._progress = None
 
     @property
     def pause(self) -> timedelta:
@@ -70,12 +65,14 @@ class Controller(Part):
             await super().run(stop)
         finally:
             self._forget()
+            self._planner.hang_up()
             self._road.hang_up()
 
     async def turn(self) -> None:
         try:
             floor = self._floor or await self._load()
-            await self._work(floor)
+            assert self._progress is not None
+            await self._work(floor, self._progress)
         except Fault:
             self._forget()  # a word that got lost may have been heard
             raise
@@ -83,29 +80,39 @@ class Controller(Part):
         mood = "draining" if beat.draining else "paused" if beat.paused else "idle"
         self.doing = f"{len(floor.runs)} runs, {len(floor.running)} tasks" if floor.runs else mood
 
-    async def _work(self, floor: Floor) -> None:
-        if self._past_look:
-            await self._look(floor)
+    async def _work(self, floor: Floor, progress: Progress) -> None:
+        if look := self._past_look:
+            await self._look(floor, progress)
         elif self._news.is_set():
-            await self._see_news(floor)
+            await self._see_news(floor, progress)
         self._see_hosts(floor)
-        await self._hear(floor)
+        if look or self._told.is_set():
+            self._told.clear()
+            await self._hear(floor)
         await self._let_time_pass(floor)
-        self._stirred |= set(await self._orders.signal(floor))
+        self._stirred |= set(await progress.orders.signal(floor))
         stirred, self._stirred = self._stirred, set()
         for run in stirred:
-            await self._advance(floor, run)
+            self.alive()
+            await progress.advance(run)
         if self.means.view.open:
             await self._reserve(floor)
-        await self._orders.close(floor)
+        await progress.orders.close(floor)
+
+    def _stir(self, run: Run) -> None:
+        """It may have to move on."""
+        self._stirred.add(run)
+        self._rung.set()
 
     # What there is
 
     async def _load(self) -> Floor:
         floor = Floor(self.means.capacity)
+        progress = Progress(self.means, self._road, self._planner, floor, self._stir)
         marks = await self._road.rows(Q.completion_marks)
         self._marks = {row["host_id"]: row["number"] for row in marks}
-        await self._look(floor)
+        await self._look(floor, progress)
+        self._progress = progress
         self._floor = self.means.view.floor = floor
         return floor
 
@@ -118,17 +125,16 @@ class Controller(Part):
         """By the database's clock."""
         return self.means.clock.monotonic() + self._offset
 
-    async def _look(self, floor: Floor) -> None:
+    async def _look(self, floor: Floor, progress: Progress) -> None:
         """What is new, and what its limits are."""
-        clock, view = self.means.clock, self.means.view
-        self._looked = clock.monotonic()
-        self._offset = await self._road.time() - clock.monotonic()
-        see_limits(floor, await self._road.rows(Q.limits))
-        paused = await self._road.rows(Q.paused_jobs)
-        floor.policy.close({row["job_id"] for row in paused})
-        if view.beat.draining:
+        self._looked = self.means.clock.monotonic()
+        (seen,) = await self._road.rows(Q.look)
+        self._offset = seen["now"] - self.means.clock.monotonic()
+        see_limits(floor, msgspec.json.decode(seen["limits"]))
+        floor.policy.close(set(seen["paused"]))
+        if self.means.view.beat.draining:
             await self._road.rows(Q.cancel_everything)
-        await self._see_news(floor)
+        await self._see_news(floor, progress)
         self._stirred |= set(floor.runs.values())
 
     def _see_hosts(self, floor: Floor) -> None:
@@ -138,14 +144,14 @@ class Controller(Part):
             busy = Counter(running.host for running in floor.running.values())
             floor.policy.wake(floor.tree.see_hosts(live, busy))
 
-    async def _see_news(self, floor: Floor) -> None:
+    async def _see_news(self, floor: Floor, progress: Progress) -> None:
         """What somebody started or wants to stop."""
         self._news.clear()
-        for row in await self._road.rows(Q.live_runs, list(floor.runs)):
-            run = _run(row)
+        (seen,) = await self._road.rows(Q.news, list(floor.runs))
+        for run in news.runs(seen["runs"]):
             floor.runs[run.id] = run
             self._stirred.add(run)
-        await self._orders.look()
+        progress.orders.see(news.orders(seen["orders"]))
 
     # What became of what
 
@@ -180,160 +186,6 @@ class Controller(Part):
                     floor.ready(step, ordinal)
             self._stirred.add(run)
 
-    # From step to step
-
-    async def _advance(self, floor: Floor, run: Run) -> None:
-        """As far as it goes now. One that breaks us stays as it is, and the others go on."""
-        self.alive()
-        if run.rests_until > self.means.clock.monotonic():
-            return
-        try:
-            while await self._move(floor, run):
-                pass
-        except (Fault, Disagreement):
-            raise
-        except Exception:
-            log.exception("a run can't be moved on", run=run.id)
-            run.rests_until = self.means.clock.monotonic() + REST
-
-    async def _move(self, floor: Floor, run: Run) -> bool:
-        """Whether anything changed."""
-        if not run.begun:
-            return await self._begin(floor, run)
-        step = run.step
-        if step is None:
-            return await self._reach(floor, run)
-        if step in self._planning.values() or not (
-            step.over or (step.canceled and not step.planned)
-        ):
-            return False
-        return await self._end_step(floor, step)
-
-    async def _begin(self, floor: Floor, run: Run) -> bool:
-        if not (self.means.view.open or run.canceled):
-            return False
-        if run.queued and any(
-            other.job_id == run.job_id for other in floor.runs.values() if other is not run
-        ):
-            return False
-        match await self._road.value(Q.begin_run, run.id):
-            case "Begun":
-                run.begun = True
-            case "Queued":
-                run.queued = True
-                return False
-            case _:
-                floor.forget(run)
-                self._wake_queued(floor, run)
-                return False
-        return True
-
-    async def _reach(self, floor: Floor, run: Run) -> bool:
-        """The next step, or the end."""
-        plan = None if run.canceled else run.next()
-        reached = next((seen for seen in run.reached.values() if seen.lifecycle not in OVER), None)
-        if plan is None and reached is not None:
-            plan = next(each for each in run.steps if each.step_id == reached.step_id)
-        if plan is None:
-            await reach("core.before_run_end")
-            if await self._road.value(Q.end_run, run.id) is None:
-                raise Disagreement(f"run {run.id} has steps that live")
-            floor.forget(run)
-            self._wake_queued(floor, run)
-            return False
-        seen = run.reached.get(plan.step_id)
-        if seen is None:
-            await self._road.rows(Q.begin_step, run.id, plan.step_id)
-            seen = run.reached[plan.step_id] = Reached(plan.step_id, "Created")
-        step = run.step = StepRun(run, plan)
-        step.canceled = run.canceled or seen.cancel_requested
-        if seen.snapshot_id is not None:
-            await self._load_targets(floor, step)
-        elif not step.canceled:
-            self._plan(floor, step)
-        return True
-
-    def _plan(self, floor: Floor, step: StepRun) -> None:
-        """Beside everything else: servers may take their time to answer."""
-        task = asyncio.create_task(self._planned(floor, step))
-        self._planning[task] = step
-        task.add_done_callback(self._planning_over)
-
-    def _break_off(self, step: StepRun) -> None:
-        for task, planned in self._planning.items():
-            if planned is step:
-                task.cancel()
-
-    def _planning_over(self, task: asyncio.Task[None]) -> None:
-        step = self._planning.pop(task, None)
-        if step is not None:
-            self._stirred.add(step.run)
-        if step is not None and not task.cancelled() and task.exception() is not None:
-            log.error("a step could not be planned", exc_info=task.exception())
-            step.run.step = None  # it is reached once more
-            step.run.rests_until = self.means.clock.monotonic() + REST
-        self._rung.set()
-
-    async def _planned(self, floor: Floor, step: StepRun) -> None:
-        run, plan = step.run, step.plan
-        while True:
-            try:
-                await self._planner.plan(run, plan)
-                await self._load_targets(floor, step)
-                return
-            except FINAL:
-                raise
-            except Fault as fault:
-                if fault.code == "ControlDatabaseUnavailable":
-                    await self.means.clock.sleep(LOOK)
-                    continue
-                reason = reason_of(fault)
-                log.info("a step has no targets", run=run.id, step=plan.step_id, why=fault.message)
-                await self._road.value(Q.end_step, run.id, plan.step_id, reason, fault.message)
-                self._step_over(step, "Failed")
-                return
-
-    async def _load_targets(self, floor: Floor, step: StepRun) -> None:
-        run = step.run
-        rows = await self._road.rows(
-            Q.live_targets, run.day, run.id, step.plan.step_id, limit=120.0
-        )
-        for row in rows:
-            floor.load(step, dict(row))
-        step.planned = True
-        self._orders.reached(step)
-
-    async def _end_step(self, floor: Floor, step: StepRun) -> bool:
-        run = step.run
-        await reach("core.before_step_end")
-        ended = await self._road.value(Q.end_step, run.id, step.plan.step_id, None, None)
-        await reach("core.step_ended")
-        if ended is not None:
-            self._step_over(step, ended)
-        elif step.planned:
-            raise Disagreement(f"step {step.plan.step_id} of run {run.id} has targets that live")
-        else:  # they were planned while it was cancelled
-            await self._load_targets(floor, step)
-        return True
-
-    def _step_over(self, step: StepRun, lifecycle: str) -> None:
-        self._orders.over(step)
-        self._drop(step)
-        run, id = step.run, step.plan.step_id
-        run.reached[id] = Reached(id, lifecycle)
-        run.step = None
-
-    def _drop(self, step: StepRun) -> None:
-        if self._floor is not None:
-            self._floor.policy.drop(step.queues.values())
-
-    def _wake_queued(self, floor: Floor, run: Run) -> None:
-        for other in floor.runs.values():
-            if other.job_id == run.job_id:
-                other.queued = False
-                self._stirred.add(other)
-                self._rung.set()
-
     # What starts now
 
     async def _reserve(self, floor: Floor) -> None:
@@ -353,18 +205,3 @@ class Controller(Part):
             await reach("core.before_reserve")
             await self._road.reserve(batch)
             await reach("core.reserved")
-
-
-def _run(row: Any) -> Run:
-    reached = msgspec.json.decode(row["reached"], type=tuple[Reached, ...])
-    return Run(
-        id=row["job_execution_id"],
-        job_id=row["job_id"],
-        job_name=row["job_name"],
-        version=row["job_version"],
-        day=row["run_day"],
-        steps=msgspec.json.decode(row["steps"], type=tuple[Plan, ...]),
-        reached={each.step_id: each for each in reached},
-        begun=row["lifecycle"] != "Created",
-        canceled=row["cancel_requested_at"] is not None,
-    )

@@ -1,28 +1,27 @@
--- name: time
--- The database's clock, in seconds.
-select extract(epoch from pg_catalog.clock_timestamp())::double precision;
+-- name: look
+-- The database's clock in seconds, what each server bears, and the jobs of which nothing new starts.
+select extract(epoch from pg_catalog.clock_timestamp())::double precision as now,
+       (select coalesce(pg_catalog.json_agg(l), '[]')::text from jobs_internal.limits_v1($1) l) as limits,
+       array(select p from jobs_internal.paused_jobs_v1($1) p) as paused;
+
+-- name: news
+-- Runs that are not over and not known yet, the oldest first, and what somebody wants to stop.
+select (select coalesce(pg_catalog.json_agg(r), '[]')::text from jobs_internal.live_runs_v1($1, $2) r) as runs,
+       (select coalesce(pg_catalog.json_agg(c), '[]')::text from jobs_internal.open_cancellations_v1($1) c) as orders;
 
 -- name: plenty_of_time
 -- For what a large fleet takes longer to write.
 select pg_catalog.set_config('statement_timeout', '15min', true);
 
--- name: store_snapshot
--- The targets of a step, as columns.
-select jobs_internal.store_snapshot_v1($1, $2, $3, $4, $5, $6::text::jsonb, $7, $8, $9, $10, $11, $12,
-                                       $13::text[]::jsonb[], $14, $15);
+-- name: reach_step
+-- The run has reached this step, where it begins: Begun, Skipped, Queued, Canceled or Over.
+select jobs_internal.reach_step_v1($1, $2, $3);
 
--- name: plan_targets
--- Every target of the snapshot is a target execution.
-select jobs_internal.plan_targets_v1($1, $2, $3, $4);
-
--- name: paused_jobs
--- Jobs of which nothing new starts.
-select job_id from jobs_internal.paused_jobs_v1($1) job_id;
-
--- name: limits
--- How many sessions and tasks each server bears.
-select server_id, max_connections, budget, slots_per_database, disabled, pools::text as pools
-  from jobs_internal.limits_v1($1);
+-- name: plan_step
+-- The same, and these are its targets, as columns; those that another run works on, null when they were planned before.
+select begun, skipped
+  from jobs_internal.plan_step_v1($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9, $10, $11, $12, $13, $14,
+                                  $15::text[]::jsonb[], $16, $17);
 
 -- name: cancel_everything
 -- The account is going: every run is asked to stop.

@@ -30,6 +30,7 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
     timeout_seconds: int
     max_parallelism: int | None = None  # in each pool, and at each server beside its pools
     options: dict[str, Any] = {}
+    has_output: bool = False
 
     @property
     def slots_per_database(self) -> int | None:

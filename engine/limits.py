@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from engine.floor import Floor
 from engine.resources import LEAST, UNKNOWN, Node
 
@@ -14,7 +12,7 @@ def see_limits(floor: Floor, rows: Iterable[Any]) -> None:
         id, server = row["server_id"], floor.tree.server(row["server_id"])
         server.reason = "ServerDisabled" if row["disabled"] else "ServerConnections"
         _limit(floor, server, 0 if row["disabled"] else _sessions(row))
-        for pool in msgspec.json.decode(row["pools"]):
+        for pool in row["pools"]:
             _limit(floor, floor.tree.pool(id, pool["name"]), pool.get("max_connections"))
         if server.per_database != row["slots_per_database"]:
             server.per_database = row["slots_per_database"]

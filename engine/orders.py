@@ -1,6 +1,6 @@
 """Cancellations: who wanted what to stop. Each is signalled to what it concerns, and closed when that is over."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -30,11 +30,10 @@ class Orders:
         self._break_off = break_off  # its targets are being looked up
         self._open: dict[UUID, Order] = {}
 
-    async def look(self) -> None:
-        for row in await self._road.rows(Q.open_cancellations):
-            id = row["cancellation_id"]
-            if id not in self._open:
-                self._open[id] = Order(id, row["job_execution_id"], row["step_id"], row["ordinal"])
+    def see(self, orders: Iterable[Order]) -> None:
+        """Those that are open."""
+        for order in orders:
+            self._open.setdefault(order.id, order)
 
     async def signal(self, floor: Floor) -> list[Run]:
         """The runs that somebody wants to stop, or part of them."""

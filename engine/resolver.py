@@ -253,6 +253,17 @@ class Resolver:
         )
 
 
+def asks(document: Document) -> bool:
+    """Whether a server must be asked what the group means; the other groups are their own words."""
+    return any(
+        member.target_group_id is None
+        and member.type != "SqlDatabase"
+        and (member.includes or member.type not in Exclusions.BY_WORDS)
+        for group in document.groups.values()
+        for member in group.members
+    )
+
+
 async def _all(asking: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """All at once; the first that fails ends the others."""
     try:

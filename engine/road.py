@@ -63,11 +63,6 @@ class Road:
     async def value(self, query: str, *args: Any) -> Any:
         return await self._line.value(query, self._store.epoch, *args)
 
-    async def time(self) -> float:
-        """Of the database's clock, in seconds."""
-        found: float = await self._line.value(Q.time)
-        return found
-
     async def reserve(self, batch: Batch) -> None:
         columns = (batch.days, batch.runs, batch.steps, batch.ordinals, batch.attempts)
         await self.rows(Q.reserve, batch.hosts, *columns, batch.invocations, [], [])

@@ -1,9 +1,3 @@
--- name: live_runs
--- Runs that are not over and not known yet, the oldest first.
-select job_execution_id, job_id, job_name, job_version, run_day, create_time, priority, overlap, lifecycle, job_paused,
-       cancel_requested_at, overrides::text, steps::text, reached::text
-  from jobs_internal.live_runs_v1($1, $2);
-
 -- name: live_targets
 -- The targets of a step that are not over, in their order.
 select ordinal, lifecycle, attempts, not_before, deadline, server_id, pool_name, database_name, schema_name,
@@ -13,10 +7,6 @@ select ordinal, lifecycle, attempts, not_before, deadline, server_id, pool_name,
 -- name: begin_run
 -- Begun, Skipped, Queued, Canceled or Over.
 select jobs_internal.begin_run_v1($1, $2);
-
--- name: begin_step
--- The run has reached this step.
-select jobs_internal.begin_step_v1($1, $2, $3);
 
 -- name: reserve
 -- Tasks for hosts, and running ones that they must stop.
@@ -72,6 +62,10 @@ select run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, old_
 -- How the step ended; null while a target lives.
 select jobs_internal.end_step_v1($1, $2, $3, $4, $5);
 
+-- name: end_last_step
+-- How the step and its run ended; null while a target lives.
+select step, run from jobs_internal.end_last_step_v1($1, $2, $3);
+
 -- name: end_run
 -- How the run ended; null while a step lives.
 select jobs_internal.end_run_v1($1, $2);
@@ -83,11 +77,6 @@ select ordinal, host_id, invocation_id, ended from jobs_internal.cancel_targets_
 -- name: time_out
 -- The targets that waited and are over now.
 select time_out_v1 as ordinal from jobs_internal.time_out_v1($1, $2, $3, $4);
-
--- name: open_cancellations
--- What somebody wants to stop, the oldest first.
-select cancellation_id, job_execution_id, step_id, ordinal, requested_at, reason
-  from jobs_internal.open_cancellations_v1($1);
 
 -- name: close_cancellation
 -- Nothing of it runs any more, and this is what it took.

@@ -1532,6 +1532,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.end_host_v1(p_host uuid)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.end_last_step_v1(p_epoch bigint, p_run uuid, p_step_id integer, OUT step text, OUT run text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.end_run_v1(p_epoch bigint, p_run uuid)
  RETURNS text
  LANGUAGE plpgsql
@@ -1992,8 +1999,22 @@ CREATE OR REPLACE FUNCTION jobs_internal.paused_jobs_v1(p_epoch bigint)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.plan_step_v1(p_epoch bigint, p_run uuid, p_step_id integer, p_snapshot_id uuid, p_target_group_id uuid, p_group_hash bytea, p_directory_revision bigint, p_left_out jsonb, p_target_types text[], p_server_ids text[], p_server_names text[], p_pool_names text[], p_database_names text[], p_schema_names text[], p_labels jsonb[], p_credential_ids uuid[], p_rules uuid[], OUT begun text, OUT skipped integer[])
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.plan_targets_v1(p_epoch bigint, p_job_execution_id uuid, p_step_id integer, p_snapshot_id uuid, p_wave_starts integer[] DEFAULT '{}'::integer[])
  RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.plan_targets_v2(p_run job_execution, p_step_id integer, p_snapshot_id uuid, p_wave_starts integer[] DEFAULT '{}'::integer[])
+ RETURNS integer[]
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
@@ -2071,6 +2092,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.put_system_job_v1(p_old job, p_must jso
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.put_target_group_v1(p_name text, p_doc jsonb, p_condition jsonb)
  RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.reach_step_v1(p_epoch bigint, p_run uuid, p_step_id integer)
+ RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session
-from tests.support.road import FAILED, SUCCEEDED, Key, a_host, a_stage, set_steps, waits
+from tests.support.road import FAILED, ORDERS, SUCCEEDED, Key, a_host, a_stage, set_steps, waits
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
@@ -335,7 +335,7 @@ async def test_wishes_are_open_until_they_are_closed(stage, owner):
     await owner.execute("select jobs.sp_stop_step($1, 'step1')", stage.run)
     await owner.execute("select jobs.sp_stop_job($1)", stage.run)
 
-    rows = await stage.ask("open_cancellations", EPOCH)
+    rows = await stage.engine.fetch(ORDERS, EPOCH)
     for row, needed in zip(rows, ("protocol", "nothing", "pg_cancel_backend"), strict=True):
         for said in (needed, "pg_terminate_backend"):
             await stage.ask("close_cancellation", EPOCH, row["cancellation_id"], said)
@@ -344,7 +344,7 @@ async def test_wishes_are_open_until_they_are_closed(stage, owner):
         (stage.run, 1, 2), (stage.run, 1, None), (stage.run, None, None),
     ]  # fmt: skip
     assert rows[0]["reason"] == "too slow"
-    assert await stage.ask("open_cancellations", EPOCH) == []
+    assert await stage.engine.fetch(ORDERS, EPOCH) == []
     closed = await owner.fetch(
         "select needed, requested_by, door, completed_at from jobs.job_cancellations order by requested_at"
     )

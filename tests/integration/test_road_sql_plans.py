@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session, a_snapshot
-from tests.support.road import FAILED, PLAN, SUCCEEDED, Q, Stage, a_stage, another_run
+from tests.support.road import BEGIN_STEP, FAILED, PLAN, SUCCEEDED, Q, Stage, a_stage, another_run
 
 pytestmark = pytest.mark.newest
 
@@ -112,7 +112,7 @@ async def test_a_few_tasks_touch_a_few_rows(owner, engine, seen):
             small = await another_run(owner, engine, stage.job, stage.host, targets=FEW + 3)
     large = await another_run(owner, engine, stage.job, stage.host)
     await engine.fetchval(Q.begin_run, EPOCH, large.run)
-    await engine.execute(Q.begin_step, EPOCH, large.run, 1)
+    await engine.execute(BEGIN_STEP, EPOCH, large.run, 1)
     snapshot = await a_snapshot(owner, stage.job.group, MANY)
     await engine.fetchval(PLAN, EPOCH, large.run, 1, snapshot)
     await owner.execute(TRIED, large.run, stage.host)

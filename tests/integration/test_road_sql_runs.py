@@ -10,7 +10,7 @@ import pytest
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_job, a_run, a_session, a_snapshot
 from tests.support.road import (
-    FAILED, PLAN, SUCCEEDED, Q, Stage, a_host, a_stage, another_run, set_steps, waits,
+    BEGIN_STEP, FAILED, LIVE_RUNS, PLAN, SUCCEEDED, Q, Stage, a_host, a_stage, another_run, set_steps, waits,
 )  # fmt: skip
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
@@ -69,7 +69,7 @@ async def test_live_runs_come_with_their_steps_and_how_far_they_are(stage, owner
         system.id, stage.day,
     )  # fmt: skip
 
-    rows = await stage.ask("live_runs", EPOCH, [])
+    rows = await stage.engine.fetch(LIVE_RUNS, EPOCH, [])
 
     assert [row["job_execution_id"] for row in rows] == [stage.run, younger]
     first, run = rows[0], await stage.row()
@@ -80,6 +80,7 @@ async def test_live_runs_come_with_their_steps_and_how_far_they_are(stage, owner
     assert json.loads(first["overrides"]) == {}
     group = {"targetGroupId": str(stage.job.group), "targetGroupName": "everything"}
     rest = group | {"maxParallelism": 4, "timeoutSeconds": 9, "options": {"advance": "barrier"}}
+    rest |= {"hasOutput": False}
     assert json.loads(first["steps"]) == [{"stepId": n, "name": f"step{n}"} | rest for n in (1, 2)]
     assert json.loads(first["reached"]) == [
         {
@@ -88,9 +89,9 @@ async def test_live_runs_come_with_their_steps_and_how_far_they_are(stage, owner
         }
     ]  # fmt: skip
     assert json.loads(rows[1]["reached"]) == []
-    known = await stage.ask("live_runs", EPOCH, [stage.run])
+    known = await stage.engine.fetch(LIVE_RUNS, EPOCH, [stage.run])
     assert [row["job_execution_id"] for row in known] == [younger]
-    assert await stage.ask("live_runs", EPOCH, [stage.run, younger]) == []
+    assert await stage.engine.fetch(LIVE_RUNS, EPOCH, [stage.run, younger]) == []
 
 
 async def test_a_run_begins_once(owner, engine):
@@ -138,7 +139,7 @@ async def test_a_run_begins_as_the_job_s_way_with_older_ones_wants(
 
     said = [await begin(engine, run) for run in runs]
     repeated = [await begin(engine, run) for run in runs]
-    await engine.execute(Q.begin_step, EPOCH, runs[0], 1)
+    await engine.execute(BEGIN_STEP, EPOCH, runs[0], 1)
     await engine.execute(Q.end_step, EPOCH, runs[0], 1, "TargetsUnresolved", None)
     await engine.execute(Q.end_run, EPOCH, runs[0])
 
@@ -201,7 +202,7 @@ async def test_a_step_is_reached_once_and_only_where_there_is_one(owner, engine)
     await begin(engine, run)
 
     for _ in range(2):
-        await engine.execute(Q.begin_step, EPOCH, run, 2)
+        await engine.execute(BEGIN_STEP, EPOCH, run, 2)
 
     (step,) = await owner.fetch("select * from jobs_internal.step_execution")
     assert (step["step_id"], step["step_name"], step["lifecycle"]) == (2, "step2", "Created")
@@ -209,12 +210,12 @@ async def test_a_step_is_reached_once_and_only_where_there_is_one(owner, engine)
     assert (await lives(owner, run))[0] == "WaitingForChildJobExecutions"
     for wrong in (3, 0):
         with pytest.raises(asyncpg.PostgresError) as caught:
-            await engine.execute(Q.begin_step, EPOCH, run, wrong)
+            await engine.execute(BEGIN_STEP, EPOCH, run, wrong)
         assert caught.value.sqlstate == "MU013"
     await engine.execute(Q.end_step, EPOCH, run, 2, "TargetsUnresolved", None)
     await engine.execute(Q.end_run, EPOCH, run)
     with pytest.raises(asyncpg.PostgresError) as caught:
-        await engine.execute(Q.begin_step, EPOCH, run, 1)
+        await engine.execute(BEGIN_STEP, EPOCH, run, 1)
     assert caught.value.sqlstate == "MU013"
 
 
@@ -276,7 +277,7 @@ async def test_of_two_plans_at_once_one_skips(stage, owner, engine, account):
     snapshots = []
     for each in made:
         await begin(engine, each.run)
-        await engine.execute(Q.begin_step, EPOCH, each.run, 1)
+        await engine.execute(BEGIN_STEP, EPOCH, each.run, 1)
         snapshots.append(await a_snapshot(owner, stage.job.group, 2))
     early = await account.connect("engine")
     transaction = early.transaction()
@@ -419,7 +420,7 @@ async def test_a_step_without_targets_ends_by_reason(
     if planned:
         await stage.reach(1, 0)
     else:
-        await engine.execute(Q.begin_step, EPOCH, stage.run, 1)
+        await engine.execute(BEGIN_STEP, EPOCH, stage.run, 1)
     if cancelled:
         await owner.execute("update jobs_internal.step_execution set cancel_requested_at = now()")
 

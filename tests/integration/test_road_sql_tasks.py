@@ -315,10 +315,10 @@ async def test_a_stale_epoch_writes_nothing(stage, epoch):
     (key,) = await stage.reserve(1)
     nobody, empty = uuid4(), [[]] * 9
     calls = {
-        "live_runs": ([],), "live_targets": (stage.day, stage.run, 1), "begin_run": (stage.run,),
-        "begin_step": (stage.run, 1), "reserve": empty, "settle": ("[]",), "disown": (stage.host,),
+        "look": (), "news": ([],), "live_targets": (stage.day, stage.run, 1), "begin_run": (stage.run,),
+        "reach_step": (stage.run, 1), "end_last_step": (stage.run, 1), "reserve": empty, "settle": ("[]",), "disown": (stage.host,),
         "read_completions": ([], []), "completion_marks": (), "end_step": (stage.run, 1, None, None),
-        "end_run": (stage.run,), "cancel_targets": (stage.run, 1, None), "open_cancellations": (),
+        "end_run": (stage.run,), "cancel_targets": (stage.run, 1, None),
         "close_cancellation": (nobody, "nothing"), "time_out": (stage.run, 1, [1]),
         "live_invocations": (),
     }  # fmt: skip

@@ -4,52 +4,14 @@ create or replace function jobs_internal.plan_targets_v1(
 ) returns integer
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
-set enable_sort = off
-set plan_cache_mode = force_custom_plan
 as $$
 declare
-    now constant timestamptz := clock_timestamp();
-    pools constant jsonb := (select jsonb_object_agg(d.server_id, d.worker_pool)
-                               from server_directory d where d.worker_pool is not null);
     run job_execution;
-    taken integer[];
-    planned integer;
 begin
     perform fence_v1(p_epoch);
     select * into strict run from job_execution x where x.job_execution_id = p_job_execution_id;
-    update step_execution s
-       set lifecycle   = 'WaitingForChildJobExecutions',
-           snapshot_id = p_snapshot_id,
-           waves       = cardinality(p_wave_starts) + 1
-     where (s.run_day, s.job_execution_id, s.step_id) = (run.run_day, p_job_execution_id, p_step_id)
-       and s.snapshot_id is null;
-    if not found then
-        perform from step_execution s
-          where (s.run_day, s.job_execution_id, s.step_id, s.snapshot_id)
-                = (run.run_day, p_job_execution_id, p_step_id, p_snapshot_id);
-        if not found then
-            raise exception 'step % of execution % is not there or has other targets', p_step_id, p_job_execution_id
-                using errcode = 'MU013';
-        end if;
-        return (select s.targets from snapshot s where s.snapshot_id = p_snapshot_id);
-    end if;
-    -- One plan of a job at a time, so that of two runs one sees the other's targets.
-    perform pg_advisory_xact_lock(hashtextextended('muster plan ' || run.job_id, 0));
-    taken := taken_targets_v1(run, p_snapshot_id);
-    insert into target_execution (run_day, job_execution_id, step_id, ordinal, snapshot_id, wave, priority,
-                                  worker_pool, create_time, lifecycle, end_time, end_reason, last_message)
-    select run.run_day, p_job_execution_id, p_step_id, t.ordinal, p_snapshot_id,
-           width_bucket(t.ordinal, p_wave_starts) + 1, run.priority, pools ->> t.server_id, now,
-           case when s.skipped then 'Skipped' else 'Created' end, case when s.skipped then now end,
-           case when s.skipped then 'Overlap' end,
-           case when s.skipped then 'Skipped: another run of the job is at work on this target.' end
-      from snapshot_target t
-     cross join lateral (select t.ordinal = any(taken)) s (skipped)
-     where t.snapshot_id = p_snapshot_id
-     order by t.ordinal;
-    get diagnostics planned = row_count;
-    return planned;
+    perform plan_targets_v2(run, p_step_id, p_snapshot_id, p_wave_starts);
+    return (select s.targets from snapshot s where s.snapshot_id = p_snapshot_id);
 end $$;
 comment on function jobs_internal.plan_targets_v1(bigint, uuid, integer, uuid, integer[]) is
-    'Every target of the snapshot is a target execution of the step: how many. Wave 2 and later begin at the ordinals '
-    'given. Where the job says skipTarget, those that another run works on are Skipped. Again is harmless.';
+    'plan_targets_v2 for engines that do not call plan_step_v1: how many targets they are. Again is harmless.';
