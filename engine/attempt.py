@@ -40,7 +40,6 @@ async def run(
     watch = Stopwatch(session)
     if not await start():
         return None
-    session.ear.reset()
     name = application_name(task)
     with Stopper(session, name, token, deadline) as stop:
         means = (session, task, step, name, stop, watch)

@@ -15,6 +15,7 @@ import msgspec
 from engine import news
 from engine.floor import Floor, Run, StepRun
 from engine.limits import see_limits
+from engine.pace import Pace
 from engine.part import Means, Part
 from engine.planner import Planner
 from engine.progress import Progress
@@ -37,6 +38,7 @@ class Controller(Part):
         self._told = means.rings.of("controller results", RESULTS)
         self._road = Road(means.store, self.alive)
         self._planner = Planner(means.store, means.targets)
+        self._pace = Pace()
         self._offset = 0.0  # from our clock to the database's
         self._looked = 0.0  # when everything was last looked at
         self._progress: Progress | None = None
@@ -166,6 +168,7 @@ class Controller(Part):
             self._marks[row["host_id"]] = row["number"]
             floor.inbox += msgspec.json.decode(row["report"])
         inbox, floor.inbox = floor.inbox, []
+        self._pace.ended(len(inbox), self.means.clock.monotonic())
         for one in inbox:
             step = floor.heard(one)
             if step is not None and step.over:
@@ -189,6 +192,7 @@ class Controller(Part):
     # What starts now
 
     async def _reserve(self, floor: Floor) -> None:
+        floor.tree.reach_ahead(self._pace.ahead(self.means.clock.monotonic()))
         while True:
             batch = Batch()
             while len(batch.hosts) < AT_ONCE and (found := floor.pick()) is not None:

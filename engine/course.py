@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import asyncpg
@@ -35,16 +35,13 @@ class Stopwatch:
     """Milliseconds by phase; a phase ends where the next begins."""
 
     def __init__(self, session: Session) -> None:
-        self.taken = {
-            "waiting": round(session.waited * 1000, 1),
-            "connecting": round(session.connecting * 1000, 1),
-        }
+        self.taken = {"waiting": _ms(session.waited), "connecting": _ms(session.connecting)}
         self._time = session.loop.time
         self._phase, self._since = "starting", self._time()
 
     def turn(self, phase: str) -> None:
         now = self._time()
-        self.taken[self._phase] = round((now - self._since) * 1000, 1)
+        self.taken[self._phase] = _ms(now - self._since)
         self._phase, self._since = phase, now
 
 
@@ -224,24 +221,12 @@ class Course:
         )
 
     async def ended(self, **how: Any) -> Outcome:
-        types = await self._type_names()
+        types = await self._type_names() if any(each.foreign for each in self._kept) else {}
         self.watch.turn("")
-        ear, message = self.session.ear, how.get("message")
-        skipped = [
-            {
-                "severity": "INFO",
-                "message": f"The server does not know the parameter {name}: left out.",
-            }
-            for name in sorted(self.left_out)
-        ]
-        if not self.step.parsed.parsed and not self.step.autocommit:
-            text = (
-                "The script went to the server as a whole: its statements can't be told apart here."
-            )
-            skipped.append({"severity": "INFO", "message": text})
-        how.setdefault("last_message", message or "")
+        ear = self.session.ear
+        how.setdefault("last_message", how.get("message") or "")
         return Outcome(
-            notices=[*skipped, *ear.said()],
+            notices=[*self._remarks(), *ear.said()],
             results=[each.told(types, self.task.most_rows) for each in self._kept],
             result_hash=results.digest(self._kept) if self._kept else None,
             rows=self._rows,
@@ -252,6 +237,16 @@ class Course:
             phase=self.phase,
             **how,
         )
+
+    def _remarks(self) -> Iterator[dict[str, str]]:
+        for name in sorted(self.left_out):
+            text = f"The server does not know the parameter {name}: left out."
+            yield {"severity": "INFO", "message": text}
+        if self.step.whole:
+            text = (
+                "The script went to the server as a whole: its statements can't be told apart here."
+            )
+            yield {"severity": "INFO", "message": text}
 
     def _said(self, error: BaseException | None) -> dict[str, Any]:
         """In the server's words."""
@@ -294,6 +289,10 @@ class Course:
                     session.types |= {row[0]: row[1] for row in found.rows}
             session.ear.received = received
         return session.types
+
+
+def _ms(seconds: float) -> float:
+    return int(seconds * 10_000 + 0.5) / 10
 
 
 def _short(text: object) -> str | None:

@@ -9,6 +9,7 @@ from uuid import UUID
 from engine.budget import Budget, Contact
 from engine.work import Server
 from muster.core.endpoint import Endpoint
+from muster.core.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from engine.session import Session
@@ -21,10 +22,7 @@ class Key(NamedTuple):
     credential_id: UUID
     row_version: int
     username: str
-    endpoint: Endpoint
-
-    def __hash__(self) -> int:
-        return hash((self.database, self.username))  # the rest seldom differs, and is slow
+    way: int  # the number of the endpoint, which would be slow to compare
 
 
 @dataclass(eq=False)
@@ -54,6 +52,22 @@ class Desk:
     spare: asyncio.Lock = field(default_factory=asyncio.Lock)
     _idle: "dict[Session, None]" = field(default_factory=dict)  # the oldest first
     _by_key: "dict[Key, list[Session]]" = field(default_factory=dict)
+    _ways: dict[Endpoint, int] = field(default_factory=dict)
+    _seen: "dict[bool, tuple[Endpoint, int]]" = field(
+        default_factory=dict
+    )  # of the server, by direct
+
+    def see(self, server: Server, *, direct: bool) -> tuple[Endpoint, int]:
+        """The way to it, as it is now."""
+        if server is not self.server:
+            self.server = server
+            self._seen.clear()
+        found = self._seen.get(direct)
+        if found is None:
+            endpoint = _endpoint(server, direct=direct)
+            way = self._ways.setdefault(endpoint, len(self._ways))
+            found = self._seen[direct] = endpoint, way
+        return found
 
     def size(self, now: float) -> int:
         return self.budget.size(self.server, self.contact, now)
@@ -90,3 +104,16 @@ class Desk:
         if not alike:
             del self._by_key[session.key]
         return session
+
+
+def _endpoint(server: Server, *, direct: bool) -> Endpoint:
+    endpoint = server.endpoint
+    if not direct:
+        return endpoint
+    if endpoint.pooling == "transaction" and not endpoint.direct_host:
+        raise InvalidRequest(
+            f"The server {server.name} is reached through a pooler that lends it by transactions; "
+            "a script without a transaction needs its directHost.",
+            code="TransactionModeNotPossible",
+        )
+    return endpoint.direct()

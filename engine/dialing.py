@@ -1,7 +1,7 @@
 """Opens sessions with a credential, and asks a server once what it is."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -33,9 +33,13 @@ Ask = Callable[[str], Awaitable[list[Any]]]
 @dataclass(frozen=True)
 class Login:
     server: Server
+    endpoint: Endpoint
     database: str
     who: Credential
     identity: UUID  # of the control database: sealed secrets are bound to it
+
+    def direct(self) -> "Login":
+        return replace(self, endpoint=self.endpoint.direct())
 
 
 class Dialing:
@@ -44,13 +48,11 @@ class Dialing:
         self._credentials = credentials
         self._clock = clock
 
-    async def connect(
-        self, login: Login, endpoint: Endpoint, deadline: float, ear: Ear | None = None
-    ) -> Connection:
+    async def connect(self, login: Login, deadline: float, ear: Ear | None = None) -> Connection:
         """A secret that is kept elsewhere may have changed: when it is refused it is read again."""
         who, password = login.who, await self._credentials.open(login.who, login.identity)
         try:
-            return await self._dial(login, endpoint, password, deadline, ear)
+            return await self._dial(login, password, deadline, ear)
         except InvalidRequest as fault:
             if fault.code != "TargetAuthenticationFailed":
                 raise
@@ -58,11 +60,11 @@ class Dialing:
             newer = await self._credentials.open(who, login.identity)
             if newer.reveal() == password.reveal():
                 raise
-            return await self._dial(login, endpoint, newer, deadline, ear)
+            return await self._dial(login, newer, deadline, ear)
 
-    async def soon(self, login: Login, endpoint: Endpoint) -> Connection:
+    async def soon(self, login: Login) -> Connection:
         limit = self._settings.connect_limit.total_seconds()
-        return await self.connect(login, endpoint, self._clock.monotonic() + limit)
+        return await self.connect(login, self._clock.monotonic() + limit)
 
     async def meet(self, desk: Desk, connection: Connection, ear: Ear) -> Contact:
         async def ask(question: str) -> list[Any]:
@@ -83,13 +85,13 @@ class Dialing:
         return Contact(desk.server.server_id, number, most, observed(most, reserved, others))
 
     async def _dial(
-        self, login: Login, endpoint: Endpoint, password: Secret, deadline: float, ear: Ear | None
+        self, login: Login, password: Secret, deadline: float, ear: Ear | None
     ) -> Connection:
         server = login.server
         own = {(host, server.port) for host in server.hosts} if server.embedded else set()
         left = timedelta(seconds=max(0.1, deadline - self._clock.monotonic()))
         return await Connector(self._settings, frozenset(own)).open(
-            endpoint,
+            login.endpoint,
             user=login.who.username,
             password=password,
             application_name=APPLICATION,

@@ -35,6 +35,17 @@ class Library:
         self._servers: Shelf[tuple[float, UUID, Server]] = Shelf()
         self._secrets: Shelf[Credential] = Shelf()
 
+    def known_step(self, task: Task) -> Step | None:
+        return self._steps.known((task.job_id, task.job_version, task.step_id))
+
+    def known(self, task: Task) -> tuple[UUID, Server, Credential] | None:
+        """What `server` and `credential` would answer, if nothing has to be read for it."""
+        served = self._servers.known(task.server_id)
+        if served is None or self._clock.monotonic() - served[0] > FRESH:
+            return None
+        who = self._secrets.known((task.credential_id, task.credential_version))
+        return None if who is None else (served[1], served[2], who)
+
     async def step(self, task: Task) -> Step:
         key = task.job_id, task.job_version, task.step_id
 
@@ -102,6 +113,14 @@ class Shelf(Generic[T]):
             if found.done() and self._reading.get(key) is found:
                 del self._reading[key]  # a failure is not kept
             raise
+
+    def known(self, key: Hashable) -> T | None:
+        found = self._reading.get(key)
+        if found is None or not found.done() or found.cancelled() or found.exception():
+            return None
+        self._reading.move_to_end(key)
+        known: T = found.result()
+        return known
 
     def drop(self, key: Hashable) -> None:
         self._reading.pop(key, None)

@@ -24,8 +24,11 @@ NAMES = re.compile(r"\"[^\"]*\"|'[^']*'|«[^»]*»|„[^“]*“|“[^”]*”|`
 NUMBERS = re.compile(r"[0-9]+")
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class Outcome(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Written as an element of report_v1's results, without its key."""
+
     lifecycle: str
+    phase: str
     retry: bool = False  # known not to have committed, and worth another try
     again: bool = False  # stopped by us: the next attempt does not count
     reason: str | None = None
@@ -45,7 +48,6 @@ class Outcome(Struct, frozen=True, kw_only=True):
     timings: dict[str, float] = {}  # milliseconds
     blockers: list[dict[str, Any]] = []
     last_message: str = ""
-    phase: str = "run"
     needed: str | None = None  # what it took to stop it
 
     @classmethod
@@ -74,11 +76,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
             message=message,
             fingerprint=reason,
             last_message=message,
+            phase="run",
         )
-
-    def as_report(self) -> dict[str, Any]:
-        """The element of report_v1's results, without its key."""
-        return {name: getattr(self, own) for own, name in REPORTED}
 
 
 def stopped(reason: str, *, safe: bool) -> dict[str, Any]:
@@ -111,11 +110,3 @@ def fingerprint(sqlstate: str, message: str) -> str:
     """Equal for equal causes: names in quotes and numbers do not count."""
     bare = NUMBERS.sub("#", NAMES.sub("?", message))
     return f"{sqlstate}:{sha256(bare.encode()).hexdigest()[:12]}"
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.title, rest))
-
-
-REPORTED = [(name, _camel(name)) for name in Outcome.__struct_fields__]

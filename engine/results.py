@@ -5,11 +5,13 @@ So a statement costs one round trip, no type has to be known, and a flood ends b
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from muster.core.wire import SIZE, Tap
+from msgspec import Struct
+
+from muster.core.wire import SETTINGS, SIZE, Tap
 
 MOST_ROWS, MOST_BYTES = 100_000, 64 * 1024 * 1024  # of one statement; more ends the attempt
 KEPT_ROWS, KEPT_BYTES = 1_000, 1024 * 1024  # of one result set
@@ -22,6 +24,7 @@ LONGEST = 8 * 1024  # characters of one text in an error or a notice
 HEADER = 5  # bytes: the kind of a message and its size
 DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA = b"TDCNd"
 COPY_ASKED = b"GW"
+COMPLETED = b"C\0\0\0"
 HEARD = frozenset((DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA, *COPY_ASKED))
 
 TYPES = {
@@ -37,19 +40,18 @@ TYPES = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class Set:
+class Set(Struct):
     """What one statement returned."""
 
     columns: list[tuple[str, int]] | None = None  # names and types
-    rows: list[list[Any]] = field(default_factory=list)
+    rows: list[list[Any]] = []
     tag: str = ""
     count: int = 0
     truncated: bool = False
     size: int = 0  # bytes received
     foreign: frozenset[int] = frozenset()  # types whose names have to be asked for
     statement: int = 0
-    readers: list[Callable[[bytes], Any]] = field(default_factory=list)
+    readers: list[Callable[[bytes], Any]] = []
     digest: Any = None
 
     @property
@@ -88,7 +90,7 @@ class Ear(Tap):
         """A new message is sent; what its first statements answer is not kept, or all is not."""
         self.sets: list[Set] = []
         self._open: Set | None = None
-        self._held = bytearray()
+        self._held: bytearray | None = None
         self._missing = 0  # bytes until what is held makes sense
         self.skipping = skip  # statements
         if listening:
@@ -104,13 +106,17 @@ class Ear(Tap):
 
     def feed(self, data: bytes) -> None:
         self.received += len(data)
-        if self._held:
+        if self._held is not None:
             self._held += data
             self._missing -= len(data)
             if self._missing > 0:
                 return
-            data, self._held = bytes(self._held), bytearray()
+            data, self._held = bytes(self._held), None
         at, end, skipping = 0, len(data), self.skipping
+        if skipping and (settings := SETTINGS(data)):
+            number = settings[0].count(COMPLETED)
+            if number <= skipping:
+                at, skipping = settings.end(), skipping - number
         while end - at >= HEADER:
             after = at + 1 + SIZE(data, at + 1)[0]
             if after > end:
@@ -123,7 +129,7 @@ class Ear(Tap):
             at = after
         self.skipping = skipping
         if at < end:
-            self._held += data[at:]
+            self._held = bytearray(data[at:])
             enough = end - at >= HEADER
             size = 1 + int.from_bytes(data[at + 1 : at + HEADER], "big") if enough else HEADER
             self._missing = size - (end - at)

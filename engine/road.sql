@@ -14,9 +14,9 @@ select jobs_internal.reserve_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: take
 -- What a host must run and stop, behind the dispatch that it knows.
-select number, kind, run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, target_execution_id, job_id,
-       job_version, run_create_time, overrides::text, target_type, target_id, server_id, server_name, pool_name,
-       database_name, schema_name, labels::text, credential_id, credential_version, first_start, tried_at
+select kind, number, run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, target_execution_id, job_id,
+       job_version, run_create_time, target_type, target_id, server_id, server_name, pool_name, database_name,
+       schema_name, credential_id, credential_version, first_start, tried_at, overrides::text, labels::text
   from jobs_internal.take_v1($1, $2);
 
 -- name: step_document

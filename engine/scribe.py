@@ -7,7 +7,6 @@ a hundred in one statement. Written twice is harmless, so an answer that got los
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -17,6 +16,7 @@ import msgspec
 
 from engine.ends import FINAL, Fenced
 from engine.line import Line
+from engine.outcome import Outcome
 from engine.store import Store
 from engine.work import Task
 from muster.core import telemetry
@@ -28,19 +28,16 @@ from muster.core.sql import Queries
 log = telemetry.get(__name__)
 Q = Queries("engine", "road.sql")
 
-LARGEST = 8 * 1024 * 1024  # bytes of one statement, as far as there is a choice
+LARGEST = 8 * 1024 * 1024  # characters of one statement, as far as there is a choice
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between tries to reach the control database
 KINDS = ("start", "commit", "result", "return", "contact")  # as report_v1 takes them
 
 
-@dataclass(eq=False, slots=True)
-class Word:
+class Word(msgspec.Struct, eq=False):
     kind: str
-    text: bytes
+    text: str
     invocation: UUID | None
-    said: "asyncio.Future[bool]" = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
+    said: "asyncio.Future[bool] | None" = None  # for who waits for it
 
 
 class Scribe:
@@ -59,24 +56,22 @@ class Scribe:
 
     def start(self, task: Task, pid: int | None, version: int | None) -> Awaitable[bool]:
         """True once it is committed; False: nothing may be sent."""
-        return self._say("start", task, {"p": pid, "v": version})
+        return self._ask("start", task, f',"p":{pid or "null"},"v":{version or "null"}}}')
 
     def intend(self, task: Task, xact_id: str) -> Awaitable[bool]:
         """True once it is known by which transaction the task commits; False: it must not."""
-        return self._say("commit", task, {"x": xact_id})
+        return self._ask("commit", task, _rest({"x": xact_id}))
 
-    def result(self, task: Task, told: dict[str, Any]) -> Awaitable[bool]:
-        """False: somebody else has decided about the task."""
-        return self._say("result", task, told)
+    def result(self, task: Task, outcome: Outcome) -> None:
+        self._add(Word("result", task.key + _rest(outcome), task.invocation_id))
 
-    def give_back(
-        self, task: Task, why: str | None = None, wait: float | None = None
-    ) -> Awaitable[bool]:
+    def give_back(self, task: Task, why: str | None = None, wait: float | None = None) -> None:
         """A reservation that came to nothing; no attempt was made."""
-        return self._say("return", task, {"why": why, "wait": wait})
+        rest = _rest({"why": why, "wait": wait})
+        self._add(Word("return", task.key + rest, task.invocation_id))
 
     def contact(self, told: dict[str, Any]) -> None:
-        self._add(Word("contact", msgspec.json.encode(told), None))
+        self._add(Word("contact", msgspec.json.encode(told).decode(), None))
 
     async def run(self) -> None:
         """Until it is cancelled, or something final is learned."""
@@ -93,18 +88,10 @@ class Scribe:
     async def flushed(self) -> None:
         await self._quiet.wait()
 
-    def _say(self, kind: str, task: Task, more: dict[str, Any]) -> Awaitable[bool]:
-        key = {
-            "d": task.run_day,
-            "r": task.job_execution_id,
-            "s": task.step_id,
-            "o": task.ordinal,
-            "a": task.attempt,
-            "i": task.invocation_id,
-        }
-        word = Word(kind, msgspec.json.encode(key | more), task.invocation_id)
-        self._add(word)
-        return word.said
+    def _ask(self, kind: str, task: Task, rest: str) -> Awaitable[bool]:
+        said = asyncio.get_running_loop().create_future()
+        self._add(Word(kind, task.key + rest, task.invocation_id, said))
+        return said
 
     def _add(self, word: Word) -> None:
         self._words.append(word)
@@ -128,8 +115,7 @@ class Scribe:
             return
         await reach("host.recorded")
         for word in words:
-            if not word.said.done():  # whoever waited may have been broken off
-                word.said.set_result(word.invocation not in refused)
+            _answer(word, good=word.invocation not in refused)
 
     async def _insist(self, words: list[Word]) -> list[UUID]:
         pause = FIRST_PAUSE
@@ -166,8 +152,7 @@ class Scribe:
         word = words[0]
         log.error("a word can't be written", kind=word.kind, why=str(error), code=error.sqlstate)
         instead = _instead(word)
-        if not word.said.done():
-            word.said.set_result(False)
+        _answer(word, good=False)
         if instead is not None:
             await self._clock.sleep(timedelta(seconds=FIRST_PAUSE))
             await self._write([instead])
@@ -178,8 +163,18 @@ def _columns(words: list[Word]) -> list[str | None]:
     return [_array([word.text for word in words if word.kind == kind]) for kind in KINDS]
 
 
-def _array(texts: list[bytes]) -> str | None:
-    return f"[{b','.join(texts).decode()}]" if texts else None
+def _array(texts: list[str]) -> str | None:
+    return f"[{','.join(texts)}]" if texts else None
+
+
+def _rest(told: Any) -> str:
+    """Behind the task's key."""
+    return "," + msgspec.json.encode(told)[1:].decode()
+
+
+def _answer(word: Word, *, good: bool) -> None:
+    if word.said and not word.said.done():  # whoever waited may have been broken off
+        word.said.set_result(good)
 
 
 def _instead(word: Word) -> Word | None:
@@ -188,13 +183,13 @@ def _instead(word: Word) -> Word | None:
     key = {name: told.get(name) for name in ("d", "r", "s", "o", "a", "i")}
     match word.kind:
         case "start":
-            return Word("return", msgspec.json.encode(key), word.invocation)
+            return Word("return", msgspec.json.encode(key).decode(), word.invocation)
         case "commit":
             plain = {"lifecycle": "Failed", "retry": True, "reason": "InternalError"}
-        case "result" if "notices" in told:
+        case "result" if "phase" in told:  # not ours already
             kept = ("lifecycle", "retry", "again", "reason", "sqlstate")
             plain = {name: told.get(name) for name in kept}
         case _:
             return None
     plain["message"] = plain["lastMessage"] = "What the target said can't be kept."
-    return Word("result", msgspec.json.encode(key | plain), word.invocation)
+    return Word("result", msgspec.json.encode(key | plain).decode(), word.invocation)

@@ -41,13 +41,15 @@ def version_of(connection: Connection) -> int:
 class Session:
     """Everything is said by the simple protocol, so nothing is prepared and `ear` has the answers."""
 
-    def __init__(self, desk: Desk, key: Key, connection: Connection, ear: Ear) -> None:
+    def __init__(
+        self, desk: Desk, key: Key, connection: Connection, ear: Ear, *, pooled: bool = False
+    ) -> None:
         self.desk = desk
         self.key = key
         self.connection = connection
         self.ear = ear
         # Behind a pooler that lends the server by transactions: nothing of ours stays there.
-        self.pooled = key.endpoint.pooling == "transaction"
+        self.pooled = pooled
         self.spoiled = False  # never lent again
         self.waited = self.connecting = 0.0  # seconds, of this loan
         self.types: dict[int, str] = {}

@@ -25,8 +25,7 @@ from engine.work import Credential, Server
 from muster.core import connect
 from muster.core.clock import Clock
 from muster.core.connect import NoRoom
-from muster.core.endpoint import Endpoint
-from muster.core.errors import InvalidRequest, Unavailable
+from muster.core.errors import Unavailable
 from muster.core.settings import Settings
 
 IDLE = 30.0  # seconds
@@ -77,16 +76,16 @@ class Sessions:
         desk = self._desks.get(server.server_id)
         if desk is None:
             desk = self._desks[server.server_id] = Desk(server)
-        desk.server = server
-        endpoint = _endpoint(server, direct=direct)
-        key = Key(database, who.credential_id, who.row_version, who.username, endpoint)
+        endpoint, way = desk.see(server, direct=direct)
+        key = Key(database, who.credential_id, who.row_version, who.username, way)
         session = self._at_once(desk, key)
         if session is None:
             session = await self._wait(desk, key, deadline)
         granted = self._clock.monotonic()
         connecting = 0.0
         if session is None:
-            session = await self._open(desk, key, who, identity, deadline)
+            login = Login(server, endpoint, database, who, identity)
+            session = await self._open(desk, key, login, deadline)
             connecting = self._clock.monotonic() - granted
         session.waited, session.connecting = granted - asked, connecting
         self._lent.add(session)
@@ -221,10 +220,7 @@ class Sessions:
         desk.waiters.remove(waiter)
         waiter.granted.set_result(session)
 
-    async def _open(
-        self, desk: Desk, key: Key, who: Credential, identity: UUID, deadline: float
-    ) -> Session:
-        login = Login(desk.server, key.database, who, identity)
+    async def _open(self, desk: Desk, key: Key, login: Login, deadline: float) -> Session:
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._opening.add(opened)
         try:
@@ -250,7 +246,7 @@ class Sessions:
 
     async def _made(self, desk: Desk, key: Key, login: Login, deadline: float) -> Session:
         ear = Ear()
-        connection = await self._dialing.connect(login, key.endpoint, deadline, ear)
+        connection = await self._dialing.connect(login, deadline, ear)
         try:
             async with asyncio.timeout(self._patience(deadline)), desk.meeting:
                 if desk.contact is None or desk.stale:
@@ -267,8 +263,11 @@ class Sessions:
         except BaseException:
             connection.terminate()
             raise
-        session = Session(desk, key, connection, ear)
-        session.open_another = lambda: self._dialing.soon(login, key.endpoint.direct())
+        ear.reset()
+        session = Session(
+            desk, key, connection, ear, pooled=login.endpoint.pooling == "transaction"
+        )
+        session.open_another = lambda: self._dialing.soon(login.direct())
         session.spawn = self._do_behind
         return session
 
@@ -340,16 +339,3 @@ class Sessions:
         self._behind.add(task)
         task.add_done_callback(self._behind.discard)
         return task
-
-
-def _endpoint(server: Server, *, direct: bool) -> Endpoint:
-    endpoint = server.endpoint
-    if not direct:
-        return endpoint
-    if endpoint.pooling == "transaction" and not endpoint.direct_host:
-        raise InvalidRequest(
-            f"The server {server.name} is reached through a pooler that lends it by transactions; "
-            "a script without a transaction needs its directHost.",
-            code="TransactionModeNotPossible",
-        )
-    return endpoint.direct()

@@ -34,7 +34,7 @@ class Stopper:
         self._deadline = deadline
         self._late = False
         self._flying = False
-        self._landed = asyncio.Event()
+        self._landed: asyncio.Event | None = None  # while we wait for it
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -72,7 +72,7 @@ class Stopper:
 
     def land(self) -> None:
         self._flying = False
-        if self._task:
+        if self._landed:
             self._landed.set()
 
     def _time_out(self) -> None:
@@ -81,6 +81,7 @@ class Stopper:
 
     def _wake(self) -> None:
         if self._task is None and self._flying:
+            self._landed = asyncio.Event()
             self._task = self._session.spawn(self._escalate())
 
     async def _escalate(self) -> None:
@@ -103,6 +104,7 @@ class Stopper:
             async with asyncio.timeout(STEP):
                 with contextlib.suppress(OSError, Fault, asyncpg.PostgresError):
                     await way()
+                assert self._landed
                 await self._landed.wait()
         return not self._flying
 

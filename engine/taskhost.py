@@ -32,7 +32,7 @@ from engine.session import Session
 from engine.sessions import Full, Sessions
 from engine.store import Store
 from engine.token import Token
-from engine.work import Step, Task, as_login, at, values
+from engine.work import Step, Task, as_login, at
 from engine.workers import Workers
 from muster.core import telemetry
 from muster.core.clock import Clock
@@ -145,8 +145,7 @@ class JobTaskHost:
             if invocation in self._tokens:
                 self._tokens[invocation].cancel("Canceled")
             return
-        given = {name: msgspec.json.decode(row[name]) for name in ("overrides", "labels")}
-        task = Task.of(dict(row) | given)
+        task = Task.of(row[1:])
         if self._leaving:
             self._scribe.give_back(task)
             return
@@ -166,7 +165,7 @@ class JobTaskHost:
             log.exception("an attempt broke down", run=task.job_execution_id, ordinal=task.ordinal)
             self._scribe.start(task, None, None)  # if it was not: said twice it is said once
             unknown = task.invocation_id in self._intended
-            self._scribe.result(task, Outcome.broken(unknown=unknown).as_report())
+            self._scribe.result(task, Outcome.broken(unknown=unknown))
         finally:
             self._intended.discard(task.invocation_id)
             self._waiting.pop(task.invocation_id, None)
@@ -174,7 +173,7 @@ class JobTaskHost:
 
     async def _attempt(self, task: Task, token: Token) -> None:
         try:
-            step = await self._library.step(task)
+            step = self._library.known_step(task) or await self._library.step(task)
             session = await self._session(task, step, self._until(step, task.tried_at))
         except Full as full:
             now = self._clock.now()
@@ -191,7 +190,7 @@ class JobTaskHost:
                 self._scribe.give_back(task)
                 return
             if await self._start(task, None):
-                self._scribe.result(task, Outcome.of_connect(fault).as_report())
+                self._scribe.result(task, Outcome.of_connect(fault))
             return
         outcome = None
         try:
@@ -208,7 +207,7 @@ class JobTaskHost:
             self._sessions.give_back(session)
         await reach("host.finished")
         if outcome is not None:
-            self._scribe.result(task, outcome.as_report())
+            self._scribe.result(task, outcome)
 
     def _until(self, step: Step, since: datetime | None) -> float:
         """By our own clock: when the step's time is over, which counts from the first start or try."""
@@ -217,8 +216,12 @@ class JobTaskHost:
         return self._clock.monotonic() + step.timeout_seconds - passed
 
     async def _session(self, task: Task, step: Step, deadline: float) -> Session:
-        identity, server = await self._library.server(task)
-        who = as_login(await self._library.credential(task), values(task, step))
+        known = self._library.known(task)
+        if known is None:
+            identity, server = await self._library.server(task)
+            known = identity, server, await self._library.credential(task)
+        identity, server, credential = known
+        who = as_login(credential, task, step)
         database = task.database_name or server.maintenance_database
         return await self._sessions.lend(
             at(server, step), database, who, identity, direct=step.autocommit, deadline=deadline

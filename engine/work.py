@@ -1,8 +1,7 @@
 """What a host works on: steps, tasks, servers and credentials, as the control database gives them."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
@@ -17,6 +16,7 @@ from muster.core.script import Script, split
 
 KEPT_RUNS = 32  # of a step
 BANNER = 300  # characters of the first statement
+NOTHING: Mapping[str, Any] = {}
 WITHOUT_LOCK_TIMEOUT = re.compile(r"vacuum\b|.*\bconcurrently\b")
 
 
@@ -76,8 +76,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
     def pieces(self) -> tuple["Piece", ...]:
         """What goes to the server one by one; a text that the grammar refuses goes whole."""
         script = self.parsed
-        together = self.options.transaction == "auto" and not script.autocommit
-        if not script.statements or (together and not script.parsed):
+        if not script.statements or self.whole:
             return (Piece.of(self.script, 0, ""),)
         return tuple(Piece.of(each.text, each.start, each.head) for each in script.statements)
 
@@ -85,6 +84,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
     def autocommit(self) -> bool:
         """Each statement commits by itself."""
         return self.options.transaction == "none" or self.parsed.autocommit
+
+    @cached_property
+    def whole(self) -> bool:
+        """Its statements can't be told apart, so it goes as it is."""
+        return not self.autocommit and not self.parsed.parsed
 
     @cached_property
     def banner(self) -> str:
@@ -143,9 +147,8 @@ class Piece(msgspec.Struct, frozen=True):
         return self.start + behind + offset - shift + 1
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
-    """A row of take_v1 whose kind is 'task'."""
+class Task(msgspec.Struct, frozen=True, dict=True):
+    """A row of take_v1 whose kind is 'task'; in the order in which it is asked for."""
 
     number: int
     run_day: date
@@ -158,7 +161,6 @@ class Task:
     job_id: UUID
     job_version: int
     run_create_time: datetime
-    overrides: Mapping[str, Any]
     target_type: str
     target_id: UUID
     server_id: str
@@ -166,15 +168,27 @@ class Task:
     pool_name: str | None
     database_name: str | None  # None: the server could not be listed
     schema_name: str | None
-    labels: Mapping[str, Any]
     credential_id: UUID | None
     credential_version: int | None
     first_start: datetime | None
     tried_at: datetime | None
+    overrides: Mapping[str, Any]
+    labels: Mapping[str, Any]
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Self:
-        return cls(**{field.name: row[field.name] for field in fields(cls)})
+    def of(cls, row: Sequence[Any]) -> Self:
+        *plain, overrides, labels = row
+        whole = *plain, _mapping(overrides), _mapping(labels)
+        return cls(*whole)
+
+    @cached_property
+    def key(self) -> str:
+        """By which report_v1 finds it: the beginning of a JSON object."""
+        run, step, place = self.job_execution_id, self.step_id, self.ordinal
+        return (
+            f'{{"d":"{self.run_day}","r":"{run}","s":{step},"o":{place},"a":{self.attempt}'
+            f',"i":"{self.invocation_id}"'
+        )
 
     @property
     def most_rows(self) -> int:
@@ -229,11 +243,11 @@ def named(text: str, values: Mapping[str, str]) -> str:
     return variables.USE.sub(value, text)
 
 
-def as_login(who: Credential, values: Mapping[str, str]) -> Credential:
+def as_login(who: Credential, task: Task, step: Step) -> Credential:
     """The credential with the user name that it has on this target."""
     if "$(" not in who.username:
         return who
-    return msgspec.structs.replace(who, username=named(who.username, values))
+    return msgspec.structs.replace(who, username=named(who.username, values(task, step)))
 
 
 def at(server: Server, step: Step) -> Server:
@@ -255,6 +269,11 @@ def _values_of_run(task: Task, step: Step) -> dict[str, str]:
     }
     group = step.target_group_name
     return known if group is None else known | {"target_group_name": group}
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = NOTHING if text == "{}" else msgspec.json.decode(text)
+    return found
 
 
 def _plain(value: Any) -> str:

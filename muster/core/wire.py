@@ -23,6 +23,8 @@ SSL_REQUEST = struct.pack("!ii", 8, 80_877_103)
 CANCEL_REQUEST = 80_877_102
 AUTHENTICATION = ord("R")
 SIZE = struct.Struct("!I").unpack_from
+# What a row of settings is answered with, which is most of what most sessions hear: taken in one leap.
+SETTINGS = re.compile(rb"(?:C\0\0\0\x0aBEGIN\0)?(?:C\0\0\0\x08SET\0)+").match
 KEY = ord("K")  # pid and secret by which a session's statement is cancelled
 LONGEST_KEY = 264  # with its size and the pid
 ITERATIONS = 200_000  # a hostile server could make SCRAM's key derivation block us for minutes
@@ -253,6 +255,8 @@ class Guard(asyncio.Protocol):
         """Reads headers only: no message is larger than the limit."""
         at, data = self._skip, self._held + data
         end = len(data)
+        if not at and (settings := SETTINGS(data)):
+            at = settings.end()
         while at + 5 <= end:
             (size,) = SIZE(data, at + 1)
             if not 4 <= size <= MESSAGE_LIMIT:

@@ -257,7 +257,7 @@ async def test_a_lock_that_is_not_given_names_who_holds_it(place):
     [blocker] = outcome.blockers
     assert (blocker["application_name"], blocker["state"]) == ("the batch", "idle in transaction")
     assert blocker["since"] is not None and blocker["query_start"] is not None
-    msgspec.json.encode(outcome.as_report())
+    msgspec.json.encode(outcome)
 
 
 async def test_what_runs_long_without_a_lock_has_no_blockers(place):

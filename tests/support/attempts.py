@@ -8,7 +8,6 @@ async with a_place(targets, tmp_path) as place:
 
 import asyncio
 import contextlib
-import dataclasses
 import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import msgspec
+from msgspec.structs import replace
 
 from engine import attempt
 from engine.budget import Contact
@@ -27,7 +27,7 @@ from engine.outcome import Outcome
 from engine.session import Session
 from engine.sessions import Sessions
 from engine.token import Token
-from engine.work import Credential, Server, Step, Task, as_login, at, values
+from engine.work import Credential, Server, Step, Task, as_login, at
 from muster.core.clock import Clock
 from muster.core.settings import Secret, Settings
 from tests.support.line import Line
@@ -115,7 +115,7 @@ class Place:
     ) -> Outcome | None:
         step = script if isinstance(script, Step) else a_step(script, **options)
         task = task or self.task()
-        who = as_login(who or self.who(), values(task, step))
+        who = as_login(who or self.who(), task, step)
         deadline = now() + within
 
         async def started() -> bool:
@@ -209,7 +209,7 @@ async def until(check: Any, limit: float = 20.0) -> Any:
 
 def renewed(task: Task, **more: Any) -> Task:
     """The next attempt of the same target execution."""
-    return dataclasses.replace(task, invocation_id=uuid4(), attempt=task.attempt + 1, **more)
+    return replace(task, invocation_id=uuid4(), attempt=task.attempt + 1, **more)
 
 
 @dataclass

@@ -61,7 +61,8 @@ begin
                            when (w.counted - 1) * ln(w.growth) > 50 then w.longest_pause
                            else least(w.first_pause * power(w.growth, w.counted - 1), w.longest_pause)
                        end end)) end as again_at
-              from (select g.r, g.s, g.o, g.i, g.lifecycle, g.afresh, g.reason, g."resultHash", g."lastMessage" as said,
+              from (select g.r, g.s, g.o, g.i, g.lifecycle, g.afresh, g.reason, g."resultHash",
+                           coalesce(g."lastMessage", '') as said,
                            g.phase, g.needed, g.target_execution_id, g.snapshot_id, g.attempts, g.start_time, g.counted,
                            p.job_id, p.content_hash, p.timeout_seconds, p.growth, p.first_pause, p.longest_pause,
                            p.jitter, p.unwanted or g.unwanted as unwanted,
@@ -76,8 +77,9 @@ begin
                               error_position, error_fingerprint, notices, results, result_hash, rows, bytes,
                               statement_no, timings, blockers)
             select day, g.r, g.s, g.o, g.a, g.i, g.epoch, g.host_id, g.lifecycle, g.began, now, g.reason, g.sqlstate,
-                   g.message, g.detail, g.hint, g.context, g."position", g.fingerprint, g.notices, g.results,
-                   decode(g."resultHash", 'hex'), g.rows, g.bytes, g."statementNo", g.timings, g.blockers
+                   g.message, g.detail, g.hint, g.context, g."position", g.fingerprint, coalesce(g.notices, '[]'),
+                   coalesce(g.results, '[]'), decode(g."resultHash", 'hex'), coalesce(g.rows, 0), coalesce(g.bytes, 0),
+                   g."statementNo", coalesce(g.timings, '{}'), coalesce(g.blockers, '[]')
               from given g
             on conflict (run_day, job_execution_id, step_id, ordinal, attempt) do update
                set lifecycle         = excluded.lifecycle,

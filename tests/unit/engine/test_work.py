@@ -57,11 +57,21 @@ def test_a_guard_needs_a_transaction_that_writes(options, guarded):
 
 
 def test_a_task_is_a_row():
-    row = {name: index for index, name in enumerate(Task.__dataclass_fields__)} | {"kind": "task"}
+    *plain, last, _ = Task.__struct_fields__
 
-    task = Task.of(row)
+    task = Task.of([*plain, "{}", '{"tier": "gold"}'])
 
-    assert (task.number, task.tried_at) == (0, len(row) - 2)
+    assert (task.number, task.tried_at) == ("number", "tried_at")
+    assert (last, task.overrides, task.labels) == ("overrides", {}, {"tier": "gold"})
+
+
+def test_the_key_of_a_task_begins_an_object_of_json():
+    task = a_task(ordinal=7, attempt=2)
+
+    assert msgspec.json.decode(task.key + "}") == {
+        "d": "2025-01-01", "r": str(task.job_execution_id), "s": 1, "o": 7, "a": 2,
+        "i": str(task.invocation_id),
+    }  # fmt: skip
 
 
 def test_what_a_target_does_not_have_has_no_value():
@@ -113,10 +123,12 @@ def test_a_login_is_the_same_credential():
         row_version=4,
     )  # fmt: skip
 
-    login = as_login(who, {"target_database_name": "shop"})
+    task, step = a_task(database_name="shop"), a_step("select 1")
+
+    login = as_login(who, task, step)
 
     assert (login.username, login.name, login.row_version) == ("shop", "c", 4)
-    assert as_login(login, {}) is login
+    assert as_login(login, task, step) is login
 
 
 def test_a_step_may_prefer_a_standby():
