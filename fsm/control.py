@@ -107,7 +107,7 @@ def _entry(server: Resource, endpoint: Endpoint, pools: list[Resource]) -> Direc
         direct_host=endpoint.direct_host,
         target_session_attrs=endpoint.target_session_attrs,
         maintenance_database=endpoint.maintenance_database,
-        max_connections=said.get("maxConnections") or server.observed.get("maxConnections"),
+        max_connections=said.get("maxConnections"),
         connections_per_second=said.get("connectionsPerSecond"),
         slots_per_database=said.get("slotsPerDatabase"),
         pools=tuple(_pool(pool) for pool in pools if pool.parent_key == server.key),

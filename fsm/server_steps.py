@@ -70,7 +70,8 @@ async def verify(ctx: Context) -> Outcome:
             _condition("CreateDatabaseNotAllowed", "The administrator may not create databases.")
         )
     if "maxConnections" not in server.properties:
-        observed["maxConnections"] = max(2, min(20, about["max_connections"] // 10))
+        # What a host finds at first contact counts: by then the server may be fuller, or emptier.
+        observed["maxConnections"] = max(2, min(20, about["unused_connections"] // 10))
     return Done(observed=observed)
 
 

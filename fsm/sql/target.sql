@@ -2,7 +2,11 @@
 -- What a plain administrator may know of its server.
 select current_setting('server_version') as version,
        current_setting('server_version_num')::integer as number,
-       current_setting('max_connections')::integer as max_connections,
+       current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+           - coalesce(current_setting('reserved_connections', true)::integer, 0)
+           - (select count(*) from pg_stat_activity a
+               where coalesce(a.backend_type, 'client backend') = 'client backend' and a.datid is not null
+                 and a.application_name not like 'muster%')::integer as unused_connections,
        (select rolcreatedb or rolsuper from pg_roles where rolname = current_user) as may_create;
 
 -- name: database_exists

@@ -331,6 +331,8 @@ def test_the_sdk_runs_a_job_over_twenty_databases_and_cancels_a_slow_one(stack):
         assert {one.target.database_name for one in targets} == set(names)
         assert {(one.lifecycle, one.current_attempts) for one in targets} == {("Succeeded", 1)}
         assert stack.psql("run_13", "select count(*) from t")[0][0] == 1
+        [(given, budget)] = stack.psql("jobs_runs", BUDGET)
+        assert given is None and 2 <= budget <= 20, "what nobody said is found at first contact"
 
         slow = str(client.job_executions.begin_create(*place, "slow").result().job_execution_id)
         until(lambda: busy(client, place, slow))
@@ -372,6 +374,12 @@ select pid, backend_start from pg_stat_activity where datname = 'sleeps' and que
 """
 ENDED = """
 select lifecycle, current_attempts from jobs.job_executions where target_type is not null and end_time is not null
+"""
+
+
+BUDGET = """
+select d.max_connections, c.budget
+  from jobs_internal.server_directory d join jobs_internal.server_contact c using (server_id) where d.name = 'fleet'
 """
 
 
