@@ -45,6 +45,7 @@ class HostBeat:
     paused: bool
     draining: bool
     state: str
+    slots: int
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ async def take_charge(store: Store, workload: UUID) -> bool:
             raise Incompatible(
                 f"engine {VERSION} needs schema {OLDEST_SCHEMA} or newer and found {beat.schema_version}"
             )
-        await _adopt(tx, store.epoch)
+        await _adopt(tx, store)
         return True
 
 
@@ -79,12 +80,12 @@ async def heartbeat(store: Store) -> Beat:
 async def hosts(store: Store) -> dict[UUID, Host]:
     """All that have not ended; those that came since the last time are adopted by this."""
     async with store.calling() as tx:
-        return await _adopt(tx, store.epoch)
+        return await _adopt(tx, store)
 
 
 async def look(store: Store) -> Look:
     async with store.calling() as tx:
-        return Look(await _beat(tx, store.epoch), await _adopt(tx, store.epoch))
+        return Look(await _beat(tx, store.epoch), await _adopt(tx, store))
 
 
 async def register(store: Store, host: UUID, slots: int) -> None:
@@ -126,8 +127,8 @@ async def _beat(tx: Connection, epoch: int) -> Beat:
     return Beat(**_one(await tx.fetchrow(Q.heartbeat, epoch)))
 
 
-async def _adopt(tx: Connection, epoch: int) -> dict[UUID, Host]:
-    rows = await tx.fetch(Q.adopt_hosts, epoch)
+async def _adopt(tx: Connection, store: Store) -> dict[UUID, Host]:
+    rows = await tx.fetch(Q.adopt_hosts, store.epoch, store.slots)
     return {row["host_id"]: Host(**dict(row)) for row in rows}
 
 

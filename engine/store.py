@@ -40,6 +40,7 @@ LOCKED = "55P03"  # by one that was stopped in the middle: the server ends its s
 class Store:
     def __init__(self, bootstrap: Bootstrap) -> None:
         self.epoch = bootstrap.epoch  # the one that we write with
+        self.slots = bootstrap.slots  # of a host, as our epoch has it
         self._bootstrap = bootstrap
         self._connector = bootstrap.connector()
         self._slots = asyncio.Semaphore(SESSIONS)

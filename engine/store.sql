@@ -26,16 +26,16 @@ select jobs_internal.install_epoch_v1($1, $2, $3, $4);
 select paused, draining, schema_version, directory_revision from jobs_internal.heartbeat_v1($1);
 
 -- name: adopt_hosts
--- Every host that has not ended; all of them are this epoch's from now on.
-select host_id, host_name, pid, slots, state, heartbeat_at from jobs_internal.adopt_hosts_v1($1);
+-- Every host that has not ended; all of them are this epoch's from now on, and have so many slots.
+select host_id, host_name, pid, slots, state, heartbeat_at from jobs_internal.adopt_hosts_v2($1, $2);
 
 -- name: register_host
 -- Tasks may be given to this host.
 select jobs_internal.register_host_v1($1, $2, $3, $4, $5);
 
 -- name: host_heartbeat
--- The host lives, and learns whose it is.
-select adopted_epoch, current_epoch, paused, draining, state from jobs_internal.host_heartbeat_v1($1, $2);
+-- The host lives, and learns whose it is and how many slots it has.
+select adopted_epoch, current_epoch, paused, draining, state, slots from jobs_internal.host_heartbeat_v2($1, $2);
 
 -- name: drain_hosts
 -- Every host ends when what it runs is over.

@@ -326,6 +326,8 @@ class JobTaskHost:
         if beat.adopted_epoch != self._store.epoch:
             log.info("this host was adopted", epoch=beat.adopted_epoch, before=self._store.epoch)
             self._store.epoch = beat.adopted_epoch
+        if beat.slots != self.workers.slots:
+            self.workers.resize(beat.slots)
         if beat.state == "draining":
             self._sent_off.set()
         closed = beat.paused or beat.draining or beat.state == "draining"

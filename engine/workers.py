@@ -15,6 +15,8 @@ class Workers:
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self.running = 0
+        self._hired = 0
+        self._group: asyncio.TaskGroup | None = None
         self.queue: asyncio.Queue[Task] = asyncio.Queue()
         self._open = asyncio.Event()
         self._quiet = asyncio.Event()
@@ -29,9 +31,15 @@ class Workers:
 
     async def run(self) -> None:
         """For ever; broken off, it breaks off the tasks."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self.slots):
-                group.create_task(self._work())
+        async with asyncio.TaskGroup() as self._group:
+            self.resize(self.slots)
+
+    def resize(self, slots: int) -> None:
+        """More at once from now on, or fewer as soon as what runs is over."""
+        self.slots = slots
+        while self._group and self._hired < slots:
+            self._hired += 1
+            self._group.create_task(self._work())
 
     async def drain(self, within: timedelta) -> bool:
         """Closes for good; False when something still runs after that time."""
@@ -47,6 +55,10 @@ class Workers:
         while True:
             await self._open.wait()
             task = await self.queue.get()
+            if self._hired > self.slots:
+                self._hired -= 1
+                self.queue.put_nowait(task)
+                return
             if not self._open.is_set():  # closed while this one waited
                 self.queue.put_nowait(task)
                 continue

@@ -1226,6 +1226,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.adopt_hosts_v1(p_epoch bigint)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.adopt_hosts_v2(p_epoch bigint, p_slots integer)
+ RETURNS TABLE(host_id uuid, epoch bigint, host_name text, pid integer, slots integer, state text, heartbeat_at timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.analyze_v1(p_epoch bigint, p_done text[])
  RETURNS text
  LANGUAGE plpgsql
@@ -1690,6 +1697,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.hold_instance()
 
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.host_heartbeat_v1(p_host uuid, p_running integer, OUT adopted_epoch bigint, OUT current_epoch bigint, OUT paused boolean, OUT draining boolean, OUT state text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.host_heartbeat_v2(p_host uuid, p_running integer, OUT adopted_epoch bigint, OUT current_epoch bigint, OUT paused boolean, OUT draining boolean, OUT state text, OUT slots integer)
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER

@@ -355,10 +355,13 @@ def test_a_sleeping_step_lives_through_two_cores_and_an_update(stack):
     assert stack.follow(updated)["status"] == "Succeeded"
     replaced(stack, "lives")
     still = stack.psql("sleeps", ASLEEP)
+    slots = [
+        row["slots"] for row in stack.psql("jobs_lives", "select slots from jobs_internal.host")
+    ]
     stack.psql("sleeps", "insert into gate default values")
     ended = until(lambda: stack.psql("jobs_lives", ENDED))
 
-    assert still == asleep != []
+    assert (still, slots) == (asleep, [400])
     assert [tuple(row) for row in ended] == [("Succeeded", 1)]
     assert [row["attempt"] for row in stack.psql("sleeps", "select * from effect")] == [1]
 

@@ -86,7 +86,7 @@ async def test_a_stale_engine_fails_at_its_next_fence_and_heartbeat(engine):
     for query in (
         FENCE,
         "select jobs_internal.heartbeat_v1($1)",
-        "select jobs_internal.adopt_hosts_v1($1)",
+        "select jobs_internal.adopt_hosts_v2($1, 10)",
         "select jobs_internal.drain_hosts_v1($1)",
     ):
         with pytest.raises(asyncpg.PostgresError) as caught:
@@ -216,15 +216,16 @@ async def test_hosts_outlive_the_engine_and_are_adopted(agent, account, engine):
     register = "select jobs_internal.register_host_v1($1, $2, 'machine', 4711, 10)"
     await core.execute(register, host, 1)
     await core.execute(register, host, 1)
-    beat = "select * from jobs_internal.host_heartbeat_v1($1, 3)"
+    beat = "select * from jobs_internal.host_heartbeat_v2($1, 3)"
     await install(core, 2)
     before = await core.fetchrow(beat, host)
 
-    adopted = await core.fetch("select * from jobs_internal.adopt_hosts_v1(2)")
+    adopted = await core.fetch("select * from jobs_internal.adopt_hosts_v2(2, 40)")
+    after = await core.fetchrow(beat, host)
 
-    assert (before["adopted_epoch"], before["current_epoch"]) == (1, 2)
-    assert [row["host_id"] for row in adopted] == [host]
-    assert (await core.fetchrow(beat, host))["adopted_epoch"] == 2
+    assert (before["adopted_epoch"], before["current_epoch"], before["slots"]) == (1, 2, 10)
+    assert [(row["host_id"], row["slots"]) for row in adopted] == [(host, 40)]
+    assert (after["adopted_epoch"], after["slots"]) == (2, 40)
     draining = await agent.run(account, Drain())
     assert (draining.draining, draining.running) == (True, 3)
     assert (await agent.run(account, ReadEpoch())).drained is False

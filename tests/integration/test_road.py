@@ -271,6 +271,27 @@ async def test_many_databases_share_a_small_budget(settings, db, targets, tmp_pa
         assert 2 <= most <= 4
 
 
+async def test_a_new_size_reaches_the_hosts_that_are_there(settings, db, targets, tmp_path):
+    async with fleet(settings, db, targets, tmp_path, databases=6, start=False) as here:
+        small = await here.core(capacity=2)
+        await here.host(capacity=2)
+        await here.job("slow", "select pg_sleep(60)")
+        run = await here.start("slow")
+
+        async def at_once(many: int) -> bool:
+            return (await here.lifecycles(run))["InProgress"] == many
+
+        await until(lambda: at_once(2))
+        before = [task["invocation_id"] for task in await here.tasks(run)]
+        await here.end(small)
+        await here.core(capacity=5)
+        await until(lambda: at_once(5))
+
+        assert set(before) <= {task["invocation_id"] for task in await here.tasks(run)}
+        await here.root.execute("select jobs.sp_stop_job($1)", run)
+        await here.ended(run, 15)
+
+
 async def test_a_schema_is_a_target(here: Fleet):
     for name in here.databases:
         await here.query(name, "create schema tenant_a")

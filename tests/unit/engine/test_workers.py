@@ -45,6 +45,32 @@ async def test_never_more_run_at_once_than_there_are_slots():
     assert len(done) == 5 and workers.running == 0
 
 
+async def test_slots_may_become_more_and_fewer():
+    gate, done = asyncio.Event(), []
+    async with working(slots=2) as workers:
+        for _ in range(6):
+            workers.queue.put_nowait(held(gate, done))
+        await settle()
+        workers.resize(5)
+        await settle()
+        assert workers.running == 5
+
+        workers.resize(1)
+        gate.set()
+        await settle()
+        assert len(done) == 6
+        gate.clear()
+        for _ in range(3):
+            workers.queue.put_nowait(held(gate, done))
+        await settle()
+        assert workers.running == 1
+
+        gate.set()
+        await settle()
+
+    assert len(done) == 9
+
+
 async def test_closed_nothing_begins_and_what_waits_is_kept():
     gate, done = asyncio.Event(), []
     gate.set()

@@ -1,0 +1,18 @@
+-- for: engine
+create or replace function jobs_internal.adopt_hosts_v2(p_epoch bigint, p_slots integer)
+returns table (host_id uuid, epoch bigint, host_name text, pid integer, slots integer, state text,
+               heartbeat_at timestamptz)
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+begin
+    perform fence_v1(p_epoch);
+    return query
+    update host h
+       set adopted_epoch = p_epoch,
+           slots         = p_slots
+     where h.state <> 'gone'
+    returning h.host_id, h.epoch, h.host_name, h.pid, h.slots, h.state, h.heartbeat_at;
+end $$;
+comment on function jobs_internal.adopt_hosts_v2(bigint, integer) is
+    'Every host that is not gone belongs to this epoch from now on, with what it runs, and has so many slots.';
