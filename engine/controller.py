@@ -17,7 +17,7 @@ from engine.floor import Floor, Run, StepRun
 from engine.limits import see_limits
 from engine.pace import Pace
 from engine.part import Means, Part
-from engine.planner import Planner
+from engine.planner import Planner, read
 from engine.progress import Progress
 from engine.road import Batch, Q, Road
 from muster.core.errors import Fault
@@ -25,6 +25,7 @@ from muster.core.failpoints import reach
 
 LOOK = timedelta(seconds=1)
 AT_ONCE = 500  # tasks of one reservation
+TOGETHER = 20  # reservations before anything else is looked at
 STARTS, RESULTS = "muster_execution", "muster_result"
 
 
@@ -97,8 +98,8 @@ class Controller(Part):
         for run in stirred:
             self.alive()
             await progress.advance(run)
-        if self.means.view.open:
-            await self._reserve(floor)
+        progress.known.clear()
+        await self._reserve(floor, progress)
         await progress.orders.close(floor)
 
     def _stir(self, run: Run) -> None:
@@ -154,6 +155,8 @@ class Controller(Part):
             floor.runs[run.id] = run
             self._stirred.add(run)
         progress.orders.see(news.orders(seen["orders"]))
+        if seen["document"] is not None:
+            progress.known[seen["group_name"]] = read(seen["document"])
 
     # What became of what
 
@@ -191,21 +194,31 @@ class Controller(Part):
 
     # What starts now
 
-    async def _reserve(self, floor: Floor) -> None:
+    async def _reserve(self, floor: Floor, progress: Progress) -> None:
         floor.tree.reach_ahead(self._pace.ahead(self.means.clock.monotonic()))
-        while True:
-            batch = Batch()
-            while len(batch.hosts) < AT_ONCE and (found := floor.pick()) is not None:
-                step, target, host = found
-                if target.deadline is None:
-                    target.deadline = self._now + step.plan.timeout_seconds
-                batch.add(step, target, host)
-            if not batch.hosts:
+        for _ in range(TOGETHER):
+            planned = progress.load_next()
+            batch = self._pick(floor) if self.means.view.open else Batch()
+            if planned is None and not batch.hosts:
                 return
-            for (step, target), host, invocation in zip(
-                batch.taken, batch.hosts, batch.invocations, strict=True
-            ):
-                floor.reserved(step, target, host, invocation)
+            self.alive()
             await reach("core.before_reserve")
-            await self._road.reserve(batch)
+            if planned is None:
+                await self._road.reserve(batch)
+            else:
+                await progress.write(planned, batch)
             await reach("core.reserved")
+        self._rung.set()  # there may be more, and others have something to say
+
+    def _pick(self, floor: Floor) -> Batch:
+        batch = Batch()
+        while len(batch.hosts) < AT_ONCE and (found := floor.pick()) is not None:
+            step, target, host = found
+            if target.deadline is None:
+                target.deadline = self._now + step.plan.timeout_seconds
+            batch.add(step, target, host)
+        for (step, target), host, invocation in zip(
+            batch.taken, batch.hosts, batch.invocations, strict=True
+        ):
+            floor.reserved(step, target, host, invocation)
+        return batch

@@ -5,9 +5,8 @@ select extract(epoch from pg_catalog.clock_timestamp())::double precision as now
        array(select p from jobs_internal.paused_jobs_v1($1) p) as paused;
 
 -- name: news
--- Runs that are not over and not known yet, the oldest first, and what somebody wants to stop.
-select (select coalesce(pg_catalog.json_agg(r), '[]')::text from jobs_internal.live_runs_v1($1, $2) r) as runs,
-       (select coalesce(pg_catalog.json_agg(c), '[]')::text from jobs_internal.open_cancellations_v1($1) c) as orders;
+-- Runs that are not over and not known yet, the oldest first, what somebody wants to stop, and the group they begin with.
+select runs::text, orders::text, group_name, document::text from jobs_internal.news_v1($1, $2);
 
 -- name: plenty_of_time
 -- For what a large fleet takes longer to write.
@@ -22,6 +21,18 @@ select jobs_internal.reach_step_v1($1, $2, $3);
 select begun, skipped
   from jobs_internal.plan_step_v1($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9, $10, $11, $12, $13, $14,
                                   $15::text[]::jsonb[], $16, $17);
+
+-- name: plan_and_reserve
+-- The same, and tasks of its targets for hosts if they are as expected: the run has begun, and none is skipped.
+with planned as materialized (
+    select begun, skipped
+      from jobs_internal.plan_step_v1($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9, $10, $11, $12, $13, $14,
+                                      $15::text[]::jsonb[], $16, $17)
+)
+select begun, skipped,
+       case when begun = 'Begun' and skipped = '{}'
+            then jobs_internal.reserve_v1($1, $18, $19, $20, $21, $22, $23, $24, '{}', '{}') end as reserved
+  from planned;
 
 -- name: cancel_everything
 -- The account is going: every run is asked to stop.

@@ -1,19 +1,24 @@
 """Takes runs from step to step: begins them, has the targets of a step planned, and ends what is over.
 
-A run begins together with its first step and the targets of that, and ends together with its last one.
+A run begins together with its first step, the targets of that and their first tasks, in one transaction,
+unless servers must be asked for them or they are many; it ends together with its last step.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
+import asyncpg
+
+from engine.directory import Document
 from engine.ends import FINAL, Disagreement
 from engine.floor import OVER, Floor, Plan, Reached, Run, StepRun
 from engine.orders import Orders
 from engine.part import Means
-from engine.planner import BEGUN, Planner, reason_of
-from engine.road import Q, Road
+from engine.planner import BEGUN, Draft, Planner, reason_of, refuse
+from engine.resolver import asks
+from engine.road import Batch, Q, Road
 from muster.core import telemetry
 from muster.core.errors import Fault
 from muster.core.failpoints import reach
@@ -41,7 +46,9 @@ class Progress:
         self._floor = floor
         self._stir = stir  # it may have to move on
         self.orders = Orders(road, self._break_off)
+        self.known: dict[str, Document] = {}  # groups as they are right now
         self._planning: dict[asyncio.Task[None], StepRun] = {}
+        self._drafts: dict[StepRun, Draft] = {}
 
     def end(self) -> None:
         planning, self._planning = self._planning, {}
@@ -66,6 +73,8 @@ class Progress:
         step = run.step
         if step is None:
             return await self._reach(run)
+        if step.canceled:
+            self._drafts.pop(step, None)
         if step in self._planning.values() or not (
             step.over or (step.canceled and not step.planned)
         ):
@@ -85,7 +94,7 @@ class Progress:
         if seen is not None and seen.snapshot_id is not None:
             await self._load_targets(step)
         elif not step.canceled:
-            self._plan(step)
+            await self._plan(step)
         return True
 
     def _may_begin(self, run: Run) -> bool:
@@ -125,9 +134,17 @@ class Progress:
 
     # Its targets
 
-    def _plan(self, step: StepRun) -> None:
-        """Beside everything else: servers may take their time to answer."""
-        task = asyncio.create_task(self._planned(step))
+    async def _plan(self, step: StepRun) -> None:
+        """Here, where they are known; or beside everything else: servers may take their time to answer."""
+        run, plan = step.run, step.plan
+        document = self.known.get(plan.target_group_name)
+        if document is not None and not asks(document):
+            with contextlib.suppress(Fault):
+                draft = await self._planner.draft(run, plan, document)
+                if not draft.is_large:
+                    self._drafts[step] = draft
+                    return
+        task = asyncio.create_task(self._find(step))
         self._planning[task] = step
         task.add_done_callback(self._planning_over)
 
@@ -146,50 +163,111 @@ class Progress:
             self._rest(step.run)
         self._stir(step.run)
 
-    async def _planned(self, step: StepRun) -> None:
-        run, plan = step.run, step.plan
+    async def _find(self, step: StepRun) -> None:
         while True:
             try:
-                planned = await self._planner.plan(run, plan)
+                await self._try_to_find(step)
+                return
             except FINAL:
                 raise
             except Fault as fault:
-                if fault.code == "ControlDatabaseUnavailable":
-                    await self._means.clock.sleep(AGAIN)
-                    continue
-                await self._fail(step, fault)
-                return
-            if self._has_reached(step, planned.begun):
-                await self._load_targets(step, planned.targets)
+                if fault.code != "ControlDatabaseUnavailable":
+                    await self._fail(step, fault)
+                    return
+            await self._means.clock.sleep(AGAIN)
+
+    async def _try_to_find(self, step: StepRun) -> None:
+        run, plan = step.run, step.plan
+        refuse(plan)
+        document = await self._planner.read(plan.target_group_name)
+        if asks(document) and not await self._is_reached(step):
             return
+        draft = await self._planner.draft(run, plan, document)
+        if not draft.is_large:
+            self._drafts[step] = draft
+        elif await self._is_reached(step):  # whoever stops it need not wait until it is written
+            await reach("core.before_plan")
+            said = await self._planner.write(draft)
+            await reach("core.planned")
+            self._load(step, draft)
+            await self._has_planned(step, *said)
+
+    async def _is_reached(self, step: StepRun) -> bool:
+        return self._has_reached(step, await self._planner.reach(step.run, step.plan))
 
     async def _fail(self, step: StepRun, fault: Fault) -> None:
-        run, plan = step.run, step.plan
-        log.info("a step has no targets", run=run.id, step=plan.step_id, why=fault.message)
-        if self._has_reached(step, await self._planner.reach(run, plan)):
-            why = (reason_of(fault), fault.message)
-            await self._road.value(Q.end_step, run.id, plan.step_id, *why)
+        run, id = step.run, step.plan.step_id
+        log.info("a step has no targets", run=run.id, step=id, why=fault.message)
+        if await self._is_reached(step):
+            await self._road.value(Q.end_step, run.id, id, reason_of(fault), fault.message)
             self._step_over(step, "Failed")
 
-    async def _load_targets(
-        self, step: StepRun, rows: Iterable[Mapping[str, Any]] | None = None
-    ) -> None:
-        run = step.run
-        if rows is None:
-            which = (run.day, run.id, step.plan.step_id)
-            rows = map(dict, await self._road.rows(Q.live_targets, *which, limit=120.0))
-        for row in rows:
+    def load_next(self) -> StepRun | None:
+        """A step whose targets may be picked, and must be written with what is reserved of them."""
+        if not self._drafts:
+            return None
+        step = next(iter(self._drafts))
+        self._load(step, self._drafts[step])
+        return step
+
+    async def write(self, step: StepRun, batch: Batch) -> None:
+        """What it is loaded with, and these tasks, all or nothing."""
+        draft = self._drafts.pop(step)
+        await reach("core.before_plan")
+        try:
+            said = await self._road.rows(Q.plan_and_reserve, *draft.said, *batch.columns)
+        except asyncpg.PostgresError:  # it was refused: the others go on
+            log.exception("a step could not be planned", run=step.run.id)
+            self._give_back(batch)
+            self._floor.all_ended(step)
+            step.run.step = None
+            self._rest(step.run)
+            return
+        await reach("core.planned")
+        ((begun, skipped, _),) = said
+        if begun != BEGUN or skipped != []:
+            self._give_back(batch)
+        await self._has_planned(step, begun, skipped)
+
+    def _give_back(self, batch: Batch) -> None:
+        """None of it was reserved."""
+        for invocation in batch.invocations:
+            self._floor.returned(invocation)
+
+    async def _has_planned(self, step: StepRun, begun: str, skipped: list[int] | None) -> None:
+        """It is loaded as if all of its targets waited."""
+        if not self._has_reached(step, begun) or skipped is None:
+            self._floor.all_ended(step)
+        if not step.run.begun:
+            return
+        if skipped is None:  # planned before, and perhaps further on
+            await self._load_targets(step)
+            return
+        for ordinal in skipped:
+            self._floor.ended(step, ordinal, None)
+        self._is_planned(step)
+
+    def _load(self, step: StepRun, draft: Draft) -> None:
+        for row in draft.rows():
             self._floor.load(step, row)
+
+    async def _load_targets(self, step: StepRun) -> None:
+        which = (step.run.day, step.run.id, step.plan.step_id)
+        for row in await self._road.rows(Q.live_targets, *which, limit=120.0):
+            self._floor.load(step, dict(row))
+        self._is_planned(step)
+
+    def _is_planned(self, step: StepRun) -> None:
         step.planned = True
         self.orders.reached(step)
+        if step.over:
+            self._stir(step.run)
 
     # Its end
 
     async def _end_step(self, step: StepRun) -> bool:
         run, id = step.run, step.plan.step_id
-        if id not in run.reached and not self._has_reached(
-            step, await self._planner.reach(run, step.plan)
-        ):
+        if id not in run.reached and not await self._is_reached(step):
             return False
         await reach("core.before_step_end")
         is_last = run.canceled or step.plan is run.steps[-1]

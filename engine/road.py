@@ -40,6 +40,12 @@ class Batch:
         self.invocations.append(uuid4())
         self.taken.append((step, target))
 
+    @property
+    def columns(self) -> tuple[list[Any], ...]:
+        """As reserve_v1 takes them."""
+        placed = (self.days, self.runs, self.steps, self.ordinals)
+        return (self.hosts, *placed, self.attempts, self.invocations)
+
 
 class Road:
     def __init__(self, store: Store, alive: Callable[[], None]) -> None:
@@ -64,8 +70,7 @@ class Road:
         return await self._line.value(query, self._store.epoch, *args)
 
     async def reserve(self, batch: Batch) -> None:
-        columns = (batch.days, batch.runs, batch.steps, batch.ordinals, batch.attempts)
-        await self.rows(Q.reserve, batch.hosts, *columns, batch.invocations, [], [])
+        await self.rows(Q.reserve, *batch.columns, [], [])
 
     async def cancel(self, running: list[tuple[UUID, UUID]]) -> None:
         """Hosts and invocations."""

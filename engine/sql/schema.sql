@@ -1952,6 +1952,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.new_version_v1(p_job job, p_without int
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.news_v1(p_epoch bigint, p_known uuid[], OUT runs jsonb, OUT orders jsonb, OUT group_name text, OUT document jsonb)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.next_slot_v1(p_epoch bigint)
  RETURNS double precision
  LANGUAGE plpgsql

@@ -1,5 +1,6 @@
 """A run begins with its first step and the targets of that, and ends with its last one: in one transaction each."""
 
+import json
 from uuid import uuid4
 
 import asyncpg
@@ -11,6 +12,7 @@ from tests.support.road import SUCCEEDED, Q, Stage, a_stage
 
 pytestmark = pytest.mark.newest
 
+NAME = "update jobs_internal.target_group set name = $1"
 PLANNED = "select ordinal, lifecycle from jobs_internal.target_execution where job_execution_id = $1 order by 1"
 
 
@@ -27,15 +29,26 @@ async def stage(account):
     await engine.close()
 
 
-async def plan(stage: Stage, run, *, numbers=(11, 12), snapshot=None, epoch=EPOCH):
+def draft(stage: Stage, run, numbers, snapshot=None):
     """Targets 1 and 2 are those of the stage's own run."""
     many = len(numbers)
-    row = await stage.engine.fetchrow(
-        Q.plan_step, epoch, run, 1, snapshot or uuid4(), stage.job.group, b"\0", 1, "[]",
-        ["SqlDatabase"] * many, [f"/servers/{n}" for n in numbers], ["s"] * many, [None] * many,
-        [f"db{n}" for n in numbers], [None] * many, ["{}"] * many, [None] * many, [uuid4()] * many,
+    return (
+        run, 1, snapshot or uuid4(), stage.job.group, b"\0", 1, "[]", ["SqlDatabase"] * many,
+        [f"/servers/{n}" for n in numbers], ["s"] * many, [None] * many, [f"db{n}" for n in numbers],
+        [None] * many, ["{}"] * many, [None] * many, [uuid4()] * many,
     )  # fmt: skip
-    return tuple(row)
+
+
+async def plan(stage: Stage, run, *, numbers=(11, 12), snapshot=None, epoch=EPOCH):
+    said = draft(stage, run, numbers, snapshot)
+    return tuple(await stage.engine.fetchrow(Q.plan_step, epoch, *said))
+
+
+async def plan_and_reserve(stage: Stage, run, numbers):
+    """A task for the first of them."""
+    task = ([stage.host], [stage.day], [run], [1], [1], [1], [uuid4()])
+    row = await stage.engine.fetchrow(Q.plan_and_reserve, EPOCH, *draft(stage, run, numbers), *task)
+    return tuple(row)[:2]
 
 
 async def another(stage: Stage, overlap: str):
@@ -81,6 +94,40 @@ async def test_those_that_another_run_works_on_are_told(stage):
 
     planned = [row["lifecycle"] for row in await stage.owner.fetch(PLANNED, run)]
     assert planned == ["Created", "Skipped", "Created", "Skipped"]
+
+
+@pytest.mark.parametrize(
+    ("overlap", "numbers", "said", "tasks"),
+    [
+        ("allow", (11, 12), ("Begun", []), 1),
+        ("skipTarget", (11, 2), ("Begun", [2]), 0),
+        ("queueOne", (11, 12), ("Queued", None), 0),
+    ],
+)
+async def test_tasks_are_reserved_with_the_plan_if_it_is_as_expected(
+    stage, overlap, numbers, said, tasks
+):
+    run = await another(stage, overlap)
+
+    assert await plan_and_reserve(stage, run, numbers) == said
+
+    assert len(await rows(stage, "task", run)) == tasks
+    assert await stage.owner.fetchval("select count(*) from jobs_internal.dispatch") == tasks
+
+
+async def test_news_tell_the_group_that_new_runs_begin_with(stage):
+    async def news():
+        return await stage.engine.fetchrow(Q.news, EPOCH, [])
+
+    await stage.owner.execute(NAME, "Everything")
+    assert (await news())["document"] is None, "the only run has begun"
+    run = await another(stage, "allow")
+    told = await news()
+    known = [each["job_execution_id"] for each in json.loads(told["runs"])]
+    assert known == [str(stage.run), str(run)]
+    assert json.loads(told["document"])["targetGroupId"] == str(stage.job.group)
+    await stage.owner.execute(NAME, "nothing")
+    assert (await news())["document"] is None, "there is no such group"
 
 
 async def test_a_stale_epoch_plans_nothing(stage):
