@@ -266,11 +266,14 @@ def asks(document: Document) -> bool:
 
 async def _all(asking: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """All at once; the first that fails ends the others."""
+    several = list(asking)
+    if len(several) == 1:
+        return [await several[0]]
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each) for each in asking]
-    except BaseExceptionGroup as several:
-        raise several.exceptions[0] from None
+            tasks = [group.create_task(each) for each in several]
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
     return [task.result() for task in tasks]
 
 

@@ -5,13 +5,14 @@ create or replace function jobs_internal.plan_targets_v2(
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set enable_sort = off
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = force_generic_plan
+set jit = off
 as $$
 declare
     now constant timestamptz := clock_timestamp();
     pools constant jsonb := (select jsonb_object_agg(d.server_id, d.worker_pool)
                                from server_directory d where d.worker_pool is not null);
-    taken integer[];
+    taken integer[] := '{}';
 begin
     update step_execution s
        set lifecycle   = 'WaitingForChildJobExecutions',
@@ -31,7 +32,9 @@ begin
     end if;
     -- One plan of a job at a time, so that of two runs one sees the other's targets.
     perform pg_advisory_xact_lock(hashtextextended('muster plan ' || p_run.job_id, 0));
-    taken := taken_targets_v1(p_run, p_snapshot_id);
+    if (select j.overlap from job j where j.job_id = p_run.job_id) = 'skipTarget' then
+        taken := taken_targets_v1(p_run, p_snapshot_id);
+    end if;
     insert into target_execution (run_day, job_execution_id, step_id, ordinal, snapshot_id, wave, priority,
                                   worker_pool, create_time, lifecycle, end_time, end_reason, last_message)
     select p_run.run_day, p_run.job_execution_id, p_step_id, t.ordinal, p_snapshot_id,
@@ -40,7 +43,7 @@ begin
            case when s.skipped then 'Overlap' end,
            case when s.skipped then 'Skipped: another run of the job is at work on this target.' end
       from snapshot_target t
-     cross join lateral (select t.ordinal = any(taken)) s (skipped)
+     cross join lateral (select t.ordinal in (select unnest(taken))) s (skipped)
      where t.snapshot_id = p_snapshot_id
      order by t.ordinal;
     return taken;
