@@ -207,6 +207,7 @@ create table jobs_internal.job (
 CREATE UNIQUE INDEX a_job_name_is_taken_once ON jobs_internal.job USING btree (lower(name)) WHERE (deleted_at IS NULL);
 CREATE INDEX job_by_next_slot ON jobs_internal.job USING btree (next_slot) WHERE (next_slot IS NOT NULL);
 CREATE INDEX job_without_next_slot ON jobs_internal.job USING btree (job_id) WHERE (enabled AND (next_slot IS NULL) AND (deleted_at IS NULL) AND (NOT system));
+CREATE TRIGGER a_job_takes_its_outcomes_along AFTER DELETE ON jobs_internal.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION forget_outcomes();
 CREATE TRIGGER a_new_schedule_is_told AFTER INSERT OR UPDATE OF enabled, next_slot ON jobs_internal.job FOR EACH ROW WHEN ((new.enabled AND (new.next_slot IS NULL) AND (new.deleted_at IS NULL) AND (NOT new.system))) EXECUTE FUNCTION tell_scheduler();
 
 create table jobs_internal.job_execution (
@@ -582,7 +583,6 @@ create table jobs_internal.target_ledger (
     step_id integer not null,
     ended_at timestamp with time zone not null,
     result_hash bytea,
-    constraint target_ledger_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id) ON DELETE CASCADE,
     constraint target_ledger_pkey PRIMARY KEY (job_id, content_hash, target_id)
 );
 
@@ -1645,6 +1645,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.forget_leftovers_v1(p_before timestamp 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.forget_outcomes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs_internal', 'pg_temp';
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.get_execution_v1(p_kind text, p_path text[])

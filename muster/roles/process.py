@@ -1,6 +1,7 @@
 """Runs one role in this process: settings, telemetry, limits, signals, ready file."""
 
 import asyncio
+import gc
 import importlib
 import json
 import os
@@ -17,6 +18,8 @@ from muster.core import telemetry
 from muster.core.errors import Fault
 from muster.core.files import write_private
 from muster.core.settings import Settings, SettingsError
+
+RARELY = (20_000, 20, 20)  # objects and collections between collections: a task makes hundreds
 
 
 def main(role: str, ready_file: Path | None) -> int:
@@ -39,6 +42,8 @@ def workload(role: str, start_file: Path) -> int:
     """One that a launcher started: its settings and secrets are in its start file."""
     set_limits()
     module = importlib.import_module(f"muster.roles.{role}")
+    gc.freeze()  # what was imported stays: nobody has to look through it
+    gc.set_threshold(*RARELY)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code: int = runner.run(module.run(start_file))
     return code

@@ -23,6 +23,12 @@ NOBODY = UUID(int=0)
 START = "select jobs_internal.start_job_v1($1, $2, null)::text"
 
 
+LEDGER = """
+insert into jobs_internal.target_ledger (job_id, content_hash, target_id, lifecycle, job_execution_id, step_id, ended_at)
+values ($1, '', gen_random_uuid(), 'Succeeded', gen_random_uuid(), 1, now())
+"""
+
+
 @pytest.fixture
 async def account(settings, db, targets):
     return await installed(settings, db, targets)
@@ -266,6 +272,8 @@ async def test_a_deleted_job_goes_with_its_last_run(owner):
     job = await a_job(owner)
     await ended(owner, job, days_ago=9)
     await ended(owner, job)
+    other = await a_job(owner, "other")
+    await owner.executemany(LEDGER, [(job.id,), (other.id,)])
     await owner.execute("update jobs_internal.job set deleted_at = now()")
 
     error = await refused("select jobs.sp_purge_jobhistory('nightly')", session=owner)
@@ -274,10 +282,12 @@ async def test_a_deleted_job_goes_with_its_last_run(owner):
         "select jobs.sp_purge_jobhistory(job_id => $1, oldest_date => now() - interval '5 days')",
         job.id,
     )
-    assert await owner.fetchval("select count(*) from jobs_internal.job") == 1
+    assert await owner.fetchval("select count(*) from jobs_internal.job") == 2
     await owner.execute("select jobs.sp_purge_jobhistory(job_id => $1)", job.id)
 
-    assert await owner.fetchval("select count(*) from jobs_internal.job") == 0
+    left = await owner.fetch("select job_id from jobs_internal.job")
+    assert left == [(other.id,)]
+    assert await owner.fetch("select job_id from jobs_internal.target_ledger") == left
     assert await counts(owner) == [0, 0, 0, 0, 0]
 
 
