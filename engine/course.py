@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import asyncpg
@@ -60,7 +61,6 @@ class Course:
         self.step = step
         self.stop = stop
         self.watch = watch
-        self.values = values(task, step)
         self.completed = 0
         self.phase = "run"
         self.left_out: frozenset[str] = frozenset()
@@ -71,6 +71,10 @@ class Course:
         patience = (step.lock_timeout or PATIENCE) / 2
         self.name = name
         self._lookout = Lookout(session, name, patience)
+
+    @cached_property
+    def values(self) -> dict[str, str]:
+        return values(self.task, self.step)
 
     async def say(self, text: str) -> str:
         self.stop.depart()
@@ -114,7 +118,6 @@ class Course:
         return Scene(
             self.task,
             self.step,
-            self.values,
             self.name,
             left,
             session.watches_client,

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import NamedTuple
 
-from engine.work import Step, Task, named, run_of
+from engine.work import Step, Task, named, run_of, values
 
 KEY_CLASS = 0x4D757374  # of our advisory locks
 IDLE_LIMIT = 30_000  # ms that a transaction may wait for us
 LONGEST_WAIT = 2_147_483_647  # ms
 NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
-OF_THE_TARGET = ("target_server_name", "target_database_name", "target_schema_name", "attempt")
 READING = "select 1 operator(pg_catalog./) pg_catalog.int4("
 WRITING = f"{READING}pg_catalog.current_setting('transaction_read_only') operator(pg_catalog.=) 'off' and "
 
@@ -25,11 +24,14 @@ class Scene(NamedTuple):
 
     task: Task
     step: Step
-    values: Mapping[str, str]
     name: str  # application_name
     left: float  # seconds until the deadline
     watches_client: bool
     unknown: frozenset[str]  # parameters that the server does not have, in lower case
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        return values(self.task, self.step)
 
 
 def application_name(task: Task) -> str:
@@ -90,10 +92,13 @@ def _around(scene: Scene, parts: list[str], word: str) -> int:
         of_run,
         f"{word} statement_timeout={_ms(scene.left, least=1)}",
         f"{word} application_name='{scene.name}'",
+        f"{word} muster.target_server_name={literal(task.server_name)}",
+        f"{word} muster.attempt='{task.attempt}'",
     )
-    for name in OF_THE_TARGET:
-        if name in scene.values:
-            parts.append(f"{word} muster.{name}={literal(scene.values[name])}")
+    if task.database_name is not None:
+        parts.append(f"{word} muster.target_database_name={literal(task.database_name)}")
+    if task.schema_name is not None:
+        parts.append(f"{word} muster.target_schema_name={literal(task.schema_name)}")
     for name in task.labels:
         value = literal(scene.values[f"target_label.{name}"])
         parts.append(f"{word} muster.target_label.{_custom(name)}={value}")
