@@ -1,5 +1,6 @@
-"""All that a host tells the control database about its tasks, in one stream.
+"""All that a host tells the control database about its tasks: what somebody waits for, and what became of them.
 
+Each goes its own way, for a task that is about to be sent must not wait until many others are recorded.
 What arrived while the last words were being written goes together: one task alone is written at once,
 a hundred in one statement. Written twice is harmless, so an answer that got lost is no question.
 """
@@ -44,15 +45,7 @@ class Scribe:
     def __init__(
         self, store: Store, host: UUID, clock: Clock, renew: Callable[[], Awaitable[None]]
     ) -> None:
-        self._store = store
-        self._host = host
-        self._clock = clock
-        self._renew = renew  # learns the epoch that we write with
-        self._line = Line(store)
-        self._words: deque[Word] = deque()
-        self._some = asyncio.Event()
-        self._quiet = asyncio.Event()
-        self._quiet.set()
+        self._awaited, self._told = (Stream(store, host, clock, renew) for _ in range(2))
 
     def start(self, task: Task, pid: int | None, version: int | None) -> Awaitable[bool]:
         """True once it is committed; False: nothing may be sent."""
@@ -63,40 +56,64 @@ class Scribe:
         return self._ask("commit", task, _rest({"x": xact_id}))
 
     def result(self, task: Task, outcome: Outcome) -> None:
-        self._add(Word("result", task.key + _rest(outcome), task.invocation_id))
+        """Of a task whose start is committed."""
+        self._told.add(Word("result", task.key + _rest(outcome), task.invocation_id))
 
     def give_back(self, task: Task, why: str | None = None, wait: float | None = None) -> None:
         """A reservation that came to nothing; no attempt was made."""
         rest = _rest({"why": why, "wait": wait})
-        self._add(Word("return", task.key + rest, task.invocation_id))
+        self._told.add(Word("return", task.key + rest, task.invocation_id))
 
     def contact(self, told: dict[str, Any]) -> None:
-        self._add(Word("contact", msgspec.json.encode(told).decode(), None))
+        self._told.add(Word("contact", msgspec.json.encode(told).decode(), None))
 
     async def run(self) -> None:
         """Until it is cancelled, or something final is learned."""
+        async with asyncio.TaskGroup() as group:
+            for stream in (self._awaited, self._told):
+                group.create_task(stream.run())
+
+    async def flushed(self) -> None:
+        await self._awaited.quiet.wait()
+        await self._told.quiet.wait()
+
+    def _ask(self, kind: str, task: Task, rest: str) -> Awaitable[bool]:
+        said = asyncio.get_running_loop().create_future()
+        self._awaited.add(Word(kind, task.key + rest, task.invocation_id, said))
+        return said
+
+
+class Stream:
+    """Words in their order."""
+
+    def __init__(
+        self, store: Store, host: UUID, clock: Clock, renew: Callable[[], Awaitable[None]]
+    ) -> None:
+        self.quiet = asyncio.Event()
+        self.quiet.set()
+        self._store = store
+        self._host = host
+        self._clock = clock
+        self._renew = renew  # learns the epoch that we write with
+        self._line = Line(store)
+        self._words: deque[Word] = deque()
+        self._some = asyncio.Event()
+
+    def add(self, word: Word) -> None:
+        self._words.append(word)
+        self.quiet.clear()
+        self._some.set()
+
+    async def run(self) -> None:
         try:
             while True:
                 await self._some.wait()
                 await self._write(self._batch())
                 if not self._words:
                     self._some.clear()
-                    self._quiet.set()
+                    self.quiet.set()
         finally:
             self._line.hang_up()
-
-    async def flushed(self) -> None:
-        await self._quiet.wait()
-
-    def _ask(self, kind: str, task: Task, rest: str) -> Awaitable[bool]:
-        said = asyncio.get_running_loop().create_future()
-        self._add(Word(kind, task.key + rest, task.invocation_id, said))
-        return said
-
-    def _add(self, word: Word) -> None:
-        self._words.append(word)
-        self._quiet.clear()
-        self._some.set()
 
     def _batch(self) -> list[Word]:
         words = [self._words.popleft()]

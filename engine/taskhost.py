@@ -163,7 +163,7 @@ class JobTaskHost:
             raise
         except Exception:
             log.exception("an attempt broke down", run=task.job_execution_id, ordinal=task.ordinal)
-            self._scribe.start(task, None, None)  # if it was not: said twice it is said once
+            await self._scribe.start(task, None, None)  # if it was not: said twice it is said once
             unknown = task.invocation_id in self._intended
             self._scribe.result(task, Outcome.broken(unknown=unknown))
         finally:

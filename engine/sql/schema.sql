@@ -2263,6 +2263,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.remember_schema_v1()
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.report_lock_v1(p_host uuid)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ IMMUTABLE STRICT SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.report_v1(p_host uuid, p_epoch bigint, p_starts jsonb, p_commits jsonb, p_results jsonb, p_returns jsonb, p_contacts jsonb)
  RETURNS uuid[]

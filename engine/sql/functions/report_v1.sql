@@ -14,12 +14,17 @@ begin
     if not found then
         raise exception 'host % is not known or has ended', p_host using errcode = 'MU004';
     end if;
-    perform hold_hosts_v1(array[p_host]);
+    -- Together with others of this host, and with nobody who takes its tasks away.
+    perform pg_advisory_xact_lock_shared(report_lock_v1(p_host));
     if p_starts <> '[]' then
         refused := start_tasks_v1(p_starts);
     end if;
     if p_commits <> '[]' then
         refused := refused || intend_commits_v1(p_commits);
+    end if;
+    if p_results <> '[]' or p_returns <> '[]' then
+        -- One after the other, so that its completions appear in the order of their numbers.
+        perform pg_advisory_xact_lock(hashtextextended('muster completions ' || p_host, 0));
     end if;
     if p_results <> '[]' then
         told := tell_results_v1(p_results);
