@@ -1931,6 +1931,30 @@ CREATE OR REPLACE FUNCTION jobs_internal.make_room_v1(p_epoch bigint)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.make_step_v1(p_run job_execution, p_step_id integer, p_snapshot_id uuid DEFAULT NULL::uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.make_targets_v1(p_run job_execution, p_step_id integer, p_snapshot_id uuid, p_wave_starts integer[] DEFAULT '{}'::integer[])
+ RETURNS integer[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET enable_sort TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET jit TO 'off';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.may_begin_v1(p_run job_execution)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.meet_servers_v1(p_contacts jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -2045,9 +2069,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.plan_targets_v2(p_run job_execution, p_
  RETURNS integer[]
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET enable_sort TO 'off'
- SET plan_cache_mode TO 'force_custom_plan';
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.prune_history_v1(p_epoch bigint, p_days integer, OUT days integer, OUT runs integer, OUT more boolean)

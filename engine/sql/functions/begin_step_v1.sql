@@ -12,17 +12,7 @@ begin
                 where (e.run_day, e.job_execution_id, e.step_id) = (run.run_day, p_run, p_step_id)) then
         return;
     end if;
-    insert into step_execution (run_day, job_execution_id, step_id, step_name, content_hash)
-    select run.run_day, p_run, s.step_id, s.name, s.content_hash
-      from job_step s
-     where (s.job_id, s.version, s.step_id) = (run.job_id, run.job_version, p_step_id);
-    if not found then
-        raise exception 'execution % has no step %', p_run, p_step_id using errcode = 'MU013';
-    end if;
-    update job_execution x
-       set lifecycle  = 'WaitingForChildJobExecutions',
-           start_time = coalesce(x.start_time, clock_timestamp())
-     where x.job_execution_id = p_run;
+    perform make_step_v1(run, p_step_id);
 end $$;
 comment on function jobs_internal.begin_step_v1(bigint, uuid, integer) is
     'The run has reached this step of its version; again is harmless.';

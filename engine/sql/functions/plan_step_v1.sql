@@ -10,26 +10,34 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
     run job_execution;
+    reached boolean;
 begin
     perform fence_v1(p_epoch);
     select * into strict run from job_execution x where x.job_execution_id = p_run;
+    reached := exists (select from step_execution e
+                        where (e.run_day, e.job_execution_id, e.step_id) = (run.run_day, p_run, p_step_id));
+    begun := 'Begun';
     -- Whoever wants to stop a run that has reached the step does not wait until a large fleet is planned.
-    if exists (select from step_execution e
-                where (e.run_day, e.job_execution_id, e.step_id) = (run.run_day, p_run, p_step_id)) then
-        begun := 'Begun';
-    else
-        begun := reach_step_v1(p_epoch, p_run, p_step_id);
+    if not reached then
+        select * into strict run from job_execution x where x.job_execution_id = p_run for no key update;
+        begun := may_begin_v1(run);
     end if;
-    if begun = 'Begun' then
-        perform store_snapshot_v1(
-            p_epoch, p_snapshot_id, p_target_group_id, p_group_hash, p_directory_revision, p_left_out, p_target_types,
-            p_server_ids, p_server_names, p_pool_names, p_database_names, p_schema_names, p_labels, p_credential_ids,
-            p_rules);
+    if begun <> 'Begun' then
+        return;
+    end if;
+    perform store_snapshot_v1(
+        p_epoch, p_snapshot_id, p_target_group_id, p_group_hash, p_directory_revision, p_left_out, p_target_types,
+        p_server_ids, p_server_names, p_pool_names, p_database_names, p_schema_names, p_labels, p_credential_ids,
+        p_rules);
+    if reached then
         skipped := plan_targets_v2(run, p_step_id, p_snapshot_id);
+    else
+        perform make_step_v1(run, p_step_id, p_snapshot_id);
+        skipped := make_targets_v1(run, p_step_id, p_snapshot_id);
     end if;
 end $$;
 comment on function jobs_internal.plan_step_v1(
     bigint, uuid, integer, uuid, uuid, bytea, bigint, jsonb, text[], text[], text[], text[], text[], text[], jsonb[],
     uuid[], uuid[]) is
-    'reach_step_v1, store_snapshot_v1 and plan_targets_v2 in one: whether the run began, and the ordinals that are '
-    'Skipped, null when the step was planned before. Again is harmless.';
+    'The run has begun, if it may, and reached this step with these targets: what may_begin_v1 says, and the ordinals that '
+    'are Skipped, null when the step was planned before. Again is harmless.';

@@ -4,15 +4,7 @@ create or replace function jobs_internal.plan_targets_v2(
 ) returns integer[]
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
-set enable_sort = off
-set plan_cache_mode = force_generic_plan
-set jit = off
 as $$
-declare
-    now constant timestamptz := clock_timestamp();
-    pools constant jsonb := (select jsonb_object_agg(d.server_id, d.worker_pool)
-                               from server_directory d where d.worker_pool is not null);
-    taken integer[] := '{}';
 begin
     update step_execution s
        set lifecycle   = 'WaitingForChildJobExecutions',
@@ -20,35 +12,17 @@ begin
            waves       = cardinality(p_wave_starts) + 1
      where (s.run_day, s.job_execution_id, s.step_id) = (p_run.run_day, p_run.job_execution_id, p_step_id)
        and s.snapshot_id is null;
+    if found then
+        return make_targets_v1(p_run, p_step_id, p_snapshot_id, p_wave_starts);
+    end if;
+    perform from step_execution s
+      where (s.run_day, s.job_execution_id, s.step_id, s.snapshot_id)
+            = (p_run.run_day, p_run.job_execution_id, p_step_id, p_snapshot_id);
     if not found then
-        perform from step_execution s
-          where (s.run_day, s.job_execution_id, s.step_id, s.snapshot_id)
-                = (p_run.run_day, p_run.job_execution_id, p_step_id, p_snapshot_id);
-        if not found then
-            raise exception 'step % of execution % is not there or has other targets', p_step_id, p_run.job_execution_id
-                using errcode = 'MU013';
-        end if;
-        return null;
+        raise exception 'step % of execution % is not there or has other targets', p_step_id, p_run.job_execution_id
+            using errcode = 'MU013';
     end if;
-    -- One plan of a job at a time, so that of two runs one sees the other's targets.
-    perform pg_advisory_xact_lock(hashtextextended('muster plan ' || p_run.job_id, 0));
-    if (select j.overlap from job j where j.job_id = p_run.job_id) = 'skipTarget' then
-        taken := taken_targets_v1(p_run, p_snapshot_id);
-    end if;
-    insert into target_execution (run_day, job_execution_id, step_id, ordinal, snapshot_id, wave, priority,
-                                  worker_pool, create_time, lifecycle, end_time, end_reason, last_message)
-    select p_run.run_day, p_run.job_execution_id, p_step_id, t.ordinal, p_snapshot_id,
-           width_bucket(t.ordinal, p_wave_starts) + 1, p_run.priority, pools ->> t.server_id, now,
-           case when s.skipped then 'Skipped' else 'Created' end, case when s.skipped then now end,
-           case when s.skipped then 'Overlap' end,
-           case when s.skipped then 'Skipped: another run of the job is at work on this target.' end
-      from snapshot_target t
-     cross join lateral (select t.ordinal in (select unnest(taken))) s (skipped)
-     where t.snapshot_id = p_snapshot_id
-     order by t.ordinal;
-    return taken;
+    return null;
 end $$;
 comment on function jobs_internal.plan_targets_v2(jobs_internal.job_execution, integer, uuid, integer[]) is
-    'Every target of the snapshot is a target execution of the step: the ordinals of those that are Skipped, since the '
-    'job says skipTarget and another run works on them; null when they were planned before. Wave 2 and later begin at '
-    'the ordinals given.';
+    'make_targets_v1 for a step that was reached before; null when its targets were planned before.';
