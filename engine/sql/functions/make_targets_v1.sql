@@ -16,7 +16,10 @@ declare
 begin
     -- One plan of a job at a time, so that of two runs one sees the other's targets.
     perform pg_advisory_xact_lock(hashtextextended('muster plan ' || p_run.job_id, 0));
-    if (select j.overlap from job j where j.job_id = p_run.job_id) = 'skipTarget' then
+    if exists (select from job_execution x
+                 join job j on j.job_id = x.job_id
+                where x.job_id = p_run.job_id and x.end_time is null and j.overlap = 'skipTarget'
+                  and x.job_execution_id <> p_run.job_execution_id) then
         taken := taken_targets_v1(p_run, p_snapshot_id);
     end if;
     insert into target_execution (run_day, job_execution_id, step_id, ordinal, snapshot_id, wave, priority,
