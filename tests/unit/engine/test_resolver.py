@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.directory import Credential, Directory, Document, Group, Member, Pool, Server
-from engine.resolver import Like, Listed, Resolver
+from engine.resolver import Like, Listed, Resolver, asks
 from muster.core.errors import NotFound, Unavailable
 
 SPACE = UUID(int=7)
@@ -102,7 +102,9 @@ async def resolve(here: Fleet, *members: Member, **groups: tuple[Member, ...]):
         credentials={REFRESH: Credential(name="refresh", username="u", secret="env:X")},
         directory=Directory(revision=1, servers=servers()),
     )
-    return await Resolver(document, here).resolve()
+    found = await Resolver(document, here).resolve()
+    assert asks(document) or not here.asked, "who asks nobody says so"
+    return found
 
 
 def names(found) -> list[str]:
@@ -123,6 +125,29 @@ async def test_a_server_is_enumerated_and_what_is_left_out_is_told() -> None:
 @pytest.mark.parametrize("name", ["EU1", "eu1.internal", "Eu1.database.windows.net"])
 async def test_a_server_answers_to_all_its_names(name: str) -> None:
     assert len((await resolve(fleet(), member("SqlServer", name))).targets) == 3
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (member("SqlDatabase", database_name="a"), False),
+        (member("SqlServer"), True),
+        (member("SqlServer", exclude=True), False),
+        (member("SqlQuery", exclude=True, query="q"), True),
+        (member("TargetGroup", None, target_group_id=UUID(int=3)), False),
+    ],
+)
+def test_whether_a_server_must_be_asked(one: Member, expected: bool) -> None:
+    document = Document(
+        target_group_id=SPACE,
+        hash="",
+        identity=SPACE,
+        groups={SPACE: Group(name="g", members=(one,))},
+        credentials={},
+        directory=Directory(revision=1, servers=servers()),
+    )
+
+    assert asks(document) is expected
 
 
 async def test_a_named_database_is_not_asked_for_even_if_it_is_postgres() -> None:

@@ -1,0 +1,108 @@
+"""How a run comes to its targets: at once, beside everything else, not yet, or not at all; and what that leaves behind."""
+
+import asyncio
+
+import pytest
+
+from engine import planner, progress
+from engine.core import Core
+from engine.listing import Listing
+from engine.planner import Draft, Planner
+from tests.support.fleet import Fleet, fleet
+from tests.support.launching import until
+
+pytestmark = pytest.mark.newest
+
+
+@pytest.fixture
+async def here(settings, db, targets, tmp_path):
+    async with fleet(settings, db, targets, tmp_path) as made:
+        yield made
+
+
+async def slots_are_free(here: Fleet) -> bool:
+    (core,) = [one.living for one in here.alive if isinstance(one.living, Core)]
+    floor = core.hosting.view.floor
+    return not floor.runs and floor.tree.instance.room == floor.tree.instance.slots
+
+
+async def a_schema_group(here: Fleet) -> None:
+    """One whose server must be asked."""
+    await here.call("sp_add_target_group", target_group_name="schemas")
+    await here.call(
+        "sp_add_target_group_member", target_group_name="schemas", target_type="SqlSchema",
+        server_name="fleet", database_name=here.databases[0], schema_pattern="public",
+        refresh_credential_name="fleet",
+    )  # fmt: skip
+
+
+async def test_one_that_is_queued_begins_when_it_may_and_holds_nothing_before(here: Fleet):
+    await here.job("slow", "select pg_sleep(1)")
+    await here.root.execute("update jobs_internal.job set overlap = 'queueOne'")
+    first, second = [await here.start("slow") for _ in range(2)]
+
+    assert [await here.ended(run) for run in (first, second)] == ["Succeeded", "Succeeded"]
+
+    (one,), (other,) = await here.steps(first), await here.steps(second)
+    assert one["end_time"] <= other["create_time"]
+    await until(lambda: slots_are_free(here))
+
+
+async def test_a_large_fleet_is_written_beside_everything_else(here: Fleet, monkeypatch):
+    monkeypatch.setattr(planner, "LARGE", 2)
+
+    run = await here.run("select 1", "select 2")
+
+    assert await here.lifecycles(run) == {"Succeeded": 6}
+    await until(lambda: slots_are_free(here))
+
+
+async def test_a_server_that_must_be_asked_is_asked_when_the_run_has_begun(here: Fleet):
+    await a_schema_group(here)
+
+    run = await here.run("select 1", group="schemas")
+
+    assert await here.lifecycles(run) == {"Succeeded": 1}
+
+
+async def test_a_run_whose_server_does_not_answer_can_be_stopped(here: Fleet, monkeypatch):
+    asked = asyncio.Event()
+
+    async def hangs(*_):
+        asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Listing, "schemas", hangs)
+    await a_schema_group(here)
+    await here.job("listed", "select 1", group="schemas")
+    run = await here.start("listed")
+    await asyncio.wait_for(asked.wait(), 10)
+
+    await here.root.execute("select jobs.sp_stop_job($1)", run)
+
+    assert await here.ended(run) == "Canceled"
+    assert [step["lifecycle"] for step in await here.steps(run)] == ["Canceled"]
+
+
+async def test_a_plan_that_is_refused_breaks_no_other_run(here: Fleet, monkeypatch):
+    monkeypatch.setattr(progress, "REST", 1.0)
+    good, refused = Planner.draft, []
+
+    async def bad(self, run, plan, document):
+        made = await good(self, run, plan, document)
+        if run.job_name != "refused" or refused:
+            return made
+        refused.append(run)
+        said = list(made.said)
+        said[7] = ["Nonsense"] * len(said[7])  # types of targets
+        return Draft(tuple(said), made.columns)
+
+    monkeypatch.setattr(Planner, "draft", bad)
+    for name in ("refused", "other"):
+        await here.job(name, "select 1")
+
+    first, second = await here.start("refused"), await here.start("other")
+
+    assert [await here.ended(run) for run in (second, first)] == ["Succeeded", "Succeeded"]
+    assert refused
+    await until(lambda: slots_are_free(here))
