@@ -15,7 +15,6 @@ import msgspec
 from engine import news
 from engine.floor import Floor, Run, StepRun
 from engine.limits import see_limits
-from engine.pace import Pace
 from engine.part import Means, Part
 from engine.planner import Planner, read
 from engine.progress import Progress
@@ -39,7 +38,6 @@ class Controller(Part):
         self._told = means.rings.of("controller results", RESULTS)
         self._road = Road(means.store, self.alive)
         self._planner = Planner(means.store, means.targets)
-        self._pace = Pace()
         self._offset = 0.0  # from our clock to the database's
         self._looked = 0.0  # when everything was last looked at
         self._progress: Progress | None = None
@@ -171,7 +169,6 @@ class Controller(Part):
             self._marks[row["host_id"]] = row["number"]
             floor.inbox += msgspec.json.decode(row["report"])
         inbox, floor.inbox = floor.inbox, []
-        self._pace.ended(len(inbox), self.means.clock.monotonic())
         for one in inbox:
             step = floor.heard(one)
             if step is not None and step.over:
@@ -195,7 +192,6 @@ class Controller(Part):
     # What starts now
 
     async def _reserve(self, floor: Floor, progress: Progress) -> None:
-        floor.tree.reach_ahead(self._pace.ahead(self.means.clock.monotonic()))
         for _ in range(TOGETHER):
             planned = progress.load_next()
             batch = self._pick(floor) if self.means.view.open else Batch()

@@ -29,6 +29,7 @@ class Key(NamedTuple):
 class Waiter:
     key: Key
     granted: "asyncio.Future[Session | None]"  # None: a session may be opened
+    since: float
 
 
 @dataclass
@@ -42,6 +43,7 @@ class Desk:
     era: str = ""
     open: int = 0  # lent, idle, being opened, reset or closed
     closing: int = 0
+    lent: "dict[Key, int]" = field(default_factory=dict)
     returning: "dict[Key, int]" = field(default_factory=dict)  # being reset
     waiters: "deque[Waiter]" = field(default_factory=deque)
     timer: asyncio.TimerHandle | None = None  # when to look again whether somebody can be served
@@ -75,6 +77,15 @@ class Desk:
     def waiting(self) -> "list[Waiter]":
         """Without those who gave up or were too late, and are about to leave."""
         return [waiter for waiter in self.waiters if not waiter.granted.done()]
+
+    def lend(self, key: Key) -> None:
+        self.lent[key] = self.lent.get(key, 0) + 1
+
+    def take_back(self, key: Key) -> None:
+        if self.lent[key] > 1:
+            self.lent[key] -= 1
+        else:
+            del self.lent[key]
 
     def take(self, key: Key) -> "Session | None":
         """The one that was used last, so that the others may grow old."""

@@ -7,7 +7,6 @@
 A level, a resource or a limit more is a node more in a path; nobody else knows how many there are.
 """
 
-import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -23,19 +22,18 @@ ENDLESS = 2**31
 class Node:
     """`slots` is None where nothing is limited; `reason` is what a target says that waits here."""
 
-    __slots__ = ("ahead", "name", "parked", "reason", "slots", "used")
+    __slots__ = ("name", "parked", "reason", "slots", "used")
 
     def __init__(self, name: str, reason: str, slots: int | None = None) -> None:
         self.name = name
         self.reason = reason
         self.slots = slots
         self.used = 0
-        self.ahead = 0  # that may be taken beyond the slots: who has them starts no more than that
         self.parked: OrderedDict[Queue[Any], None] = OrderedDict()
 
     @property
     def room(self) -> int:
-        return ENDLESS if self.slots is None else self.slots + self.ahead - self.used
+        return ENDLESS if self.slots is None else self.slots - self.used
 
     def wake(self) -> list["Queue[Any]"]:
         """As many as there is room for, those that came first."""
@@ -141,13 +139,6 @@ class Tree:
     def limit(self, node: Node, slots: int | None) -> list["Queue[Any]"]:
         node.slots = slots
         return node.wake()
-
-    def reach_ahead(self, number: int) -> None:
-        """Each host may have so many tasks, shared by all, that wait there for its workers."""
-        number = min(number, self.instance.slots or 0)
-        self.instance.ahead = number
-        for host in self.hosts.values():
-            host.ahead = math.ceil(number / len(self.hosts))
 
     def see_hosts(self, slots: dict[UUID, int], running: dict[UUID, int]) -> list["Queue[Any]"]:
         """Those that may get tasks; a server whose host is not among them is given to another."""

@@ -29,6 +29,8 @@ from muster.core.errors import Unavailable
 from muster.core.settings import Settings
 
 IDLE = 30.0  # seconds
+SOON = 0.05  # seconds that another may keep a session until we open one more like it
+LEAST_PAUSE = 0.001  # seconds: what is shorter is no timer
 RESET_LIMIT = 5.0  # seconds
 MEET_LIMIT = 10.0  # seconds for a server to say what it is
 STOPPING = "This host is stopping."
@@ -89,10 +91,12 @@ class Sessions:
             connecting = self._clock.monotonic() - granted
         session.waited, session.connecting = granted - asked, connecting
         self._lent.add(session)
+        desk.lend(key)
         return session
 
     def give_back(self, session: Session) -> None:
         self._lent.discard(session)
+        session.desk.take_back(session.key)
         session.ear.reset()
         if session.spoiled or session.lost or self._closed:
             self._close_behind(session)
@@ -142,7 +146,7 @@ class Sessions:
         if self._closed:
             raise Full(STOPPING, "NoHost")
         loop = asyncio.get_running_loop()
-        waiter = Waiter(key, loop.create_future())
+        waiter = Waiter(key, loop.create_future(), self._clock.monotonic())
         desk.waiters.append(waiter)
         left = max(0.0, deadline - self._clock.monotonic())
         timer = loop.call_later(left, self._too_late, desk, waiter)
@@ -185,9 +189,12 @@ class Sessions:
                 self._grant(desk, waiter, session)
             elif returning.get(waiter.key):
                 returning[waiter.key] -= 1  # sooner than a new one
+            elif waiter.key in desk.lent and (left := waiter.since + SOON - now) > 0:
+                pause = min(pause or left, left)  # it may come back sooner
             elif desk.open < size:
-                pause = desk.budget.opens_in(desk.server, now)
-                if not pause:
+                if rest := desk.budget.opens_in(desk.server, now):
+                    pause = min(pause or rest, rest)
+                else:
                     desk.open += 1
                     desk.budget.opened(now)
                     self._grant(desk, waiter, None)
@@ -198,10 +205,13 @@ class Sessions:
             else:
                 pause = pause or desk.budget.grows_in(now)
                 break
+        self._shrink(desk, size)
+        if pause:
+            self._serve_later(desk, max(pause, LEAST_PAUSE))
+
+    def _shrink(self, desk: Desk, size: int) -> None:
         while desk.open - desk.closing > size and (oldest := desk.take_oldest()):
             self._close_behind(oldest)
-        if pause:
-            self._serve_later(desk, pause)
 
     def _serve_later(self, desk: Desk, pause: float) -> None:
         loop = asyncio.get_running_loop()

@@ -58,8 +58,7 @@ def _waits(view: View, floor: Floor, step: StepRun, target: Waiting) -> dict[str
 
 
 def _numbers(node: Node) -> dict[str, Any]:
-    used = node.used if node.slots is None else min(node.used, node.slots)
-    return {"used": used, "slots": node.slots}
+    return {"used": node.used, "slots": node.slots}
 
 
 def _ahead(target: Waiting) -> int:
