@@ -24,9 +24,12 @@ def observed(max_connections: int, reserved: int, others: int) -> int:
     return max(LEAST, min(MOST, (max_connections - reserved - others) // SHARE))
 
 
-class Budget:
+def working(budget: int) -> int:
     """All but one is the hosts': one is left for looking and ending."""
+    return max(LEAST, budget) - 1
 
+
+class Budget:
     def __init__(self) -> None:
         self._cap: int | None = None  # below the full size since the server was crowded
         self._shrunk_at = 0.0
@@ -34,7 +37,7 @@ class Budget:
 
     def size(self, server: Server, contact: Contact | None, now: float) -> int:
         known = server.max_connections or (contact.budget if contact else server.budget)
-        full = max(1, known - 1) if known else 1  # one goes ahead and asks
+        full = working(known) if known else 1  # one goes ahead and asks
         if self._cap is None:
             return full
         grown = self._cap + int((now - self._shrunk_at) / GROWS)

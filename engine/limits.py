@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from engine.budget import working
 from engine.floor import Floor
-from engine.resources import LEAST, UNKNOWN, Node
+from engine.resources import UNKNOWN, Node
 
 
 def see_limits(floor: Floor, rows: Iterable[Any]) -> None:
@@ -21,9 +22,8 @@ def see_limits(floor: Floor, rows: Iterable[Any]) -> None:
 
 
 def _sessions(row: Any) -> int:
-    """All of the budget but one, which is left for looking and ending."""
     budget = row["max_connections"] or row["budget"]
-    return max(LEAST, budget) - 1 if budget else UNKNOWN
+    return working(budget) if budget else UNKNOWN
 
 
 def _limit(floor: Floor, node: Node, slots: int | None) -> None:

@@ -14,7 +14,6 @@ from uuid import UUID
 if TYPE_CHECKING:
     from engine.policies import Queue
 
-LEAST = 2  # sessions of a budget: one works, one looks
 UNKNOWN = 4  # sessions at a server that was not reached yet; its host finds out
 ENDLESS = 2**31
 

@@ -75,6 +75,24 @@ async def test_who_comes_while_it_is_cleaned_waits_for_it(place):
     place.sessions.give_back(second)
 
 
+async def test_one_that_is_in_use_is_waited_for_before_another_is_opened(place, monkeypatch):
+    monkeypatch.setattr(lending, "SOON", 60.0)
+    first = await place.lend()
+    second = asyncio.create_task(place.lend())
+    await asyncio.sleep(0.05)
+    assert not second.done()
+    place.sessions.give_back(first)
+
+    assert await second is first
+    assert await place.ours() == 1
+
+    monkeypatch.setattr(lending, "SOON", 0.01)
+    third = await place.lend()
+    assert third is not first
+    for each in (first, third):
+        place.sessions.give_back(each)
+
+
 async def test_nothing_is_left_for_the_next_borrower(place):
     session = await place.lend()
     await session.say(
