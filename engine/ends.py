@@ -38,3 +38,11 @@ class Disagreement(Exception):  # noqa: N818 - what was found, not what went wro
 
 
 FINAL = (Fenced, Incompatible, HostEnded, Disagreement)  # no part may go on after these
+
+
+def gravest(several: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Of all that was reported at once: a stale epoch weighs more than a disagreement."""
+    flat: list[BaseException] = []
+    for error in several.exceptions:
+        flat += [gravest(error)] if isinstance(error, BaseExceptionGroup) else [error]
+    return min(flat, key=lambda error: isinstance(error, Disagreement))

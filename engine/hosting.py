@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from engine.ends import FINAL, Disagreement
+from engine.ends import FINAL, Disagreement, gravest
 from engine.part import Part
 from engine.view import View
 from muster.core import telemetry
@@ -67,7 +67,7 @@ class JobHosting:
                 for name, make in parts.items():
                     group.create_task(self._keep(name, make, stop))
         except BaseExceptionGroup as several:
-            raise _gravest(several) from None
+            raise gravest(several) from None
         finally:
             self.parts.clear()
 
@@ -133,11 +133,3 @@ async def _end(task: asyncio.Task[None]) -> None:
             raise StuckError(f"{task.get_name()} can't be stopped")
         if not task.cancelled():
             task.exception()  # looked at: it was given up already
-
-
-def _gravest(several: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Of all that parts reported at once: a stale epoch weighs more than a disagreement."""
-    flat: list[BaseException] = []
-    for error in several.exceptions:
-        flat += [_gravest(error)] if isinstance(error, BaseExceptionGroup) else [error]
-    return min(flat, key=lambda error: isinstance(error, Disagreement))

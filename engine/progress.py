@@ -66,7 +66,16 @@ class Progress:
             raise
         except Exception:
             log.exception("a run can't be moved on", run=run.id)
+            step = run.step
+            if step is not None and not step.planned and step not in self._planning.values():
+                self._begin_anew(step)
             self._rest(run)
+
+    def _begin_anew(self, step: StepRun) -> None:
+        """It is reached once more, as if nothing was known of its targets."""
+        self._drafts.pop(step, None)
+        self._floor.all_ended(step)
+        step.run.step = None
 
     async def _move(self, run: Run) -> bool:
         """Whether anything changed."""
@@ -159,7 +168,7 @@ class Progress:
             return
         if not task.cancelled() and task.exception() is not None:
             log.error("a step could not be planned", exc_info=task.exception())
-            step.run.step = None  # it is reached once more
+            self._begin_anew(step)
             self._rest(step.run)
         self._stir(step.run)
 
@@ -204,11 +213,11 @@ class Progress:
 
     def load_next(self) -> StepRun | None:
         """A step whose targets may be picked, and must be written with what is reserved of them."""
-        if not self._drafts:
-            return None
-        step = next(iter(self._drafts))
-        self._load(step, self._drafts[step])
-        return step
+        for step, draft in self._drafts.items():
+            if step.run.begun or self._may_begin(step.run):
+                self._load(step, draft)
+                return step
+        return None
 
     async def write(self, step: StepRun, batch: Batch) -> None:
         """What it is loaded with, and these tasks, all or nothing."""
@@ -219,8 +228,7 @@ class Progress:
         except asyncpg.PostgresError:  # it was refused: the others go on
             log.exception("a step could not be planned", run=step.run.id)
             self._give_back(batch)
-            self._floor.all_ended(step)
-            step.run.step = None
+            self._begin_anew(step)
             self._rest(step.run)
             return
         await reach("core.planned")

@@ -20,7 +20,7 @@ from engine.bootstrap import Bootstrap
 from engine.budget import Contact
 from engine.core import insist
 from engine.credentials import Credentials
-from engine.ends import FINAL, Fenced
+from engine.ends import FINAL, Fenced, gravest
 from engine.instance import HostBeat
 from engine.lease import Lease
 from engine.library import Library
@@ -75,6 +75,7 @@ class JobTaskHost:
         self._library = Library(self._line, clock)
         self._tokens: dict[UUID, Token] = {}
         self._waiting: dict[UUID, Task] = {}  # taken and not begun
+        self._begun: set[UUID] = set()  # their start was said
         self._intended: set[UUID] = set()  # may have committed, if nobody knows better
         self._scribe = Scribe(store, self._id, clock, self._renew)
         credentials = Credentials(
@@ -107,7 +108,7 @@ class JobTaskHost:
                     for each in doing:
                         each.cancel()
         except BaseExceptionGroup as several:
-            raise several.exceptions[0] from None
+            raise gravest(several) from None
         finally:
             self._line.hang_up()
             if self._bell is not None:
@@ -163,13 +164,19 @@ class JobTaskHost:
             raise
         except Exception:
             log.exception("an attempt broke down", run=task.job_execution_id, ordinal=task.ordinal)
-            await self._scribe.start(task, None, None)  # if it was not: said twice it is said once
-            unknown = task.invocation_id in self._intended
-            self._scribe.result(task, Outcome.broken(unknown=unknown))
+            await self._give_up(task)
         finally:
+            self._begun.discard(task.invocation_id)
             self._intended.discard(task.invocation_id)
             self._waiting.pop(task.invocation_id, None)
             self._tokens.pop(task.invocation_id, None)
+
+    async def _give_up(self, task: Task) -> None:
+        """Somebody must hear of it, unless it was given back before."""
+        if self._waiting.pop(task.invocation_id, None) or task.invocation_id in self._begun:
+            await self._scribe.start(task, None, None)  # if it was not: said twice it is said once
+            unknown = task.invocation_id in self._intended
+            self._scribe.result(task, Outcome.broken(unknown=unknown))
 
     async def _attempt(self, task: Task, token: Token) -> None:
         try:
@@ -231,6 +238,7 @@ class JobTaskHost:
         """Committed before anything is sent; an attempt may also come no further than to the door."""
         if self._waiting.pop(task.invocation_id, None) is None:
             return False  # it was given back meanwhile
+        self._begun.add(task.invocation_id)
         pid, version = (session.backend_pid, session.version) if session else (None, None)
         await reach("host.before_start")
         accepted = await self._scribe.start(task, pid, version)

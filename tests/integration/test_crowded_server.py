@@ -39,7 +39,13 @@ def small(request: pytest.FixtureRequest) -> Iterator[tuple[Postgres, int]]:
     ("small", "databases", "budget"),
     [
         pytest.param(12, 40, None, id="40 databases, 12 connections"),
-        pytest.param(14, 40, 4, id="40 databases, 14 connections, 4 of them given to us"),
+        pytest.param(
+            14,
+            40,
+            4,
+            id="40 databases, 14 connections, 4 of them given to us",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(30, 250, None, id="250 databases, 30 connections", marks=pytest.mark.slow),
     ],
     indirect=["small"],

@@ -14,13 +14,14 @@ declare
                                from server_directory d where d.worker_pool is not null);
     taken integer[] := '{}';
 begin
-    -- One plan of a job at a time, so that of two runs one sees the other's targets.
-    perform pg_advisory_xact_lock(hashtextextended('muster plan ' || p_run.job_id, 0));
-    if exists (select from job_execution x
-                 join job j on j.job_id = x.job_id
-                where x.job_id = p_run.job_id and x.end_time is null and j.overlap = 'skipTarget'
-                  and x.job_execution_id <> p_run.job_execution_id) then
-        taken := taken_targets_v1(p_run, p_snapshot_id);
+    if exists (select from job j where j.job_id = p_run.job_id and j.overlap = 'skipTarget') then
+        -- One plan of the job at a time, so that of two runs one sees the other's targets.
+        perform pg_advisory_xact_lock(hashtextextended('muster plan ' || p_run.job_id, 0));
+        if exists (select from job_execution x
+                    where x.job_id = p_run.job_id and x.end_time is null
+                      and x.job_execution_id <> p_run.job_execution_id) then
+            taken := taken_targets_v1(p_run, p_snapshot_id);
+        end if;
     end if;
     insert into target_execution (run_day, job_execution_id, step_id, ordinal, snapshot_id, wave, priority,
                                   worker_pool, create_time, lifecycle, end_time, end_reason, last_message)

@@ -6,7 +6,10 @@ as $$
 declare
     busy bigint;
 begin
-    update instance set draining = p_draining where draining <> p_draining;
+    -- What changes nothing must not hold the table until a transaction of psql ends.
+    if exists (select from instance where draining <> p_draining) then
+        update instance set draining = p_draining;
+    end if;
     select coalesce(sum(running), 0) into busy from host where state <> 'gone';
     return jsonb_build_object('draining', p_draining, 'running', busy);
 end $$;

@@ -4,7 +4,10 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
-    update instance set paused = p_paused where paused <> p_paused;
+    -- What changes nothing must not hold the table until a transaction of psql ends.
+    if exists (select from instance where paused <> p_paused) then
+        update instance set paused = p_paused;
+    end if;
     perform pg_notify('muster_execution', '');
     return jsonb_build_object('paused', p_paused);
 end $$;

@@ -154,7 +154,8 @@ class ProcessRuntime:
             ],
             setsid=True,
             setsigmask=(),
-            setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+            # Who was started in the background of a script ignores the first, and would hand that on.
+            setsigdef=(signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ),
         )
         self._children[start.id] = pid
         process = Process.find(pid) or Process(pid, 0)
