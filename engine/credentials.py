@@ -6,8 +6,10 @@ References are re-read after a while, and at once when a target refused what the
 import asyncio
 import os
 from pathlib import Path
+from typing import Self
 from uuid import UUID
 
+from engine.bootstrap import Bootstrap
 from engine.directory import Credential
 from muster.core.clock import Clock
 from muster.core.errors import Fault, InvalidRequest, NotFound
@@ -27,6 +29,11 @@ class Credentials:
         self._allowed = references
         self._clock = clock
         self._read: dict[str, tuple[float, Secret]] = {}
+
+    @classmethod
+    def of(cls, bootstrap: Bootstrap, clock: Clock) -> Self:
+        references = bootstrap.given.credential_references
+        return cls(bootstrap.account_uid, bootstrap.private_key, references, clock)
 
     async def open(self, credential: Credential, identity: UUID) -> Secret:
         """NotFound or InvalidRequest with code CredentialUnreadable; never with the secret in it."""

@@ -14,12 +14,7 @@ from muster.core.connect import Connector
 class Targets:
     def __init__(self, bootstrap: Bootstrap, clock: Clock) -> None:
         self._settings = bootstrap.settings()
-        self.credentials = Credentials(
-            bootstrap.account_uid,
-            bootstrap.private_key,
-            bootstrap.given.credential_references,
-            clock,
-        )
+        self.credentials = Credentials.of(bootstrap, clock)
         self._doors: dict[str, asyncio.Lock] = {}
 
     def door(self, server_id: str) -> asyncio.Lock:

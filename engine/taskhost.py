@@ -78,12 +78,7 @@ class JobTaskHost:
         self._begun: set[UUID] = set()  # their start was said
         self._intended: set[UUID] = set()  # may have committed, if nobody knows better
         self._scribe = Scribe(store, self._id, clock, self._renew)
-        credentials = Credentials(
-            bootstrap.account_uid,
-            bootstrap.private_key,
-            bootstrap.given.credential_references,
-            clock,
-        )
+        credentials = Credentials.of(bootstrap, clock)
         self._sessions = Sessions(bootstrap.settings(), credentials, clock, self._met)
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -26,11 +26,6 @@ pytestmark = pytest.mark.newest
 
 
 @pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
-
-
-@pytest.fixture
 async def open_store(account):
     opened = []
 

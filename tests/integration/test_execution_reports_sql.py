@@ -13,12 +13,6 @@ READ = "select jobs_internal.read_execution_v1($1, $2, $3::text::jsonb)::text"
 PAGES = "select sum(pg_relation_size(c.oid)) / 8192 from pg_class c where c.relname = any($1)"
 
 
-@pytest.fixture
-async def owner(settings, db, targets):
-    async with a_session(await installed(settings, db, targets)) as session:
-        yield session
-
-
 async def test_a_summary_is_one_pass_over_the_targets(owner):
     other, job = await a_job(owner, "other"), await a_job(owner)
     await some_targets(owner, other, await a_run(owner, other), 20_000)

@@ -29,17 +29,6 @@ values ($1, '', gen_random_uuid(), 'Succeeded', gen_random_uuid(), 1, now())
 """
 
 
-@pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
-
-
-@pytest.fixture
-async def owner(account):
-    async with a_session(account) as session:
-        yield session
-
-
 async def refused(statement, *args, session) -> asyncpg.PostgresError:
     with pytest.raises(asyncpg.PostgresError) as caught:
         await session.fetch(statement, *args)

@@ -29,12 +29,6 @@ returning job_execution_id::text
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-@pytest.fixture
-async def owner(settings, db, targets):
-    async with a_session(await installed(settings, db, targets)) as session:
-        yield session
-
-
 async def get(owner, kind, *path):
     return json.loads(await owner.fetchval(GET, kind, [str(name) for name in path]))
 

@@ -20,17 +20,6 @@ DROP = "select * from jobs_internal.drop_partitions_v1($1)"
 TODAY = datetime.now(UTC).date()
 
 
-@pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
-
-
-@pytest.fixture
-async def owner(account):
-    async with a_session(account) as session:
-        yield session
-
-
 def ago(days: int) -> date:
     return TODAY - timedelta(days=days)
 

@@ -43,17 +43,6 @@ select jobs_internal.store_snapshot_v1(1, $1, $2, '\\x01', 5, '[{"database": "po
 """
 
 
-@pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
-
-
-@pytest.fixture
-async def owner(account):
-    async with a_session(account) as session:
-        yield session
-
-
 async def group(owner, name: str) -> UUID:
     return await owner.fetchval(
         "insert into jobs_internal.target_group (name, created_by, modified_by)"

@@ -12,12 +12,6 @@ target_group_name target_server_name target_database_name
 """.split()
 
 
-@pytest.fixture
-async def owner(settings, db, targets):
-    async with a_session(await installed(settings, db, targets)) as session:
-        yield session
-
-
 async def test_documented_columns_come_first(owner):
     for view in ("job_executions", "deleted_job_executions"):
         shown = await owner.prepare(f"select * from jobs.{view}")

@@ -26,12 +26,6 @@ async def agent(account):
         yield made
 
 
-@pytest.fixture
-async def admin(account):
-    async with a_definer(account) as made:
-        yield made
-
-
 async def put(agent, kind, name, doc, condition=None):
     return await agent.call(f"put_{kind}_v1", p_name=name, p_doc=doc, p_condition=condition or {})
 

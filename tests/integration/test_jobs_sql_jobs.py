@@ -16,12 +16,6 @@ async def account(settings, db, targets):
     return made
 
 
-@pytest.fixture
-async def admin(account):
-    async with a_definer(account) as made:
-        yield made
-
-
 async def test_a_new_job_has_azure_s_defaults(admin):
     job_id = await admin.call("sp_add_job", job_name="Nightly")
 

@@ -54,12 +54,6 @@ async def account(settings, db, targets):
 
 
 @pytest.fixture
-async def admin(account):
-    async with a_definer(account) as made:
-        yield made
-
-
-@pytest.fixture
 async def person(account):
     """A login of the server that nobody knows yet."""
     name, password = f"person_{secrets.token_hex(4)}", secrets.token_hex(16)

@@ -18,12 +18,6 @@ async def account(settings, db, targets):
     return made
 
 
-@pytest.fixture
-async def admin(account):
-    async with a_definer(account) as made:
-        yield made
-
-
 async def order(admin):
     found = await admin.rows(ORDER)
     assert [number for number, _ in found] == list(range(1, len(found) + 1))

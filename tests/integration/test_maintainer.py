@@ -39,20 +39,9 @@ TODAY = datetime.now(UTC).date()
 
 
 @pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
-
-
-@pytest.fixture
 async def store(account):
     async with a_store(account) as store:
         yield store
-
-
-@pytest.fixture
-async def admin(account):
-    async with a_definer(account) as definer:
-        yield definer
 
 
 @pytest.fixture

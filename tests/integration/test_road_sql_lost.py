@@ -15,29 +15,6 @@ pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 
 @pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
-
-
-@pytest.fixture
-async def owner(account):
-    async with a_session(account) as session:
-        yield session
-
-
-@pytest.fixture
-async def engine(account):
-    session = await account.connect("engine")
-    yield session
-    await session.close()
-
-
-@pytest.fixture
-async def stage(owner, engine):
-    return await a_stage(owner, engine)
-
-
-@pytest.fixture
 async def second(account):
     """Another session of the engine."""
     session = await account.connect("engine")

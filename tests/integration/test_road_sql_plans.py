@@ -28,24 +28,6 @@ select run_day, job_execution_id, step_id, ordinal, 1, gen_random_uuid(), 1, $2,
 """
 
 
-@pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
-
-
-@pytest.fixture
-async def owner(account):
-    async with a_session(account) as session:
-        yield session
-
-
-@pytest.fixture
-async def engine(account):
-    session = await account.connect("engine")
-    yield session
-    await session.close()
-
-
 async def rows_touched(engine: asyncpg.Connection) -> int:
     return sum(row["rows"] for row in await engine.fetch(TOUCHED))
 

@@ -18,29 +18,6 @@ CANCEL = {
 RETRY, AGAIN = {"retry": True}, {"again": True}
 
 
-@pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
-
-
-@pytest.fixture
-async def owner(account):
-    async with a_session(account) as session:
-        yield session
-
-
-@pytest.fixture
-async def engine(account):
-    session = await account.connect("engine")
-    yield session
-    await session.close()
-
-
-@pytest.fixture
-async def stage(owner, engine):
-    return await a_stage(owner, engine)
-
-
 DECISIONS = [
     # the attempt                 says           retries  cancelled   the target
     ("Succeeded",                 {},            10,      None,       "Succeeded"),

@@ -19,24 +19,6 @@ RUN = "select * from jobs_internal.job_execution where job_execution_id = $1"
 
 
 @pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
-
-
-@pytest.fixture
-async def owner(account):
-    async with a_session(account) as session:
-        yield session
-
-
-@pytest.fixture
-async def engine(account):
-    session = await account.connect("engine")
-    yield session
-    await session.close()
-
-
-@pytest.fixture
 async def stage(owner, engine):
     return await a_stage(owner, engine, steps=2)
 

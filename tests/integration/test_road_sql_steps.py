@@ -17,11 +17,6 @@ PLANNED = "select ordinal, lifecycle from jobs_internal.target_execution where j
 
 
 @pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
-
-
-@pytest.fixture
 async def stage(account):
     engine = await account.connect("engine")
     async with a_session(account) as owner:

@@ -23,29 +23,6 @@ values ($1, 'u', 'env:X', 'test', 'test') returning credential_id
 """
 
 
-@pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
-
-
-@pytest.fixture
-async def owner(account):
-    async with a_session(account) as session:
-        yield session
-
-
-@pytest.fixture
-async def engine(account):
-    session = await account.connect("engine")
-    yield session
-    await session.close()
-
-
-@pytest.fixture
-async def stage(owner, engine):
-    return await a_stage(owner, engine)
-
-
 async def refused(session, statement, *args) -> str:
     with pytest.raises(asyncpg.PostgresError) as caught:
         await session.fetch(statement, *args)

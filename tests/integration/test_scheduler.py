@@ -22,17 +22,6 @@ RUNS = "select origin, slot, actor, door, job_version, lifecycle from jobs.job_e
 
 
 @pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
-
-
-@pytest.fixture
-async def admin(account):
-    async with a_definer(account) as definer:
-        yield definer
-
-
-@pytest.fixture
 async def scheduler(account):
     async with a_scheduler(account, 1) as part:
         yield part

@@ -1,0 +1,37 @@
+"""A control database and who speaks to it; a file that needs another one says so itself."""
+
+import pytest
+
+from tests.support.control_db import installed
+from tests.support.definitions import a_definer
+from tests.support.executions import a_session
+from tests.support.road import a_stage
+
+
+@pytest.fixture
+async def account(settings, db, targets):
+    return await installed(settings, db, targets)
+
+
+@pytest.fixture
+async def owner(account):
+    async with a_session(account) as session:
+        yield session
+
+
+@pytest.fixture
+async def engine(account):
+    session = await account.connect("engine")
+    yield session
+    await session.close()
+
+
+@pytest.fixture
+async def admin(account):
+    async with a_definer(account) as made:
+        yield made
+
+
+@pytest.fixture
+async def stage(owner, engine):
+    return await a_stage(owner, engine)
