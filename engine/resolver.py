@@ -9,12 +9,13 @@ or not, and fails alone.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from engine.directory import Credential, Document, Member, Server
+from engine.like import Like
 from muster.core.errors import Fault, InvalidRequest, NotFound
 
 T = TypeVar("T")
@@ -330,40 +331,3 @@ class Exclusions:
                 self._databases.add(target.key[:2])
             else:
                 self._schemas.add(target.key)
-
-
-@dataclass(frozen=True)
-class Like:
-    """A pattern of SQL's LIKE: % is any text, _ any letter, a backslash takes the next one as it is."""
-
-    pattern: str
-
-    def matches(self, text: str) -> bool:
-        """In time of pattern × text at worst: of a % only the last one is ever gone back to."""
-        parts = list(_parts(self.pattern))
-        at = here = 0
-        back: tuple[int, int] | None = None
-        while here < len(text):
-            if at < len(parts) and parts[at] is ANY:
-                back, at = (at, here), at + 1
-            elif at < len(parts) and parts[at] in (None, text[here]):
-                at, here = at + 1, here + 1
-            elif back is not None:
-                back = (back[0], back[1] + 1)
-                at, here = back[0] + 1, back[1]
-            else:
-                return False
-        return all(part is ANY for part in parts[at:])
-
-
-ANY = "any text"  # no letter is so long
-
-
-def _parts(pattern: str) -> Iterator[str | None]:
-    """Letters; None for any one of them."""
-    letters = iter(pattern)
-    for letter in letters:
-        if letter == "\\":
-            yield next(letters, "\\")
-        else:
-            yield {"%": ANY, "_": None}.get(letter, letter)

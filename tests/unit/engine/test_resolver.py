@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.directory import Credential, Directory, Document, Group, Member, Pool, Server
-from engine.resolver import Like, Listed, Resolver, asks
+from engine.like import Like
+from engine.resolver import Listed, Resolver, asks
 from muster.core.errors import NotFound, Unavailable
 
 SPACE = UUID(int=7)
