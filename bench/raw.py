@@ -21,7 +21,7 @@ from engine.sessions import Sessions
 from engine.work import Server, Task
 from muster.core.clock import Clock
 from muster.core.settings import Secret
-from tests.support.attempts import Place, a_step, a_task, settings
+from tests.support.attempts import Place, a_step, a_task, overhear, settings
 from tests.support.postgres import Role
 
 PATIENCE = 10.0  # seconds
@@ -101,14 +101,6 @@ class Kept:
 
 
 async def _heard(fleet: Fleet, script: str, task: Task) -> Said:
-    heard: list[str] = []
-    cleaned = asyncio.Event()
-
-    def listen(query: asyncpg.connection.LoggedQuery) -> None:
-        heard.append(query.query)
-        if query.query == LAST:
-            cleaned.set()
-
     place = fleet.target
     server = Server(
         server_id=TARGET_SERVER,
@@ -127,15 +119,11 @@ async def _heard(fleet: Fleet, script: str, task: Task) -> Said:
         try:
             async with asyncio.timeout(PATIENCE):
                 session = await host.lend()
-                session.connection.add_query_logger(listen)
+                heard = overhear(session)
                 sessions.give_back(session)
-                await cleaned.wait()
-                heard.clear()
-                cleaned.clear()
                 outcome = await host.run(a_step(script, timeout=TIMEOUT), task, within=TIMEOUT)
-                await cleaned.wait()
         finally:
             await sessions.close()
-    if outcome is None or outcome.lifecycle != "Succeeded" or heard[-1] != LAST:
+    if outcome is None or outcome.lifecycle != "Succeeded" or {heard[0], heard[-1]} != {LAST}:
         raise SystemExit(f"an attempt said {heard} and came to {outcome}")
-    return tuple(heard)
+    return tuple(heard[1:])

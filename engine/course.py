@@ -83,6 +83,13 @@ class Course:
         finally:
             self.stop.land()
 
+    async def say_last(self, text: str) -> str:
+        self.stop.depart()
+        try:
+            return await self.session.say_last(text)
+        finally:
+            self.stop.land()
+
     async def ask(self, text: str, *, skip: int = 0) -> list[Set]:
         self.stop.depart()
         try:
@@ -137,7 +144,7 @@ class Course:
     async def roll_back(self) -> None:
         """The locks are given free before the end is told."""
         session = self.session
-        if session.lost or not session.connection.is_in_transaction():
+        if session.lost or not session.in_transaction:
             return
         try:
             await session.say("rollback", limit=ROLLBACK_LIMIT)
@@ -262,14 +269,9 @@ class Course:
             said["fingerprint"] = outcomes.fingerprint(said["sqlstate"], said["message"] or "")
         return said
 
-    @property
-    def standard_strings(self) -> bool:
-        settings = self.session.connection.get_settings()
-        return getattr(settings, "standard_conforming_strings", "on") == "on"
-
     def _rendered(self, piece: Piece) -> str:
         """Values are put in for strings as the standard has them."""
-        if not self.standard_strings:
+        if not self.session.ear.standard_strings:
             message = (
                 "The script turned standard_conforming_strings off and uses a variable after it."
             )

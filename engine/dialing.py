@@ -10,9 +10,8 @@ import asyncpg
 
 from engine.budget import Contact, observed
 from engine.credentials import Credentials
-from engine.desk import Desk
 from engine.results import Ear
-from engine.session import LOST, version_of
+from engine.session import LOST, Session
 from engine.work import Credential, Server
 from muster.core.clock import Clock
 from muster.core.connect import Connector
@@ -66,13 +65,11 @@ class Dialing:
         limit = self._settings.connect_limit.total_seconds()
         return await self.connect(login, self._clock.monotonic() + limit)
 
-    async def meet(self, desk: Desk, connection: Connection, ear: Ear) -> Contact:
+    async def meet(self, session: Session) -> Contact:
         async def ask(question: str) -> list[Any]:
-            ear.turn(listening=True)
-            await connection.execute(question)
-            return ear.sets[-1].rows[0]
+            return (await session.ask(question))[-1].rows[0]
 
-        number = version_of(connection)
+        desk, number = session.desk, session.version
         try:
             most, reserved, others = map(int, await ask(Q.contact))
             watches = number >= WATCHES_CLIENT and await _perhaps(ask, Q.watch_client)

@@ -1,9 +1,11 @@
 """Hears what a target answers and keeps it within bounds: result sets, tags, notices.
 
-Statements go by the simple protocol, whose rows asyncpg drops; here they are taken from the wire as text.
-So a statement costs one round trip, no type has to be known, and a flood ends before it fills memory.
+Statements go by the simple protocol, and what it answers is taken from the wire as text. So a statement costs
+one round trip, no type has to be known, and a flood ends before it fills memory.
 """
 
+import codecs
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -11,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from muster.core.wire import SETTINGS, SIZE, Tap
+from muster.core.wire import MESSAGE_LIMIT, SIZE, Tap
 
 MOST_ROWS, MOST_BYTES = 100_000, 64 * 1024 * 1024  # of one statement; more ends the attempt
 KEPT_ROWS, KEPT_BYTES = 1_000, 1024 * 1024  # of one result set
@@ -23,9 +25,14 @@ LONGEST = 8 * 1024  # characters of one text in an error or a notice
 
 HEADER = 5  # bytes: the kind of a message and its size
 DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA = b"TDCNd"
+READY, ERROR, PARAMETER = b"ZES"
 COPY_ASKED = b"GW"
 COMPLETED = b"C\0\0\0"
+ABOUT = frozenset((READY, ERROR, PARAMETER))  # the session, not a statement
 HEARD = frozenset((DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA, *COPY_ASKED))
+IDLE = ord("I")  # no transaction
+# What a row of settings is answered with, which is most of what most sessions hear: taken in one leap.
+SETTINGS = re.compile(rb"(?:C\0\0\0\x0aBEGIN\0)?(?:C\0\0\0\x08SET\0)+").match
 
 TYPES = {
     16: "boolean", 17: "bytea", 18: '"char"', 19: "name", 20: "bigint", 21: "smallint", 23: "integer",
@@ -74,8 +81,19 @@ class Set(Struct):
 
 
 class Ear(Tap):
+    """Whoever speaks sets `answered` and `hung_up`, and takes `failure` and `tag` when an answer is over."""
+
     def __init__(self) -> None:
+        self.answered: Callable[[], None] = _nothing
+        self.hung_up: Callable[[], None] = _nothing
         self._shapes: dict[bytes, Shape] = {}
+        self._held: bytearray | None = None
+        self._missing = 0  # bytes until what is held makes sense
+        self.status = IDLE
+        self.failure: dict[str, str] | None = None
+        self.tag = b""
+        self.standard_strings = True
+        self.encoding = "utf-8"
         self.reset()
 
     def reset(self) -> None:
@@ -90,13 +108,8 @@ class Ear(Tap):
         """A new message is sent; what its first statements answer is not kept, or all is not."""
         self.sets: list[Set] = []
         self._open: Set | None = None
-        self._held: bytearray | None = None
-        self._missing = 0  # bytes until what is held makes sense
         self.skipping = skip  # statements
-        if listening:
-            self.listen()
-        else:
-            self.listening = False
+        self.listening = listening
 
     def said(self) -> list[dict[str, str]]:
         """The notices, and how many there were beyond."""
@@ -105,36 +118,68 @@ class Ear(Tap):
         return [*self.notices, {"severity": "INFO", "message": f"{self._unheard} more not kept."}]
 
     def feed(self, data: bytes) -> None:
-        self.received += len(data)
+        if self.listening:
+            self.received += len(data)
         if self._held is not None:
             self._held += data
             self._missing -= len(data)
             if self._missing > 0:
                 return
             data, self._held = bytes(self._held), None
-        at, end, skipping = 0, len(data), self.skipping
-        if skipping and (settings := SETTINGS(data)):
-            number = settings[0].count(COMPLETED)
-            if number <= skipping:
-                at, skipping = settings.end(), skipping - number
+        at, end = self._past_settings(data), len(data)
         while end - at >= HEADER:
-            after = at + 1 + SIZE(data, at + 1)[0]
+            (size,) = SIZE(data, at + 1)
+            if not 4 <= size <= MESSAGE_LIMIT:
+                self.break_off(f"it sent a message of more than {MESSAGE_LIMIT >> 20} MB")
+                return
+            after = at + 1 + size
             if after > end:
                 break
-            kind = data[at]
-            if skipping:
-                skipping -= kind == COMPLETE
-            elif kind in HEARD:
-                self._hear(kind, data[at + HEADER : after])
+            self._hear(data[at], data, at + HEADER, after)
             at = after
-        self.skipping = skipping
         if at < end:
             self._held = bytearray(data[at:])
             enough = end - at >= HEADER
             size = 1 + int.from_bytes(data[at + 1 : at + HEADER], "big") if enough else HEADER
             self._missing = size - (end - at)
 
-    def _hear(self, kind: int, body: bytes) -> None:
+    def lost(self) -> None:
+        self.hung_up()
+
+    def _past_settings(self, data: bytes) -> int:
+        if self.skipping and (settings := SETTINGS(data)):
+            number = settings[0].count(COMPLETED)
+            if number <= self.skipping:
+                self.skipping -= number
+                return settings.end()
+        return 0
+
+    def _hear(self, kind: int, data: bytes, start: int, end: int) -> None:
+        if kind in ABOUT:
+            self._learn(kind, data[start:end])
+        elif not self.listening:
+            if kind == COMPLETE:
+                self.tag = data[start : end - 1]
+        elif self.skipping:
+            self.skipping -= kind == COMPLETE
+        elif kind in HEARD:
+            self._keep(kind, data[start:end])
+
+    def _learn(self, kind: int, body: bytes) -> None:
+        if kind == READY:
+            self.status = body[0] if body else IDLE
+            self.listening = False
+            self.answered()
+        elif kind == ERROR:
+            self.failure = self.failure or _fields(body)
+        else:
+            name, _, value = body.partition(b"\0")
+            if name == b"standard_conforming_strings":
+                self.standard_strings = value == b"on\0"
+            elif name == b"client_encoding":
+                self.encoding = _codec(value[:-1])
+
+    def _keep(self, kind: int, body: bytes) -> None:
         if kind == ROW:
             self._row(body)
         elif kind == DESCRIPTION:
@@ -261,6 +306,18 @@ def _values(body: bytes, readers: list[Callable[[bytes], Any]]) -> list[Any]:
 def _fields(body: bytes) -> dict[str, str]:
     parts = (part for part in body.split(b"\0") if part)
     return {chr(part[0]): _text(part[1:])[:LONGEST] for part in parts}
+
+
+def _nothing() -> None:
+    """Nobody has asked anything."""
+
+
+def _codec(name: bytes) -> str:
+    """What a script that changed its encoding is sent in from then on."""
+    try:
+        return codecs.lookup(name.decode("ascii", "replace").replace("WIN", "cp")).name
+    except LookupError:
+        return "utf-8"
 
 
 def _text(value: bytes) -> str:

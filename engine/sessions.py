@@ -20,7 +20,7 @@ from engine.credentials import Credentials
 from engine.desk import Desk, Key, Waiter
 from engine.dialing import Dialing, Login
 from engine.results import Ear
-from engine.session import LOST, Session
+from engine.session import CLEAN, LOST, Session
 from engine.work import Credential, Server
 from muster.core import connect
 from muster.core.clock import Clock
@@ -89,7 +89,7 @@ class Sessions:
             login = Login(server, endpoint, database, who, identity)
             session = await self._open(desk, key, login, deadline)
             connecting = self._clock.monotonic() - granted
-        session.waited, session.connecting = granted - asked, connecting
+        session.waited, session.connecting, session.cleaned = granted - asked, connecting, None
         self._lent.add(session)
         desk.lend(key)
         return session
@@ -103,7 +103,10 @@ class Sessions:
         else:
             returning = session.desk.returning
             returning[session.key] = returning.get(session.key, 0) + 1
-            self._do_behind(self._reset(session))
+            if session.cleaned is None:
+                self._do_behind(self._reset(session))
+            else:
+                self._wait_until_clean(session, session.cleaned)
 
     async def close(self) -> None:
         """Nothing of ours stays open, be it lent or not."""
@@ -257,10 +260,14 @@ class Sessions:
     async def _made(self, desk: Desk, key: Key, login: Login, deadline: float) -> Session:
         ear = Ear()
         connection = await self._dialing.connect(login, deadline, ear)
+        pooled = login.endpoint.pooling == "transaction"
         try:
+            session = Session(desk, key, connection, ear, pooled=pooled)
+            session.open_another = lambda: self._dialing.soon(login.direct())
+            session.spawn = self._do_behind
             async with asyncio.timeout(self._patience(deadline)), desk.meeting:
                 if desk.contact is None or desk.stale:
-                    desk.contact = await self._dialing.meet(desk, connection, ear)
+                    desk.contact = await self._dialing.meet(session)
                     desk.stale = False
                     self._on_contact(desk.contact)
                     self._serve(desk)
@@ -270,26 +277,42 @@ class Sessions:
             connection.terminate()
             message = f"The server {desk.server.name} accepted us and then did not answer."
             raise Unavailable(message, code="TargetTimeout") from None
+        except ConnectionError as error:
+            connection.terminate()
+            message = f"The server {desk.server.name} can't be spoken to."
+            raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
         except BaseException:
             connection.terminate()
             raise
         ear.reset()
-        session = Session(
-            desk, key, connection, ear, pooled=login.endpoint.pooling == "transaction"
-        )
-        session.open_another = lambda: self._dialing.soon(login.direct())
-        session.spawn = self._do_behind
+        session.know()
         return session
 
+    def _wait_until_clean(self, session: Session, cleaned: "asyncio.Future[bool]") -> None:
+        """As `_reset`, which it said already."""
+        timer = session.loop.call_later(RESET_LIMIT, session.hang_up)
+
+        def over(_: object) -> None:
+            timer.cancel()
+            self._behind.discard(cleaned)
+            session.spoiled = session.spoiled or not cleaned.result()
+            self._returned(session)
+
+        self._behind.add(cleaned)
+        cleaned.add_done_callback(over)
+
     async def _reset(self, session: Session) -> None:
-        desk, key = session.desk, session.key
         try:
-            if session.connection.is_in_transaction():
+            if session.in_transaction:
                 await session.say("rollback", limit=RESET_LIMIT)
             if not session.pooled:
-                await session.say("discard all", limit=RESET_LIMIT)
+                await session.say(CLEAN, limit=RESET_LIMIT)
         except (*LOST, asyncpg.PostgresError, TimeoutError):
             session.spoiled = True
+        self._returned(session)
+
+    def _returned(self, session: Session) -> None:
+        desk, key = session.desk, session.key
         if desk.returning[key] > 1:
             desk.returning[key] -= 1
         else:

@@ -96,7 +96,7 @@ class Stopper:
             self._session.spoiled = True
             if await self._tried(way):
                 return
-        self._session.connection.terminate()
+        self._session.hang_up()
 
     async def _tried(self, way: Callable[[], Awaitable[None]]) -> bool:
         """Whether it has landed."""

@@ -41,7 +41,7 @@ class Together(Course):
         opening = prologue.together(self.scene(deadline))
         if self.step.guarded:
             return await self._begin_guarded(opening.text)
-        if self.standard_strings:
+        if self.session.ear.standard_strings:
             text = f"{self.step.banner}{opening.text};"
             self._opening = Prologue(text, opening.statements)
         else:  # a message is read as a whole before its first SET
@@ -73,7 +73,7 @@ class Together(Course):
         *before, last = self.step.pieces
         for piece in before:
             self.keep(await self.ask_piece(piece, before=self._taken_opening()))
-            if not self.session.connection.is_in_transaction():
+            if not self.session.in_transaction:
                 return await self._ended_itself()
         end = "\n;rollback" if self.task.rolls_back else "\n;commit"
         ends = self.step.read_only or self.task.rolls_back
@@ -82,7 +82,7 @@ class Together(Course):
         self.keep(found)
         if ends:
             return await self.succeeded()
-        if not self.session.connection.is_in_transaction():
+        if not self.session.in_transaction:
             return await self._ended_itself()
         return None
 
@@ -98,7 +98,7 @@ class Together(Course):
         if xact is not None and not (heard := await intend(xact)):
             return await self.not_intended(heard=heard)
         try:
-            answer = await self.say("commit")
+            answer = await self.say_last("commit")
         except REFUSED as error:
             if not self.session.lost:
                 raise

@@ -23,8 +23,6 @@ SSL_REQUEST = struct.pack("!ii", 8, 80_877_103)
 CANCEL_REQUEST = 80_877_102
 AUTHENTICATION = ord("R")
 SIZE = struct.Struct("!I").unpack_from
-# What a row of settings is answered with, which is most of what most sessions hear: taken in one leap.
-SETTINGS = re.compile(rb"(?:C\0\0\0\x0aBEGIN\0)?(?:C\0\0\0\x08SET\0)+").match
 KEY = ord("K")  # pid and secret by which a session's statement is cancelled
 LONGEST_KEY = 264  # with its size and the pid
 ITERATIONS = 200_000  # a hostile server could make SCRAM's key derivation block us for minutes
@@ -58,17 +56,15 @@ class Tls:
 
 
 class Tap:
-    """Overhears a session: what asyncpg drops, or would keep without a bound. One serves one session."""
+    """Hears a server in asyncpg's place, once the line is handed over. One serves one session."""
 
     dialer: "Dialer | None" = None
-    listening = False
-    midway = False  # it has heard the beginning of what comes
-
-    def listen(self) -> None:
-        self.listening, self.midway = True, False
 
     def feed(self, data: bytes) -> None:
-        """Bytes of the server, before asyncpg has them; the first ones begin with a message."""
+        """Bytes of the server; the first ones begin with a message."""
+
+    def lost(self) -> None:
+        """The server or we have hung up."""
 
     def break_off(self, why: str) -> None:
         if self.dialer:
@@ -122,6 +118,12 @@ class Dialer:
         ]
         return transport, guard.inner
 
+    def hand_over(self) -> asyncio.Transport:
+        """From now on the tap alone hears the server, and asyncpg only that somebody hung up."""
+        transport = cast("asyncio.Transport", self._transports[-1])
+        cast("Guard", transport.get_protocol()).hand_over()
+        return transport
+
     def hang_up(self) -> None:
         """Ends what is open, also where asyncpg lost track of it."""
         for transport in self._transports:
@@ -172,6 +174,12 @@ class Guard(asyncio.Protocol):
         self._heard = 0
         self._skip = 0  # what is left of a message whose header was seen
         self._tap = tap
+        self._handed_over = False
+
+    def hand_over(self) -> None:
+        if self._held or self._skip:
+            raise ConnectionError("the server speaks out of turn")
+        self._handed_over = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are no subclass
@@ -179,6 +187,8 @@ class Guard(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.inner.connection_lost(exc)
+        if self._handed_over and self._tap:
+            self._tap.lost()
 
     def eof_received(self) -> bool | None:
         return self.inner.eof_received()
@@ -192,18 +202,11 @@ class Guard(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._dialer.refusal:
             return
-        if not self._accepted:
+        if self._handed_over and self._tap:
+            self._tap.feed(data)
+        elif not self._accepted:
             self._shake_hands(data)
-            return
-        held, skip = self._held, self._skip
-        if not self._fits(data):
-            return
-        if (tap := self._tap) and tap.listening:
-            heard = data if tap.midway else (held + data)[skip:]
-            if heard:
-                tap.midway = True
-                tap.feed(heard)
-        if not self._dialer.refusal:
+        elif self._fits(data):
             self.inner.data_received(data)
 
     def _shake_hands(self, data: bytes) -> None:
@@ -255,8 +258,6 @@ class Guard(asyncio.Protocol):
         """Reads headers only: no message is larger than the limit."""
         at, data = self._skip, self._held + data
         end = len(data)
-        if not at and (settings := SETTINGS(data)):
-            at = settings.end()
         while at + 5 <= end:
             (size,) = SIZE(data, at + 1)
             if not 4 <= size <= MESSAGE_LIMIT:

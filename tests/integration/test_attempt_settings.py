@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.support.attempts import a_place, a_step, until
+from tests.support.attempts import a_place, a_step, overhear, until
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
@@ -148,8 +148,7 @@ async def test_a_schema_is_the_search_path(place):
 
 async def test_a_reading_step_writes_nothing_and_ends_with_its_last_statement(place):
     session = await place.lend()
-    said = []
-    session.connection.add_query_logger(lambda query: said.append(query.query))
+    said = overhear(session)
     place.sessions.give_back(session)
 
     outcome = await place.run("select 1; select 2", settings={"access": "readOnly"})

@@ -12,7 +12,7 @@ from engine import sessions as lending
 from engine.dialing import Q
 from engine.sessions import Full
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
-from tests.support.attempts import IDENTITY, a_place, now, until
+from tests.support.attempts import IDENTITY, a_place, now, overhear, until
 from tests.support.line import line_to
 from tests.support.postgres import Role
 
@@ -54,8 +54,7 @@ async def test_a_session_is_lent_again_without_a_word(place):
     first = await place.lend()
     place.sessions.give_back(first)
     await rests(place)
-    said = []
-    first.connection.add_query_logger(lambda query: said.append(query.query))
+    said = overhear(first)
 
     second = await place.lend()
 
@@ -123,7 +122,7 @@ async def test_an_open_transaction_is_undone(place):
     again = await place.lend()
 
     assert again is session
-    assert not again.connection.is_in_transaction()
+    assert not again.in_transaction
     assert await place.value("select count(*) from t") == 0
     place.sessions.give_back(again)
 
@@ -476,3 +475,93 @@ async def test_a_shorter_wait_is_not_hidden_by_a_longer_one(place):
 
     async with asyncio.timeout(5):
         place.sessions.give_back(await waiting)
+
+
+async def test_a_commit_and_the_cleaning_behind_it_are_said_in_one_breath(place):
+    first = await place.lend()
+    said = overhear(first)
+    place.sessions.give_back(first)
+    outcome = await place.run("set my.mark = 'here'; create temporary table mine (n int)")
+    second = await place.lend()
+    [mark, left] = await second.ask(
+        "select current_setting('my.mark', true); select to_regclass('mine')"
+    )
+
+    assert outcome.lifecycle == "Succeeded"
+    assert second is first
+    assert said[-3:-1] == ["commit", "discard all"]
+    assert (mark.rows, left.rows) == ([[""]], [[None]])
+    place.sessions.give_back(second)
+
+
+async def test_a_session_is_clean_after_a_commit_that_failed(place):
+    await place.execute(
+        "create table t (n int primary key deferrable initially deferred);"
+        f"alter table t owner to {place.owner.name}"
+    )
+    first = await place.lend()
+    place.sessions.give_back(first)
+    outcome = await place.run("insert into t values (1); insert into t values (1)")
+    second = await place.lend()
+
+    assert (outcome.lifecycle, outcome.sqlstate) == ("Failed", "23505")
+    assert second is first
+    assert await second.ask("select count(*) from t")
+    place.sessions.give_back(second)
+
+
+async def test_what_is_asked_while_it_is_cleaned_is_answered_by_itself(place):
+    session = await place.lend()
+    await session.say("begin")
+    assert await session.say_last("commit") == "COMMIT"
+    [found] = await session.ask("select 7")
+
+    assert found.rows == [[7]]
+    assert session.cleaned.result() is True
+    place.sessions.give_back(session)
+
+
+async def test_who_gives_up_on_an_answer_loses_the_session(place):
+    session = await place.lend()
+    asking = asyncio.create_task(session.ask("select pg_sleep(60)"))
+    await until(
+        lambda: place.value(
+            "select exists (select from pg_stat_activity where query like '%sleep(60)')"
+        )
+    )
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+    assert (session.lost, session.spoiled) == (True, True)
+    with pytest.raises(asyncpg.InterfaceError):
+        await session.say("select 1")
+    place.sessions.give_back(session)
+    await until(lambda: _none(place))
+
+
+async def _none(place):
+    return await place.ours() == 0
+
+
+async def test_an_answer_that_nobody_asked_for_ends_the_session(place):
+    session = await place.lend()
+    session.write("select 1")
+    await until(lambda: _lost(session))
+
+    assert session.ear.dialer.refusal == "it speaks out of turn"
+    place.sessions.give_back(session)
+
+
+async def _lost(session):
+    return session.lost
+
+
+async def test_a_script_may_change_its_encoding(place):
+    outcome = await place.run(
+        "set client_encoding = 'latin1'; select 'ü' = U&'\\00FC', octet_length('ü')"
+    )
+    after = await place.run("select octet_length('ü')")
+
+    assert outcome.results[-1]["rows"] == [[True, 2]]
+    assert after.results[-1]["rows"] == [[2]]

@@ -66,6 +66,19 @@ def a_task(**more: Any) -> Task:
     return Task(**(given | more))
 
 
+def overhear(session: Session) -> list[str]:
+    """Grows by whatever is said in it from now on."""
+    said: list[str] = []
+    write = session.write
+
+    def both(text: str) -> None:
+        said.append(text)
+        write(text)
+
+    session.write = both  # type: ignore[method-assign]
+    return said
+
+
 @dataclass
 class Place:
     targets: Postgres

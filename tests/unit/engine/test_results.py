@@ -245,37 +245,62 @@ def test_a_hash_tells_rows_apart_and_not_how_they_were_cut():
     assert of(complete("UPDATE 1")) != of(complete("UPDATE 2"))
 
 
-def test_an_ear_that_begins_within_a_message_waits_for_the_next():
-    """What the guard has seen of it is known, so the ear starts where a message does."""
-    heard = []
+class Sink:
+    """asyncpg, as far as a guard needs it."""
 
-    class Recorder(Tap):
-        def feed(self, data):
-            heard.append(data)
+    def __init__(self):
+        self.heard = b""
+        self.lost = False
 
-    class Sink:
-        def data_received(self, data):
-            pass
+    def data_received(self, data):
+        self.heard += data
 
-    late = notice(S="NOTICE", M="told while nobody asked, and quite long")
-    for first, expected in ((3, late + READY), (7, READY), (29, READY), (len(late), READY)):
-        heard.clear()
-        tap, dialer = Recorder(), Broken()
-        guard = Guard(Sink(), dialer, tap)
-        guard.data_received(message(b"R", struct.pack("!i", 0)))
-        guard.data_received(late[:first])
-        tap.listen()
-        guard.data_received(late[first:40])
-        guard.data_received(late[max(first, 40) :] + READY)
+    def connection_lost(self, _):
+        self.lost = True
 
-        assert b"".join(heard) == expected
+
+def test_a_line_is_handed_over_between_two_messages_only():
+    ear, sink = Ear(), Sink()
+    guard = Guard(sink, Broken(), ear)
+    hello = message(b"R", struct.pack("!i", 0))
+    guard.data_received(hello)
+    for part in (READY[:3], READY[3:5]):
+        guard.data_received(part)
+        with pytest.raises(ConnectionError, match="out of turn"):
+            guard.hand_over()
+    guard.data_received(READY[5:])
+    guard.hand_over()
+    ended = []
+    ear.answered = lambda: ended.append(ear.status)
+    ear.hung_up = lambda: ended.append("gone")
+    guard.data_received(complete("SET") + READY)
+    guard.connection_lost(None)
+
+    assert sink.heard == hello + READY
+    assert sink.lost
+    assert (ear.tag, ended) == (b"SET", [ord("T"), "gone"])
+
+
+def test_what_the_session_is_like_is_learned_while_nobody_listens():
+    ear = Ear()
+    for name, value in (("standard_conforming_strings", "off"), ("client_encoding", "WIN1252")):
+        ear.feed(message(b"S", f"{name}\0{value}\0".encode()))
+    assert (ear.standard_strings, ear.encoding) == (False, "cp1252")
+
+    ear.feed(message(b"S", b"client_encoding\0MULE_INTERNAL\0") + message(b"S", b""))
+    assert ear.encoding == "utf-8"
+
+
+@pytest.mark.parametrize("size", [0, 3, results.MESSAGE_LIMIT + 1, 2**32 - 1])
+def test_a_message_without_measure_ends_the_session(size):
+    ear = Ear()
+    ear.dialer = Broken()
+    ear.feed(b"D" + struct.pack("!I", size) + b"x")
+
+    assert "more than 32 MB" in ear.dialer.refusal
 
 
 async def test_a_key_that_comes_in_pieces_is_whole():
-    class Sink:
-        def data_received(self, data):
-            pass
-
     key = message(b"K", struct.pack("!ii", 77, 88))
     for cut in range(1, len(key)):
         dialer = Broken()
