@@ -31,8 +31,13 @@ COMPLETED = b"C\0\0\0"
 ABOUT = frozenset((READY, ERROR, PARAMETER))  # the session, not a statement
 HEARD = frozenset((DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA, *COPY_ASKED))
 IDLE = ord("I")  # no transaction
-# What a row of settings is answered with, which is most of what most sessions hear: taken in one leap.
-SETTINGS = re.compile(rb"(?:C\0\0\0\x0aBEGIN\0)?(?:C\0\0\0\x08SET\0)+").match
+# What a row of settings and the look behind it are answered with, which is most of what most sessions hear:
+# taken in one leap.
+SETTINGS = re.compile(
+    rb"(?:C\0\0\0\x0aBEGIN\0)?(?:C\0\0\0\x08SET\0)+"
+    rb"(?:T\0\0\0!\0\x01\?column\?\0\0{6}\0\0\0\x17\0\x04\xff{4}\0\0D\0\0\0\x0b\0\x01\0\0\0\x011C\0\0\0\x0dSELECT 1\0)?",
+    re.DOTALL,
+).match
 
 TYPES = {
     16: "boolean", 17: "bytea", 18: '"char"', 19: "name", 20: "bigint", 21: "smallint", 23: "integer",

@@ -71,6 +71,7 @@ class Session:
         self.loop = asyncio.get_running_loop()
         self.backend_pid: int = connection.get_server_pid()
         self._asked: deque[asyncio.Future[str]] = deque()
+        self._unsent = b""
         ear.answered, ear.hung_up = self._answered, self._hung_up
         settings = connection.get_settings()
         ear.standard_strings = getattr(settings, "standard_conforming_strings", "on") == "on"
@@ -121,7 +122,15 @@ class Session:
         said = text.encode(self.ear.encoding)
         if b"\0" in said:
             raise ValueError("a message can't hold a NUL")
-        self._transport.write(b"%b%b\0" % (HEADER(b"Q", len(said) + 5), said))
+        if not self._unsent:
+            self.loop.call_soon(self._send)
+        self._unsent += b"%b%b\0" % (HEADER(b"Q", len(said) + 5), said)
+
+    def _send(self) -> None:
+        """At the end of a turn of the loop: whoever is woken at the other end would take our place here."""
+        unsent, self._unsent = self._unsent, b""
+        if not self.lost:
+            self._transport.write(unsent)
 
     def _ask(self, text: str) -> "asyncio.Future[str]":
         if self.lost:
