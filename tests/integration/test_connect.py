@@ -11,13 +11,18 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import pytest
 import trustme
 import uvloop
 
-from muster.core.connect import Connector, Endpoint
+from engine.desk import Desk, Key
+from engine.results import Ear
+from engine.session import Session
+from engine.work import Server
+from muster.core.connect import Connector, Endpoint, close
 from muster.core.egress import Address
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 from muster.core.settings import Secret, Settings
@@ -179,6 +184,34 @@ def test_it_works_on_uvloop_too(postgres: Postgres, authority: trustme.CA) -> No
             assert fault.code == "TargetTlsError"
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(visit())
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_session_that_speaks_by_itself_does_so_over_tls(
+    postgres: Postgres, authority: trustme.CA, loop: Any
+) -> None:
+    async def visit() -> None:
+        front, ear = Front(postgres, server_context(authority)), Ear()
+        async with listening(front) as port:
+            connection = await opened(postgres, endpoint(port, authority), tap=ear)
+            server = Server(server_id="s", name="s", hosts=(NAME,), port=port, ssl_mode="require")
+            desk = Desk(server)
+            session = Session(desk, Key("postgres", UUID(int=1), 1, "u", 0), connection, ear)
+            [long, short] = await session.ask("select repeat('x', 300000); select 2")
+            assert len(long.rows[0][0]) == 300_000
+            assert short.rows == [[2]]
+            with pytest.raises(asyncpg.DivisionByZeroError):
+                await session.ask("select 1/0")
+            asking = asyncio.create_task(session.ask("select pg_sleep(30)"))
+            await asyncio.sleep(0.1)
+            await ear.cancel()
+            with pytest.raises(asyncpg.QueryCanceledError):
+                await asking
+            await close(connection)
+            assert session.lost
+
+    with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(visit())
 
 
