@@ -5,7 +5,8 @@ A file (setting `failpoints`) arms them: `{"fsm.effect": "raise", "fsm.before_co
 kill (SIGKILL of ourselves), stop (SIGSTOP: somebody else lets us go on), raise (an error as any
 other), crash (like kill, for tests inside one process), sleep:<seconds>; `times:<n>` limits to the
 first n hits over all processes. Every hit is counted in a folder beside the file, so that coverage =
-hit / declared can be printed.
+hit / declared can be printed. `arm` writes the file anew and counts from nothing: whoever still acts by
+the former one goes on counting there.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote, unquote
+from uuid import uuid4
 
 import msgspec
 
@@ -57,6 +59,8 @@ DECLARED = frozenset(
     }
 )
 
+ARMING = "arming"  # in the file, beside the places: under which name their hits are counted
+
 Action = str | Callable[[], Awaitable[None] | None]
 
 
@@ -84,7 +88,7 @@ class Armed:
         point = f"{name}@{detail}" if detail else name
         actions = self._read()
         found = point if point in actions else name
-        count = self._count(point)
+        count = self._count(point, actions)
         action = actions.get(found)
         if isinstance(action, str) and " times:" in action:
             action, _, limit = action.partition(" times:")
@@ -92,19 +96,14 @@ class Armed:
         return action
 
     def _read(self) -> Mapping[str, Action]:
-        if self.file is None:
-            return self.actions
-        try:
-            return msgspec.json.decode(self.file.read_bytes(), type=dict[str, str])
-        except FileNotFoundError:
-            return {}
+        return self.actions if self.file is None else _actions(self.file)
 
-    def _count(self, point: str) -> int:
+    def _count(self, point: str, actions: Mapping[str, Action]) -> int:
         if self.file is None:
             self.hits[point] = self.hits.get(point, 0) + 1
             return self.hits[point]
-        folder = self.file.with_suffix(".hits")
-        folder.mkdir(exist_ok=True)
+        folder = _folder(self.file, actions)
+        folder.mkdir(parents=True, exist_ok=True)
         with (folder / quote(point, safe="@")).open("ab") as counter:  # a resource type has a slash
             counter.write(b".")
             counter.flush()
@@ -141,6 +140,13 @@ def setup(file: str | None) -> None:
     _armed = Armed(Path(file)) if file else None
 
 
+def arm(file: Path, actions: Mapping[str, str]) -> None:
+    """For processes that were set up with this file."""
+    draft = file.with_suffix(".new")
+    draft.write_bytes(msgspec.json.encode({**actions, ARMING: uuid4().hex}))
+    draft.rename(file)
+
+
 @contextlib.contextmanager
 def armed(actions: Mapping[str, Action]) -> Iterator[Armed]:
     """For tests inside one process."""
@@ -154,7 +160,20 @@ def armed(actions: Mapping[str, Action]) -> Iterator[Armed]:
 
 def hits(file: Path) -> dict[str, int]:
     """How often each place was passed, over all processes that were armed by this file."""
-    return {unquote(f.name): f.stat().st_size for f in sorted(file.with_suffix(".hits").glob("*"))}
+    counters = sorted(_folder(file, _actions(file)).glob("*"))
+    return {unquote(each.name): each.stat().st_size for each in counters if each.is_file()}
+
+
+def _actions(file: Path) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, str])
+    except FileNotFoundError:
+        return {}
+
+
+def _folder(file: Path, actions: Mapping[str, Action]) -> Path:
+    """Of the hits that count for these actions."""
+    return file.with_suffix(".hits") / str(actions.get(ARMING, ""))
 
 
 def _act(action: Action | None) -> None:

@@ -10,8 +10,6 @@ async with crew(settings, db, control, targets, folder) as here:
 
 import asyncio
 import contextlib
-import json
-import shutil
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -87,10 +85,7 @@ class Crew:
     # Faults
 
     def arm(self, actions: dict[str, str]) -> None:
-        shutil.rmtree(self.arms.with_suffix(".hits"), ignore_errors=True)
-        draft = self.arms.with_suffix(".new")
-        draft.write_text(json.dumps(actions))
-        draft.rename(self.arms)
+        failpoints.arm(self.arms, actions)
 
     def hits(self) -> dict[str, int]:
         return failpoints.hits(self.arms)

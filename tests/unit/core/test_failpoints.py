@@ -10,6 +10,7 @@ import pytest
 
 from muster.core import failpoints
 from muster.core.failpoints import DECLARED, Crash, FailpointError, armed, fp, reach
+from tests.support.crew import Crew
 
 ROOT = Path(__file__).parents[3]
 
@@ -83,6 +84,55 @@ def test_a_file_arms_and_counts_over_processes(tmp_path):
     fp("fsm.effect")
 
     assert failpoints.hits(file) == {"fsm.effect": 3}
+
+
+@pytest.fixture
+def spent(tmp_path):
+    """What arms processes; it has done what it was armed for."""
+    crew = Crew(None, None, tmp_path / "points.json")
+    crew.arm({"fsm.effect": "raise times:1"})
+    failpoints.setup(str(crew.arms))
+    with pytest.raises(FailpointError):
+        fp("fsm.effect")
+    return crew
+
+
+def test_a_passage_in_the_middle_of_disarming_counts_with_the_former_ones(spent, monkeypatch):
+    rename = Path.rename
+
+    def passed(self, to):
+        fp("fsm.effect")
+        return rename(self, to)
+
+    monkeypatch.setattr(Path, "rename", passed)
+    spent.arm({})
+
+    assert spent.hits() == {}
+
+
+def test_a_passage_that_began_before_disarming_counts_with_the_former_ones(spent, monkeypatch):
+    read = failpoints.Armed._read
+
+    def disarmed_meanwhile(self):
+        found = read(self)
+        spent.arm({})
+        return found
+
+    monkeypatch.setattr(failpoints.Armed, "_read", disarmed_meanwhile)
+    fp("fsm.effect")
+
+    assert spent.hits() == {}
+
+
+def test_an_arming_begins_to_count_anew(tmp_path):
+    file = tmp_path / "points.json"
+    failpoints.setup(str(file))
+    for _ in range(2):
+        failpoints.arm(file, {"fsm.effect": "raise times:1"})
+        with pytest.raises(FailpointError):
+            fp("fsm.effect")
+        fp("fsm.effect")
+        assert failpoints.hits(file) == {"fsm.effect": 2}
 
 
 def test_a_kill_is_a_kill(tmp_path):
