@@ -12,6 +12,10 @@ select runs::text, orders::text, group_name, document::text from jobs_internal.n
 -- For what a large fleet takes longer to write.
 select pg_catalog.set_config('statement_timeout', '15min', true);
 
+-- name: watch_client
+-- Who breaks it off, or dies, is noticed at the server; fails where that can't be.
+select pg_catalog.set_config('client_connection_check_interval', '1000', true);
+
 -- name: reach_step
 -- The run has reached this step, where it begins: Begun, Skipped, Queued, Canceled or Over.
 select jobs_internal.reach_step_v1($1, $2, $3);

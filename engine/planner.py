@@ -1,10 +1,12 @@
 """Finds the targets of a step: its group is read and resolved into a draft of what the database is told."""
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid5
 
+import asyncpg
 import msgspec
 
 from engine.directory import Document
@@ -18,6 +20,10 @@ from engine.targets import Targets
 from muster.core.errors import Fault, InvalidRequest
 
 BEGUN = "Begun"
+CANNOT = (
+    asyncpg.InvalidParameterValueError,
+    asyncpg.UndefinedObjectError,
+)  # its system, its version
 LARGE = 1_000  # targets; more are written beside everything else
 LIMIT = 900.0  # seconds to write them; a fleet has a million targets at most
 NOT_YET = {
@@ -90,6 +96,9 @@ class Planner:
         """Whether the run began, and which targets are skipped; None: they were planned before."""
         async with self._store.calling(LIMIT) as tx:
             await tx.execute(Q.plenty_of_time)
+            with contextlib.suppress(*CANNOT):
+                async with tx.transaction():  # a savepoint
+                    await tx.execute(Q.watch_client)
             row = await tx.fetchrow(Q.plan_step, self._store.epoch, *draft.said)
         assert row is not None
         return row["begun"], row["skipped"]

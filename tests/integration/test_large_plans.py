@@ -1,0 +1,79 @@
+"""Large plans, which take long: what else must not wait for them, and what becomes of one that is broken off."""
+
+import pytest
+
+from engine import planner
+from engine.core import Core
+from tests.support.fleet import Fleet, fleet
+from tests.support.launching import until
+from tests.support.line import line_to
+
+pytestmark = pytest.mark.newest
+
+LONG = """
+create function jobs_internal.takes_long() returns trigger language plpgsql as $$
+begin
+    perform pg_catalog.pg_sleep(120);
+    return null;
+end $$;
+create trigger takes_long before insert on jobs_internal.target_execution
+    for each statement execute function jobs_internal.takes_long();
+"""
+AT_WORK = """
+select count(*) from pg_stat_activity
+ where datname = current_database() and wait_event = 'PgSleep' and query like '%plan_step%'
+"""
+
+
+@pytest.fixture
+async def line(targets):
+    """Between the engine and its control database."""
+    async with line_to(targets.port) as made:
+        yield made
+
+
+@pytest.fixture
+async def here(settings, db, targets, tmp_path, line, monkeypatch):
+    monkeypatch.setattr(planner, "LARGE", 2)
+    endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
+    async with fleet(settings, db, targets, tmp_path, endpoint=endpoint) as made:
+        await made.root.execute(LONG)
+        yield made
+
+
+async def plans_are_written(here: Fleet, jobs: int) -> None:
+    """So many are wanted, and some are at work."""
+    for number in range(jobs):
+        await here.job(f"large {number}", "select 1")
+        await here.start(f"large {number}")
+    steps = "select count(*) from jobs_internal.step_execution"
+
+    async def reached() -> bool:
+        return await here.root.fetchval(steps) == jobs and await at_work(here) >= min(jobs, 2)
+
+    await until(reached)
+
+
+async def at_work(here: Fleet) -> int:
+    return await here.root.fetchval(AT_WORK)
+
+
+async def test_a_plan_that_the_engine_breaks_off_ends_at_the_server(here: Fleet):
+    await plans_are_written(here, 1)
+
+    (core,) = [one for one in here.alive if isinstance(one.living, Core)]
+    await here.kill(core)
+
+    await until(lambda: nothing_is_at_work(here))
+
+
+async def test_a_plan_whose_engine_died_ends_at_the_server(here: Fleet, line):
+    await plans_are_written(here, 1)
+
+    line.cut()
+
+    await until(lambda: nothing_is_at_work(here))
+
+
+async def nothing_is_at_work(here: Fleet) -> bool:
+    return await at_work(here) == 0
