@@ -22,7 +22,8 @@ from muster.core.sql import Queries
 
 Q = Queries("engine", "store.sql")
 
-SESSIONS = 4  # at once; the heartbeat never waits for more than three others
+SESSIONS = 4  # at once
+LONG = 2  # of those, for what has a limit of its own: the heartbeat waits for short work only
 KEPT = 2  # of those, while nobody needs them: a server has many accounts
 LIMIT = 15.0  # seconds for a whole transaction, with connecting; a server that hangs is hung up on
 
@@ -44,6 +45,7 @@ class Store:
         self._bootstrap = bootstrap
         self._connector = bootstrap.connector()
         self._slots = asyncio.Semaphore(SESSIONS)
+        self._long = asyncio.Semaphore(LONG)
         self._idle: list[Connection] = []
 
     @contextlib.asynccontextmanager
@@ -55,12 +57,13 @@ class Store:
 
     @contextlib.asynccontextmanager
     async def calling(self, limit: float | None = None) -> AsyncIterator[Connection]:
-        """One transaction, for functions that look at the epoch themselves.
+        """One transaction, for functions that look at the epoch themselves; with a limit, once it is its turn.
 
         A session is used again unless anything went wrong in it.
         """
+        turn = contextlib.nullcontext() if limit is None else self._long
         with told_as_faults():
-            async with asyncio.timeout(limit or LIMIT), self._slots:
+            async with turn, asyncio.timeout(limit or LIMIT), self._slots:
                 connection = self._take() or await self.open_session()
                 try:
                     transaction = connection.transaction(isolation="read_committed")

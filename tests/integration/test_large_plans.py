@@ -58,6 +58,20 @@ async def at_work(here: Fleet) -> int:
     return await here.root.fetchval(AT_WORK)
 
 
+async def test_the_heart_waits_for_no_plan(here: Fleet):
+    await plans_are_written(here, 6)
+    read = "select heartbeat_at from jobs_internal.instance"
+    before = await here.root.fetchval(read)
+
+    async def beats() -> bool:
+        return await here.root.fetchval(read) > before
+
+    for _ in range(3):
+        await until(beats)
+        before = await here.root.fetchval(read)
+    assert await at_work(here) == 2
+
+
 async def test_a_plan_that_the_engine_breaks_off_ends_at_the_server(here: Fleet):
     await plans_are_written(here, 1)
 
