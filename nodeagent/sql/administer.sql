@@ -191,8 +191,12 @@ on conflict (public_key) do update set retired_at = null;
 -- What is there now is what must be there.
 select jobs_internal.remember_schema_v1();
 
+-- name: hold_instance
+-- Waits for every transaction behind a fence, as long as one may wait for a lock, and lets none of them begin.
+lock table jobs_internal.instance in exclusive mode;
+
 -- name: release
--- The account lets go: no engine may write any more, and its keys are forgotten.
+-- The account lets go, behind hold_instance: no engine may write any more, and its keys are forgotten.
 with forgotten as (delete from jobs_internal.account_key),
      ended as (update jobs_internal.host
                   set state = 'gone', running = 0, ended_at = clock_timestamp()

@@ -6,11 +6,13 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from nodeagent.protocol import Drain, ReadEpoch
+from nodeagent.protocol import Drain, ReadEpoch, RemoveSchema
 from tests.support.control_db import a_control_database, agent_beside
+from tests.support.launching import until
 
 INSTALL = "select jobs_internal.install_epoch_v1($1, $2, 'machine', $3)"
 FENCE = "select jobs_internal.fence_v1($1)"
+REGISTER = "select jobs_internal.register_host_v1($1, $2, 'machine', 4711, 10)"
 
 
 @pytest.fixture
@@ -213,9 +215,8 @@ async def test_sessions_of_others_are_not_ended(agent, account, engine):
 async def test_hosts_outlive_the_engine_and_are_adopted(agent, account, engine):
     core, host = await engine(), uuid4()
     await install(core, 1)
-    register = "select jobs_internal.register_host_v1($1, $2, 'machine', 4711, 10)"
-    await core.execute(register, host, 1)
-    await core.execute(register, host, 1)
+    await core.execute(REGISTER, host, 1)
+    await core.execute(REGISTER, host, 1)
     beat = "select * from jobs_internal.host_heartbeat_v2($1, 3)"
     await install(core, 2)
     before = await core.fetchrow(beat, host)
@@ -245,3 +246,54 @@ async def test_nobody_takes_charge_of_what_was_let_go(agent, account, engine):
     assert await install(connection, 2) is False
     with pytest.raises(asyncpg.PostgresError):
         await connection.execute(FENCE, 1)
+
+
+async def waits_for(account, table: str) -> None:
+    """Until somebody stands before the lock of this table."""
+    waiting = (
+        "select exists (select from pg_locks where not granted and relation = to_regclass($1)"
+        " and database = (select oid from pg_database where datname = current_database()))"
+    )
+
+    async def found() -> bool:
+        return (await account.fetch(waiting, f"jobs_internal.{table}"))[0][0]
+
+    await until(found, 4.0)
+
+
+async def test_letting_go_waits_for_what_is_behind_a_fence(agent, account, engine):
+    writer, host = await engine(), uuid4()
+    await install(writer, 1)
+    await writer.execute(REGISTER, host, 1)
+
+    async with writer.transaction():
+        await writer.execute(FENCE, 1)
+        removing = asyncio.create_task(agent.run(account, RemoveSchema()))
+        await waits_for(account, "instance")
+        await writer.execute("select jobs_internal.host_heartbeat_v2($1, 3)", host)
+    removed = await removing
+
+    assert removed.schema_kept is True
+    rows = await account.fetch("select state, running from jobs_internal.host")
+    assert rows == [("gone", 0)]
+    (released,) = await account.fetch("select released_at from jobs_internal.instance")
+    assert released[0] is not None
+
+
+async def test_nothing_is_written_behind_who_lets_go(agent, account, engine):
+    writer, reader = await engine(), await account.connect("root")
+    await install(writer, 1)
+    async with reader.transaction():
+        await reader.execute("lock table jobs_internal.account_key in access share mode")
+        removing = asyncio.create_task(agent.run(account, RemoveSchema()))
+        await waits_for(account, "account_key")  # what was the engine's is already ended
+        writing = asyncio.create_task(writer.execute(REGISTER, uuid4(), 1))
+        waiting = asyncio.create_task(waits_for(account, "instance"))
+        await asyncio.wait({writing, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+    await reader.close()
+
+    assert (await removing).schema_kept is True
+    with pytest.raises(asyncpg.PostgresError):
+        await writing
+    assert await account.fetch("select * from jobs_internal.host") == []
