@@ -238,6 +238,27 @@ async def test_hosts_outlive_the_engine_and_are_adopted(agent, account, engine):
     assert caught.value.sqlstate == "MU004"
 
 
+async def test_hosts_that_are_adopted_already_are_seen_and_not_written(engine):
+    """So that looking at them each second costs nothing while nothing changes."""
+    core, hosts = await engine(), [uuid4(), uuid4()]
+    await install(core, 1)
+    for host in hosts:
+        await core.execute(REGISTER, host, 1)
+    adopt = "select host_id, slots, state from jobs_internal.adopt_hosts_v2(1, $1) order by host_id"
+
+    changed = await core.fetch(adopt, 40)
+    async with core.transaction():
+        again = await core.fetch(adopt, 40)
+        wrote = await core.fetchval("select pg_current_xact_id_if_assigned()")
+    await core.execute(REGISTER, hosts[0], 1)  # with ten slots
+    async with core.transaction():
+        another = await core.fetch(adopt, 40)
+        wrote_one = await core.fetchval("select pg_current_xact_id_if_assigned()")
+
+    assert changed == again == another == [(host, 40, "live") for host in sorted(hosts)]
+    assert (wrote, wrote_one is None) == (None, False)
+
+
 async def test_nobody_takes_charge_of_what_was_let_go(agent, account, engine):
     connection = await engine()
     await install(connection, 1)

@@ -7,12 +7,19 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
     perform fence_v1(p_epoch);
+    -- One statement, so that whoever is given back is adopted, unless it just went. Where nothing differs, nothing is
+    -- written, and the commit waits for no disk.
     return query
-    update host h
-       set adopted_epoch = p_epoch,
-           slots         = p_slots
-     where h.state <> 'gone'
-    returning h.host_id, h.epoch, h.host_name, h.pid, h.slots, h.state, h.heartbeat_at;
+    with adopted as (
+        update host h
+           set adopted_epoch = p_epoch,
+               slots         = p_slots
+         where h.state <> 'gone'
+           and (h.adopted_epoch, h.slots) is distinct from (p_epoch, p_slots)
+    )
+    select h.host_id, h.epoch, h.host_name, h.pid, p_slots, h.state, h.heartbeat_at
+      from host h
+     where h.state <> 'gone';
 end $$;
 comment on function jobs_internal.adopt_hosts_v2(bigint, integer) is
     'Every host that is not gone belongs to this epoch from now on, with what it runs, and has so many slots.';
