@@ -4,8 +4,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from engine.work import Server
+from muster.core import share
 
-LEAST, MOST, SHARE = 2, 20, 10  # sessions, sessions, the part of what a server has left
 RATE = 5.0  # new connections per second
 GROWS = 10.0  # seconds until a shrunken budget gets one back
 
@@ -21,12 +21,12 @@ class Contact:
 
 
 def observed(max_connections: int, reserved: int, others: int) -> int:
-    return max(LEAST, min(MOST, (max_connections - reserved - others) // SHARE))
+    return share.sessions(max_connections - reserved - others)
 
 
 def working(budget: int) -> int:
     """All but one is the hosts': one is left for looking and ending."""
-    return max(LEAST, budget) - 1
+    return max(share.LEAST, budget) - 1
 
 
 class Budget:

@@ -9,6 +9,7 @@ from fsm.context import Clusters, Context
 from fsm.machine import Done, Outcome
 from fsm.sql_target import T
 from fsm.store import Resource
+from muster.core import share
 from muster.core.errors import InvalidRequest, Unavailable
 
 OLDEST = 120_000  # server_version_num of PostgreSQL 12
@@ -71,7 +72,7 @@ async def verify(ctx: Context) -> Outcome:
         )
     if "maxConnections" not in server.properties:
         # What a host finds at first contact counts: by then the server may be fuller, or emptier.
-        observed["maxConnections"] = max(2, min(20, about["unused_connections"] // 10))
+        observed["maxConnections"] = share.sessions(about["unused_connections"])
     return Done(observed=observed)
 
 

@@ -1,0 +1,8 @@
+"""How many sessions at once a server spares us, where nobody says it."""
+
+LEAST, MOST, PART = 2, 20, 10  # sessions, sessions, the part of what it has left
+
+
+def sessions(left: int) -> int:
+    """`left`: that it could still open."""
+    return max(LEAST, min(MOST, left // PART))
