@@ -84,10 +84,8 @@ class Dialing:
     async def _dial(
         self, login: Login, password: Secret, deadline: float, ear: Ear | None
     ) -> Connection:
-        server = login.server
-        own = {(host, server.port) for host in server.hosts} if server.embedded else set()
         left = timedelta(seconds=max(0.1, deadline - self._clock.monotonic()))
-        return await Connector(self._settings, frozenset(own)).open(
+        return await Connector(self._settings, login.server.own).open(
             login.endpoint,
             user=login.who.username,
             password=password,

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from muster.core.egress import Pair
 from muster.core.endpoint import Endpoint
 
 AZURE = ".database.windows.net"
@@ -47,6 +48,11 @@ class Server(_Read, frozen=True):
 
     def pool_of(self, database: str) -> str | None:
         return next((pool.name for pool in self.pools if pool.holds(database)), None)
+
+    @property
+    def own(self) -> frozenset[Pair]:
+        """Of all that is closed by rule, only what Muster itself made is open."""
+        return frozenset((host, self.port) for host in self.hosts if self.embedded)
 
     @property
     def endpoint(self) -> Endpoint:

@@ -30,7 +30,4 @@ class Targets:
         )
 
     def connector(self, servers: Iterable[Server]) -> Connector:
-        """Of all that is closed by rule, only what Muster itself made is open."""
-        own = (each for each in servers if each.embedded)
-        pairs = {(host, server.port) for server in own for host in server.hosts}
-        return Connector(self._settings, frozenset(pairs))
+        return Connector(self._settings, frozenset().union(*(each.own for each in servers)))
