@@ -11,8 +11,9 @@ import msgspec
 
 from engine.directory import Document
 from engine.floor import Plan, Run
+from engine.found import Found, Target
 from engine.line import Line
-from engine.resolver import Found, Resolver, Target
+from engine.resolver import Resolver
 from engine.road import Q
 from engine.store import Q as S
 from engine.store import Store

@@ -8,8 +8,9 @@ from uuid import UUID
 import msgspec
 
 from engine.directory import Document
+from engine.found import Found, Target
 from engine.part import Part
-from engine.resolver import Found, Resolver, Target
+from engine.resolver import Resolver
 from engine.store import Q, Store
 from engine.why import why
 from muster.core import telemetry

@@ -10,12 +10,13 @@ or not, and fails alone.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from engine.directory import Credential, Document, Member, Server
-from engine.like import Like
+from engine.exclusions import Exclusions
+from engine.found import Found, LeftOut, Target
 from muster.core.errors import Fault, InvalidRequest, NotFound
 
 T = TypeVar("T")
@@ -46,45 +47,6 @@ class Lister(Protocol):
     async def rows(
         self, server: Server, database: str, member: Member, who: Credential
     ) -> list[dict[str, Any]]: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    server: Server
-    database: str | None = None  # None: the server itself, since it could not be listed
-    schema: str | None = None
-    labels: dict[str, str] = field(default_factory=dict, compare=False)
-    credential_id: UUID | None = field(default=None, compare=False)
-    rule: UUID = field(compare=False)
-    error: Fault | None = field(default=None, compare=False)
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        return self.server.server_id.lower(), self.database or "", self.schema or ""
-
-    @property
-    def type(self) -> str:
-        if self.database is None:
-            return "SqlServer"
-        return "SqlSchema" if self.schema is not None else "SqlDatabase"
-
-    @property
-    def pool(self) -> str | None:
-        return self.server.pool_of(self.database) if self.database is not None else None
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    server: str
-    database: str
-    reason: str
-    rule: UUID
-
-
-@dataclass(frozen=True)
-class Found:
-    targets: list[Target]
-    left_out: list[LeftOut]
 
 
 class Resolver:
@@ -276,58 +238,3 @@ async def _all(asking: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None
     return [task.result() for task in tasks]
-
-
-class Exclusions:
-    """What is taken away; a database takes its schemas along, a server everything."""
-
-    BY_WORDS = frozenset({"SqlServer", "SqlElasticPool", "SqlDatabase", "SqlSchema"})
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._servers: set[str] = set()
-        self._pools: set[tuple[str, str]] = set()
-        self._databases: set[tuple[str, str]] = set()
-        self._schemas: set[tuple[str, str, str]] = set()
-        self._patterns: list[tuple[str, str | None, Like]] = []
-
-    def add(self, member: Member, targets: list[Target]) -> None:
-        if member.type not in self.BY_WORDS:
-            self._add_targets(targets)
-            return
-        server = self._document.server(member.server_name or "")
-        assert server is not None
-        id = server.server_id.lower()
-        match member.type:
-            case "SqlServer":
-                self._servers.add(id)
-            case "SqlElasticPool":
-                self._pools.add((id, (member.elastic_pool_name or "").lower()))
-            case "SqlDatabase":
-                self._databases.add((id, member.database_name or ""))
-            case _:
-                pattern = Like(member.schema_pattern or "%")
-                self._patterns.append((id, member.database_name, pattern))
-
-    def takes(self, target: Target) -> bool:
-        id, database, schema = target.key
-        return (
-            id in self._servers
-            or (id, database) in self._databases
-            or target.key in self._schemas
-            or (target.pool is not None and (id, target.pool.lower()) in self._pools)
-            or any(
-                server == id and one in {None, database} and pattern.matches(schema)
-                for server, one, pattern in self._patterns
-                if target.schema is not None
-            )
-        )
-
-    def _add_targets(self, targets: list[Target]) -> None:
-        for target in targets:
-            if target.error is not None:  # whom it would spare is not known: nobody is touched
-                raise target.error
-            if target.schema is None:
-                self._databases.add(target.key[:2])
-            else:
-                self._schemas.add(target.key)

@@ -1,0 +1,46 @@
+"""What a target group yields: targets, and what was passed over."""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from engine.directory import Server
+from muster.core.errors import Fault
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    server: Server
+    database: str | None = None  # None: the server itself, since it could not be listed
+    schema: str | None = None
+    labels: dict[str, str] = field(default_factory=dict, compare=False)
+    credential_id: UUID | None = field(default=None, compare=False)
+    rule: UUID = field(compare=False)
+    error: Fault | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.server.server_id.lower(), self.database or "", self.schema or ""
+
+    @property
+    def type(self) -> str:
+        if self.database is None:
+            return "SqlServer"
+        return "SqlSchema" if self.schema is not None else "SqlDatabase"
+
+    @property
+    def pool(self) -> str | None:
+        return self.server.pool_of(self.database) if self.database is not None else None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    server: str
+    database: str
+    reason: str
+    rule: UUID
+
+
+@dataclass(frozen=True)
+class Found:
+    targets: list[Target]
+    left_out: list[LeftOut]
