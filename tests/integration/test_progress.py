@@ -57,6 +57,19 @@ async def test_a_large_fleet_is_written_beside_everything_else(here: Fleet, monk
     await until(lambda: slots_are_free(here))
 
 
+@pytest.mark.parametrize("name, value", [("no_such_parameter", "1"), ("work_mem", "none")])
+async def test_it_is_written_by_a_server_that_can_not_watch_its_client_too(
+    here: Fleet, monkeypatch, name, value
+):
+    monkeypatch.setattr(planner, "LARGE", 2)
+    refused = f"select pg_catalog.set_config('{name}', '{value}', true)"
+    monkeypatch.setitem(planner.Q._texts, "watch_client", refused)
+
+    run = await here.run("select 1")
+
+    assert await here.lifecycles(run) == {"Succeeded": 3}
+
+
 async def test_a_server_that_must_be_asked_is_asked_when_the_run_has_begun(here: Fleet):
     await a_schema_group(here)
 
