@@ -108,13 +108,16 @@ class Store:
     async def open_session(self) -> Connection:
         """The caller closes it."""
         start, given = self._bootstrap.start, self._bootstrap.given
-        return await self._connector.open(
-            given.endpoint.direct(),
-            user=given.user,
-            password=self._bootstrap.password,
-            application_name=f"muster-{start.kind} {start.id}",
-            database=given.database,
-        )
+        try:
+            return await self._connector.open(
+                given.endpoint.direct(),
+                user=given.user,
+                password=self._bootstrap.password,
+                application_name=f"muster-{start.kind} {start.id}",
+                database=given.database,
+            )
+        except Unavailable as fault:  # a connector knows targets only
+            raise _away(fault) from fault
 
 
 @contextlib.contextmanager
@@ -137,8 +140,9 @@ def told_as_faults() -> Iterator[None]:
 
 
 def _away(error: BaseException) -> Unavailable:
+    name = f"{type(error).__name__} {getattr(error, 'sqlstate', '')}".rstrip()
     return Unavailable(
         "The control database can't be reached.",
         code="ControlDatabaseUnavailable",
-        context=f"{type(error).__name__} {getattr(error, 'sqlstate', '')}".rstrip(),
+        context=error.message if isinstance(error, Fault) else name,
     )

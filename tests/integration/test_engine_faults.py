@@ -13,6 +13,7 @@ from engine import instance
 from engine.core import PARTS, Core
 from engine.ends import Exit, Fenced, HostEnded
 from engine.lease import Lease
+from engine.line import Line
 from engine.store import Q, Store
 from fsm.launch.protocol import Kind
 from muster.core.clock import Clock
@@ -243,6 +244,20 @@ async def test_a_server_that_hangs_is_hung_up_on_and_reached_again(account, monk
             await instance.heartbeat(store)
         finally:
             await store.close()
+
+
+async def test_a_control_database_that_is_away_is_no_target_that_is(account):
+    """Whoever hears of it waits for it, and does not hold it against the target that is being worked on."""
+    async with line_to(account.targets.port) as line:
+        endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
+        store = await in_charge(Store(bootstrap(account, 1, endpoint=endpoint)))
+        await store.close()
+        talk = Line(store)
+        line.cut()
+        for ask in (instance.heartbeat(store), talk.value("select 1"), store.listen((), print)):
+            with pytest.raises(Unavailable) as away:
+                await ask
+            assert away.value.code == "ControlDatabaseUnavailable"
 
 
 async def test_both_lines_may_break_for_a_while_and_everything_goes_on(
