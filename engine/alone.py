@@ -10,6 +10,7 @@ from engine.aftermath import AUTOCOMMIT
 from engine.course import REFUSED, Course, Intend
 from engine.outcome import Outcome
 from engine.results import Set
+from engine.speech import GONE
 from engine.stop import Stopped
 from muster.core.errors import Fault
 from muster.core.sql import Queries
@@ -68,7 +69,7 @@ class Alone(Course):
         return self.step.options.idempotent or not self._sent
 
     async def _failed(self, error: BaseException) -> Outcome:
-        if not self.session.lost:
+        if not isinstance(error, GONE):
             return await self.failed(error, undone=not self.completed)
         if refusal := await self.unless_heard():
             return refusal

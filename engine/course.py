@@ -11,6 +11,7 @@ import asyncpg
 from engine import outcome as outcomes
 from engine import prologue, results
 from engine.blockers import Lookout
+from engine.frames import LONGEST
 from engine.outcome import FAILED, SUCCEEDED, Outcome
 from engine.prologue import Prologue, Scene
 from engine.results import Set
@@ -301,4 +302,4 @@ def _ms(seconds: float) -> float:
 
 
 def _short(text: object) -> str | None:
-    return None if text is None else str(text).replace("\0", "")[: results.LONGEST]
+    return None if text is None else str(text).replace("\0", "")[:LONGEST]

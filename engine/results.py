@@ -4,7 +4,6 @@ Statements go by the simple protocol, and what it answers is taken from the wire
 one round trip, no type has to be known, and a flood ends before it fills memory.
 """
 
-import codecs
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,30 +12,26 @@ from typing import Any
 
 from msgspec import Struct
 
-from muster.core.wire import MESSAGE_LIMIT, SIZE, Tap
+from engine.frames import Frames, fields, text
 
 MOST_ROWS, MOST_BYTES = 100_000, 64 * 1024 * 1024  # of one statement; more ends the attempt
+MOST_SETS = 100_000  # of one message; more ends the attempt
+MOST_COLUMNS = 1664  # that PostgreSQL itself can return
 KEPT_ROWS, KEPT_BYTES = 1_000, 1024 * 1024  # of one result set
 KEPT_IN_ALL = 4 * 1024 * 1024
 KEPT_SETS = 1_000
-KEPT_SHAPES = 50
+KEPT_SHAPES, LARGEST_SHAPE = 50, 4 * 1024  # bytes
 NOTICES, NOTICED_BYTES = 100, 64 * 1024
-LONGEST = 8 * 1024  # characters of one text in an error or a notice
 
-HEADER = 5  # bytes: the kind of a message and its size
 DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA = b"TDCNd"
-READY, ERROR, PARAMETER = b"ZES"
 COPY_ASKED = b"GW"
 COMPLETED = b"C\0\0\0"
-ABOUT = frozenset((READY, ERROR, PARAMETER))  # the session, not a statement
 HEARD = frozenset((DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA, *COPY_ASKED))
-IDLE = ord("I")  # no transaction
 # What a row of settings and the look behind it are answered with, which is most of what most sessions hear:
-# taken in one leap.
+# taken in one leap. Where it does not fit, only time is lost.
 SETTINGS = re.compile(
     rb"(?:C\0\0\0\x0aBEGIN\0)?(?:C\0\0\0\x08SET\0)+"
-    rb"(?:T\0\0\0!\0\x01\?column\?\0\0{6}\0\0\0\x17\0\x04\xff{4}\0\0D\0\0\0\x0b\0\x01\0\0\0\x011C\0\0\0\x0dSELECT 1\0)?",
-    re.DOTALL,
+    rb"(?:T\0\0\0!\0\x01\?column\?\0\0{6}\0\0\0\x17\0\x04\xff{4}\0\0D\0\0\0\x0b\0\x01\0\0\0\x011C\0\0\0\x0dSELECT 1\0)?"
 ).match
 
 TYPES = {
@@ -85,20 +80,11 @@ class Set(Struct):
         return said
 
 
-class Ear(Tap):
-    """Whoever speaks sets `answered` and `hung_up`, and takes `failure` and `tag` when an answer is over."""
-
+class Ear(Frames):
     def __init__(self) -> None:
-        self.answered: Callable[[], None] = _nothing
-        self.hung_up: Callable[[], None] = _nothing
+        super().__init__()
         self._shapes: dict[bytes, Shape] = {}
-        self._held: bytearray | None = None
-        self._missing = 0  # bytes until what is held makes sense
-        self.status = IDLE
-        self.failure: dict[str, str] | None = None
-        self.tag = b""
-        self.standard_strings = True
-        self.encoding = "utf-8"
+        self.tag = b""  # the last one that was heard while not listening
         self.reset()
 
     def reset(self) -> None:
@@ -125,33 +111,9 @@ class Ear(Tap):
     def feed(self, data: bytes) -> None:
         if self.listening:
             self.received += len(data)
-        if self._held is not None:
-            self._held += data
-            self._missing -= len(data)
-            if self._missing > 0:
-                return
-            data, self._held = bytes(self._held), None
-        at, end = self._past_settings(data), len(data)
-        while end - at >= HEADER:
-            (size,) = SIZE(data, at + 1)
-            if not 4 <= size <= MESSAGE_LIMIT:
-                self.break_off(f"it sent a message of more than {MESSAGE_LIMIT >> 20} MB")
-                return
-            after = at + 1 + size
-            if after > end:
-                break
-            self._hear(data[at], data, at + HEADER, after)
-            at = after
-        if at < end:
-            self._held = bytearray(data[at:])
-            enough = end - at >= HEADER
-            size = 1 + int.from_bytes(data[at + 1 : at + HEADER], "big") if enough else HEADER
-            self._missing = size - (end - at)
+        super().feed(data)
 
-    def lost(self) -> None:
-        self.hung_up()
-
-    def _past_settings(self, data: bytes) -> int:
+    def leap(self, data: bytes) -> int:
         if self.skipping and (settings := SETTINGS(data)):
             number = settings[0].count(COMPLETED)
             if number <= self.skipping:
@@ -159,30 +121,19 @@ class Ear(Tap):
                 return settings.end()
         return 0
 
-    def _hear(self, kind: int, data: bytes, start: int, end: int) -> None:
-        if kind in ABOUT:
-            self._learn(kind, data[start:end])
-        elif not self.listening:
+    def hear(self, kind: int, data: bytes, start: int, end: int) -> None:
+        if not self.listening:
             if kind == COMPLETE:
                 self.tag = data[start : end - 1]
         elif self.skipping:
-            self.skipping -= kind == COMPLETE
+            if kind == COMPLETE:
+                self.skipping -= 1
         elif kind in HEARD:
             self._keep(kind, data[start:end])
 
-    def _learn(self, kind: int, body: bytes) -> None:
-        if kind == READY:
-            self.status = body[0] if body else IDLE
-            self.listening = False
-            self.answered()
-        elif kind == ERROR:
-            self.failure = self.failure or _fields(body)
-        else:
-            name, _, value = body.partition(b"\0")
-            if name == b"standard_conforming_strings":
-                self.standard_strings = value == b"on\0"
-            elif name == b"client_encoding":
-                self.encoding = _codec(value[:-1])
+    def ready(self) -> None:
+        self.listening = False
+        self.answered()
 
     def _keep(self, kind: int, body: bytes) -> None:
         if kind == ROW:
@@ -190,16 +141,25 @@ class Ear(Tap):
         elif kind == DESCRIPTION:
             self._describe(body)
         elif kind == COMPLETE:
-            found, self._open = self._open or Set(), None
-            found.tag = _text(body[:-1])
-            self.sets.append(found)
+            self._complete(body)
         elif kind == NOTICE:
-            self._note(_fields(body))
+            self._note(fields(body))
         elif kind == COPY_DATA:
             self._bears(len(body))
         else:
             self.asked_for_data = True
             self.break_off("it asks for data to copy, and nobody has any")
+
+    def _complete(self, body: bytes) -> None:
+        found, self._open = self._open or Set(), None
+        found.tag = text(body[:-1])
+        self.sets.append(found)
+        if len(self.sets) > MOST_SETS:
+            self._flood()
+
+    def _flood(self) -> None:
+        self.flooded = True
+        self.break_off("it returned more than can be received")
 
     def _bears(self, size: int) -> Set | None:
         """Counts it; None when it was too much."""
@@ -210,16 +170,20 @@ class Ear(Tap):
         found.size += size
         if found.count <= MOST_ROWS and found.size <= MOST_BYTES:
             return found
-        self.flooded = True
-        self.break_off("it returned more than can be received")
+        self._flood()
         return None
 
     def _describe(self, body: bytes) -> None:
         shape = self._shapes.get(body)
         if shape is None:
+            if int.from_bytes(body[:2], "big") > MOST_COLUMNS:
+                self.break_off("it returned more columns than there can be")
+                return
+            shape = Shape.of(body)
             if len(self._shapes) >= KEPT_SHAPES:
                 self._shapes.clear()
-            shape = self._shapes[body] = Shape.of(body)
+            if len(body) <= LARGEST_SHAPE:
+                self._shapes[body] = shape
         self._kept += len(body)
         truncated = self._kept > KEPT_IN_ALL
         self._open = Set(
@@ -234,6 +198,9 @@ class Ear(Tap):
         size = len(body)
         found = self._bears(size)
         if found is None or found.digest is None:
+            return
+        if size < 2 + 4 * len(found.readers):
+            self.break_off("it sent a row without its columns")
             return
         found.digest.update(body)
         if not found.truncated:
@@ -274,10 +241,10 @@ class Shape:
             if end < 0:
                 break
             names.append(body[at : end + 1])
-            columns.append((_text(body[at:end]), int.from_bytes(body[end + 7 : end + 11], "big")))
+            columns.append((text(body[at:end]), int.from_bytes(body[end + 7 : end + 11], "big")))
             at = end + 19
         oids = [oid for _, oid in columns]
-        readers = [READERS.get(oid, _text) for oid in oids]
+        readers = [READERS.get(oid, text) for oid in oids]
         return cls(b"".join(names), columns, readers, frozenset(oids) - TYPES.keys())
 
 
@@ -308,46 +275,24 @@ def _values(body: bytes, readers: list[Callable[[bytes], Any]]) -> list[Any]:
     return row
 
 
-def _fields(body: bytes) -> dict[str, str]:
-    parts = (part for part in body.split(b"\0") if part)
-    return {chr(part[0]): _text(part[1:])[:LONGEST] for part in parts}
-
-
-def _nothing() -> None:
-    """Nobody has asked anything."""
-
-
-def _codec(name: bytes) -> str:
-    """What a script that changed its encoding is sent in from then on."""
-    try:
-        return codecs.lookup(name.decode("ascii", "replace").replace("WIN", "cp")).name
-    except LookupError:
-        return "utf-8"
-
-
-def _text(value: bytes) -> str:
-    """JSON in a database can't hold a NUL, and no server has to be honest."""
-    return value.decode("utf-8", "replace").replace("\0", "")
-
-
 def _truth(value: bytes) -> Any:
-    return {b"t": True, b"f": False}.get(value, _text(value))
+    return {b"t": True, b"f": False}.get(value, text(value))
 
 
 def _integer(value: bytes) -> Any:
     try:
         number = int(value[:20])
     except ValueError:
-        return _text(value)
-    return number if -(2**63) <= number < 2**63 else _text(value)
+        return text(value)
+    return number if -(2**63) <= number < 2**63 else text(value)
 
 
 def _real(value: bytes) -> Any:
     try:
         number = float(value[:40])
     except ValueError:
-        return _text(value)
-    return number if number - number == 0 else _text(value)
+        return text(value)
+    return number if number - number == 0 else text(value)
 
 
 READERS: dict[int, Callable[[bytes], Any]] = {

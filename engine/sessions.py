@@ -20,7 +20,8 @@ from engine.credentials import Credentials
 from engine.desk import Desk, Key, Waiter
 from engine.dialing import Dialing, Login
 from engine.results import Ear
-from engine.session import CLEAN, LOST, Session
+from engine.session import LOST, Session
+from engine.speech import CLEAN, CLEAN_LIMIT
 from engine.work import Credential, Server
 from muster.core import connect
 from muster.core.clock import Clock
@@ -31,7 +32,6 @@ from muster.core.settings import Settings
 IDLE = 30.0  # seconds
 SOON = 0.05  # seconds that another may keep a session until we open one more like it
 LEAST_PAUSE = 0.001  # seconds: what is shorter is no timer
-RESET_LIMIT = 5.0  # seconds
 MEET_LIMIT = 10.0  # seconds for a server to say what it is
 STOPPING = "This host is stopping."
 
@@ -265,6 +265,7 @@ class Sessions:
             session = Session(desk, key, connection, ear, pooled=pooled)
             session.open_another = lambda: self._dialing.soon(login.direct())
             session.spawn = self._do_behind
+            session.take_over()
             async with asyncio.timeout(self._patience(deadline)), desk.meeting:
                 if desk.contact is None or desk.stale:
                     desk.contact = await self._dialing.meet(session)
@@ -273,6 +274,8 @@ class Sessions:
                     self._serve(desk)
             if self._closed:
                 raise Full(STOPPING, "NoHost")
+            if session.lost:
+                raise ConnectionError("it hung up at once")
         except TimeoutError:
             connection.terminate()
             message = f"The server {desk.server.name} accepted us and then did not answer."
@@ -290,10 +293,8 @@ class Sessions:
 
     def _wait_until_clean(self, session: Session, cleaned: "asyncio.Future[bool]") -> None:
         """As `_reset`, which it said already."""
-        timer = session.loop.call_later(RESET_LIMIT, session.hang_up)
 
         def over(_: object) -> None:
-            timer.cancel()
             self._behind.discard(cleaned)
             session.spoiled = session.spoiled or not cleaned.result()
             self._returned(session)
@@ -302,14 +303,18 @@ class Sessions:
         cleaned.add_done_callback(over)
 
     async def _reset(self, session: Session) -> None:
+        clean = False
         try:
             if session.in_transaction:
-                await session.say("rollback", limit=RESET_LIMIT)
+                await session.say("rollback", limit=CLEAN_LIMIT)
             if not session.pooled:
-                await session.say(CLEAN, limit=RESET_LIMIT)
+                await session.say(CLEAN, limit=CLEAN_LIMIT)
+            clean = True
         except (*LOST, asyncpg.PostgresError, TimeoutError):
-            session.spoiled = True
-        self._returned(session)
+            pass
+        finally:
+            session.spoiled = session.spoiled or not clean
+            self._returned(session)
 
     def _returned(self, session: Session) -> None:
         desk, key = session.desk, session.key

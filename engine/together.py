@@ -7,6 +7,7 @@ from engine.aftermath import commit_status, xact_id
 from engine.course import NOTHING, REFUSED, Course, Intend
 from engine.outcome import FAILED, Outcome
 from engine.prologue import Prologue
+from engine.speech import GONE
 from engine.stop import Stopped
 from muster.core.errors import Fault
 
@@ -99,9 +100,7 @@ class Together(Course):
             return await self.not_intended(heard=heard)
         try:
             answer = await self.say_last("commit")
-        except REFUSED as error:
-            if not self.session.lost:
-                raise
+        except GONE as error:
             return await self._committed_or_not(error, xact, deadline)
         if answer != "COMMIT":
             return await self.refused(
@@ -112,7 +111,7 @@ class Together(Course):
         return await self.succeeded()
 
     async def _not_committed(self, error: BaseException) -> Outcome:
-        if not self.session.lost:
+        if not isinstance(error, GONE):
             if self.session.ear.skipping and isinstance(error, asyncpg.DivisionByZeroError):
                 return await self.obstacle()
             await self.roll_back()

@@ -121,6 +121,8 @@ class Dialer:
     def hand_over(self) -> asyncio.Transport:
         """From now on the tap alone hears the server, and asyncpg only that somebody hung up."""
         transport = cast("asyncio.Transport", self._transports[-1])
+        if transport.is_closing():
+            raise ConnectionError("the server hung up")
         cast("Guard", transport.get_protocol()).hand_over()
         return transport
 

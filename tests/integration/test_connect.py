@@ -198,6 +198,7 @@ def test_a_session_that_speaks_by_itself_does_so_over_tls(
             server = Server(server_id="s", name="s", hosts=(NAME,), port=port, ssl_mode="require")
             desk = Desk(server)
             session = Session(desk, Key("postgres", UUID(int=1), 1, "u", 0), connection, ear)
+            session.take_over()
             [long, short] = await session.ask("select repeat('x', 300000); select 2")
             assert len(long.rows[0][0]) == 300_000
             assert short.rows == [[2]]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine import results
 from engine.results import Ear, digest
-from muster.core.wire import Guard, Tap
+from muster.core.wire import MESSAGE_LIMIT, Guard
 
 
 def message(kind: bytes, body: bytes) -> bytes:
@@ -288,16 +288,59 @@ def test_what_the_session_is_like_is_learned_while_nobody_listens():
     assert (ear.standard_strings, ear.encoding) == (False, "cp1252")
 
     ear.feed(message(b"S", b"client_encoding\0MULE_INTERNAL\0") + message(b"S", b""))
-    assert ear.encoding == "utf-8"
+    assert ear.encoding == "ascii"
 
 
-@pytest.mark.parametrize("size", [0, 3, results.MESSAGE_LIMIT + 1, 2**32 - 1])
+@pytest.mark.parametrize("size", [0, 3, MESSAGE_LIMIT + 1, 2**32 - 1])
 def test_a_message_without_measure_ends_the_session(size):
     ear = Ear()
     ear.dialer = Broken()
     ear.feed(b"D" + struct.pack("!I", size) + b"x")
 
     assert "more than 32 MB" in ear.dialer.refusal
+
+
+def test_a_server_that_lies_about_its_columns_is_left():
+    few = description(*(("c", 23) for _ in range(3)))
+    for said, why in (
+        (few + message(b"D", b"\0\3"), "a row without its columns"),
+        (message(b"T", struct.pack("!H", 1665)), "more columns than there can be"),
+    ):
+        ear = listening()
+        ear.dialer = Broken()
+        ear.feed(said + row(b"1", b"2", b"3") + READY)
+        assert why in ear.dialer.refusal
+        assert ear.sets == []
+
+
+def test_answers_without_end_are_a_flood(monkeypatch):
+    monkeypatch.setattr(results, "MOST_SETS", 3)
+    ear = listening()
+    ear.dialer = Broken()
+    over = []
+    ear.answered = lambda: over.append(1)
+    ear.feed(complete("SET") * 10 + READY)
+
+    assert ear.flooded
+    assert (len(ear.sets), over) == (4, [])
+
+
+def test_large_shapes_are_not_kept():
+    ear = listening()
+    for number in range(3):
+        ear.feed(description((f"{number}" * 5000, 23)) + complete("SELECT 0"))
+    ear.feed(description(("small", 23)) + complete("SELECT 0"))
+
+    assert len(ear._shapes) == 1
+
+
+def test_an_error_without_words_is_an_error():
+    ear = listening()
+    failures = []
+    ear.answered = lambda: failures.append(ear.failure)
+    ear.feed(message(b"E", b"\0") + READY)
+
+    assert failures == [{}]
 
 
 async def test_a_key_that_comes_in_pieces_is_whole():

@@ -1,0 +1,171 @@
+"""Speaks the simple protocol over a connection that asyncpg has opened.
+
+asyncpg logs in and hears when it is over. In between it would wait for each answer before it says more, and
+drop the rows. Answers come in the order of what was said; whoever gives up on one loses the connection.
+"""
+
+import asyncio
+import struct
+from collections import deque
+
+import asyncpg
+
+from engine.frames import AT_REST
+from engine.results import Ear, Set
+from muster.core.db import Connection
+from muster.core.errors import InvalidRequest
+
+QUERY = struct.Struct("!cI").pack
+CLEAN = "discard all"
+CLEAN_LIMIT = 5.0  # seconds
+
+
+class HungUp(asyncpg.ConnectionDoesNotExistError):
+    """By them or by us, before an answer was over."""
+
+
+GONE = (HungUp, asyncpg.InterfaceError)  # no refusal: nobody said anything
+
+
+class Speech:
+    def __init__(self, connection: Connection, ear: Ear) -> None:
+        self.connection = connection
+        self.ear = ear
+        self.lost = connection.is_closed()
+        self.cleaned: asyncio.Future[bool] | None = None  # whether, once it is known
+        self.loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport
+        self._waiting: deque[asyncio.Future[str]] = deque()  # for answers
+        self._unsent = b""
+        self._limit: asyncio.TimerHandle | None = None
+
+    def take_over(self) -> None:
+        """From now on nobody else speaks or hears here."""
+        if self.ear.dialer is None:
+            raise ConnectionError("nobody has dialled")
+        settings = self.connection.get_settings()
+        standard = getattr(settings, "standard_conforming_strings", "on")
+        self.ear.standard_strings = standard == "on"
+        self.ear.answered, self.ear.hung_up = self._over, self._end
+        self._transport = self.ear.dialer.hand_over()
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.ear.status != AT_REST
+
+    async def say(self, text: str, *, limit: float | None = None) -> str:
+        """The last tag of the answer."""
+        async with asyncio.timeout(limit):
+            await self._until_cleaned()
+            self.ear.listening = False
+            return await self._answer(text)
+
+    async def ask(self, text: str, *, skip: int = 0) -> list[Set]:
+        """All that is answered, within the ear's bounds; not to the first statements."""
+        if self.cleaned is not None:
+            await self._until_cleaned()
+        self.ear.turn(listening=True, skip=skip)
+        await self._answer(text)
+        return self.ear.sets
+
+    async def say_and_clean(self, text: str) -> str:
+        """The last tag of the first answer. The second comes behind: see `cleaned`."""
+        if self.cleaned is not None:
+            await self._until_cleaned()
+        received = self.ear.received
+        self.ear.turn(listening=True)  # for notices
+        await self._answer(text, clean=True)
+        self.ear.received = received
+        return self.ear.sets[-1].tag if self.ear.sets else ""
+
+    def hang_up(self) -> None:
+        self.lost = True
+        self.connection.terminate()
+
+    def abandon(self) -> None:
+        self.hang_up()
+
+    def write(self, text: str) -> None:
+        try:
+            said = text.encode(self.ear.encoding)
+        except UnicodeEncodeError:
+            message = "The script changed client_encoding to one in which the rest of it can't be written."
+            raise InvalidRequest(message) from None
+        if b"\0" in said:
+            raise InvalidRequest("The script has a NUL, which can't be sent.")
+        if not self._unsent:
+            self.loop.call_soon(self._send)
+        self._unsent += b"%b%b\0" % (QUERY(b"Q", len(said) + 5), said)
+
+    def _send(self) -> None:
+        """At the end of a turn of the loop: whoever is woken at the other end would take our place here."""
+        unsent, self._unsent = self._unsent, b""
+        if not self.lost:
+            self._transport.write(unsent)
+
+    async def _answer(self, text: str, *, clean: bool = False) -> str:
+        if self.lost:
+            raise asyncpg.InterfaceError("The connection is closed.")
+        self.write(text)
+        if clean:
+            self.write(CLEAN)
+            self.cleaned = self.loop.create_future()
+        self.ear.failure, self.ear.tag = None, b""
+        waiting: asyncio.Future[str] = self.loop.create_future()
+        self._waiting.append(waiting)
+        try:
+            return await waiting
+        except asyncio.CancelledError:  # the answer would be taken for the next one's
+            self.abandon()
+            raise
+
+    async def _until_cleaned(self) -> None:
+        """What is said from now on makes it unclean again."""
+        if self.cleaned is not None:
+            await asyncio.shield(self.cleaned)
+            self.cleaned = None
+
+    def _over(self) -> None:
+        failure, self.ear.failure = self.ear.failure, None
+        if self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                if failure is not None:
+                    waiting.set_exception(_refusal(failure))
+                else:
+                    waiting.set_result(self.ear.tag.decode("ascii", "replace"))
+            if self.cleaned is not None:
+                self._limit = self.loop.call_later(CLEAN_LIMIT, self.abandon)
+        elif self.cleaned is not None and not self.cleaned.done():
+            self._is_cleaned(good=failure is None)
+        else:
+            self.ear.break_off("it speaks out of turn")
+
+    def _is_cleaned(self, *, good: bool) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
+        if self.cleaned is not None and not self.cleaned.done():
+            self.cleaned.set_result(good)
+
+    def _end(self) -> None:
+        self.lost = True
+        failure = self.ear.failure
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                error = HungUp("The connection was closed.")
+                error.__cause__ = None if failure is None else _refusal(failure)
+                waiting.set_exception(error)
+        self._is_cleaned(good=False)
+
+
+def _refusal(failure: dict[str, str]) -> asyncpg.PostgresError:
+    """In the server's words only, of which asyncpg takes some for no error, and adds to others."""
+    made = asyncpg.PostgresError.new(failure)
+    if not isinstance(made, asyncpg.PostgresError):
+        error = asyncpg.UnknownPostgresError(str(made.args[0]))
+        error.__dict__.update(made.__dict__)
+        made = error
+    made.__dict__["hint"] = failure.get("H")
+    return made
