@@ -1,8 +1,9 @@
 """Advances job executions: next step, its targets, which of them start now, and how everything ends.
 
-A turn hears what became of tasks, applies cancellations, lets time pass, moves runs on, and reserves
-what the policy picks. All of it is in the database before anybody acts on it; memory only says where
-to look. Whoever wakes us (a start, a stop, a result) may be lost: every second we look anyway.
+A turn applies cancellations, lets time pass, moves runs on, reserves what the policy picks, and hears
+what became of tasks: by the same statement, so that under load there is one of them a turn. All of it
+is in the database before anybody acts on it; memory only says where to look. Whoever wakes us (a start,
+a stop, a result) may be lost: every second we look anyway.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from engine.part import Means, Part
 from engine.planner import Planner, read
 from engine.progress import Progress
 from engine.road import Batch, Q, Road
+from muster.core.db import Row
 from muster.core.errors import Fault
 from muster.core.failpoints import reach
 
@@ -87,9 +89,8 @@ class Controller(Part):
         elif self._news.is_set():
             await self._see_news(floor, progress)
         self._see_hosts(floor)
-        if look or self._told.is_set():
-            self._told.clear()
-            await self._hear(floor)
+        if look:
+            self._told.set()
         await self._let_time_pass(floor)
         self._stirred |= set(await progress.orders.signal(floor))
         stirred, self._stirred = self._stirred, set()
@@ -158,11 +159,8 @@ class Controller(Part):
 
     # What became of what
 
-    async def _hear(self, floor: Floor) -> None:
-        hosts = list(self._marks)
-        told = await self._road.rows(
-            Q.read_completions, hosts, [self._marks[host] for host in hosts]
-        )
+    async def _hear(self, floor: Floor, told: list[Row]) -> bool:
+        """Whether anything is as it was not."""
         if told:
             await reach("core.heard")
         for row in told:
@@ -173,6 +171,7 @@ class Controller(Part):
             step = floor.heard(one)
             if step is not None and step.over:
                 self._stirred.add(step.run)
+        return bool(inbox)
 
     async def _let_time_pass(self, floor: Floor) -> None:
         late: dict[StepRun, list[int]] = {}
@@ -192,19 +191,30 @@ class Controller(Part):
     # What starts now
 
     async def _reserve(self, floor: Floor, progress: Progress) -> None:
+        """And hear, until there is nothing to reserve and nobody has told anything."""
         for _ in range(TOGETHER):
             planned = progress.load_next()
             batch = self._pick(floor) if self.means.view.open else Batch()
-            if planned is None and not batch.hosts:
+            if planned is None and not batch.hosts and not self._told.is_set():
                 return
             self.alive()
-            await reach("core.before_reserve")
-            if planned is None:
-                await self._road.reserve(batch)
-            else:
+            if planned is not None:
+                await reach("core.before_reserve")
                 await progress.write(planned, batch)
-            await reach("core.reserved")
+                await reach("core.reserved")
+            elif await self._exchange(floor, batch):
+                break
         self._rung.set()  # there may be more, and others have something to say
+
+    async def _exchange(self, floor: Floor, batch: Batch) -> bool:
+        """Whether anything was heard."""
+        self._told.clear()  # who tells something from now on may not be read by this statement
+        if not batch.hosts:
+            return await self._hear(floor, await self._road.completions(self._marks))
+        await reach("core.before_reserve")
+        told = await self._road.reserve(batch, self._marks)
+        await reach("core.reserved")
+        return await self._hear(floor, told)
 
     def _pick(self, floor: Floor) -> Batch:
         batch = Batch()

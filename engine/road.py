@@ -1,7 +1,7 @@
 """What the core says to the control database about executions; every word under its epoch."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
@@ -42,7 +42,7 @@ class Batch:
 
     @property
     def columns(self) -> tuple[list[Any], ...]:
-        """As reserve_v1 takes them."""
+        """As both reserve functions take them."""
         placed = (self.days, self.runs, self.steps, self.ordinals)
         return (self.hosts, *placed, self.attempts, self.invocations)
 
@@ -69,8 +69,13 @@ class Road:
     async def value(self, query: str, *args: Any) -> Any:
         return await self._line.value(query, self._store.epoch, *args)
 
-    async def reserve(self, batch: Batch) -> None:
-        await self.rows(Q.reserve, *batch.columns, [], [])
+    async def reserve(self, batch: Batch, known: Mapping[UUID, int]) -> list[Row]:
+        """Completions behind the known numbers of each host."""
+        return await self.rows(Q.reserve_and_read, *batch.columns, *_numbers(known))
+
+    async def completions(self, known: Mapping[UUID, int]) -> list[Row]:
+        """The same, when nothing is to be reserved."""
+        return await self.rows(Q.read_completions, *_numbers(known))
 
     async def cancel(self, running: list[tuple[UUID, UUID]]) -> None:
         """Hosts and invocations."""
@@ -79,3 +84,7 @@ class Road:
 
     def hang_up(self) -> None:
         self._line.hang_up()
+
+
+def _numbers(known: Mapping[UUID, int]) -> tuple[list[UUID], list[int]]:
+    return list(known), list(known.values())

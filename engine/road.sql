@@ -12,6 +12,10 @@ select jobs_internal.begin_run_v1($1, $2);
 -- Tasks for hosts, and running ones that they must stop.
 select jobs_internal.reserve_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
+-- name: reserve_and_read
+-- Tasks for hosts; what became of others, behind the numbers that are known.
+select host_id, number, report::text from jobs_internal.reserve_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
 -- name: take
 -- What a host must run and stop, behind the dispatch that it knows.
 select kind, number, run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, target_execution_id, job_id,

@@ -1989,6 +1989,15 @@ CREATE OR REPLACE FUNCTION jobs_internal.news_v1(p_epoch bigint, p_known uuid[],
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.next_completions_v1(p_hosts uuid[], p_after bigint[])
+ RETURNS TABLE(host_id uuid, number bigint, report jsonb)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.next_slot_v1(p_epoch bigint)
  RETURNS double precision
@@ -2165,9 +2174,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.read_completions_v1(p_epoch bigint, p_h
  RETURNS TABLE(host_id uuid, number bigint, report jsonb)
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET jit TO 'off';
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.read_epoch_v1()
@@ -2308,6 +2315,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.reserve_v1(p_epoch bigint, p_hosts uuid
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
  SET jit TO 'off';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.reserve_v2(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_known_hosts uuid[], p_after bigint[])
+ RETURNS TABLE(host_id uuid, number bigint, report jsonb)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.return_tasks_v1(p_returns jsonb)

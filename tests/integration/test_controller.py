@@ -1,0 +1,139 @@
+"""What the controller hears beside what it reserves: nothing is lost between two statements, nothing counts twice."""
+
+import dataclasses
+
+import pytest
+
+from engine.controller import RESULTS, Controller
+from engine.instance import Host
+from engine.road import Road
+from engine.store import Store
+from muster.core.clock import Clock
+from muster.core.errors import Unavailable
+from tests.support.engine_world import bootstrap
+from tests.support.executions import EPOCH
+from tests.support.fake_clock import FakeClock
+from tests.support.parts import means
+from tests.support.road import SUCCEEDED, Key, Stage
+
+pytestmark = pytest.mark.newest
+
+
+@pytest.fixture
+async def controller(account, stage):
+    """Its turns are taken by the test; no second passes, so nobody looks without being told."""
+    store = Store(bootstrap(account, EPOCH))
+    part = Controller(dataclasses.replace(means(account, store), clock=a_clock()))
+    has_slots(part, stage, 2)
+    yield part
+    part._road.hang_up()
+    await store.close()
+
+
+def a_clock() -> FakeClock:
+    clock = FakeClock()
+    clock.passed = 1000.0
+    return clock
+
+
+@pytest.fixture
+def statements(monkeypatch):
+    """Those that read completions, in their order, and what is done behind each reservation."""
+    made, behind = [], []
+
+    def watched(name: str):
+        good = getattr(Road, name)
+
+        async def call(self, *args):
+            made.append(name)
+            rows = await good(self, *args)
+            while name == "reserve" and behind:
+                await behind.pop()()
+            return rows
+
+        monkeypatch.setattr(Road, name, call)
+
+    watched("reserve")
+    watched("completions")
+    return made, behind
+
+
+def held(controller: Controller) -> set[str]:
+    return {str(invocation) for invocation in controller.means.view.floor.running}
+
+
+async def test_what_is_told_while_a_reservation_is_under_way_is_heard(
+    controller, stage, statements
+):
+    (first,) = await stage.started(1)
+    made, behind = statements
+
+    async def tell() -> None:
+        await stage.report(results=[first | SUCCEEDED])
+        controller.means.rings.ring(RESULTS)
+
+    behind.append(tell)
+    await controller.turn()  # there is room for one more of three
+
+    assert made == ["reserve", "completions"]
+    assert first["i"] not in held(controller)
+    await controller.turn()
+    assert made == ["reserve", "completions", "reserve"]
+    assert len(held(controller)) == 2
+
+
+async def test_what_came_with_a_reservation_is_not_asked_for(controller, stage, statements):
+    first = await a_full_host(controller, stage)
+    made, _ = statements
+    made.clear()
+
+    await stage.report(results=[first | SUCCEEDED])
+    has_slots(controller, stage, 2)
+    await controller.turn()
+    assert (made, first["i"] in held(controller)) == (["reserve"], False)
+    await controller.turn()
+
+    assert made == ["reserve", "reserve"]
+    assert [row["lifecycle"] for row in await tasks(stage)] == ["Succeeded", "Created", "Created"]
+
+
+async def test_a_reservation_of_which_no_answer_came_is_read_again(controller, stage, statements):
+    first = await a_full_host(controller, stage)
+    made, behind = statements
+    made.clear()
+
+    async def lose() -> None:
+        raise Unavailable("The control database does not answer.")
+
+    behind.append(lose)
+    await stage.report(results=[first | SUCCEEDED])
+    has_slots(controller, stage, 2)
+    with pytest.raises(Unavailable):
+        await controller.turn()
+    assert controller.means.view.floor is None
+    await controller.turn()
+
+    assert made[:2] == ["reserve", "reserve"]
+    over, *reserved = await tasks(stage)
+    assert [over["lifecycle"], *(row["lifecycle"] for row in reserved)] == [
+        "Succeeded", "Created", "Created",
+    ]  # fmt: skip
+    assert held(controller) == {str(row["invocation_id"]) for row in reserved}
+
+
+async def a_full_host(controller: Controller, stage: Stage) -> Key:
+    """With the first of three tasks, which the controller holds."""
+    (first,) = await stage.started(1)
+    has_slots(controller, stage, 1)
+    await controller.turn()
+    assert held(controller) == {first["i"]}
+    return first
+
+
+def has_slots(controller: Controller, stage: Stage, slots: int) -> None:
+    host = Host(stage.host, "machine", 1, slots, "live", Clock().now())
+    controller.means.view.hosts[stage.host] = host
+
+
+async def tasks(stage: Stage) -> list:
+    return [await stage.task(ordinal) for ordinal in (1, 2, 3)]
