@@ -96,3 +96,22 @@ async def test_a_stale_epoch_neither_reserves_nor_reads(stage, epoch):
     assert caught.value.sqlstate == "MU001"
     assert await stage.task(2) is None
     assert dict(await stage.ask("completion_marks", EPOCH)) == marks
+
+
+@pytest.mark.parametrize(
+    ("query", "args", "waits"),
+    [
+        ("take", ["host", 0], "off"),
+        ("read_completions", [EPOCH, [], []], "off"),
+        ("reserve_and_read", [EPOCH, *[[]] * 9], "on"),
+        ("reserve", [EPOCH, *[[]] * 9], "on"),
+    ],
+)
+async def test_only_what_is_forgotten_may_be_lost_in_a_crash(stage, query, args, waits):
+    given = [stage.host if each == "host" else each for each in args]
+    await stage.engine.execute("set synchronous_commit = on")  # as everywhere but in tests
+    async with stage.engine.transaction():
+        await stage.ask(query, *given)
+
+        assert await stage.engine.fetchval("show synchronous_commit") == waits
+    assert await stage.engine.fetchval("show synchronous_commit") == "on"
