@@ -10,11 +10,15 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
+    days date[] := p_run_days[1:1];
     day date;
 begin
     perform fence_v1(p_epoch);
     perform hold_dispatch_v1();
-    for day in select distinct d from unnest(p_run_days) d loop
+    if days[1] <> any(p_run_days) then
+        days := array(select distinct d from unnest(p_run_days) d);
+    end if;
+    foreach day in array days loop
         insert into task (run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, epoch, host_id)
         select day, t.run, t.step, t.ordinal, t.attempt, t.invocation, p_epoch, t.host
           from unnest(p_hosts, p_run_days, p_runs, p_steps, p_ordinals, p_attempts, p_invocations)

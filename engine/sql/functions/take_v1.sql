@@ -10,6 +10,7 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
     batch dispatch;
+    days date[];
     day date;
     -- Its own transaction, and all that it writes is what it forgets. Nobody waits for the disk: a crash brings back
     -- at most dispatches that the host names as known with every call, and never a later word without an earlier one.
@@ -21,16 +22,22 @@ begin
     end if;
     delete from dispatch b where b.host_id = p_host and b.number <= p_after;
     for batch in select b.* from dispatch b where b.host_id = p_host and b.number > p_after order by b.number loop
-        for day in select distinct d from unnest(batch.run_days) d order by d loop
+        days := batch.run_days[1:1];
+        if days[1] <> any(batch.run_days) then
+            days := array(select distinct d from unnest(batch.run_days) d order by d);
+        end if;
+        foreach day in array days loop
             return query select batch.number, 'task', t.* from open_dispatch_v1(batch, day) t;
         end loop;
-        return query
-        select batch.number, 'cancel', null::date, null::uuid, null::integer, null::integer, null::integer, c.stop,
-               null::uuid, null::uuid, null::integer, null::timestamptz, null::jsonb, null::text, null::uuid,
-               null::text, null::text, null::text, null::text, null::text, null::jsonb, null::uuid, null::bigint,
-               null::timestamptz, null::timestamptz
-          from unnest(batch.cancels) with ordinality c (stop, place)
-         order by c.place;
+        if batch.cancels <> '{}' then
+            return query
+            select batch.number, 'cancel', null::date, null::uuid, null::integer, null::integer, null::integer, c.stop,
+                   null::uuid, null::uuid, null::integer, null::timestamptz, null::jsonb, null::text, null::uuid,
+                   null::text, null::text, null::text, null::text, null::text, null::jsonb, null::uuid, null::bigint,
+                   null::timestamptz, null::timestamptz
+              from unnest(batch.cancels) with ordinality c (stop, place)
+             order by c.place;
+        end if;
     end loop;
 end $$;
 comment on function jobs_internal.take_v1(uuid, bigint) is
