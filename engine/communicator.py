@@ -18,6 +18,7 @@ from uuid import UUID
 import msgspec
 
 from engine import instance
+from engine.floor import read_completion
 from engine.instance import Host
 from engine.judge import Verdict, judge
 from engine.library import Served
@@ -191,7 +192,7 @@ class Communicator(Part):
         log.info("a lost task is settled", verdict=verdict.value, ordinal=task["ordinal"])
         view.settled += 1
         if view.floor is not None:
-            view.floor.inbox += msgspec.json.decode(text)
+            view.floor.inbox += read_completion(text)
         self.means.rings.ring(RESULTS)
 
 

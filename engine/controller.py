@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from engine import news
-from engine.floor import Floor, Run, StepRun
+from engine.floor import Floor, Run, StepRun, read_completion
 from engine.limits import see_limits
 from engine.part import Means, Part
 from engine.planner import Planner, read
@@ -165,7 +165,7 @@ class Controller(Part):
             await reach("core.heard")
         for row in told:
             self._marks[row["host_id"]] = row["number"]
-            floor.inbox += msgspec.json.decode(row["report"])
+            floor.inbox += read_completion(row["report"])
         inbox, floor.inbox = floor.inbox, []
         for one in inbox:
             step = floor.heard(one)

@@ -44,6 +44,19 @@ class Reached(msgspec.Struct, frozen=True, rename="camel"):
     cancel_requested: bool = False
 
 
+class Told(msgspec.Struct, frozen=True):
+    """What became of a task, as a completion says it."""
+
+    invocation: UUID = msgspec.field(name="i")
+    lifecycle: str = msgspec.field(name="l")  # of its target
+    attempts: int = msgspec.field(name="a")
+    not_before: float | None = msgspec.field(name="b", default=None)
+    needed: str | None = msgspec.field(name="n", default=None)
+
+
+read_completion = msgspec.json.Decoder(list[Told]).decode
+
+
 @dataclass(eq=False, slots=True)
 class Run:
     id: UUID
@@ -120,7 +133,7 @@ class Floor:
         self.policy: RoundRobin[StepRun] = RoundRobin(self.tree)
         self.runs: dict[UUID, Run] = {}
         self.running: dict[UUID, Running] = {}  # by invocation
-        self.inbox: list[dict[str, Any]] = []  # of lost hosts: to be heard like their own word
+        self.inbox: list[Told] = []  # of lost hosts: to be heard like their own word
         self._timers: list[tuple[float, int, StepRun, Waiting]] = []
         self._number = count()
 
@@ -165,17 +178,17 @@ class Floor:
     def reserved(self, step: StepRun, target: Waiting, host: UUID, invocation: UUID) -> None:
         self.running[invocation] = Running(step, target, host)
 
-    def heard(self, told: Mapping[str, Any]) -> StepRun | None:
-        """What became of a task; None when it is not held here: it was heard before."""
-        running = self.running.pop(UUID(told["i"]), None)
+    def heard(self, told: Told) -> StepRun | None:
+        """None when it is not held here: it was heard before."""
+        running = self.running.pop(told.invocation, None)
         if running is None:
             return None
         step, target = running.step, running.target
         step.busy -= 1
-        step.note_need(told.get("n"))
+        step.note_need(told.needed)
         self.policy.over(target.queue, running.host)
-        if told["l"] not in OVER:
-            target.attempts, target.due = told["a"], told.get("b")
+        if told.lifecycle not in OVER:
+            target.attempts, target.due = told.attempts, told.not_before
             if not target.attempts:
                 target.deadline = None  # its time counts from the first start
             self.wait(step, target)

@@ -36,6 +36,8 @@ class Node:
 
     def wake(self) -> list["Queue[Any]"]:
         """As many as there is room for, those that came first."""
+        if not self.parked:
+            return []
         number = max(0, min(self.room, len(self.parked)))
         return [self.parked.popitem(last=False)[0] for _ in range(number)]
 
