@@ -24,12 +24,12 @@ async def here(settings, db, targets, tmp_path):
 
 
 @contextlib.asynccontextmanager
-async def hosts_locked(here: World):
-    """Whoever wants to write a host waits, in the middle of its transaction."""
+async def locked(here: World, table: str):
+    """Whoever wants to write it waits, in the middle of its transaction."""
     connection = await here.account.connect("root")
     try:
         async with connection.transaction():
-            await connection.execute("select from jobs_internal.host for update")
+            await connection.execute(f"select from jobs_internal.{table} for update")
             yield
     finally:
         await connection.close()
@@ -68,7 +68,7 @@ async def fate(here: World, xid: str) -> str:
 
 async def test_an_engine_stopped_inside_a_write_never_commits_it_under_a_newer_epoch(here: World):
     old, host = await here.pair(epoch=1)
-    async with hosts_locked(here):
+    async with locked(here, "instance"):  # its heartbeat
         await stop_when_it_waits(here, old)
     xid = await uncommitted(here, old)
     new = await here.engine(epoch=2)
@@ -91,7 +91,7 @@ async def test_an_engine_stopped_inside_a_write_never_commits_it_under_a_newer_e
 async def test_an_engine_stopped_while_it_takes_charge_was_never_in_charge(here: World):
     first, host = await here.pair(epoch=1)
     first.send(signal.SIGKILL)
-    async with hosts_locked(here):
+    async with locked(here, "host"):
         old = await here.start(Kind.ENGINE, epoch=2)
         await stop_when_it_waits(here, old)
     xid = await uncommitted(here, old)
@@ -109,7 +109,7 @@ async def test_an_engine_stopped_while_it_takes_charge_was_never_in_charge(here:
 @pytest.mark.slow
 async def test_a_host_stopped_inside_a_write_keeps_no_engine_away_and_is_adopted(here: World):
     first, host = await here.pair(epoch=1)
-    async with hosts_locked(here):
+    async with locked(here, "host"):
         await stop_when_it_waits(here, host)
     xid = await uncommitted(here, host)
     first.send(signal.SIGKILL)
