@@ -1,9 +1,9 @@
 """Advances job executions: next step, its targets, which of them start now, and how everything ends.
 
 A turn applies cancellations, lets time pass, moves runs on, reserves what the policy picks, and hears
-what became of tasks: by the same statement, so that under load there is one of them a turn. All of it
-is in the database before anybody acts on it; memory only says where to look. Whoever wakes us (a start,
-a stop, a result) may be lost: every second we look anyway.
+what became of tasks; where there is both to do, by one statement. All of it is in the database before
+anybody acts on it; memory only says where to look. Whoever wakes us (a start, a stop, a result) may be
+lost: every second we look anyway.
 """
 
 import asyncio

@@ -21,10 +21,8 @@ from engine.targets import Targets
 from muster.core.errors import Fault, InvalidRequest
 
 BEGUN = "Begun"
-CANNOT = (
-    asyncpg.InvalidParameterValueError,
-    asyncpg.UndefinedObjectError,
-)  # its system, its version
+# What a server says whose system, or whose version, can't watch its client.
+CANNOT = (asyncpg.InvalidParameterValueError, asyncpg.UndefinedObjectError)
 LARGE = 1_000  # targets; more are written beside everything else
 LIMIT = 900.0  # seconds to write them; a fleet has a million targets at most
 NOT_YET = {

@@ -45,9 +45,8 @@ async def _remove(connection: Connection, work: Work, found: Found) -> str:
 
 async def _let_go(connection: Connection, work: Work, found: Found, result: str) -> None:
     async with schema.owner(connection, work.roles):
-        await connection.execute(
-            A.hold_instance
-        )  # first: who is waited for may need the other tables
+        # First: who is waited for may need the other tables.
+        await connection.execute(A.hold_instance)
         if found.has_journal:
             await journal.begin(connection, work)
             await journal.end(connection, work, result)
