@@ -27,7 +27,7 @@ from typing import Any, cast
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 
-from muster.core import egress
+from muster.core import egress, login_keys
 from muster.core.db import Connection
 from muster.core.egress import Address, Pair, Rules, check_address, check_host_syntax
 from muster.core.endpoint import Endpoint, check_endpoint, tls_context
@@ -38,6 +38,8 @@ from muster.core.wire import Dialer, Tap, Tls, TlsRefusedError
 __all__ = ["Connector", "Endpoint", "Rules", "check_address", "check_endpoint", "check_host_syntax"]
 
 CLOSE_LIMIT = 2.0  # seconds; a server that does not say good-bye is hung up on
+
+login_keys.install()
 
 OwnServers = Callable[[], Awaitable[AbstractSet[Pair]]] | AbstractSet[Pair]
 Resolve = Callable[[str, int], Awaitable[list[Address]]]

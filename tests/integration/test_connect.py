@@ -22,6 +22,7 @@ from engine.desk import Desk, Key
 from engine.results import Ear
 from engine.session import Session
 from engine.work import Server
+from muster.core import login_keys
 from muster.core.connect import Connector, Endpoint, close
 from muster.core.egress import Address
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
@@ -543,6 +544,33 @@ async def test_a_wrong_password_and_a_missing_database_have_their_codes(postgres
 
     assert (type(wrong), wrong.code) == (InvalidRequest, "TargetAuthenticationFailed")
     assert (type(missing), missing.code) == (NotFound, "TargetDatabaseNotFound")
+
+
+async def test_the_key_of_a_password_is_derived_once_for_all_logins_of_its_role(
+    postgres: Postgres,
+) -> None:
+    root = await opened(postgres, plain(postgres))
+    before = login_keys.KEYS.derived
+    for _ in range(3):
+        await close(await opened(postgres, plain(postgres)))
+
+    assert login_keys.KEYS.derived == before
+
+    await root.execute("create role keyed login password 'first'")  # has a salt of its own
+    login = {"user": "keyed", "application_name": "t", "database": "postgres"}
+    for password, accepted in (("first", True), ("first", True), ("other", False)):
+        with contextlib.nullcontext() if accepted else pytest.raises(InvalidRequest):
+            await close(
+                await Connector(settings()).open(plain(postgres), password=password, **login)
+            )
+    await root.execute("alter role keyed password 'other'")
+    with pytest.raises(InvalidRequest):
+        await Connector(settings()).open(plain(postgres), password="first", **login)
+    await close(await Connector(settings()).open(plain(postgres), password="other", **login))
+    await root.execute("drop role keyed")
+    await root.close()
+
+    assert login_keys.KEYS.derived == before + 4  # two passwords, each with two salts
 
 
 async def test_the_environment_has_no_say(
