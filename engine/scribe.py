@@ -1,6 +1,7 @@
 """All that a host tells the control database about its tasks: what somebody waits for, and what became of them.
 
-Each goes its own way, for a task that is about to be sent must not wait until many others are recorded.
+Each goes its own way, for a task that is about to be sent must not wait until many others are recorded;
+while all is quiet one way does for both, and a server with many accounts has a session less to keep.
 What arrived while the last words were being written goes together: one task alone is written at once,
 a hundred in one statement. Written twice is harmless, so an answer that got lost is no question.
 """
@@ -57,15 +58,15 @@ class Scribe:
 
     def result(self, task: Task, outcome: Outcome) -> None:
         """Of a task whose start is committed."""
-        self._told.add(Word("result", task.key + _rest(outcome), task.invocation_id))
+        self._tell(Word("result", task.key + _rest(outcome), task.invocation_id))
 
     def give_back(self, task: Task, why: str | None = None, wait: float | None = None) -> None:
         """A reservation that came to nothing; no attempt was made."""
         rest = _rest({"why": why, "wait": wait})
-        self._told.add(Word("return", task.key + rest, task.invocation_id))
+        self._tell(Word("return", task.key + rest, task.invocation_id))
 
     def contact(self, told: dict[str, Any]) -> None:
-        self._told.add(Word("contact", msgspec.json.encode(told).decode(), None))
+        self._tell(Word("contact", msgspec.json.encode(told).decode(), None))
 
     async def run(self) -> None:
         """Until it is cancelled, or something final is learned."""
@@ -76,6 +77,10 @@ class Scribe:
     async def flushed(self) -> None:
         await self._awaited.quiet.wait()
         await self._told.quiet.wait()
+
+    def _tell(self, word: Word) -> None:
+        quiet = self._awaited.quiet.is_set() and self._told.quiet.is_set()
+        (self._awaited if quiet else self._told).add(word)
 
     def _ask(self, kind: str, task: Task, rest: str) -> Awaitable[bool]:
         said = asyncio.get_running_loop().create_future()
