@@ -2,6 +2,7 @@
 
 import base64
 import secrets
+from functools import partial
 from uuid import uuid4
 
 import msgspec
@@ -14,7 +15,7 @@ from workflows import admission, resources
 from workflows.admission import World
 from workflows.kind import Birth, Draft, Kind
 from workflows.model.account import ACCOUNT, CAPACITIES, OLD_SKU, AccountProperties
-from workflows.model.resource import Body, Call, Deleted, Page, Resource, Written
+from workflows.model.resource import Call, Page, Resource
 from workflows.plane import Plane
 from workflows.store import resources as store
 from workflows.store.resources import Content, Q
@@ -88,31 +89,20 @@ KIND = Kind(
     busy="ElasticJobAgentOperationUnavailable",
 )
 
-
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
-    return await resources.put(plane, call, id, body, KIND)
-
-
-async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
-    return await resources.patch(plane, call, id, body, KIND)
-
-
-async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
-    return await resources.get(plane, call, id)
+put = partial(resources.put, kind=KIND)
+patch = partial(resources.patch, kind=KIND)
+get = resources.get
+delete = partial(resources.delete, kind=KIND)
 
 
 async def list_page(
     plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
     try:
-        return await resources.list_page(plane, call, ACCOUNT, scope, after, top)
+        return await resources.list_page(plane, call, scope, after, top, ACCOUNT)
     except NotFound:
         async with plane.db.connection() as connection:  # asked again for the code of this place
             await admission.parents(
                 connection, scope.child(("jobAgents", "")), call.principal.tenant_id
             )
         raise
-
-
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
-    return await resources.delete(plane, call, id, KIND)

@@ -1,5 +1,7 @@
 """Databases of a server."""
 
+from functools import partial
+
 import msgspec
 
 from fsm.administrator import is_embedded
@@ -12,7 +14,7 @@ from workflows import admission, occupied, resources, targets
 from workflows.admission import World
 from workflows.kind import Draft, Kind
 from workflows.model.database import DatabaseProperties
-from workflows.model.resource import DATABASE, Body, Call, Deleted, Page, Resource, Written
+from workflows.model.resource import DATABASE, Call, Deleted, Resource
 from workflows.plane import Plane
 from workflows.store import resources as store
 from workflows.store.resources import Content
@@ -60,23 +62,10 @@ KIND = Kind(
     leave=occupied.database,
 )
 
-
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
-    return await resources.put(plane, call, id, body, KIND)
-
-
-async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
-    return await resources.patch(plane, call, id, body, KIND)
-
-
-async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
-    return await resources.get(plane, call, id)
-
-
-async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await resources.list_page(plane, call, DATABASE, scope, after, top)
+put = partial(resources.put, kind=KIND)
+patch = partial(resources.patch, kind=KIND)
+get = resources.get
+list_page = partial(resources.list_page, kind=DATABASE)
 
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
@@ -89,7 +78,7 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
 
 
 def _dropped(server: Server, database: Resource) -> bool:
-    """Whether DELETE would drop a database that is not ours alone."""
+    """Whether ETE would drop a database that is not ours alone."""
     if is_embedded(server) or database.provisioning_state == "Failed":
         return False
     policy = database.properties.get("deletionPolicy")

@@ -1,5 +1,7 @@
 """Resource groups: written at once, deleted with all they hold by a machine of their own."""
 
+from functools import partial
+
 from fsm import machines, operations
 from fsm.operations import Operation
 from muster.core.db import Connection
@@ -8,7 +10,7 @@ from muster.core.ids import ResourceId
 from muster.core.settings import Settings
 from workflows import admission, answers, occupied, resources
 from workflows.kind import Draft, Kind
-from workflows.model.resource import GROUP, Body, Call, Deleted, Page, Resource, Written
+from workflows.model.resource import GROUP, Call, Deleted, Resource
 from workflows.model.tenancy import GroupProperties
 from workflows.plane import Plane
 from workflows.store import audit
@@ -25,23 +27,10 @@ def validate(draft: Draft, old: Resource | None, settings: Settings) -> list[Fie
 
 KIND = Kind(arm_type=GROUP, properties=GroupProperties, validate=validate)
 
-
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
-    return await resources.put(plane, call, id, body, KIND)
-
-
-async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
-    return await resources.patch(plane, call, id, body, KIND)
-
-
-async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
-    return await resources.get(plane, call, id)
-
-
-async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await resources.list_page(plane, call, GROUP, scope, after, top)
+put = partial(resources.put, kind=KIND)
+patch = partial(resources.patch, kind=KIND)
+get = resources.get
+list_page = partial(resources.list_page, kind=GROUP)
 
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:

@@ -1,6 +1,7 @@
 """Elastic pools: named parts of a server that share a budget."""
 
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
@@ -11,7 +12,7 @@ from workflows import admission, resources
 from workflows.admission import World
 from workflows.kind import Draft, Kind
 from workflows.model.pool import PoolProperties
-from workflows.model.resource import POOL, Body, Call, Deleted, Page, Resource, Written
+from workflows.model.resource import POOL, Call, Deleted, Resource
 from workflows.plane import Plane
 from workflows.store.resources import Content, Q
 from workflows.validation.common import one_line
@@ -43,23 +44,10 @@ KIND = Kind(
     observed=observed,
 )
 
-
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
-    return await resources.put(plane, call, id, body, KIND)
-
-
-async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
-    return await resources.patch(plane, call, id, body, KIND)
-
-
-async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
-    return await resources.get(plane, call, id)
-
-
-async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await resources.list_page(plane, call, POOL, scope, after, top)
+put = partial(resources.put, kind=KIND)
+patch = partial(resources.patch, kind=KIND)
+get = resources.get
+list_page = partial(resources.list_page, kind=POOL)
 
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:

@@ -35,7 +35,7 @@ async def get(
 
 
 async def list_page(
-    plane: Plane, call: Call, kind: str, scope: ResourceId, after: str | None, top: int
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int, kind: str
 ) -> Page:
     """Rows of a type below a scope, as far as the caller may see them, in a stable order."""
     seen = await authorization.visible(plane, call, f"{kind}/read", scope)

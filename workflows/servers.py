@@ -1,5 +1,6 @@
 """Servers: registered by their endpoint, or made by Muster in embedded mode."""
 
+from functools import partial
 from typing import Any
 
 from fsm.store import resource_by_key
@@ -10,7 +11,7 @@ from muster.core.settings import Settings
 from workflows import occupied, resources, targets
 from workflows.admission import World
 from workflows.kind import Draft, Kind
-from workflows.model.resource import SERVER, Body, Call, Deleted, Page, Resource, Written
+from workflows.model.resource import SERVER, Call, Resource
 from workflows.model.server import ServerProperties
 from workflows.plane import Plane
 from workflows.store import audit
@@ -47,27 +48,11 @@ KIND = Kind(
     leave=occupied.server,
 )
 
-
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
-    return await resources.put(plane, call, id, body, KIND)
-
-
-async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
-    return await resources.patch(plane, call, id, body, KIND)
-
-
-async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
-    return await resources.get(plane, call, id)
-
-
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
-    return await resources.delete(plane, call, id, KIND)
-
-
-async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
-) -> Page:
-    return await resources.list_page(plane, call, SERVER, scope, after, top)
+put = partial(resources.put, kind=KIND)
+patch = partial(resources.patch, kind=KIND)
+get = resources.get
+list_page = partial(resources.list_page, kind=SERVER)
+delete = partial(resources.delete, kind=KIND)
 
 
 async def discover(

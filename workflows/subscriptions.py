@@ -51,7 +51,7 @@ async def list_page(
     plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
     del scope
-    return await resources.list_page(plane, call, SUBSCRIPTION, TENANT, after, top)
+    return await resources.list_page(plane, call, TENANT, after, top, SUBSCRIPTION)
 
 
 async def _save(

@@ -63,7 +63,7 @@ async def list_page(
     plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
     del scope
-    return await resources.list_page(plane, call, TOKEN, TENANT, after, top)
+    return await resources.list_page(plane, call, TENANT, after, top, TOKEN)
 
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:

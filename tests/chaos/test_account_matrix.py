@@ -17,6 +17,7 @@ from fsm.runner import Turn
 from muster.core import failpoints
 from muster.core.failpoints import Crash
 from nodeagent.protocol import ReadEpoch
+from tests.chaos import arming
 from tests.chaos.cells import FAULTS, KILLS, PAUSES, WRAPPED, Lot, wrapped
 from tests.support.account_world import AccountWorld
 from tests.support.fake_clusters import FakeClusters
@@ -119,10 +120,10 @@ async def test_a_fault_that_passes_costs_nobodys_operation(
     life = Life(world)
 
     async with no_idle_transaction(database_url):
-        with _armed(lot, world) as hits:
+        with arming.armed(lot, world) as hits:
             for part in life.parts():
                 await part()
-                await _run(world)
+                await arming.run(world)
                 await life.check()
             assert hits() == set(lot.states)
 
@@ -183,59 +184,6 @@ async def _heal(life: Life) -> None:
     if await life.world.state(life.account) == S.FAILED:
         await life._ack(life.world.resize(life.account, "JA100"))
     await life.world.run()
-
-
-def _armed(lot: Lot, world: AccountWorld) -> Any:
-    if lot.fault in WRAPPED:
-        return _wrapped(lot, world)
-    if lot.fault in PAUSES:
-        return _paused(lot, world)
-    return _simply(lot)
-
-
-@contextlib.contextmanager
-def _simply(lot: Lot):
-    points = lot.points(KILLS.get(lot.fault, "fsm.effect"))
-    action = "crash times:1" if lot.fault in KILLS else "raise times:1"
-    with failpoints.armed(dict.fromkeys(points, action)) as armed:
-        yield lambda: {p.rpartition(".")[2] for p in points if armed.hits.get(p)}
-
-
-@contextlib.contextmanager
-def _wrapped(lot: Lot, world: AccountWorld):
-    world.lifecycles["account"], faulty = wrapped(lot)
-    if lot.fault == "exceeds its limit":
-        world.settings = replace(world.settings, step_limit=timedelta(seconds=0.3))
-    yield lambda: {state for state, once in faulty.items() if once.hits}
-
-
-@contextlib.contextmanager
-def _paused(lot: Lot, world: AccountWorld):
-    """The others take over meanwhile; what the sleeper writes afterwards is refused."""
-    paused = set()
-
-    async def pause(state: str) -> None:
-        if state in paused:
-            return
-        paused.add(state)
-        await world.advance(world.settings.lease)
-        uid = await world.db.fetchval("select uid from machine where lease_owner is not null")
-        assert await world.runner().turn(uid) in {Turn.MOVED, Turn.RESTS}
-
-    points = lot.points(PAUSES[lot.fault])
-    actions = {p: partial(pause, s) for p, s in zip(points, lot.states, strict=True)}
-    with failpoints.armed(actions):
-        yield lambda: paused
-
-
-async def _run(world: AccountWorld) -> None:
-    """Whenever a runner dies, another one begins."""
-    for _ in range(20):
-        try:
-            return await world.run()
-        except Crash:
-            pass
-    raise AssertionError("it crashes again and again")
 
 
 # What the watch sees

@@ -10,6 +10,7 @@ import pytest
 from fsm.runner import Turn
 from muster.core import failpoints
 from muster.core.failpoints import Crash
+from tests.chaos import arming
 from tests.chaos.cells import FAULTS, KILLS, LOTS, PAUSES, STATES, WRAPPED, Lot, wrapped
 from tests.support.fake_clusters import FakeClusters
 from tests.support.idle import no_idle_transaction
@@ -119,10 +120,10 @@ async def test_a_fault_leaves_nothing_wrong(lot: Lot, world: World, database_url
 
 async def _goes_on(lot: Lot, life: Life) -> None:
     """A fault that passes costs nobody's operation."""
-    with _armed(lot, life.world) as hits:
+    with arming.armed(lot, life.world) as hits:
         for part in life.parts():
             await part()
-            await _run(life.world)
+            await arming.run(life.world)
         assert hits() == set(lot.states)
     assert set(await life.statuses()) == {"Succeeded"}
 
@@ -144,59 +145,6 @@ async def _gives_up(lot: Lot, life: Life) -> None:
                 await life.heal()
         assert armed.actions == {}
     assert set(await life.statuses()) == {"Succeeded", "Failed"}
-
-
-def _armed(lot: Lot, world: World):
-    if lot.fault in WRAPPED:
-        return _wrapped(lot, world)
-    if lot.fault in PAUSES:
-        return _paused(lot, world)
-    return _simply(lot)
-
-
-@contextlib.contextmanager
-def _simply(lot: Lot):
-    points = lot.points(KILLS.get(lot.fault, "fsm.effect"))
-    action = "crash times:1" if lot.fault in KILLS else "raise times:1"
-    with failpoints.armed(dict.fromkeys(points, action)) as armed:
-        yield lambda: {p.rpartition(".")[2] for p in points if armed.hits.get(p)}
-
-
-@contextlib.contextmanager
-def _wrapped(lot: Lot, world: World):
-    world.lifecycles[lot.lifecycle], faulty = wrapped(lot)
-    if lot.fault == "exceeds its limit":
-        world.settings = replace(world.settings, step_limit=timedelta(seconds=0.5))
-    yield lambda: {state for state, once in faulty.items() if once.hits}
-
-
-@contextlib.contextmanager
-def _paused(lot: Lot, world: World):
-    """The others take over meanwhile; what the sleeper writes afterwards is refused."""
-    paused = set()
-
-    async def pause(state: str) -> None:
-        if state in paused:
-            return
-        paused.add(state)
-        await world.advance(world.settings.lease)
-        uid = await world.db.fetchval("select uid from machine where lease_owner is not null")
-        assert await world.runner().turn(uid) in {Turn.MOVED, Turn.RESTS}
-
-    points = lot.points(PAUSES[lot.fault])
-    actions = {p: partial(pause, s) for p, s in zip(points, lot.states, strict=True)}
-    with failpoints.armed(actions):
-        yield lambda: paused
-
-
-async def _run(world: World) -> None:
-    """Whenever a runner dies, another one begins."""
-    for _ in range(20):
-        try:
-            return await world.run()
-        except Crash:
-            pass
-    raise AssertionError("it crashes again and again")
 
 
 def test_every_cell_is_declared():
