@@ -1,5 +1,6 @@
 """Opens sessions with a credential, and asks a server once what it is."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -10,8 +11,9 @@ import asyncpg
 
 from engine.budget import Contact, observed
 from engine.credentials import Credentials
+from engine.desk import Desk, Key
 from engine.results import Ear
-from engine.session import LOST, Session
+from engine.session import LOST, Session, Spawn
 from engine.work import Credential, Server
 from muster.core.clock import Clock
 from muster.core.connect import Connector
@@ -24,6 +26,7 @@ from muster.core.sql import Queries
 Q = Queries("engine", "attempt.sql")
 
 APPLICATION = "muster"
+MEET_LIMIT = 10.0  # seconds for a server to say what it is
 WATCHES_CLIENT = 140_000  # the version that learned it
 
 Ask = Callable[[str], Awaitable[list[Any]]]
@@ -61,11 +64,57 @@ class Dialing:
                 raise
             return await self._dial(login, newer, deadline, ear)
 
-    async def soon(self, login: Login) -> Connection:
+    async def open(
+        self,
+        desk: Desk,
+        key: Key,
+        login: Login,
+        deadline: float,
+        *,
+        met: Callable[[Desk, Contact], None],
+        spawn: Spawn,
+    ) -> Session:
+        """`met` hears what the server is, when nobody had asked it yet."""
+        ear = Ear()
+        connection = await self.connect(login, deadline, ear)
+        try:
+            session = Session(
+                desk, key, connection, ear, pooled=login.endpoint.pooling == "transaction"
+            )
+            session.spawn = spawn
+            session.open_another = lambda: self._soon(login.direct())
+            session.take_over()
+            async with asyncio.timeout(self._patience(deadline)), desk.meeting:
+                if desk.contact is None or desk.stale:
+                    desk.contact = await self._meet(session)
+                    desk.stale = False
+                    met(desk, desk.contact)
+            if session.lost:
+                raise ConnectionError("it hung up at once")
+        except TimeoutError:
+            connection.terminate()
+            message = f"The server {desk.server.name} accepted us and then did not answer."
+            raise Unavailable(message, code="TargetTimeout") from None
+        except ConnectionError as error:
+            connection.terminate()
+            message = f"The server {desk.server.name} can't be spoken to."
+            raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
+        except BaseException:
+            connection.terminate()
+            raise
+        ear.reset()
+        session.know()
+        return session
+
+    def _patience(self, deadline: float) -> float:
+        """Seconds for a server to say what it is."""
+        return min(MEET_LIMIT, max(0.1, deadline - self._clock.monotonic()))
+
+    async def _soon(self, login: Login) -> Connection:
         limit = self._settings.connect_limit.total_seconds()
         return await self.connect(login, self._clock.monotonic() + limit)
 
-    async def meet(self, session: Session) -> Contact:
+    async def _meet(self, session: Session) -> Contact:
         async def ask(question: str) -> list[Any]:
             return (await session.ask(question))[-1].rows[0]
 

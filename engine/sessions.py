@@ -19,7 +19,6 @@ from engine.budget import Contact
 from engine.credentials import Credentials
 from engine.desk import Desk, Key, Waiter
 from engine.dialing import Dialing, Login
-from engine.results import Ear
 from engine.session import LOST, Session
 from engine.speech import CLEAN, CLEAN_LIMIT
 from engine.work import Credential, Server
@@ -32,7 +31,6 @@ from muster.core.settings import Settings
 IDLE = 30.0  # seconds
 SOON = 0.05  # seconds that another may keep a session until we open one more like it
 LEAST_PAUSE = 0.001  # seconds: what is shorter is no timer
-MEET_LIMIT = 10.0  # seconds for a server to say what it is
 STOPPING = "This host is stopping."
 
 T = TypeVar("T")
@@ -237,7 +235,12 @@ class Sessions:
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._opening.add(opened)
         try:
-            session = await self._made(desk, key, login, deadline)
+            session = await self._dialing.open(
+                desk, key, login, deadline, met=self._met, spawn=self._do_behind
+            )
+            if self._closed:
+                session.connection.terminate()
+                raise Full(STOPPING, "NoHost")
         except NoRoom as fault:
             if fault.crowded:
                 now = self._clock.monotonic()
@@ -253,43 +256,9 @@ class Sessions:
         session.connection.add_termination_listener(lambda _: self._ended(session))
         return session
 
-    def _patience(self, deadline: float) -> float:
-        """Seconds for a server to say what it is."""
-        return min(MEET_LIMIT, max(0.1, deadline - self._clock.monotonic()))
-
-    async def _made(self, desk: Desk, key: Key, login: Login, deadline: float) -> Session:
-        ear = Ear()
-        connection = await self._dialing.connect(login, deadline, ear)
-        pooled = login.endpoint.pooling == "transaction"
-        try:
-            session = Session(desk, key, connection, ear, pooled=pooled)
-            session.open_another = lambda: self._dialing.soon(login.direct())
-            session.spawn = self._do_behind
-            session.take_over()
-            async with asyncio.timeout(self._patience(deadline)), desk.meeting:
-                if desk.contact is None or desk.stale:
-                    desk.contact = await self._dialing.meet(session)
-                    desk.stale = False
-                    self._on_contact(desk.contact)
-                    self._serve(desk)
-            if self._closed:
-                raise Full(STOPPING, "NoHost")
-            if session.lost:
-                raise ConnectionError("it hung up at once")
-        except TimeoutError:
-            connection.terminate()
-            message = f"The server {desk.server.name} accepted us and then did not answer."
-            raise Unavailable(message, code="TargetTimeout") from None
-        except ConnectionError as error:
-            connection.terminate()
-            message = f"The server {desk.server.name} can't be spoken to."
-            raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
-        except BaseException:
-            connection.terminate()
-            raise
-        ear.reset()
-        session.know()
-        return session
+    def _met(self, desk: Desk, contact: Contact) -> None:
+        self._on_contact(contact)
+        self._serve(desk)
 
     def _wait_until_clean(self, session: Session, cleaned: "asyncio.Future[bool]") -> None:
         """As `_reset`, which it said already."""
