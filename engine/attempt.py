@@ -8,7 +8,8 @@ end does.
 from collections.abc import Awaitable, Callable
 
 from engine.alone import Alone
-from engine.course import Intend, Stopwatch
+from engine.course import Course, Intend, Stopwatch
+from engine.found import UNLISTED
 from engine.outcome import Outcome
 from engine.prologue import application_name
 from engine.session import Session
@@ -18,9 +19,10 @@ from engine.token import Token
 from engine.work import Step, Task
 
 NOT_VISITED = (
-    "The server could not be listed when the step began, so its databases were not visited. "
-    "It can be reached now: start a new run."
+    "The server could not be listed when the step began, so its databases were not visited."
 )
+AGAIN = "It can be reached now: start a new run."
+PASSING = ("TargetUnreachable", "TargetTimeout")
 
 
 async def run(
@@ -46,10 +48,17 @@ async def run(
         course = Alone(*means) if step.autocommit else Together(*means)
         try:
             if task.database_name is None:
-                return await course.refused(NOT_VISITED, reason="ServerUnreachable")
+                return await _unlisted(course, str(task.labels.get(UNLISTED, "")))
             return await course.run(intend, deadline)
         except BaseException:
             session.abandon()
             raise
         finally:
             course.close()
+
+
+async def _unlisted(course: Course, why: str) -> Outcome:
+    """We are at the server itself, since it did not tell its databases."""
+    if not why or why.startswith(PASSING):
+        return await course.refused(f"{NOT_VISITED} {AGAIN}", reason="ServerUnreachable")
+    return await course.refused(f"{NOT_VISITED} {why}", reason="TargetsUnresolved")

@@ -31,6 +31,7 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
     max_parallelism: int | None = None  # in each pool, and at each server beside its pools
     options: dict[str, Any] = {}
     has_output: bool = False
+    credential_id: UUID | None = None
 
     @property
     def slots_per_database(self) -> int | None:

@@ -6,6 +6,8 @@ from uuid import UUID
 from engine.directory import Server
 from muster.core.errors import Fault
 
+UNLISTED = "muster.unlisted"  # a label: why the databases of a server are not known
+
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
@@ -20,6 +22,13 @@ class Target:
     @property
     def key(self) -> tuple[str, str, str]:
         return self.server.server_id.lower(), self.database or "", self.schema or ""
+
+    @property
+    def told(self) -> dict[str, str]:
+        """Its labels, and why it is there itself."""
+        if self.error is None:
+            return self.labels
+        return self.labels | {UNLISTED: f"{self.error.code}: {self.error.message}"}
 
     @property
     def type(self) -> str:

@@ -9,15 +9,16 @@ from uuid import uuid5
 import asyncpg
 import msgspec
 
-from engine.directory import Document
+from engine.directory import Credential, Document
 from engine.floor import Plan, Run
 from engine.found import Found, Target
 from engine.line import Line
-from engine.resolver import Resolver
+from engine.resolver import Resolver, asks
 from engine.road import Q
 from engine.store import Q as S
 from engine.store import Store
 from engine.targets import Targets
+from muster.core import variables
 from muster.core.errors import Fault, InvalidRequest
 
 BEGUN = "Begun"
@@ -77,7 +78,8 @@ class Planner:
     async def draft(self, run: Run, plan: Plan, document: Document) -> Draft:
         """A Fault says why there are no targets."""
         refuse(plan)
-        found = await Resolver(document, self._targets.listing(document)).resolve()
+        who = await self._runner(plan) if asks(document) else None
+        found = await Resolver(document, self._targets.listing(document), who).resolve()
         columns = _columns(found)
         said = (
             run.id,
@@ -90,6 +92,15 @@ class Planner:
             *columns,
         )
         return Draft(said, columns)
+
+    async def _runner(self, plan: Plan) -> Credential | None:
+        """Whom the step names, unless it is somebody else at each target."""
+        if plan.credential_id is None:
+            return None
+        rows = await self._line.fetch(Q.secrets, [plan.credential_id])
+        if not rows or variables.variables(rows[0]["username"]):
+            return None
+        return Credential(**{name: rows[0][name] for name in ("name", "username", "secret")})
 
     async def write(self, draft: Draft) -> tuple[str, list[int] | None]:
         """Whether the run began, and which targets are skipped; None: they were planned before."""
@@ -133,7 +144,7 @@ def _columns(found: Found) -> tuple[list[Any], ...]:
 
 
 def _row(target: Target) -> tuple[Any, ...]:
-    labels = msgspec.json.encode(target.server.labels | target.labels).decode()
+    labels = msgspec.json.encode(target.server.labels | target.told).decode()
     return (
         target.type,
         target.server.server_id,

@@ -50,9 +50,10 @@ class Lister(Protocol):
 
 
 class Resolver:
-    def __init__(self, document: Document, lister: Lister) -> None:
+    def __init__(self, document: Document, lister: Lister, who: Credential | None = None) -> None:
         self._document = document
         self._lister = lister
+        self._runner = who  # in whose name the step runs, if it says so
         self._room = asyncio.Semaphore(PARALLEL)
         self._lists: dict[tuple[str, str], asyncio.Task[list[Listed]]] = {}
         self._groups: dict[UUID, asyncio.Task[list[Target]]] = {}
@@ -187,13 +188,16 @@ class Resolver:
         return self._lister.door(server.server_id)
 
     def _who(self, member: Member, server: Server) -> Credential:
-        found = self._document.credential(
-            member.refresh_credential_id, member.credential_id, name=server.job_credential
+        named = self._document.credential
+        found = (
+            named(member.refresh_credential_id)
+            or self._runner
+            or named(member.credential_id, name=server.job_credential)
         )
         if found is None:
             raise NotFound(
                 f"Nobody may list the databases of '{server.name}': name a refreshCredential in the"
-                " target group, or a jobCredential on the server.",
+                " target group, a credential in the step, or a jobCredential on the server.",
                 code="CredentialMissing",
             )
         return found

@@ -400,6 +400,23 @@ async def test_a_server_that_could_not_be_listed_is_not_visited(place):
     assert place.started == [task.invocation_id]
 
 
+@pytest.mark.parametrize(
+    ("why", "reason", "said"),
+    [
+        ("TargetTimeout: It did not answer.", "ServerUnreachable", "start a new run"),
+        ("InvalidTargetQuery: A row names no database.", "TargetsUnresolved", "names no database"),
+    ],
+)
+async def test_why_a_server_could_not_be_listed_is_told(place, why, reason, said):
+    labels = {"muster.unlisted": why}
+    task = place.task(database_name=None, target_type="SqlServer", labels=labels)
+
+    outcome = await place.run("insert into t values (1)", task)
+
+    assert told(outcome) == ("Failed", reason, False)
+    assert said in outcome.message
+
+
 async def test_a_script_that_ends_its_transaction_is_not_called_done(place):
     # Nobody can write such a step: it is refused before, as far as its statements can be told.
     script = (

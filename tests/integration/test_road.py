@@ -309,6 +309,42 @@ async def test_a_schema_is_a_target(here: Fleet):
     assert await here.everywhere("select s from tenant_b.t") == ["tenant_b"] * 3
 
 
+async def schemas_of_the_first(here: Fleet, **more) -> None:
+    """A group whose server must be asked, and nobody is named for that but in `more`."""
+    await here.root.execute("update jobs_internal.server_directory set job_credential = null")
+    await here.query(0, "create schema tenant_a")
+    await here.call("sp_add_target_group", target_group_name="asked")
+    await here.call(
+        "sp_add_target_group_member", target_group_name="asked", target_type="SqlSchema",
+        server_name="fleet", database_name=here.databases[0], schema_pattern="tenant_%", **more,
+    )  # fmt: skip
+
+
+async def test_who_runs_a_step_may_list_its_targets(here: Fleet):
+    await schemas_of_the_first(here)
+
+    run = await here.run("select 1", group="asked", credential_name="fleet")
+
+    assert await here.lifecycles(run) == {"Succeeded": 1}
+
+
+async def test_why_a_server_was_not_listed_is_told(here: Fleet):
+    (here.folder / "wrong").write_text("not the password")
+    await here.root.execute(
+        "insert into jobs_internal.credential (name, username, secret, created_by, modified_by)"
+        " values ('wrong', $1, $2, 'test', 'test')",
+        here.targets.administrator.name,
+        f"file:{here.folder / 'wrong'}",
+    )
+    await schemas_of_the_first(here, refresh_credential_name="wrong")
+
+    run = await here.run("select 1", group="asked", credential_name="fleet")
+
+    (target,) = await here.targets_of(run)
+    assert (target["lifecycle"], target["end_reason"]) == ("Failed", "TargetsUnresolved")
+    assert "not visited. TargetAuthenticationFailed: " in target["last_message"]
+
+
 async def test_a_guarded_step_has_one_effect(here: Fleet):
     for name in here.databases:
         await here.query(name, "create table t (n int)")

@@ -18,7 +18,7 @@ begin
            select jsonb_agg(jsonb_build_object(
                       'stepId', s.step_id, 'name', s.name, 'targetGroupId', s.target_group_id,
                       'targetGroupName', s.target_group_name, 'maxParallelism', s.max_parallelism,
-                      'timeoutSeconds', s.timeout_seconds, 'options', s.options,
+                      'timeoutSeconds', s.timeout_seconds, 'options', s.options, 'credentialId', s.credential_id,
                       'hasOutput', s.output_type is not null) order by s.step_id) as steps
              from job_step s
             where (s.job_id, s.version) = (x.job_id, x.job_version)) s

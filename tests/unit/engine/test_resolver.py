@@ -27,6 +27,7 @@ class Fleet:
         self.answers: dict[str, list[dict[str, str]]] = {}
         self.away: set[str] = set()
         self.asked: list[str] = []
+        self.by: list[str] = []  # who listed databases
         self.open: Counter[str] = Counter()
         self.most: Counter[str] = Counter()  # sessions at once
         self.doors: dict[str, asyncio.Lock] = {}
@@ -36,6 +37,7 @@ class Fleet:
 
     async def databases(self, server, who):
         self._ask(server)
+        self.by.append(who.name)
         own = [Listed("postgres", "ServersOwn")]
         return own + [Listed(name) for name in self.servers[server.name]]
 
@@ -91,7 +93,9 @@ def member(type: str, server: str | None = "eu1", *, exclude: bool = False, **mo
     )
 
 
-async def resolve(here: Fleet, *members: Member, **groups: tuple[Member, ...]):
+async def resolve(
+    here: Fleet, *members: Member, runner: Credential | None = None, **groups: tuple[Member, ...]
+):
     nested = {
         uuid5(SPACE, name): Group(name=name, members=inside) for name, inside in groups.items()
     }
@@ -103,7 +107,7 @@ async def resolve(here: Fleet, *members: Member, **groups: tuple[Member, ...]):
         credentials={REFRESH: Credential(name="refresh", username="u", secret="env:X")},
         directory=Directory(revision=1, servers=servers()),
     )
-    found = await Resolver(document, here).resolve()
+    found = await Resolver(document, here, runner).resolve()
     assert asks(document) or not here.asked, "who asks nobody says so"
     return found
 
@@ -282,6 +286,23 @@ async def test_nobody_to_list_with_is_that_servers_failure() -> None:
     found = await resolve(fleet(), member("SqlServer", refresh_credential_id=None))
 
     assert found.targets[0].error.code == "CredentialMissing"
+
+
+@pytest.mark.parametrize(
+    ("named", "who"),
+    [
+        ({}, "refresh"),
+        ({"refresh_credential_id": None}, "runner"),
+        ({"refresh_credential_id": None, "credential_id": REFRESH}, "runner"),
+    ],
+)
+async def test_who_runs_the_step_lists_where_nobody_is_named_for_it(named, who) -> None:
+    here, runner = fleet(), Credential(name="runner", username="r", secret="env:R")
+
+    await resolve(here, member("SqlServer", **named), runner=runner)
+    await resolve(here, member("SqlServer", refresh_credential_id=None, credential_id=REFRESH))
+
+    assert here.by == [who, "refresh"]
 
 
 async def test_an_exclusion_that_can_not_be_asked_stops_everything() -> None:
