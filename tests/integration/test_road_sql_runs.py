@@ -62,7 +62,7 @@ async def test_live_runs_come_with_their_steps_and_how_far_they_are(stage, owner
     assert json.loads(first["overrides"]) == {}
     group = {"targetGroupId": str(stage.job.group), "targetGroupName": "everything"}
     rest = group | {"maxParallelism": 4, "timeoutSeconds": 9, "options": {"advance": "barrier"}}
-    rest |= {"hasOutput": False}
+    rest |= {"hasOutput": False, "credentialId": None}
     assert json.loads(first["steps"]) == [{"stepId": n, "name": f"step{n}"} | rest for n in (1, 2)]
     assert json.loads(first["reached"]) == [
         {
