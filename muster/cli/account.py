@@ -20,6 +20,9 @@ def add(commands: Commands) -> None:
     one.add_argument(
         "--database", required=True, metavar="SERVER/DATABASE", help="made when it is not there"
     )
+    one.add_argument(
+        "--capacity", type=int, metavar="N", help="targets that run at once; default: 100"
+    )
     one.add_argument("--location", default="local", help="default: local")
     verb(verbs, "list", list_accounts, "list all accounts that the token can see")
     _of_name(verb(verbs, "show", show_account, "show an account and its engine"))
@@ -42,7 +45,9 @@ def create(options: argparse.Namespace) -> int:
         if api.find(control) is None:
             api.put(control, {"location": options.location})
         said = {"databaseId": f"{server}/databases/{database}"}
-        body = {"location": options.location, "properties": said}
+        body: dict[str, Any] = {"location": options.location, "properties": said}
+        if options.capacity is not None:
+            body["sku"] = {"name": "MUSTER", "capacity": options.capacity}
         made = api.put(under(server, "jobAgents", options.name), body)
         output.show(options, made, Table(COLUMNS, [_row(made)]))
         return Exit.SUCCEEDED
