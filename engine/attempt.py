@@ -61,4 +61,7 @@ async def _unlisted(course: Course, why: str) -> Outcome:
     """We are at the server itself, since it did not tell its databases."""
     if not why or why.startswith(PASSING):
         return await course.refused(f"{NOT_VISITED} {AGAIN}", reason="ServerUnreachable")
-    return await course.refused(f"{NOT_VISITED} {why}", reason="TargetsUnresolved")
+    code = why.partition(":")[0]
+    return await course.refused(
+        f"{NOT_VISITED} {why}", reason="TargetsUnresolved", fingerprint=code
+    )

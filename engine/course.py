@@ -199,11 +199,17 @@ class Course:
             return await self.stopped(safe=True)
         return await self.ended(**outcomes.untold())
 
-    async def refused(self, message: str, *, reason: str, retry: bool = False) -> Outcome:
+    async def refused(
+        self, message: str, *, reason: str, retry: bool = False, fingerprint: str | None = None
+    ) -> Outcome:
         """By us."""
         await self.roll_back()
         return await self.ended(
-            lifecycle=FAILED, reason=reason, retry=retry, message=message, fingerprint=reason
+            lifecycle=FAILED,
+            reason=reason,
+            retry=retry,
+            message=message,
+            fingerprint=fingerprint or reason,
         )
 
     async def broken(self, error: BaseException, *, reason: str, retry: bool) -> Outcome:

@@ -6,6 +6,7 @@ from uuid import UUID
 from engine.directory import Server
 from muster.core.errors import Fault
 
+LONGEST = 500  # characters of a server's words
 UNLISTED = "muster.unlisted"  # a label: why the databases of a server are not known
 
 
@@ -28,7 +29,8 @@ class Target:
         """Its labels, and why it is there itself."""
         if self.error is None:
             return self.labels
-        return self.labels | {UNLISTED: f"{self.error.code}: {self.error.message}"}
+        text = "".join(each if each.isprintable() else " " for each in self.error.message[:LONGEST])
+        return self.labels | {UNLISTED: f"{self.error.code}: {text}"}
 
     @property
     def type(self) -> str:

@@ -18,7 +18,6 @@ from engine.road import Q
 from engine.store import Q as S
 from engine.store import Store
 from engine.targets import Targets
-from muster.core import variables
 from muster.core.errors import Fault, InvalidRequest
 
 BEGUN = "Begun"
@@ -78,8 +77,8 @@ class Planner:
     async def draft(self, run: Run, plan: Plan, document: Document) -> Draft:
         """A Fault says why there are no targets."""
         refuse(plan)
-        who = await self._runner(plan) if asks(document) else None
-        found = await Resolver(document, self._targets.listing(document), who).resolve()
+        own = await self._own_login(plan) if asks(document) else None
+        found = await Resolver(document, self._targets.listing(document), own).resolve()
         columns = _columns(found)
         said = (
             run.id,
@@ -93,12 +92,12 @@ class Planner:
         )
         return Draft(said, columns)
 
-    async def _runner(self, plan: Plan) -> Credential | None:
+    async def _own_login(self, plan: Plan) -> Credential | None:
         """Whom the step names, unless it is somebody else at each target."""
         if plan.credential_id is None:
             return None
         rows = await self._line.fetch(Q.secrets, [plan.credential_id])
-        if not rows or variables.variables(rows[0]["username"]):
+        if not rows or "$(" in rows[0]["username"]:
             return None
         return Credential(**{name: rows[0][name] for name in ("name", "username", "secret")})
 

@@ -50,10 +50,12 @@ class Lister(Protocol):
 
 
 class Resolver:
-    def __init__(self, document: Document, lister: Lister, who: Credential | None = None) -> None:
+    def __init__(
+        self, document: Document, lister: Lister, otherwise: Credential | None = None
+    ) -> None:
         self._document = document
         self._lister = lister
-        self._runner = who  # in whose name the step runs, if it says so
+        self._otherwise = otherwise  # who lists where nobody is named for it
         self._room = asyncio.Semaphore(PARALLEL)
         self._lists: dict[tuple[str, str], asyncio.Task[list[Listed]]] = {}
         self._groups: dict[UUID, asyncio.Task[list[Target]]] = {}
@@ -104,7 +106,8 @@ class Resolver:
         try:
             return await self._ask(member, server)
         except Fault as fault:
-            return [Target(server=server, rule=member.target_id, error=fault)]
+            who = member.credential_id  # to log in at the server itself
+            return [Target(server=server, credential_id=who, rule=member.target_id, error=fault)]
 
     async def _ask(self, member: Member, server: Server) -> list[Target]:
         match member.type:
@@ -188,16 +191,14 @@ class Resolver:
         return self._lister.door(server.server_id)
 
     def _who(self, member: Member, server: Server) -> Credential:
-        named = self._document.credential
-        found = (
-            named(member.refresh_credential_id)
-            or self._runner
-            or named(member.credential_id, name=server.job_credential)
+        named = self._document.credential(
+            member.refresh_credential_id, member.credential_id, name=server.job_credential
         )
+        found = named or self._otherwise
         if found is None:
             raise NotFound(
                 f"Nobody may list the databases of '{server.name}': name a refreshCredential in the"
-                " target group, a credential in the step, or a jobCredential on the server.",
+                " target group, or a jobCredential on the server.",
                 code="CredentialMissing",
             )
         return found

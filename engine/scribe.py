@@ -31,6 +31,7 @@ log = telemetry.get(__name__)
 Q = Queries("engine", "road.sql")
 
 LARGEST = 8 * 1024 * 1024  # characters of one statement, as far as there is a choice
+SHORT = 16 * 1024  # characters of a word that may go past starts
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between tries to reach the control database
 KINDS = ("start", "commit", "result", "return", "contact")  # as report_v1 takes them
 
@@ -66,7 +67,7 @@ class Scribe:
         self._tell(Word("return", task.key + rest, task.invocation_id))
 
     def contact(self, told: dict[str, Any]) -> None:
-        self._tell(Word("contact", msgspec.json.encode(told).decode(), None))
+        self._told.add(Word("contact", msgspec.json.encode(told).decode(), None))
 
     async def run(self) -> None:
         """Until it is cancelled, or something final is learned."""
@@ -80,7 +81,8 @@ class Scribe:
 
     def _tell(self, word: Word) -> None:
         quiet = self._awaited.quiet.is_set() and self._told.quiet.is_set()
-        (self._awaited if quiet else self._told).add(word)
+        short = len(word.text) <= SHORT  # who comes next need not wait long
+        (self._awaited if quiet and short else self._told).add(word)
 
     def _ask(self, kind: str, task: Task, rest: str) -> Awaitable[bool]:
         said = asyncio.get_running_loop().create_future()

@@ -15,18 +15,18 @@ from uuid import UUID
 
 import msgspec
 
-from engine import attempt, instance
+from engine import attempt
 from engine.bootstrap import Bootstrap
 from engine.budget import Contact
-from engine.core import insist
 from engine.credentials import Credentials
-from engine.ends import FINAL, Fenced, gravest
+from engine.ends import FINAL, gravest
 from engine.instance import HostBeat
 from engine.lease import Lease
 from engine.library import Library
 from engine.life import any_of
 from engine.line import Line
 from engine.outcome import Outcome
+from engine.registration import Registration
 from engine.scribe import Scribe
 from engine.session import Session
 from engine.sessions import Full, Sessions
@@ -45,8 +45,6 @@ from muster.core.version import VERSION
 log = telemetry.get(__name__)
 Q = Queries("engine", "road.sql")
 
-REGISTER_LIMIT = 60.0  # seconds for our engine to take charge: it may start later than we do
-LOOK = timedelta(milliseconds=200)
 POLL = timedelta(seconds=1)  # in case a wake-up was lost
 TASKS = "muster_task"
 DRAIN = timedelta(hours=24)  # for what runs when we are asked to go
@@ -54,7 +52,6 @@ INTENT_LIMIT = (
     5.0  # seconds that a COMMIT, and a tenant's locks, wait until it is known which one it is
 )
 STOP_LIMIT = 3.0  # seconds for what runs when we have to go
-LAST_WORD = 1.5  # seconds to end the registration
 LONGEST_WAIT = 30.0  # seconds before a server that had no room is tried again
 
 
@@ -64,7 +61,7 @@ class JobTaskHost:
         self._bootstrap = bootstrap
         self._id = bootstrap.start.id
         self._store = store
-        self._lease = lease
+        self._registration = Registration(store, self._id, lease, clock)
         self._clock = clock
         self._beat: HostBeat | None = None
         self._sent_off = asyncio.Event()  # our own registration is draining
@@ -83,7 +80,7 @@ class JobTaskHost:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` and a drain, or until something final happens."""
-        if not await self._registered(stop):
+        if not await self._registration.begin(self.workers.slots, stop):
             return
         log.info("this host is registered", epoch=self._store.epoch, slots=self.workers.slots)
         try:
@@ -96,7 +93,7 @@ class JobTaskHost:
                     await any_of(stop, self._sent_off)
                     self._leaving = True
                     self._close()
-                    await self._say_that_we_leave()
+                    await self._registration.leave()
                     await self.workers.drain(DRAIN)
                 finally:
                     await self._wind_up()
@@ -108,7 +105,7 @@ class JobTaskHost:
             self._line.hang_up()
             if self._bell is not None:
                 self._bell.terminate()
-            await asyncio.gather(self._sessions.close(), self._end_registration())
+            await asyncio.gather(self._sessions.close(), self._registration.end())
 
     # What is to be done
 
@@ -286,27 +283,8 @@ class JobTaskHost:
             told |= {"state": beat.state, "paused": beat.paused, "draining": beat.draining}
         return told
 
-    async def _registered(self, stop: asyncio.Event) -> bool:
-        """Only the epoch in charge has hosts, so ours must have begun; False: stopped before."""
-        until = self._clock.monotonic() + REGISTER_LIMIT
-        while not stop.is_set():
-            try:
-                if await insist(self._register, self._clock, stop):
-                    return True
-            except Fenced:
-                if self._clock.monotonic() > until:
-                    raise
-            await self._clock.sleep_or(stop, LOOK)
-        return False
-
-    async def _register(self) -> bool:
-        await instance.register(self._store, self._id, self.workers.slots)
-        return True
-
     async def _renew(self) -> None:
-        sent = self._clock.monotonic()
-        self._obey(await instance.host_heartbeat(self._store, self._id, self.workers.running))
-        self._lease.renew(sent)
+        self._obey(await self._registration.renew(self.workers.running))
 
     async def _beat_on(self) -> None:
         away = False
@@ -324,11 +302,6 @@ class JobTaskHost:
             await self._clock.sleep(self._bootstrap.heartbeat)
 
     def _obey(self, beat: HostBeat) -> None:
-        if beat.current_epoch > beat.adopted_epoch:
-            raise Fenced(f"epoch {beat.current_epoch} did not adopt this host")
-        if beat.adopted_epoch != self._store.epoch:
-            log.info("this host was adopted", epoch=beat.adopted_epoch, before=self._store.epoch)
-            self._store.epoch = beat.adopted_epoch
         if beat.slots != self.workers.slots:
             self.workers.resize(beat.slots)
         if beat.state == "draining":
@@ -338,14 +311,3 @@ class JobTaskHost:
             self._close()
         self.workers.set_open(open=not (closed or self._leaving))
         self._beat = beat
-
-    async def _say_that_we_leave(self) -> None:
-        with contextlib.suppress(Fault, TimeoutError):
-            async with asyncio.timeout(LAST_WORD):
-                await instance.leave(self._store, self._id)
-
-    async def _end_registration(self) -> None:
-        """Said even when we are broken off: nothing runs here any more."""
-        with contextlib.suppress(Fault, TimeoutError):
-            async with asyncio.timeout(LAST_WORD):
-                await instance.end_host(self._store, self._id)

@@ -65,7 +65,7 @@ KIND = Kind(
 put = partial(resources.put, kind=KIND)
 patch = partial(resources.patch, kind=KIND)
 get = resources.get
-list_page = partial(resources.list_page, kind=DATABASE)
+list_page = partial(resources.list_page, arm_type=DATABASE)
 
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
@@ -78,7 +78,7 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
 
 
 def _dropped(server: Server, database: Resource) -> bool:
-    """Whether ETE would drop a database that is not ours alone."""
+    """Whether DELETE would drop a database that is not ours alone."""
     if is_embedded(server) or database.provisioning_state == "Failed":
         return False
     policy = database.properties.get("deletionPolicy")

@@ -30,7 +30,7 @@ KIND = Kind(arm_type=GROUP, properties=GroupProperties, validate=validate)
 put = partial(resources.put, kind=KIND)
 patch = partial(resources.patch, kind=KIND)
 get = resources.get
-list_page = partial(resources.list_page, kind=GROUP)
+list_page = partial(resources.list_page, arm_type=GROUP)
 
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:

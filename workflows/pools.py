@@ -47,7 +47,7 @@ KIND = Kind(
 put = partial(resources.put, kind=KIND)
 patch = partial(resources.patch, kind=KIND)
 get = resources.get
-list_page = partial(resources.list_page, kind=POOL)
+list_page = partial(resources.list_page, arm_type=POOL)
 
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:

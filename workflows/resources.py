@@ -35,17 +35,17 @@ async def get(
 
 
 async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int, kind: str
+    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int, arm_type: str
 ) -> Page:
     """Rows of a type below a scope, as far as the caller may see them, in a stable order."""
-    seen = await authorization.visible(plane, call, f"{kind}/read", scope)
+    seen = await authorization.visible(plane, call, f"{arm_type}/read", scope)
     if not scope.pairs:
         query, owner = Q.list_tenant, call.principal.tenant_id
-    elif scope.resource_group is None and kind != "Microsoft.Resources/resourceGroups":
+    elif scope.resource_group is None and arm_type != "Microsoft.Resources/resourceGroups":
         query, owner = Q.list_subscription, (scope.subscription or "").lower()
     else:
         query, owner = Q.list_children, scope.key
-    rows = await plane.db.fetch(query, owner, kind, after or "", top + 1, seen)
+    rows = await plane.db.fetch(query, owner, arm_type, after or "", top + 1, seen)
     if not rows and scope.pairs:
         await get(plane, call, scope)  # an empty list of something that is not there is 404
     more = rows[top - 1]["key"] if len(rows) > top else None

@@ -51,7 +51,7 @@ KIND = Kind(
 put = partial(resources.put, kind=KIND)
 patch = partial(resources.patch, kind=KIND)
 get = resources.get
-list_page = partial(resources.list_page, kind=SERVER)
+list_page = partial(resources.list_page, arm_type=SERVER)
 delete = partial(resources.delete, kind=KIND)
 
 

@@ -21,7 +21,10 @@ def add(commands: Commands) -> None:
         "--database", required=True, metavar="SERVER/DATABASE", help="made when it is not there"
     )
     one.add_argument(
-        "--capacity", type=int, metavar="N", help="targets that run at once; default: 100"
+        "--capacity",
+        type=int,
+        metavar="N",
+        help="targets that run at once; default: 100, or as it is",
     )
     one.add_argument("--location", default="local", help="default: local")
     verb(verbs, "list", list_accounts, "list all accounts that the token can see")
@@ -46,9 +49,12 @@ def create(options: argparse.Namespace) -> int:
             api.put(control, {"location": options.location})
         said = {"databaseId": f"{server}/databases/{database}"}
         body: dict[str, Any] = {"location": options.location, "properties": said}
+        path = under(server, "jobAgents", options.name)
         if options.capacity is not None:
             body["sku"] = {"name": "MUSTER", "capacity": options.capacity}
-        made = api.put(under(server, "jobAgents", options.name), body)
+        elif there := api.find(path):
+            body["sku"] = there["sku"]
+        made = api.put(path, body)
         output.show(options, made, Table(COLUMNS, [_row(made)]))
         return Exit.SUCCEEDED
 

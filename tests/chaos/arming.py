@@ -20,7 +20,7 @@ from tests.support.account_world import AccountWorld
 from tests.support.world import World
 
 Hits = Callable[[], set[str]]
-STEP_LIMIT = timedelta(seconds=0.3)
+STEP_LIMIT = timedelta(seconds=0.5)
 
 
 def armed(lot: Lot, world: World | AccountWorld) -> contextlib.AbstractContextManager[Hits]:

@@ -320,7 +320,7 @@ async def schemas_of_the_first(here: Fleet, **more) -> None:
     )  # fmt: skip
 
 
-async def test_who_runs_a_step_may_list_its_targets(here: Fleet):
+async def test_a_step_s_own_login_may_list_its_targets(here: Fleet):
     await schemas_of_the_first(here)
 
     run = await here.run("select 1", group="asked", credential_name="fleet")
@@ -328,7 +328,8 @@ async def test_who_runs_a_step_may_list_its_targets(here: Fleet):
     assert await here.lifecycles(run) == {"Succeeded": 1}
 
 
-async def test_why_a_server_was_not_listed_is_told(here: Fleet):
+@pytest.mark.parametrize("named_in", ["step", "group"])
+async def test_why_a_server_was_not_listed_is_told(here: Fleet, named_in: str):
     (here.folder / "wrong").write_text("not the password")
     await here.root.execute(
         "insert into jobs_internal.credential (name, username, secret, created_by, modified_by)"
@@ -337,8 +338,14 @@ async def test_why_a_server_was_not_listed_is_told(here: Fleet):
         f"file:{here.folder / 'wrong'}",
     )
     await schemas_of_the_first(here, refresh_credential_name="wrong")
+    if named_in == "group":
+        await here.root.execute(
+            "update jobs_internal.target_group_member m set credential_id = c.credential_id"
+            " from jobs_internal.credential c where c.name = 'fleet' and m.target_type = 'SqlSchema'"
+        )
+    login = {"credential_name": "fleet"} if named_in == "step" else {}
 
-    run = await here.run("select 1", group="asked", credential_name="fleet")
+    run = await here.run("select 1", group="asked", **login)
 
     (target,) = await here.targets_of(run)
     assert (target["lifecycle"], target["end_reason"]) == ("Failed", "TargetsUnresolved")

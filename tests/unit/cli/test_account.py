@@ -35,6 +35,9 @@ def test_an_account_is_made_with_its_control_database(muster, rest):
     made = ("account", "create", "demo", "--database", "fleet-1/jobs")
     assert muster(*made, "--capacity", "250")[0] == 0
     assert rest.sent("PUT", ACCOUNT)[-1]["sku"] == {"name": "MUSTER", "capacity": 250}
+    rest.on("GET", ACCOUNT, an_account() | {"sku": {"name": "MUSTER", "capacity": 250}})
+    assert muster(*made)[0] == 0
+    assert rest.sent("PUT", ACCOUNT)[-1]["sku"]["capacity"] == 250, "as it is"
     assert muster("account", "create", "demo", "--database", "jobs")[0] == 1
     assert muster("account", "create", "demo", "--database", "none/jobs")[0] == 6
 

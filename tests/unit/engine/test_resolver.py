@@ -26,6 +26,7 @@ class Fleet:
         self.servers = servers
         self.answers: dict[str, list[dict[str, str]]] = {}
         self.away: set[str] = set()
+        self.words = "It is away."
         self.asked: list[str] = []
         self.by: list[str] = []  # who listed databases
         self.open: Counter[str] = Counter()
@@ -57,7 +58,7 @@ class Fleet:
     def _ask(self, server) -> None:
         self.asked.append(server.name)
         if server.name in self.away:
-            raise Unavailable("It is away.", code="TargetUnreachable")
+            raise Unavailable(self.words, code="TargetUnreachable")
 
 
 def fleet() -> Fleet:
@@ -66,7 +67,7 @@ def fleet() -> Fleet:
     )
 
 
-def servers() -> tuple[Server, ...]:
+def servers(job: str | None = None) -> tuple[Server, ...]:
     pool = Pool(name="Gold", pattern="gold*")
     return tuple(
         Server(
@@ -77,6 +78,7 @@ def servers() -> tuple[Server, ...]:
             ssl_mode="disable",
             pools=(pool,) if name == "eu1" else (),
             labels={"region": name[:2]},
+            job_credential=job,
         )
         for name in ("eu1", "eu2")
     )
@@ -94,7 +96,11 @@ def member(type: str, server: str | None = "eu1", *, exclude: bool = False, **mo
 
 
 async def resolve(
-    here: Fleet, *members: Member, runner: Credential | None = None, **groups: tuple[Member, ...]
+    here: Fleet,
+    *members: Member,
+    otherwise: Credential | None = None,
+    job: str | None = None,
+    **groups: tuple[Member, ...],
 ):
     nested = {
         uuid5(SPACE, name): Group(name=name, members=inside) for name, inside in groups.items()
@@ -105,9 +111,9 @@ async def resolve(
         identity=SPACE,
         groups={SPACE: Group(name="g", members=members)} | nested,
         credentials={REFRESH: Credential(name="refresh", username="u", secret="env:X")},
-        directory=Directory(revision=1, servers=servers()),
+        directory=Directory(revision=1, servers=servers(job)),
     )
-    found = await Resolver(document, here, runner).resolve()
+    found = await Resolver(document, here, otherwise).resolve()
     assert asks(document) or not here.asked, "who asks nobody says so"
     return found
 
@@ -292,17 +298,37 @@ async def test_nobody_to_list_with_is_that_servers_failure() -> None:
     ("named", "who"),
     [
         ({}, "refresh"),
-        ({"refresh_credential_id": None}, "runner"),
-        ({"refresh_credential_id": None, "credential_id": REFRESH}, "runner"),
+        ({"refresh_credential_id": None, "credential_id": REFRESH}, "refresh"),
+        ({"refresh_credential_id": None}, "own"),
     ],
 )
-async def test_who_runs_the_step_lists_where_nobody_is_named_for_it(named, who) -> None:
-    here, runner = fleet(), Credential(name="runner", username="r", secret="env:R")
+async def test_a_step_s_own_login_lists_where_nobody_is_named_for_it(named, who) -> None:
+    here, own = fleet(), Credential(name="own", username="r", secret="env:R")
 
-    await resolve(here, member("SqlServer", **named), runner=runner)
-    await resolve(here, member("SqlServer", refresh_credential_id=None, credential_id=REFRESH))
+    await resolve(here, member("SqlServer", **named), otherwise=own)
 
-    assert here.by == [who, "refresh"]
+    assert here.by == [who]
+
+
+async def test_who_is_named_on_the_server_comes_before_the_step_s_own_login() -> None:
+    here, own = fleet(), Credential(name="own", username="r", secret="env:R")
+
+    await resolve(
+        here, member("SqlServer", "eu2", refresh_credential_id=None), otherwise=own, job="refresh"
+    )
+
+    assert here.by == ["refresh"]
+
+
+async def test_what_a_server_said_is_told_in_one_short_line() -> None:
+    here = fleet()
+    here.away, here.words = {"eu1"}, "no\nroom" + 1000 * "x"
+
+    (target,) = (await resolve(here, member("SqlServer", credential_id=REFRESH))).targets
+
+    said = target.told["muster.unlisted"]
+    assert said.startswith("TargetUnreachable: no roomx") and len(said) < 600
+    assert target.credential_id == REFRESH, "for who goes there"
 
 
 async def test_an_exclusion_that_can_not_be_asked_stops_everything() -> None:

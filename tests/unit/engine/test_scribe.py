@@ -78,6 +78,19 @@ async def test_one_session_does_while_all_is_quiet():
     assert (len(store.said), store.opened) == (6, 1)
 
 
+async def test_what_is_long_goes_its_own_way():
+    store = Store()
+    scribe = Scribe(store, HOST, FakeClock(), renew)
+    scribe.result(a_task(), Outcome(lifecycle="Failed", phase="run", message="x" * 20_000))
+    start = scribe.start(a_task(), 1, 180_000)
+    running = asyncio.create_task(scribe.run())
+    await start
+    await scribe.flushed()
+    running.cancel()
+
+    assert sorted(store.said) == [("-", "-", "1", "-", "-"), ("1", "-", "-", "-", "-")]
+
+
 async def test_what_was_not_heard_is_said_again():
     store = Store(Unavailable("away", code="ControlDatabaseUnavailable"))
     scribe = Scribe(store, HOST, FakeClock(), renew)
