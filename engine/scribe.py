@@ -1,7 +1,6 @@
 """All that a host tells the control database about its tasks: what somebody waits for, and what became of them.
 
-Each goes its own way, for a task that is about to be sent must not wait until many others are recorded;
-while all is quiet one way does for both, and a server with many accounts has a session less to keep.
+Each goes its own way, for a task that is about to be sent must not wait until many others are recorded.
 What arrived while the last words were being written goes together: one task alone is written at once,
 a hundred in one statement. Written twice is harmless, so an answer that got lost is no question.
 """
@@ -31,7 +30,6 @@ log = telemetry.get(__name__)
 Q = Queries("engine", "road.sql")
 
 LARGEST = 8 * 1024 * 1024  # characters of one statement, as far as there is a choice
-SHORT = 16 * 1024  # characters of a word that may go past starts
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between tries to reach the control database
 KINDS = ("start", "commit", "result", "return", "contact")  # as report_v1 takes them
 
@@ -59,12 +57,12 @@ class Scribe:
 
     def result(self, task: Task, outcome: Outcome) -> None:
         """Of a task whose start is committed."""
-        self._tell(Word("result", task.key + _rest(outcome), task.invocation_id))
+        self._told.add(Word("result", task.key + _rest(outcome), task.invocation_id))
 
     def give_back(self, task: Task, why: str | None = None, wait: float | None = None) -> None:
         """A reservation that came to nothing; no attempt was made."""
         rest = _rest({"why": why, "wait": wait})
-        self._tell(Word("return", task.key + rest, task.invocation_id))
+        self._told.add(Word("return", task.key + rest, task.invocation_id))
 
     def contact(self, told: dict[str, Any]) -> None:
         self._told.add(Word("contact", msgspec.json.encode(told).decode(), None))
@@ -78,11 +76,6 @@ class Scribe:
     async def flushed(self) -> None:
         await self._awaited.quiet.wait()
         await self._told.quiet.wait()
-
-    def _tell(self, word: Word) -> None:
-        quiet = self._awaited.quiet.is_set() and self._told.quiet.is_set()
-        short = len(word.text) <= SHORT  # who comes next need not wait long
-        (self._awaited if quiet and short else self._told).add(word)
 
     def _ask(self, kind: str, task: Task, rest: str) -> Awaitable[bool]:
         said = asyncio.get_running_loop().create_future()
