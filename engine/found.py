@@ -5,8 +5,8 @@ from uuid import UUID
 
 from engine.directory import Server
 from muster.core.errors import Fault
+from muster.core.words import plain
 
-LONGEST = 500  # characters of a server's words
 UNLISTED = "muster.unlisted"  # a label: why the databases of a server are not known
 
 
@@ -29,8 +29,7 @@ class Target:
         """Its labels, and why it is there itself."""
         if self.error is None:
             return self.labels
-        text = "".join(each if each.isprintable() else " " for each in self.error.message[:LONGEST])
-        return self.labels | {UNLISTED: f"{self.error.code}: {text}"}
+        return self.labels | {UNLISTED: f"{self.error.code}: {plain(self.error.message)}"}
 
     @property
     def type(self) -> str:

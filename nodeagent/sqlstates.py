@@ -15,8 +15,7 @@ from muster.core.errors import (
     PreconditionFailed,
     Unavailable,
 )
-
-LONGEST = 500  # a server's words are a stranger's
+from muster.core.words import plain
 
 Meaning = tuple[type[Fault], str]
 EXACT: dict[str, Meaning] = {
@@ -93,7 +92,7 @@ def _told(error: asyncpg.PostgresError) -> str:
     text = _text(error)
     if detail := getattr(error, "detail", None):
         text = f"{text} ({detail})"
-    return f"The control database answered: {_plain(text).rstrip('.')}."
+    return f"The control database answered: {plain(text).rstrip('.')}."
 
 
 def _text(error: asyncpg.PostgresError) -> str:
@@ -101,9 +100,5 @@ def _text(error: asyncpg.PostgresError) -> str:
 
 
 def _sentence(text: str) -> str:
-    text = _plain(text)
+    text = plain(text)
     return text[:1].upper() + text[1:].rstrip(".") + "."
-
-
-def _plain(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)[:LONGEST]

@@ -1,0 +1,7 @@
+"""A stranger's words, as we repeat them: printable, in one line, short."""
+
+LONGEST = 500  # characters
+
+
+def plain(text: str) -> str:
+    return "".join(each if each.isprintable() else " " for each in text[:LONGEST])
