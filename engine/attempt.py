@@ -22,7 +22,7 @@ NOT_VISITED = (
     "The server could not be listed when the step began, so its databases were not visited."
 )
 AGAIN = "It can be reached now: start a new run."
-PASSING = ("TargetUnreachable", "TargetTimeout")
+PASSING = {"TargetUnreachable", "TargetTimeout", ""}  # an older core does not say why
 
 
 async def run(
@@ -59,9 +59,9 @@ async def run(
 
 async def _unlisted(course: Course, why: str) -> Outcome:
     """We are at the server itself, since it did not tell its databases."""
-    if not why or why.startswith(PASSING):
-        return await course.refused(f"{NOT_VISITED} {AGAIN}", reason="ServerUnreachable")
     code = why.partition(":")[0]
+    if code in PASSING:
+        return await course.refused(f"{NOT_VISITED} {AGAIN}", reason="ServerUnreachable")
     return await course.refused(
         f"{NOT_VISITED} {why}", reason="TargetsUnresolved", fingerprint=code
     )

@@ -4,7 +4,6 @@ import contextlib
 import os
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -13,12 +12,10 @@ import pytest
 from fsm.account import ACCOUNT, S
 from fsm.launch.queue import Queue
 from fsm.machine import Step
-from fsm.runner import Turn
 from muster.core import failpoints
-from muster.core.failpoints import Crash
 from nodeagent.protocol import ReadEpoch
 from tests.chaos import arming
-from tests.chaos.cells import FAULTS, KILLS, PAUSES, WRAPPED, Lot, wrapped
+from tests.chaos.cells import FAULTS, Lot
 from tests.support.account_world import AccountWorld
 from tests.support.fake_clusters import FakeClusters
 from tests.support.idle import no_idle_transaction

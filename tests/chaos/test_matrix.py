@@ -1,17 +1,10 @@
 """Every step × every fault, inside one process: named failpoints, virtual time, a real database."""
 
-import contextlib
-from dataclasses import replace
-from datetime import timedelta
-from functools import partial
-
 import pytest
 
-from fsm.runner import Turn
 from muster.core import failpoints
-from muster.core.failpoints import Crash
 from tests.chaos import arming
-from tests.chaos.cells import FAULTS, KILLS, LOTS, PAUSES, STATES, WRAPPED, Lot, wrapped
+from tests.chaos.cells import FAULTS, LOTS, STATES, Lot
 from tests.support.fake_clusters import FakeClusters
 from tests.support.idle import no_idle_transaction
 from tests.support.invariants import violations

@@ -415,6 +415,7 @@ async def test_why_a_server_could_not_be_listed_is_told(place, why, reason, said
 
     assert told(outcome) == ("Failed", reason, False)
     assert said in outcome.message
+    assert outcome.fingerprint == (reason if reason == "ServerUnreachable" else why.split(":")[0])
 
 
 async def test_a_script_that_ends_its_transaction_is_not_called_done(place):
