@@ -37,7 +37,7 @@ async def probed(postgres, targets, folder):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(postgres, targets, tmp_path_factory):
-    made = Shared(lambda: probed(postgres, targets, tmp_path_factory.mktemp("lost")))
+    made = Shared(lambda: probed(postgres, targets, tmp_path_factory.mktemp("lost")), Crew.log)
     yield made
     await made.close()
 

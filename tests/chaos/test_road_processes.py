@@ -105,7 +105,7 @@ async def jobs(postgres, servers, folder):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(postgres, servers, tmp_path_factory):
-    made = Shared(lambda: jobs(postgres, servers, tmp_path_factory.mktemp("crew")))
+    made = Shared(lambda: jobs(postgres, servers, tmp_path_factory.mktemp("crew")), Crew.log)
     yield made
     await made.close()
 

@@ -307,10 +307,15 @@ async def plane(postgres: Postgres) -> AsyncIterator[tuple[Settings, Database]]:
 
 
 class Shared(Generic[T]):
-    """Made when it is first needed, and made anew after a test that failed with it."""
+    """Made when it is first needed, and made anew after a test that failed with it, which it then tells about."""
 
-    def __init__(self, make: Callable[[], contextlib.AbstractAsyncContextManager[T]]) -> None:
+    def __init__(
+        self,
+        make: Callable[[], contextlib.AbstractAsyncContextManager[T]],
+        tell: Callable[[T], str] = lambda _: "",
+    ) -> None:
         self._make = make
+        self._tell = tell
         self._made: tuple[contextlib.AbstractAsyncContextManager[T], T] | None = None
 
     @contextlib.asynccontextmanager
@@ -321,6 +326,7 @@ class Shared(Generic[T]):
         before = failures()
         yield self._made[1]
         if failures() > before:
+            print(self._tell(self._made[1]))
             await self.close()
 
     async def close(self) -> None:

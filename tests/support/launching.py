@@ -192,8 +192,8 @@ class Yard:
         )
 
 
-async def until(true: Callable[[], Any], within: float = 20.0, what: str = "") -> None:
-    """Waits for something that another process does."""
+async def until(true: Callable[[], Any], within: float = 60.0, what: str = "") -> None:
+    """Waits for something that another process does: long, for a machine may be busy elsewhere."""
     async with asyncio.timeout(within):
         while True:
             found = true()
