@@ -80,7 +80,7 @@ class Library:
         if id is None:
             raise NotFound(
                 "Nobody is named to log in here: name a credential in the step or in the target group,"
-                " or a jobCredential on the server.",
+                " a jobCredential on the server, or a defaultCredential on the account.",
                 code="CredentialMissing",
             )
 

@@ -198,7 +198,7 @@ class Resolver:
         if found is None:
             raise NotFound(
                 f"Nobody may list the databases of '{server.name}': name a refreshCredential in the"
-                " target group, or a jobCredential on the server.",
+                " target group, a jobCredential on the server, or a defaultCredential on the account.",
                 code="CredentialMissing",
             )
         return found

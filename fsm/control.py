@@ -82,8 +82,9 @@ async def sync_directory(where: Control, *, known: str | None = None) -> str:
     rows = await services.db.fetch(Q.servers_of_subscription, where.server.key)
     servers = [resource_of(row) for row in rows if row["type"] == SERVER]
     pools = [resource_of(row) for row in rows if row["type"] == POOL]
+    otherwise = where.ctx.resource.properties.get("defaultCredential")
     listed = tuple(
-        _entry(server, endpoint_of(services, server), pools)
+        _entry(server, endpoint_of(services, server), pools, otherwise)
         for server in servers
         if server.properties.get("endpoint") or server.observed.get("endpoint")
     )
@@ -94,7 +95,9 @@ async def sync_directory(where: Control, *, known: str | None = None) -> str:
     return command.digest
 
 
-def _entry(server: Resource, endpoint: Endpoint, pools: list[Resource]) -> DirectoryServer:
+def _entry(
+    server: Resource, endpoint: Endpoint, pools: list[Resource], otherwise: str | None
+) -> DirectoryServer:
     said = server.properties
     return DirectoryServer(
         server_id=server.id,
@@ -112,7 +115,7 @@ def _entry(server: Resource, endpoint: Endpoint, pools: list[Resource]) -> Direc
         slots_per_database=said.get("slotsPerDatabase"),
         pools=tuple(_pool(pool) for pool in pools if pool.parent_key == server.key),
         labels=said.get("labels") or {},
-        job_credential=said.get("jobCredential"),
+        job_credential=said.get("jobCredential") or otherwise,
         disabled=bool(said.get("disabled")),
         embedded=is_embedded(server),
     )

@@ -26,6 +26,11 @@ def add(commands: Commands) -> None:
         metavar="N",
         help="targets that run at once; default: 100, or as it is",
     )
+    one.add_argument(
+        "--default-credential",
+        metavar="CREDENTIAL",
+        help="logs in where a step, a target group and a server name none; '' for none again",
+    )
     one.add_argument("--location", default="local", help="default: local")
     verb(verbs, "list", list_accounts, "list all accounts that the token can see")
     _of_name(verb(verbs, "show", show_account, "show an account and its engine"))
@@ -50,10 +55,16 @@ def create(options: argparse.Namespace) -> int:
         said = {"databaseId": f"{server}/databases/{database}"}
         body: dict[str, Any] = {"location": options.location, "properties": said}
         path = under(server, "jobAgents", options.name)
+        there = api.find(path) or {"properties": {}}
         if options.capacity is not None:
             body["sku"] = {"name": "MUSTER", "capacity": options.capacity}
-        elif there := api.find(path):
+        elif "sku" in there:
             body["sku"] = there["sku"]
+        default = options.default_credential
+        if default is None:
+            default = there["properties"].get("defaultCredential")
+        if default:
+            said["defaultCredential"] = default
         made = api.put(path, body)
         output.show(options, made, Table(COLUMNS, [_row(made)]))
         return Exit.SUCCEEDED

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from engine.ends import Exit
-from tests.support.accounts import account, control, stack
+from tests.support.accounts import SERVER, account, control, stack
 
 pytestmark = pytest.mark.newest
 
@@ -87,6 +87,34 @@ def test_a_copy_of_the_control_database_starts_nothing_until_it_is_acknowledged(
     here.acknowledge("a")
     here.until_state("a", "Ready")
     assert here.show("a")["instance"]["epoch"] > epoch
+
+
+def test_the_accounts_default_credential_is_for_servers_that_name_none(here):
+    here.create("a")
+
+    def used() -> list[str | None]:
+        rows = here.control("a", "select job_credential from jobs_internal.server_directory")
+        return [row[0] for row in rows]
+
+    def patch(path: str, name: str | None) -> None:
+        key = "jobCredential" if path == SERVER else "defaultCredential"
+        here.http.patch(path, json={"properties": {key: name}}).raise_for_status()
+
+    assert used() == [None]
+    patch(account("a"), "tenants")
+    here.until(lambda: used() == ["tenants"])
+    here.until_state("a", "Ready")
+    patch(SERVER, "its own")
+    here.until(lambda: used() == ["its own"])
+    patch(SERVER, None)
+    here.until(lambda: used() == ["tenants"])
+    patch(account("a"), None)
+    here.until(lambda: used() == [None])
+
+    refused = here.http.patch(account("a"), json={"properties": {"defaultCredential": "a/b"}})
+
+    assert refused.status_code == httpx.codes.BAD_REQUEST
+    assert refused.json()["error"]["target"] == "properties.defaultCredential"
 
 
 def test_an_engine_that_hangs_is_replaced_and_ends_itself_when_it_goes_on(

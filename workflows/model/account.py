@@ -19,3 +19,4 @@ class AccountProperties(Properties, frozen=True):
     )
 
     database_id: Maybe[str] = UNSET
+    default_credential: Maybe[str] = UNSET  # its name: for targets where nothing else names one

@@ -9,6 +9,7 @@ from muster.core.settings import Settings
 from workflows.kind import Draft
 from workflows.model.account import CAPACITIES, OLD_SKU, OWN_SKU
 from workflows.model.resource import DATABASE, Resource
+from workflows.validation.common import item_name
 
 DATABASE_ID = "properties.databaseId"
 MOST = 100_000  # concurrent targets of one account
@@ -17,6 +18,8 @@ MOST = 100_000  # concurrent targets of one account
 def account(draft: Draft, old: Resource | None, settings: Settings) -> list[FieldError]:
     del settings
     errors = [*sku(draft.content.sku), *identity(draft.content.identity)]
+    if name := draft.properties.get("defaultCredential"):
+        errors += item_name(name, "properties.defaultCredential")
     if old is None:
         errors += control_database(draft.properties.get("databaseId"), draft.id.parent)
     return errors

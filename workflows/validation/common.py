@@ -41,10 +41,10 @@ def name(type: str, text: str) -> list[FieldError]:
     return [FieldError("name", problem, "InvalidResourceName")] if problem else []
 
 
-def item_name(text: str) -> list[FieldError]:
+def item_name(text: str, where: str = "name") -> list[FieldError]:
     """Of what lies in an account: jobs, steps, groups, credentials."""
     problem = generic(text)
-    return [FieldError("name", problem, "InvalidResourceName")] if problem else []
+    return [FieldError(where, problem, "InvalidResourceName")] if problem else []
 
 
 def no_longer(where: str, text: str | None, most: int) -> list[FieldError]:

@@ -38,6 +38,13 @@ def test_an_account_is_made_with_its_control_database(muster, rest):
     rest.on("GET", ACCOUNT, an_account() | {"sku": {"name": "MUSTER", "capacity": 250}})
     assert muster(*made)[0] == 0
     assert rest.sent("PUT", ACCOUNT)[-1]["sku"]["capacity"] == 250, "as it is"
+    assert muster(*made, "--default-credential", "login")[0] == 0
+    assert rest.sent("PUT", ACCOUNT)[-1]["properties"]["defaultCredential"] == "login"
+    rest.on("GET", ACCOUNT, an_account(defaultCredential="login"))
+    assert muster(*made)[0] == 0
+    assert rest.sent("PUT", ACCOUNT)[-1]["properties"]["defaultCredential"] == "login", "as it is"
+    assert muster(*made, "--default-credential", "")[0] == 0
+    assert "defaultCredential" not in rest.sent("PUT", ACCOUNT)[-1]["properties"]
     assert muster("account", "create", "demo", "--database", "jobs")[0] == 1
     assert muster("account", "create", "demo", "--database", "none/jobs")[0] == 6
 
