@@ -5,30 +5,25 @@ import shlex
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from muster.cli import output, runs
+from muster.cli import fixes, output, runs
 from muster.cli.client import Api
-from muster.cli.exits import ENDED, Exit
+from muster.cli.exits import BAD, ENDED, Exit
 from muster.cli.output import Table, moment
 from muster.cli.progress import code, counted
 from muster.cli.runs import Run
 
 OnRun: TypeAlias = Callable[[Api, Run], int]
 COLUMNS = ("targets", "retrying", "code", "message", "example", "next")
-LOGIN = "muster credential set NAME --username USER"
-FIXES = {  # SQLSTATE or reason → what to type; everything else is looked at first
-    "28P01": LOGIN,
-    "28000": LOGIN,
-    "CredentialMissing": LOGIN,
-    "CredentialUnreadable": LOGIN,
-    "NoTargets": "muster group resolve GROUP",
-    "TargetsUnresolved": "muster group resolve GROUP",
-    "ServerUnreachable": "muster server list",
-}
 LOCK_TIMEOUT = "55P03"
 WAITING = "Created,WaitingForRetry"
 LOOKED_AT = 200  # waiting targets among which reasons are looked for
 MOST_ASKED = 10
 REASONS = ("reason", "targets", "example", "message")
+
+
+def read(api: Api, run: Run, summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of targets as the API tells them, then those of steps that came to no targets."""
+    return [*api.all(f"{run.path}/errors"), *_without_targets(summary)]
 
 
 def table(run: Run, found: list[dict[str, Any]]) -> Table:
@@ -49,18 +44,32 @@ def table(run: Run, found: list[dict[str, Any]]) -> Table:
 
 def fix(run: Run, each: dict[str, Any]) -> str:
     """The command that mends it, or else the one that shows it whole."""
-    known = FIXES.get(each.get("sqlstate", "")) or FIXES.get(each.get("reason", ""))
+    if known := fixes.of(run, each):
+        return known.command
     example = _example(each)
     shown = f"muster run why {run.short}"
-    return known or (f"{shown} {shlex.quote(example)}" if example else shown)
+    return f"{shown} {shlex.quote(example)}" if example else shown
 
 
-def notes(found: list[dict[str, Any]]) -> list[str]:
+def advised(run: Run, each: dict[str, Any], group: str) -> list[str]:
+    """What mends it, to stand below the line that tells it; nothing where that is not known."""
+    known = fixes.of(run, each, group)
+    return [f"  → {part}" for part in (known.command, known.hint) if part] if known else []
+
+
+def total(found: list[dict[str, Any]]) -> str:
+    number = sum(each["count"] for each in found)
+    return f"{output.many(len(found), 'cause')}, {output.many(number, 'target')}."
+
+
+def notes(run: Run, found: list[dict[str, Any]]) -> list[str]:
+    """The target's own hints, then ours; each once."""
     if not found:
         return ["Nothing went wrong."]
-    total = sum(each["count"] for each in found)
-    hints = [f"hint for {code(each)}: {each['hint']}" for each in found if each.get("hint")]
-    return [f"{_many(len(found), 'cause')}, {_many(total, 'target')}.", *hints]
+    said = [(code(each), each.get("hint")) for each in found]
+    said += [(code(each), known.hint) for each in found if (known := fixes.of(run, each))]
+    hints = dict.fromkeys(f"hint for {what}: {hint}" for what, hint in said if hint)
+    return [total(found), *hints]
 
 
 def why_run(api: Api, run: Run, options: argparse.Namespace) -> int:
@@ -174,9 +183,24 @@ def _reason(told: dict[str, Any]) -> list[str]:
     return [f"  {where}: {reason}. {told.get('lastMessage', '')}".rstrip()]
 
 
+def _without_targets(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Steps, or the run itself, that failed for another cause than a target."""
+    found = [each for each in summary["steps"] if _failed_itself(each)]
+    if not found and _failed_itself(summary):
+        found = [summary]
+    return [_cause(each) for each in found]
+
+
+def _failed_itself(told: dict[str, Any]) -> bool:
+    return told["lifecycle"] in BAD and not any(told.get("counts", {}).get(bad) for bad in BAD)
+
+
+def _cause(told: dict[str, Any]) -> dict[str, Any]:
+    """In the form of the others."""
+    what = {"reason": told.get("endReason"), "message": told.get("lastMessage")}
+    step = {"stepName": told["stepName"]} if "stepName" in told else {}
+    return {**step, **what, "count": 0, "retrying": 0, "targets": []}
+
+
 def _example(each: dict[str, Any]) -> str:
     return runs.name(each["targets"][0]) if each.get("targets") else ""
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

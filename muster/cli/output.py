@@ -66,6 +66,16 @@ def show(
                 print(clean(note))
 
 
+def aside(notes: Iterable[str]) -> None:
+    """On stderr, so that stdout stays pure data."""
+    for note in notes:
+        print(clean(note), file=sys.stderr)
+
+
+def many(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def lines(table: Table, width: int | None, *, coloured: bool = False) -> list[str]:
     """The table in lines no longer than `width`; None: as long as it takes."""
     rows = [[clean(text(cell)) for cell in row] for row in (table.columns, *table.rows)]

@@ -151,7 +151,8 @@ def bar(share: float, width: int, filled: str = "█░") -> str:
 def cause(each: dict[str, Any]) -> str:
     """One cause in one line: how many, what, where for instance."""
     where = f" ({runs.name(each['targets'][0])})" if each.get("targets") else ""
-    return f"{each['count']} × {code(each)} {each.get('message', '')}{where}"
+    number = f"{each['count']} × " if each["count"] else ""  # a step can fail without a target
+    return f"{number}{code(each)} {each.get('message') or ''}{where}"
 
 
 def code(each: dict[str, Any]) -> str:

@@ -23,7 +23,9 @@ def add(commands: Commands) -> None:
     )
     one.add_argument("--timeout", type=duration, default=60, help="of each target; default: 60")
     one.add_argument("--credential", metavar="NAME", help="who logs in; default: as the group says")
-    one.add_argument("--max-rows", type=count, metavar="N", help="kept of each target")
+    one.add_argument(
+        "--max-rows", type=count, metavar="N", help="kept of each target; default: 1000"
+    )
     one.add_argument("--head", type=count, metavar="N", help="for people: only the first N rows")
 
 
@@ -34,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
         if options.write or options.expect_targets is not None:
             _agree(options, group.resolved(api, account, options.group))
         run = runs.of_item(account, api.post(f"{account}/queries", _body(options, sql)))
-        return _follow(api, run, options)
+        return _follow(api, run, options, sql)
 
     return calling(options, run_it)
 
@@ -78,7 +80,7 @@ def _body(options: argparse.Namespace, sql: str) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _follow(api: Api, run: Run, options: argparse.Namespace) -> int:
+def _follow(api: Api, run: Run, options: argparse.Namespace, sql: str) -> int:
     """Ctrl-C stops it, as in psql: nobody else knows of this run."""
     show = progress.chosen(run, sys.stderr) if sys.stderr.isatty() else progress.Silent()
     try:
@@ -90,22 +92,26 @@ def _follow(api: Api, run: Run, options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return Exit.CANCELED
-    _show(api, run, summary, options)
+    _show(api, run, summary, options, sql)
     return following.outcome(summary)
 
 
-def _show(api: Api, run: Run, summary: dict[str, Any], options: argparse.Namespace) -> None:
+def _show(
+    api: Api, run: Run, summary: dict[str, Any], options: argparse.Namespace, sql: str
+) -> None:
     found = results.read(api, run) if summary["steps"] else results.NONE
-    wrong = api.all(f"{run.path}/errors") if following.outcome(summary) else []
-    failed = [f"failed: {progress.cause(each)}" for each in wrong]
+    wrong = causes.read(api, run, summary) if following.outcome(summary) else []
+    failed = []
+    for each in wrong:
+        failed += [f"failed: {progress.cause(each)}", *causes.advised(run, each, options.group)]
     if wrong:
-        failed.append(f"{causes.notes(wrong)[0]} muster run errors {run.id} tells more.")
-    results.show(
-        options,
-        found,
-        {**found, "summary": summary, "errors": wrong},
-        progress.sentence(summary),
-        *failed,
-    )
-    if options.output == "tsv":
-        print("\n".join(failed), end="\n" if failed else "", file=sys.stderr)
+        failed.append(f"{causes.total(wrong)} muster run errors {run.id} tells more.")
+    more = results.further(api, run, found) if _has_several(sql) else []
+    document = {**found, "summary": summary, "errors": wrong}
+    notes = [progress.sentence(summary)]
+    results.show(options, found, document, notes=notes, warnings=[*more, *failed])
+
+
+def _has_several(sql: str) -> bool:
+    """Only then it is worth asking for a second result set."""
+    return ";" in sql.strip().rstrip(";")

@@ -1,6 +1,7 @@
 """The results of all targets of a run as one table."""
 
 import argparse
+from collections.abc import Iterable
 from typing import Any
 
 from muster.cli import output
@@ -9,6 +10,7 @@ from muster.cli.output import Table
 from muster.cli.runs import Run
 
 PAGE = 1000
+CUT = "Some targets had more rows than are kept."
 WHERE = {"serverName": "server", "databaseName": "database", "schemaName": "schema"}
 NONE: dict[str, Any] = {"columns": list(WHERE), "rows": [], "targets": 0, "truncated": False}
 
@@ -33,25 +35,59 @@ def read(api: Api, run: Run, *, step: str | None = None, set: int = 1) -> dict[s
     }
 
 
+def further(api: Api, run: Run, found: dict[str, Any]) -> list[str]:
+    """A note when the script gave more result sets than this one."""
+    following = int(found.get("set", 1)) + 1
+    if not (is_table(found) and _is_there(api, run, found.get("stepName"), following)):
+        return []
+    return [f"There are further result sets: muster run results {run.id} --set {following}"]
+
+
+def last_before(api: Api, run: Run, step: str | None, set: int) -> int:
+    """The number of the last result set, where the one that was asked for is not there; 0: none is."""
+    return next((n for n in range(set - 1) if not _is_there(api, run, step, n + 1)), set - 1)
+
+
+def is_table(found: dict[str, Any]) -> bool:
+    return len(found["columns"]) > len(WHERE)
+
+
 def show(
-    options: argparse.Namespace, found: dict[str, Any], document: dict[str, Any], *notes: str
+    options: argparse.Namespace,
+    found: dict[str, Any],
+    document: dict[str, Any],
+    *,
+    notes: Iterable[str] = (),
+    warnings: Iterable[str] = (),
 ) -> None:
-    """`document` is what scripts get; people may ask for the first rows only."""
+    """`document` is what scripts get; people may ask for the first rows only.
+
+    `notes` are for people; `warnings` for everybody, beside the data where a script reads it.
+    """
+    warnings = [*([CUT] if found["truncated"] else []), *warnings]
     columns = [WHERE.get(name, name) for name in found["columns"]]
     rows = found["rows"]
-    if options.output == "table" and len(columns) <= len(WHERE):
+    if options.output != "table":
+        output.show(options, document, Table(columns, rows))
+        output.aside(warnings)
+        return
+    if not is_table(found):
         none = ["No target gave a table."] if found["targets"] else []
-        print("\n".join([*none, *map(output.clean, notes)]))
+        print("\n".join(map(output.clean, [*none, *notes, *warnings])))
         return
     told = []
-    if options.output == "table" and options.head is not None and len(rows) > options.head:
+    if options.head is not None and len(rows) > options.head:
         told = [f"… {len(rows) - options.head} more"]
         rows = rows[: options.head]
-    told.append(f"{len(found['rows'])} rows from {found['targets']} targets.")
-    if found["truncated"]:
-        told.append("Some targets had more rows than are kept.")
+    number = output.many(len(found["rows"]), "row")
+    told.append(f"{number} from {output.many(found['targets'], 'target')}.")
     table = Table(columns, rows, optional=("database", "schema"))
-    output.show(options, document, table, notes=[*told, *notes])
+    output.show(options, document, table, notes=[*told, *notes, *warnings])
+
+
+def _is_there(api: Api, run: Run, step: str | None, set: int) -> bool:
+    query = {"step": step, "set": set, "$top": 1}
+    return is_table(api.get(f"{run.path}/results", query))
 
 
 def _told_apart(names: list[str]) -> list[str]:

@@ -125,8 +125,9 @@ def cancel(options: argparse.Namespace) -> int:
 
 def errors(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
-        found = api.all(f"{run.path}/errors")
-        output.show(options, {"value": found}, causes.table(run, found), notes=causes.notes(found))
+        found = causes.read(api, run, api.get(f"{run.path}/summary"))
+        notes = causes.notes(run, found)
+        output.show(options, {"value": found}, causes.table(run, found), notes=notes)
         return Exit.SUCCEEDED
 
     return _on_run(options, show)
@@ -137,10 +138,19 @@ def show_results(options: argparse.Namespace) -> int:
         if options.set < 1:
             raise Refused("result sets are numbered from 1 on")
         found = results.read(api, run, step=options.step, set=options.set)
-        results.show(options, found, found)
+        if not results.is_table(found) and options.set > 1:
+            last = results.last_before(api, run, options.step, options.set)
+            raise Refused(f"there is no result set {options.set}: {_sets(last)}", Exit.NOT_FOUND)
+        people = options.output == "table"
+        notes = results.further(api, run, found) if people else []
+        results.show(options, found, found, notes=notes)
         return Exit.SUCCEEDED
 
     return _on_run(options, show)
+
+
+def _sets(last: int) -> str:
+    return f"the last one is {last}" if last else "no target gave a table"
 
 
 def _of_run(made: Parser) -> Parser:

@@ -4,11 +4,13 @@ rest = Rest()
 rest.on("GET", f"{ACCOUNT}/jobs", listed(a_job()))
 rest.on("POST", path, refusal(403, "AuthorizationFailed", "No."))
 rest.on("GET", summary, first, second)        # one after the other; the last one stays
+rest.on("GET", results, sets(first, second))  # what is there of what ?set= asks for
 rest.sent("PUT", path)                        # the bodies that came
 """
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -59,6 +61,8 @@ class Rest:
             what = f"{request.method} {request.url.path}"
             return refusal(404, "ResourceNotFound", f"There is no {what}.")
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if callable(answer):
+            answer = answer(request.url.params)
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, httpx.Response):
@@ -143,6 +147,24 @@ def a_summary(lifecycle: str = "Succeeded", **more: Any) -> dict[str, Any]:
         "byReason": [],
     }
     return summary | more
+
+
+def a_page(*rows: list[Any], **more: Any) -> dict[str, Any]:
+    """Of results with the one column n; without rows: no target gave a table."""
+    where = ["serverName", "databaseName", "schemaName"]
+    page = {"stepName": "main", "set": 1, "columns": [*where, "n"] if rows else where}
+    return page | {"rows": list(rows), "targets": 2, "truncated": False} | more
+
+
+def sets(*pages: dict[str, Any]) -> Callable[[httpx.QueryParams], dict[str, Any]]:
+    """Results that are told by ?set=; beyond them nothing is there."""
+
+    def told(query: httpx.QueryParams) -> dict[str, Any]:
+        number = int(query.get("set", 1))
+        page = pages[number - 1] if number <= len(pages) else a_page()
+        return page | {"set": number}
+
+    return told
 
 
 def a_target(database: str, lifecycle: str = "Succeeded", **properties: Any) -> dict[str, Any]:

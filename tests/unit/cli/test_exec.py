@@ -6,7 +6,9 @@ import pytest
 
 from muster.cli import following
 from muster.cli import main as cli
-from tests.unit.cli.fake_rest import ACCOUNT, RUN_ID, a_cause, a_run, a_summary, listed, refusal
+from tests.unit.cli.fake_rest import (
+    ACCOUNT, RUN_ID, a_cause, a_page, a_run, a_summary, listed, refusal, sets,
+)  # fmt: skip
 
 RUN = f"{ACCOUNT}/jobs/adhoc/executions/{RUN_ID}"
 QUERIES = f"{ACCOUNT}/queries"
@@ -101,6 +103,52 @@ def test_failures_are_listed_after_the_table(muster, rest):
     document = json.loads(muster(*SELECT, "-o", "json")[1])
     assert len(document["rows"]) == 2 and document["errors"][0]["sqlstate"] == "42P01"
     assert document["summary"]["lifecycle"] == "Failed"
+
+
+def test_what_was_cut_is_told_beside_the_data(muster, rest):
+    rest.on("GET", f"{RUN}/results", a_page(["eu1", "a", None, 1], truncated=True))
+
+    code, out, err = muster(*SELECT, "-o", "tsv")
+
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert err == "Some targets had more rows than are kept.\n"
+
+
+@pytest.mark.parametrize(("sql", "told"), [("select 1; select 2;", True), ("select 1;", False)])
+def test_further_result_sets_are_told(muster, rest, sql, told):
+    first, second = a_page(["eu1", "a", None, 1]), a_page(["eu1", "a", None, 2])
+    rest.on("GET", f"{RUN}/results", sets(first, second))
+
+    _, _, err = muster("exec", "-g", "prod", "-c", sql, "-o", "tsv")
+
+    more = f"There are further result sets: muster run results {RUN_ID} --set 2\n"
+    assert err == (more if told else "")
+
+
+def test_a_group_without_targets_is_told_as_the_cause(muster, rest):
+    what = {"endReason": "NoTargets", "lastMessage": "The target group has no targets."}
+    step = {"stepId": 1, "stepName": "query", "lifecycle": "Failed", "counts": {}, **what}
+    said = "0 of 1 steps succeeded, 1 failed."
+    rest.on("GET", f"{RUN}/summary", a_summary("Failed", steps=[step], lastMessage=said))
+    rest.on("GET", f"{RUN}/errors", listed())
+    rest.on("GET", f"{RUN}/results", a_page(targets=0))
+
+    code, out, _ = muster(*SELECT)
+
+    assert code == 3
+    assert out.splitlines()[:3] == [
+        "0 of 1 steps succeeded, 1 failed.",
+        "failed: NoTargets The target group has no targets.",
+        "  → muster group resolve prod",
+    ]
+
+
+def test_a_write_that_was_not_allowed_names_the_option(muster, rest):
+    rest.on("GET", f"{RUN}/summary", a_summary("Failed", Failed=1))
+    refused = "cannot execute DELETE in a read-only transaction"
+    rest.on("GET", f"{RUN}/errors", listed(a_cause("25006", 1, refused)))
+
+    assert "  → muster exec --write …\n" in muster(*SELECT)[1]
 
 
 def test_a_run_that_reached_no_step_has_no_results_to_ask_for(muster, rest):

@@ -193,45 +193,6 @@ def test_show_targets_are_filtered_by_the_api(muster, rest):
     assert rest.asked(f"{RUN}/targets") == [{"lifecycle": "Failed,TimedOut", "server": "fleet-1"}]
 
 
-def test_errors_are_one_line_for_each_cause_with_the_next_command(muster, rest):
-    causes = [
-        a_cause("42703", 412, "no such column", hint="Add it."),
-        a_cause("28P01", 3, "password authentication failed"),
-        a_cause(None, 1, "Nothing was found.", reason="NoTargets", targets=[]),
-        a_cause("55P03", 1, "lock timeout", retrying=1),
-    ]
-    rest.on("GET", f"{RUN}/errors", listed(*causes))
-
-    code, out, _ = muster("run", "errors", "nightly", "-o", "tsv")
-
-    assert code == 0
-    rows = [line.split("\t") for line in out.splitlines()[1:]]
-    assert [row[:3] for row in rows] == [
-        ["412", "0", "42703"],
-        ["3", "0", "28P01"],
-        ["1", "0", "NoTargets"],
-        ["1", "1", "55P03"],
-    ]
-    assert rows[0][3:] == [
-        "no such column",
-        "fleet-1/tenant_07",
-        "muster run why 3f2a1c9e fleet-1/tenant_07",
-    ]
-    assert rows[1][5].startswith("muster credential set ")
-    assert rows[2][5] == "muster group resolve GROUP"
-    assert json.loads(muster("run", "errors", "nightly", "-o", "json")[1]) == {"value": causes}
-    assert muster("run", "errors", "nightly")[1].splitlines()[-2:] == [
-        "4 causes, 417 targets.",
-        "hint for 42703: Add it.",
-    ]
-
-
-def test_no_errors_are_said_to_be_none(muster, rest):
-    rest.on("GET", f"{RUN}/errors", listed())
-
-    assert muster("run", "errors", "nightly")[1].splitlines()[-1] == "Nothing went wrong."
-
-
 BLOCKED = {
     "attempt": 2, "lifecycle": "Failed", "endReason": "LockTimeout", "sqlstate": "55P03", "message": "lock timeout",
     "blockers": [{"pid": 4711, "application_name": "checkout", "state": "idle in transaction", "since": "2031-01-01T00:00:01.5Z"}],
@@ -322,80 +283,6 @@ def test_a_cancel_without_a_reason_sends_none(muster, rest):
     muster("run", "cancel", "nightly")
 
     assert rest.sent("POST", f"{RUN}/cancel") == [None]
-
-
-WHERE = ["serverName", "databaseName", "schemaName"]
-
-
-def test_results_are_joined_over_pages_by_column_name(muster, rest):
-    first = {
-        "stepName": "main",
-        "set": 2,
-        "columns": [*WHERE, "n"],
-        "rows": [["fleet-1", "a", None, 1]],
-        "targets": 2,
-        "truncated": True,
-    }
-    second = {
-        "stepName": "main",
-        "set": 2,
-        "columns": [*WHERE, "m", "n"],
-        "rows": [["fleet-2", "b", None, "x", 2]],
-        "targets": 2,
-        "truncated": False,
-    }
-    rest.on(
-        "GET",
-        f"{RUN}/results",
-        first | {"nextLink": f"https://elsewhere{RUN}/results/2?api-version=1"},
-    )
-    rest.on("GET", f"{RUN}/results/2", second)
-
-    _, out, _ = muster("run", "results", "nightly", "--set", "2")
-
-    assert out.splitlines() == [
-        "server   database  n  m",
-        "fleet-1  a         1",
-        "fleet-2  b         2  x",
-        "2 rows from 2 targets.",
-        "Some targets had more rows than are kept.",
-    ]
-    assert rest.asked(f"{RUN}/results")[0] == {"set": "2", "$top": "1000"}
-    document = json.loads(muster("run", "results", "nightly", "-o", "json")[1])
-    assert document["rows"] == [["fleet-1", "a", None, 1, None], ["fleet-2", "b", None, 2, "x"]]
-    assert "nextLink" not in document and document["truncated"] is True
-
-
-def test_columns_of_the_same_name_are_both_kept(muster, rest):
-    page = {
-        "columns": [*WHERE, "count", "count"],
-        "rows": [["s", "d", None, 1, 2]],
-        "targets": 1,
-        "truncated": False,
-    }
-    rest.on("GET", f"{RUN}/results", page)
-
-    assert muster("run", "results", "nightly", "-o", "tsv")[1].splitlines() == [
-        "server\tdatabase\tschema\tcount\tcount_2",
-        "s\td\t\t1\t2",
-    ]
-
-
-def test_head_is_for_people_only(muster, rest):
-    page = {
-        "columns": [*WHERE, "n"],
-        "rows": [["s", "d", None, n] for n in range(5)],
-        "targets": 5,
-        "truncated": False,
-    }
-    rest.on("GET", f"{RUN}/results", page)
-
-    assert muster("run", "results", "nightly", "--head", "2")[1].splitlines()[3:] == [
-        "… 3 more",
-        "5 rows from 5 targets.",
-    ]
-    assert len(muster("run", "results", "nightly", "--head", "2", "-o", "tsv")[1].splitlines()) == 6
-    assert muster("run", "results", "nightly", "--set", "0")[0] == 1
 
 
 def test_why_of_a_target_tells_of_the_newest_attempt_that_is_over(muster, rest):

@@ -1,0 +1,87 @@
+"""What to do about a cause: a command or statement to type, and a sentence where that is not enough."""
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from muster.cli import runs
+from muster.cli.runs import Run
+
+LOGIN = "muster credential set NAME --username USER"
+SERVER = "muster server add {server} --replace --host HOST --port PORT"
+GROUP = "muster group resolve {group}"
+REFUSED = re.compile(r"did not accept the login '([^']+)'")
+# A server's own words: only what is safe to paste is taken from them.
+DENIED = re.compile(
+    r"permission denied for (?P<kind>table|view|materialized view|foreign table|sequence|schema|"
+    r"function|procedure|database|type|language) (?P<name>[\w.]+)",
+    re.ASCII,
+)
+RELATIONS = {"view", "materialized view", "foreign table"}  # to GRANT they are tables too
+WRITES = "25006"
+
+
+@dataclass(frozen=True)
+class Fix:
+    command: str
+    hint: str = ""
+
+
+UNREACHABLE = Fix(SERVER, "Is the server up, and are its host and port right? muster server list")
+UNRESOLVED = Fix(GROUP)
+FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else is looked at first
+    "28P01": Fix(LOGIN),
+    "28000": Fix(LOGIN),
+    "TargetAuthenticationFailed": Fix(
+        LOGIN, "Is the password right, and may the role log in and connect to the database there?"
+    ),
+    "CredentialMissing": Fix(LOGIN),
+    "CredentialUnreadable": Fix(LOGIN),
+    "TargetTlsError": Fix(
+        SERVER + " --ssl-mode MODE",
+        "A server without TLS needs --ssl-mode disable, one with a certificate of its own --ca-file "
+        "FILE or --ssl-mode require.",
+    ),
+    "TargetUnreachable": UNREACHABLE,
+    "TargetTimeout": UNREACHABLE,
+    "ServerUnreachable": UNREACHABLE,
+    "TargetDatabaseNotFound": Fix(
+        GROUP, "Was the database dropped or renamed? What its server has is resolved at each run."
+    ),
+    "NoTargets": UNRESOLVED,
+    "TargetsUnresolved": UNRESOLVED,
+}
+
+
+def of(run: Run, each: dict[str, Any], group: str = "GROUP") -> Fix | None:
+    """What is known to mend it."""
+    state = each.get("sqlstate") or ""
+    if state == "42501":
+        return _granted(each.get("message") or "")
+    if state == WRITES and run.job == "adhoc":
+        return Fix("muster exec --write …", "exec reads only; with --write it commits.")
+    codes = (state, each.get("fingerprint") or "", each.get("reason") or "")
+    known = next((FIXES[code] for code in codes if code in FIXES), None)
+    if known is None:
+        return None
+    command = known.command.replace("{group}", shlex.quote(group))
+    command = command.replace("{server}", shlex.quote(_server(each) or "NAME"))
+    if refused := REFUSED.search(each.get("message") or ""):
+        command = command.replace("USER", shlex.quote(refused[1]))
+    return Fix(command, known.hint)
+
+
+def _granted(message: str) -> Fix:
+    """A right that is missing is granted in the target, by the owner of what it is about."""
+    hint = "Grant it in the targets, as the owner, to the role that logs in; or use another one."
+    if found := DENIED.match(message):
+        kind = "table" if found["kind"] in RELATIONS else found["kind"]
+        return Fix(f"grant … on {kind} {found['name']} to ROLE", hint)
+    owned = message.startswith("must be owner of ")
+    return Fix("grant OWNER to ROLE" if owned else "grant … to ROLE", hint)
+
+
+def _server(each: dict[str, Any]) -> str:
+    targets = each.get("targets") or [{}]
+    return runs.name(targets[0]).partition("/")[0]

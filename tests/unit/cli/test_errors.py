@@ -1,0 +1,152 @@
+"""`muster run errors`: every cause, of targets and of steps, with what to do about it."""
+
+import json
+
+import pytest
+
+from tests.unit.cli.fake_rest import JOB, RUN, a_cause, a_run, a_summary, listed
+
+SUMMARY = f"{RUN}/summary"
+
+
+@pytest.fixture(autouse=True)
+def newest(rest):
+    rest.on("GET", f"{JOB}/executions", listed(a_run()))
+    rest.on("GET", SUMMARY, a_summary("Failed", Failed=1))
+
+
+def test_errors_are_one_line_for_each_cause_with_the_next_command(muster, rest):
+    causes = [
+        a_cause("42703", 412, "no such column", hint="Add it."),
+        a_cause("28P01", 3, "password authentication failed"),
+        a_cause(None, 1, "Nothing was found.", reason="NoTargets", targets=[]),
+        a_cause("55P03", 1, "lock timeout", retrying=1),
+    ]
+    rest.on("GET", f"{RUN}/errors", listed(*causes))
+
+    code, out, _ = muster("run", "errors", "nightly", "-o", "tsv")
+
+    assert code == 0
+    rows = [line.split("\t") for line in out.splitlines()[1:]]
+    assert [row[:3] for row in rows] == [
+        ["412", "0", "42703"],
+        ["3", "0", "28P01"],
+        ["1", "0", "NoTargets"],
+        ["1", "1", "55P03"],
+    ]
+    assert rows[0][3:] == [
+        "no such column",
+        "fleet-1/tenant_07",
+        "muster run why 3f2a1c9e fleet-1/tenant_07",
+    ]
+    assert rows[1][5].startswith("muster credential set ")
+    assert rows[2][5] == "muster group resolve GROUP"
+    assert json.loads(muster("run", "errors", "nightly", "-o", "json")[1]) == {"value": causes}
+    assert muster("run", "errors", "nightly")[1].splitlines()[-2:] == [
+        "4 causes, 417 targets.",
+        "hint for 42703: Add it.",
+    ]
+
+
+def test_no_errors_are_said_to_be_none(muster, rest):
+    rest.on("GET", SUMMARY, a_summary(Succeeded=2))
+    rest.on("GET", f"{RUN}/errors", listed())
+
+    assert muster("run", "errors", "nightly")[1].splitlines()[-1] == "Nothing went wrong."
+
+
+def a_step(lifecycle, **more):
+    return {"stepId": 1, "stepName": "main", "lifecycle": lifecycle, "counts": {}, **more}
+
+
+def test_a_step_that_came_to_no_targets_is_a_cause(muster, rest):
+    step = a_step("Failed", endReason="NoTargets", lastMessage="The target group has no targets.")
+    rest.on("GET", SUMMARY, a_summary("Failed", steps=[step], lastMessage="0 of 1 steps."))
+    rest.on("GET", f"{RUN}/errors", listed())
+
+    code, out, _ = muster("run", "errors", "nightly")
+
+    assert code == 0 and "Nothing went wrong." not in out
+    assert out.splitlines()[1:] == [
+        "      0  NoTargets  The target group has no targets.  muster group resolve GROUP",
+        "1 cause, 0 targets.",
+    ]
+    told = json.loads(muster("run", "errors", "nightly", "-o", "json")[1])["value"]
+    assert [(each["stepName"], each["reason"]) for each in told] == [("main", "NoTargets")]
+
+
+def test_a_run_that_reached_no_step_is_a_cause_itself(muster, rest):
+    why = {"endReason": "InternalError", "lastMessage": "It broke."}
+    rest.on("GET", SUMMARY, a_summary("Failed", steps=[], **why))
+    rest.on("GET", f"{RUN}/errors", listed())
+
+    row = muster("run", "errors", "nightly", "-o", "tsv")[1].splitlines()[1].split("\t")
+
+    assert row == ["0", "0", "InternalError", "It broke.", "", "muster run why 3f2a1c9e"]
+
+
+def test_a_step_whose_targets_failed_is_told_by_them_alone(muster, rest):
+    rest.on("GET", SUMMARY, a_summary("Failed", Failed=1, endReason="StatementFailed"))
+    rest.on("GET", f"{RUN}/errors", listed(a_cause("42703", 1, "no such column")))
+
+    assert muster("run", "errors", "nightly")[1].splitlines()[-1] == "1 cause, 1 target."
+
+
+@pytest.mark.parametrize(
+    ("cause", "command", "hint"),
+    [
+        (
+            {"fingerprint": "TargetAuthenticationFailed",
+             "message": "The server h did not accept the login 'job runner'."},
+            "muster credential set NAME --username 'job runner'",
+            "Is the password right",
+        ),
+        (
+            {"fingerprint": "TargetTlsError", "message": "No verified TLS connection to h: no."},
+            "muster server add fleet-1 --replace --host HOST --port PORT --ssl-mode MODE",
+            "A server without TLS needs --ssl-mode disable",
+        ),
+        (
+            {"fingerprint": "TargetUnreachable", "message": "The server h can't be reached."},
+            "muster server add fleet-1 --replace --host HOST --port PORT",
+            "are its host and port right?",
+        ),
+        (
+            {"fingerprint": "TargetDatabaseNotFound", "message": "It does not exist on h."},
+            "muster group resolve GROUP",
+            "dropped or renamed",
+        ),
+        (
+            {"fingerprint": "TargetAuthenticationFailed", "reason": "TargetsUnresolved"},
+            "muster credential set NAME --username USER",
+            "Is the password right",
+        ),
+        (
+            {"sqlstate": "42501", "message": "permission denied for table orders"},
+            "grant … on table orders to ROLE",
+            "Grant it in the targets",
+        ),
+        (
+            {"sqlstate": "42501", "message": "permission denied for view v; rm -rf ~"},
+            "grant … on table v to ROLE",
+            "Grant it in the targets",
+        ),
+        (
+            {"sqlstate": "42501", "message": "must be owner of table orders"},
+            "grant OWNER to ROLE",
+            "as the owner",
+        ),
+    ],
+)  # fmt: skip
+def test_common_causes_say_what_to_do(muster, rest, cause, command, hint):
+    """A failure to connect has no SQLSTATE: its fingerprint is the code of the failure."""
+    cause = {"reason": "ConnectFailed", **cause}
+    message = cause.pop("message", "")
+    rest.on(
+        "GET", f"{RUN}/errors", listed(a_cause(cause.pop("sqlstate", None), 1, message, **cause))
+    )
+
+    told = muster("run", "errors", "nightly", "-o", "tsv")[1].splitlines()[1].split("\t")[-1]
+
+    assert told == command
+    assert hint in muster("run", "errors", "nightly")[1]

@@ -1,0 +1,117 @@
+"""`muster run results`: one table over all targets, and nothing left out in silence."""
+
+import json
+
+import pytest
+
+from tests.unit.cli.fake_rest import JOB, RUN, a_page, a_run, listed, sets
+
+RESULTS = f"{RUN}/results"
+WHERE = ["serverName", "databaseName", "schemaName"]
+CUT = "Some targets had more rows than are kept.\n"
+
+
+@pytest.fixture(autouse=True)
+def newest(rest):
+    rest.on("GET", f"{JOB}/executions", listed(a_run()))
+
+
+def test_results_are_joined_over_pages_by_column_name(muster, rest):
+    first = {
+        "stepName": "main",
+        "set": 2,
+        "columns": [*WHERE, "n"],
+        "rows": [["fleet-1", "a", None, 1]],
+        "targets": 2,
+        "truncated": True,
+    }
+    second = {
+        "stepName": "main",
+        "set": 2,
+        "columns": [*WHERE, "m", "n"],
+        "rows": [["fleet-2", "b", None, "x", 2]],
+        "targets": 2,
+        "truncated": False,
+    }
+    first |= {"nextLink": f"https://elsewhere{RUN}/results/2?api-version=1"}
+    rest.on("GET", RESULTS, sets(a_page(["fleet-1", "a", None, 0]), first))
+    rest.on("GET", f"{RUN}/results/2", second)
+
+    _, out, _ = muster("run", "results", "nightly", "--set", "2")
+
+    assert out.splitlines() == [
+        "server   database  n  m",
+        "fleet-1  a         1",
+        "fleet-2  b         2  x",
+        "2 rows from 2 targets.",
+        "Some targets had more rows than are kept.",
+    ]
+    assert rest.asked(RESULTS)[0] == {"set": "2", "$top": "1000"}
+    document = json.loads(muster("run", "results", "nightly", "--set", "2", "-o", "json")[1])
+    assert document["rows"] == [["fleet-1", "a", None, 1, None], ["fleet-2", "b", None, 2, "x"]]
+    assert "nextLink" not in document and document["truncated"] is True
+
+
+def test_columns_of_the_same_name_are_both_kept(muster, rest):
+    page = {
+        "columns": [*WHERE, "count", "count"],
+        "rows": [["s", "d", None, 1, 2]],
+        "targets": 1,
+        "truncated": False,
+    }
+    rest.on("GET", RESULTS, page)
+
+    assert muster("run", "results", "nightly", "-o", "tsv")[1].splitlines() == [
+        "server\tdatabase\tschema\tcount\tcount_2",
+        "s\td\t\t1\t2",
+    ]
+
+
+def test_head_is_for_people_only(muster, rest):
+    page = {
+        "columns": [*WHERE, "n"],
+        "rows": [["s", "d", None, n] for n in range(5)],
+        "targets": 5,
+        "truncated": False,
+    }
+    rest.on("GET", RESULTS, sets(page))
+
+    assert muster("run", "results", "nightly", "--head", "2")[1].splitlines()[3:] == [
+        "… 3 more",
+        "5 rows from 5 targets.",
+    ]
+    assert len(muster("run", "results", "nightly", "--head", "2", "-o", "tsv")[1].splitlines()) == 6
+    assert muster("run", "results", "nightly", "--set", "0")[0] == 1
+
+
+@pytest.mark.parametrize("form", ["tsv", "json"])
+def test_what_was_cut_is_told_beside_the_data(muster, rest, form):
+    rest.on("GET", RESULTS, sets(a_page(["s", "d", None, 1], truncated=True)))
+
+    _, out, err = muster("run", "results", "nightly", "-o", form)
+
+    assert err == CUT and "kept" not in out
+
+
+def test_one_row_of_one_target_is_told_as_one(muster, rest):
+    rest.on("GET", RESULTS, sets(a_page(["s", "d", None, 1], targets=1)))
+
+    assert muster("run", "results", "nightly")[1].splitlines()[-1] == "1 row from 1 target."
+
+
+def test_a_set_that_is_not_there_is_not_found(muster, rest):
+    rest.on("GET", RESULTS, sets(a_page(["s", "d", None, 1]), a_page(["s", "d", None, 2])))
+
+    code, out, err = muster("run", "results", "nightly", "--set", "9")
+
+    assert (code, out) == (6, "")
+    assert err == "muster: there is no result set 9: the last one is 2\n"
+    assert muster("run", "results", "nightly", "--set", "3")[0] == 6
+
+
+def test_people_are_told_of_further_sets(muster, rest):
+    rest.on("GET", RESULTS, sets(a_page(["s", "d", None, 1]), a_page(["s", "d", None, 2])))
+
+    assert "--set 2" in muster("run", "results", "nightly")[1].splitlines()[-1]
+    assert "--set" not in muster("run", "results", "nightly", "--set", "2")[1]
+    assert muster("run", "results", "nightly", "-o", "tsv")[2] == ""
