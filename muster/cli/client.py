@@ -21,6 +21,10 @@ LOCAL = {"127.0.0.1", "::1", "localhost"}
 PATIENCE = 30.0  # seconds for an API that was there and is away
 LONGEST_ANSWER = 60.0  # seconds; resolving asks every server of a group
 BUSY = {429, 503}
+OURS = {  # of the API, which speaks to REST and psql → of this command line
+    "until jobs.sp_resume()": "until muster account resume, or jobs.sp_resume() in psql",
+    "readOnly must be false": "say --write",
+}
 
 Query: TypeAlias = Mapping[str, Any]  # what is None is left out
 NOTHING: Query = {}
@@ -230,13 +234,19 @@ def _document(answer: "httpx.Response") -> dict[str, Any]:
 
 def _refused(error: dict[str, Any], code: Exit) -> Refused:
     """Every field that is wrong, in one line."""
-    details = error.get("details") or []
+    details = [{**each, "message": _ours(each["message"])} for each in error.get("details") or []]
     if len(details) > 1:
         told = "; ".join(f"{each.get('target', '')}: {each['message']}" for each in details)
         return Refused(told, code, error=error.get("code", ""))
     return Refused(
-        error.get("message", "It failed."),
+        _ours(error.get("message", "It failed.")),
         code,
         error=error.get("code", ""),
         field=error.get("target") or "",
     )
+
+
+def _ours(message: str) -> str:
+    for theirs, ours in OURS.items():
+        message = message.replace(theirs, ours)
+    return message

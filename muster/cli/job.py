@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from muster.cli import following, inputs, output, places, runs, schedules
+from muster.cli import following, group, inputs, output, places, runs, schedules
 from muster.cli.arguments import Commands, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -71,7 +71,8 @@ def create(options: argparse.Namespace) -> int:
             said["description"] = options.description
         api.put(path, {"properties": said}, new=not options.replace)
         try:
-            api.put(under(path, "steps", options.step), {"properties": step})
+            with group.named(api, account, options.group):
+                api.put(under(path, "steps", options.step), {"properties": step})
         except Refused:
             if not options.replace:
                 api.delete(path)  # half a job would only stand in the way of the next try

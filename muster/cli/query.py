@@ -4,10 +4,11 @@ import argparse
 import sys
 from typing import Any
 
-from muster.cli import causes, following, group, inputs, places, progress, results, runs
+from muster.cli import causes, following, group, inputs, output, places, progress, results, runs
 from muster.cli.arguments import Commands, count, duration, of_account, verb
 from muster.cli.client import Api, Refused, calling
 from muster.cli.exits import Exit
+from muster.cli.progress import MOST_NAMED
 from muster.cli.runs import Run
 
 
@@ -34,8 +35,12 @@ def execute(options: argparse.Namespace) -> int:
         account = places.account(api, options)
         sql = inputs.script(options)
         if options.write or options.expect_targets is not None:
-            _agree(options, group.resolved(api, account, options.group))
-        run = runs.of_item(account, api.post(f"{account}/queries", _body(options, sql)))
+            with group.named(api, account, options.group):
+                found = group.resolved(api, account, options.group)
+            _agree(options, found)
+        with group.named(api, account, options.group):
+            made = api.post(f"{account}/queries", _body(options, sql))
+        run = runs.of_item(account, made)
         return _follow(api, run, options, sql)
 
     return calling(options, run_it)
@@ -44,21 +49,44 @@ def execute(options: argparse.Namespace) -> int:
 def _agree(options: argparse.Namespace, found: dict[str, Any]) -> None:
     """Nothing is written before somebody has seen the number of targets."""
     number, expected = found["count"], options.expect_targets
+    if expected is not None and found.get("unreachable"):
+        away = f"{_listed(found)}, and servers that did not tell their databases: {_away(found)}"
+        raise Refused(f"{_expected(expected)}, the group has {away}; nothing was run")
     if expected is not None and expected != number:
-        raise Refused(f"{expected} targets were expected, the group has {number}: nothing was run")
+        raise Refused(f"{_expected(expected)}, the group has {number}: nothing was run")
     if not options.write:
         return
     if options.yes:
         if expected is None:
-            raise Refused(f"--yes needs --expect-targets; the group has {number} targets")
+            raise Refused(
+                f"--yes needs --expect-targets; the group has {output.many(number, 'target')}"
+            )
         return
     if not inputs.can_ask():
         raise Refused(
             f"writing without a terminal needs --yes --expect-targets N; the group has {number}"
         )
     print(f"{group.counted(found)} {_by_server(found)}", file=sys.stderr)
-    if not inputs.agrees(f"Run it on {number} targets and commit?"):
+    if found.get("unreachable"):
+        print(f"Not listed, so not visited: {_away(found)}", file=sys.stderr)
+    if not inputs.agrees(f"Run it on {output.many(number, 'target')} and commit?"):
         raise Refused("nothing was run")
+
+
+def _expected(number: int) -> str:
+    return f"{output.many(number, 'target')} {'was' if number == 1 else 'were'} expected"
+
+
+def _listed(found: dict[str, Any]) -> str:
+    return output.many(found["count"], "target") if found["count"] else "none"
+
+
+def _away(found: dict[str, Any]) -> str:
+    """Servers that were not listed, and why; the first few, for a fleet may have many."""
+    away = found["unreachable"]
+    told = [f"{each['serverName']} ({each['message'].rstrip('.')})" for each in away[:MOST_NAMED]]
+    more = len(away) - MOST_NAMED
+    return output.clean(", ".join([*told, *([f"{more} more"] if more > 0 else [])]))
 
 
 def _by_server(found: dict[str, Any]) -> str:

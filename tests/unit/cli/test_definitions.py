@@ -231,7 +231,7 @@ def test_resolve_shows_targets_what_is_left_out_and_who_is_away(muster, rest):
         "eu1     a         target",
         "eu1     postgres  left out     maintenance",
         "eu2               unreachable  TargetTimeout: No answer.",
-        "2 targets, the first 1 shown, 1 left out, 1 servers unreachable.",
+        "2 targets, the first 1 shown, 1 left out, 1 server unreachable.",
     ]
     assert json.loads(muster("group", "resolve", "prod", "-o", "json")[1]) == found
 
@@ -444,6 +444,17 @@ def test_each_way_to_say_when(muster, a_job, words, expected):
 def test_a_when_that_is_not_clear_is_refused_here(muster, a_job, words):
     assert muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *words)[0] == 1
     assert a_job.sent("PUT", JOB) == []
+
+
+def test_a_job_for_a_group_that_is_not_there_is_not_found(muster, a_job):
+    message = "Target group 'prod' was not found."
+    a_job.on("PUT", STEP, refusal(400, "InvalidParameterValue", message, "properties.targetGroup"))
+    a_job.on("DELETE", JOB, {})
+    a_job.on("GET", f"{ACCOUNT}/targetGroups", listed({"name": "production"}))
+
+    code, _, err = muster("job", "create", "nightly", "-g", "prod", "-c", "select 1")
+
+    assert (code, err) == (6, "muster: there is no target group 'prod'; did you mean production?\n")
 
 
 def test_half_a_job_does_not_stay(muster, a_job):

@@ -214,9 +214,76 @@ def test_in_a_terminal_the_number_is_shown_and_asked(rest, terminal, typed, code
 
 def test_a_group_that_is_not_there_runs_nothing(muster, rest):
     rest.on("POST", RESOLVE, refusal(404, "ResourceNotFound", "There is no group 'prod'."))
+    rest.on("GET", f"{ACCOUNT}/targetGroups", listed())
 
     assert muster(*WRITE, "--yes", "--expect-targets", "3")[0] == 6
     assert rest.sent("POST", QUERIES) == []
+
+
+def test_a_group_that_is_not_there_is_not_found_and_told_with_the_nearest(muster, rest):
+    message = "targetGroups 'prod' was not found."
+    rest.on("POST", QUERIES, refusal(400, "InvalidParameterValue", message, "targetGroup"))
+    rest.on("GET", f"{ACCOUNT}/targetGroups", listed({"name": "prod-eu"}, {"name": "x"}))
+
+    code, _, err = muster(*SELECT)
+
+    assert (code, err) == (6, "muster: there is no target group 'prod'; did you mean prod-eu?\n")
+
+
+def test_another_refusal_is_told_as_it_is(muster, rest):
+    rest.on("POST", QUERIES, refusal(400, "InvalidScript", "No script.", "sql"))
+    rest.on("GET", f"{ACCOUNT}/targetGroups/prod", {"name": "prod"})
+
+    assert muster(*SELECT)[::2] == (1, "muster: InvalidScript: No script. (sql)\n")
+
+
+AWAY = {"serverName": "us2", "code": "TargetTimeout", "message": "It did not answer in time."}
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (3, "3 targets were expected, the group has 3 targets, and servers"),
+        (0, "3 targets were expected, the group has none, and servers"),
+    ],
+)
+def test_a_write_with_servers_that_were_not_listed_is_refused(muster, rest, count, told):
+    found = {"count": count, "targets": TARGETS[:count], "leftOut": [], "unreachable": [AWAY]}
+    rest.on("POST", RESOLVE, found)
+
+    code, _, err = muster(*WRITE, "--yes", "--expect-targets", "3")
+
+    assert code == 1 and told in err
+    assert "us2 (It did not answer in time); nothing was run\n" in err
+    assert rest.sent("POST", QUERIES) == []
+
+
+def test_in_a_terminal_servers_that_were_not_listed_are_named(rest, terminal):
+    found = {"count": 1, "targets": TARGETS[:1], "leftOut": [], "unreachable": [AWAY]}
+    rest.on("POST", RESOLVE, found)
+    streams = terminal("no\n")
+
+    cli.main(WRITE)
+
+    told = streams["stderr"].getvalue()
+    assert "1 target, 1 server unreachable. eu1 1\nNot listed, so not visited: us2 (It" in told
+    assert "Run it on 1 target and commit?" in told
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("It can't be rolled back: readOnly must be false.", "rolled back: say --write."),
+        ("nothing starts until jobs.sp_resume()", "until muster account resume, or jobs.sp_resume() in psql"),
+    ],
+)  # fmt: skip
+def test_what_the_api_advises_is_said_in_words_of_the_command_line(muster, rest, said, told):
+    rest.on("POST", QUERIES, refusal(409, "Conflict", said))
+    rest.on("GET", f"{ACCOUNT}/targetGroups/prod", {"name": "prod"})
+
+    code, _, err = muster(*SELECT)
+
+    assert code == 1 and told in err
 
 
 def test_ctrl_c_cancels_what_nobody_else_knows_of(muster, rest, monkeypatch):
