@@ -121,8 +121,11 @@ def _config(options: argparse.Namespace) -> int:
 
         print(reference.markdown())
         return 0
+    from muster.core.egress import Rules
+
     try:
         settings = Settings.load()
+        Rules.of(settings)
     except SettingsError as error:
         print(f"muster: {error}", file=sys.stderr)
         return 1

@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 CODE = "InvalidTargetServer"
 OWN = "Muster's own database can't be a target"
+OPENS = "MUSTER_TARGET_ALLOW can open it"
 LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
 NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 PATTERN = re.compile(r"[a-z0-9*_.-]{1,253}", re.ASCII)
@@ -188,7 +189,7 @@ def _name_error(host: str, port: int, rules: Rules) -> str | None:
     if NUMBER.fullmatch(labels[-1]):
         return "that is no IP address in its usual form"
     if labels[-1] in {"localhost", "localdomain"}:
-        return "its address is closed (loopback)"
+        return "its address is closed (loopback); MUSTER_TARGET_ALLOW can open 127.0.0.1 or ::1"
     if len(labels) == 1 and not any(entry.pattern == name for entry in rules.allow):
         return "the name has no domain; write it in full"
     return OWN if (name, port) in rules.own else None
@@ -205,7 +206,7 @@ def _address_error(host: str, address: Address, port: int, rules: Rules) -> str 
     for closed, kind in CLOSED.items():
         if address.version == closed.version and address in closed:
             opened = any(entry.opens == closed for entry in allowed)
-            return None if opened else f"its address is closed ({kind})"
+            return None if opened else f"its address is closed ({kind}); {OPENS}"
     restricts = any(entry.opens is None for entry in rules.allow)
     return "it is not in MUSTER_TARGET_ALLOW" if restricts and not allowed else None
 

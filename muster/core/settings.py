@@ -122,9 +122,7 @@ class Settings:
     workload_first_beat: timedelta = seconds(60)  # from its start to its first word
     workload_claim_limit: timedelta = seconds(1800)  # unclaimed for so long without any launcher
     workload_start_limit: timedelta = seconds(120)  # from its claim to its start
-    workload_redelivery: timedelta = seconds(
-        300
-    )  # polled, not claimed: offered again after so long
+    workload_redelivery: timedelta = seconds(300)  # polled and not claimed: offered again then
     workload_stop_grace: timedelta = seconds(5)  # from SIGTERM to SIGKILL
     workload_mutex_wait: timedelta = seconds(45)  # a successor waits so long for an end to be seen
     workload_kept: timedelta = seconds(604800)  # ended workloads and their logs

@@ -15,6 +15,7 @@ from pathlib import Path
 import uvloop
 
 from muster.core import telemetry
+from muster.core.egress import Rules
 from muster.core.errors import Fault
 from muster.core.files import write_private
 from muster.core.settings import Settings, SettingsError
@@ -25,6 +26,7 @@ RARELY = (20_000, 20, 20)  # objects and collections between collections: a task
 def main(role: str, ready_file: Path | None) -> int:
     try:
         settings = Settings.load()
+        Rules.of(settings)
         telemetry.setup(role, settings)
         set_limits()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

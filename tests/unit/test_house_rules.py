@@ -49,3 +49,4 @@ def test_the_settings_reference_is_true():
     from muster.cli.reference import markdown
 
     assert (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8") == markdown()
+    assert "|  |" not in markdown(), "every setting has a meaning"

@@ -50,6 +50,19 @@ def test_wrong_settings_are_one_clear_message(
     assert "Traceback" not in error
 
 
+@pytest.mark.parametrize("command", [["config", "print"], ["api"], ["fsm"]])
+def test_a_wrong_rule_about_targets_is_refused_like_any_wrong_value(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    monkeypatch.setenv("MUSTER_DATABASE_URL", "postgresql://u@h/d")
+    monkeypatch.setenv("MUSTER_TARGET_ALLOW", "not a cidr!!")
+
+    assert cli.main(command) == 1
+
+    told = "MUSTER_TARGET_ALLOW: 'not a cidr!!' is neither a CIDR nor a host pattern"
+    assert told in capsys.readouterr().err
+
+
 def test_up_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[up.Options] = []
     monkeypatch.setattr(up, "main", lambda options: given.append(options) or 0)

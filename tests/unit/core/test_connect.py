@@ -132,6 +132,14 @@ def test_allow_inside_a_closed_range_opens_it_and_restricts_nothing() -> None:
     assert denied("::1", by=by)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "169.254.169.254", "localhost"])
+def test_a_closed_address_names_the_setting_that_opens_it(host: str) -> None:
+    [wrong] = check_host_syntax(host, 5432)
+
+    assert "its address is closed (" in wrong.message
+    assert "; MUSTER_TARGET_ALLOW can open " in wrong.message
+
+
 def test_a_wide_allow_opens_no_closed_range() -> None:
     by = rules(target_allow=("0.0.0.0/0", "::/0"))
 
