@@ -48,6 +48,7 @@ def told(facts: Facts) -> dict[str, Any]:
     return {
         "state": facts.account.observed.get("state"),
         "healthy": not advice,
+        "paused": bool(facts.account.observed.get("paused")),
         "step": machine and machine.state,
         "does": STEPS.get(machine.state) if machine else None,
         "since": _time(machine.state_entered_at) if machine else None,

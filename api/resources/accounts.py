@@ -128,6 +128,7 @@ ACCOUNTS = ResourceType(
                 "required": ["healthy", "advice"],
                 "properties": {
                     "healthy": {"type": "boolean"},
+                    "paused": {"type": "boolean"},
                     "step": TEXT,
                     "since": TEXT,
                     "waitsFor": TEXT,
@@ -136,6 +137,7 @@ ACCOUNTS = ResourceType(
             },
             answer={
                 "healthy": False,
+                "paused": False,
                 "step": "starting_instance",
                 "since": "2026-01-01T00:00:00Z",
                 "waitsFor": "a launcher with room for the engine",

@@ -10,7 +10,17 @@ from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
 
 COLUMNS = ("server", "name", "state", "paused", "capacity", "engine", "last_heartbeat")
-DOCTOR = ("account", "state", "healthy", "step", "since", "waits_for", "last_error", "advice")
+DOCTOR = (
+    "account",
+    "state",
+    "healthy",
+    "step",
+    "since",
+    "waits_for",
+    "last_error",
+    "advice",
+    "paused",
+)
 
 
 def add(commands: Commands) -> None:
@@ -167,6 +177,7 @@ def _diagnosis(id: str, told: dict[str, Any]) -> list[Any]:
         told.get("waitsFor"),
         f"{wrong['code']}: {wrong['message']}" if wrong else None,
         " ".join(told["advice"]) or None,
+        told.get("paused", False),
     ]
 
 
@@ -174,6 +185,8 @@ def _lines(id: str, told: dict[str, Any]) -> list[str]:
     health = "healthy" if told["healthy"] else "needs help"
     lines = [f"{id.rsplit('/', 1)[-1]}: {told['state']}, {health}"]
     lines.append(f"  step       {told['step']} since {told['since']}: {told['does']}")
+    if told.get("paused"):
+        lines.append("  paused     nothing new starts until: muster account resume")
     for label, key in (
         ("waits for", "waitsFor"),
         ("tries", "tries"),

@@ -24,6 +24,7 @@ BUSY = {429, 503}
 OURS = {  # of the API, which speaks to REST and psql → of this command line
     "until jobs.sp_resume()": "until muster account resume, or jobs.sp_resume() in psql",
     "readOnly must be false": "say --write",
+    "the server does not offer TLS": "the server does not offer TLS (--ssl-mode disable goes without)",
 }
 
 Query: TypeAlias = Mapping[str, Any]  # what is None is left out

@@ -107,7 +107,7 @@ def sentence(summary: dict[str, Any]) -> str:
     if not total:
         return str(summary.get("lastMessage") or "There were no targets.")
     good = sum(counts.get(each, 0) for each in GOOD)
-    told = [f"{good} of {output.many(total, 'target')} succeeded"]
+    told = [f"{good} of {total} targets succeeded"]
     told += [f"{counts[each]} {word}" for each, word in OTHERWISE.items() if counts.get(each)]
     return ", ".join(told) + "."
 

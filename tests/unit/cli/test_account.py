@@ -82,8 +82,17 @@ def test_the_doctor_tells_what_to_do(muster, rest):
     assert (
         muster("account", "doctor", "-o", "tsv")[1]
         .splitlines()[1]
-        .endswith("a launcher\tC: M\tStart one.")
+        .endswith("a launcher\tC: M\tStart one.\tfalse")
     )
+
+
+def test_the_doctor_tells_of_a_pause_and_its_end(muster, rest):
+    rest.on("POST", f"{ACCOUNT}/doctor", WELL | {"paused": True})
+
+    code, out, _ = muster("account", "doctor")
+
+    assert code == 0
+    assert out.splitlines()[-1] == ("  paused     nothing new starts until: muster account resume")
 
 
 def test_an_account_is_paused_and_resumed(muster, rest):

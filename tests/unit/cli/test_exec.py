@@ -274,6 +274,7 @@ def test_in_a_terminal_servers_that_were_not_listed_are_named(rest, terminal):
     ("said", "told"),
     [
         ("It can't be rolled back: readOnly must be false.", "rolled back: say --write."),
+        ("No connection to h: the server does not offer TLS.", "(--ssl-mode disable goes without)."),
         ("nothing starts until jobs.sp_resume()", "until muster account resume, or jobs.sp_resume() in psql"),
     ],
 )  # fmt: skip
