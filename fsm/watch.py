@@ -100,11 +100,19 @@ class Watch:
     async def _compare(self, context: Context, where: Control) -> None:
         read = await where.operate(ReadEpoch())
         account_steps.same_database(context, read)
+        await self._show_paused(context, read)
         wrong = await self._missed(context, read)
         if wrong is not None:
             await self._tell(context.machine, "unhealthy", wrong)
         uid = context.resource.uid
         self._sent[uid] = await control.sync_directory(where, known=self._sent.get(uid))
+
+    async def _show_paused(self, context: Context, read: EpochRead) -> None:
+        """Whoever paused it: in SQL nobody tells us."""
+        shown = context.resource
+        if read.paused != bool(shown.observed.get("paused")):
+            db = self.services.db
+            await db.execute(Q.show_paused, shown.uid, read.paused, shown.row_version)
 
     async def _missed(self, context: Context, read: EpochRead) -> Fault | None:
         """What the end of a workload did not tell: nobody was there to hear it, or nothing ended."""

@@ -29,6 +29,14 @@ update resource
        row_version = row_version + 1
  where uid = $1;
 
+-- name: show_paused
+-- Unless somebody wrote it since it was read: then that is newer.
+update resource
+   set observed    = observed || jsonb_build_object('paused', $2::boolean),
+       row_version = row_version + 1
+ where uid = $1
+   and row_version = $3;
+
 -- name: restore
 -- The settings from before an update that did not happen; what $2 does not name stays.
 update resource

@@ -75,6 +75,20 @@ def test_an_agent_that_does_not_answer_is_named_with_what_was_tried(stack):
     assert stack.follow(operation)["status"] == "Succeeded"
 
 
+def test_a_pause_is_told_whoever_paused(stack):
+    path = an_account(stack, "held")
+
+    def says(paused):
+        return stack.client.post(f"{path}/doctor").json()["paused"] is paused
+
+    stack.psql("jobs_held", "select jobs.sp_pause()")
+    until(lambda: says(True))
+    assert stack.get(path)["properties"]["paused"] is True
+
+    stack.psql("jobs_held", "select jobs.sp_resume()")
+    until(lambda: says(False))
+
+
 def test_an_account_that_lost_its_engine_says_so_until_it_is_back(stack):
     path = an_account(stack, "unwell")
     engines = stack.processes("engine")
