@@ -21,6 +21,7 @@ from muster.core.egress import Address
 
 SSL_REQUEST = struct.pack("!ii", 8, 80_877_103)
 CANCEL_REQUEST = 80_877_102
+FAREWELL = 5.0  # seconds that a server has to hang up on a cancel request
 AUTHENTICATION = ord("R")
 SIZE = struct.Struct("!I").unpack_from
 KEY = ord("K")  # pid and secret by which a session's statement is cancelled
@@ -136,12 +137,13 @@ class Dialer:
         if not self.key:
             return
         transport, farewell = await self.create_connection(_Farewell)
+        ours = cast("asyncio.Transport", transport)
+        ours.write(struct.pack("!ii", 8 + len(self.key), CANCEL_REQUEST) + self.key)
         try:
-            request = struct.pack("!ii", 8 + len(self.key), CANCEL_REQUEST) + self.key
-            cast("asyncio.Transport", transport).write(request)
             await cast("_Farewell", farewell).gone.wait()
         finally:
-            cast("asyncio.Transport", transport).abort()
+            # Whoever needs it no longer does not hang up first: older poolers end themselves over that.
+            self._loop.call_later(0 if ours.is_closing() else FAREWELL, ours.abort)
 
     async def _ask_for_tls(self, plug: socket.socket) -> None:
         """One byte is read and no more: what follows belongs to TLS or is refused by it."""

@@ -217,6 +217,36 @@ def test_a_session_that_speaks_by_itself_does_so_over_tls(
         runner.run(visit())
 
 
+async def test_who_breaks_a_cancel_off_leaves_hanging_up_to_the_server(postgres: Postgres) -> None:
+    ends: list[str] = []
+
+    async def pooler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(16)
+        try:
+            async with asyncio.timeout(0.3):
+                await reader.read(1)
+            ends.append("the client hung up")
+        except TimeoutError:
+            ends.append("we may hang up")
+        writer.close()
+
+    ear = Ear()
+    connection = await opened(postgres, endpoint(postgres.port, ssl_mode="disable"), tap=ear)
+    async with await asyncio.start_server(pooler, "127.0.0.1", 0) as server:
+        dialer = ear.dialer
+        dialer._port = server.sockets[0].getsockname()[1]
+        canceling = asyncio.create_task(ear.cancel())
+        await asyncio.sleep(0.1)
+        canceling.cancel()
+        await asyncio.wait({canceling})
+        async with asyncio.timeout(5):
+            while not ends:
+                await asyncio.sleep(0.01)
+    await close(connection)
+
+    assert ends == ["we may hang up"]
+
+
 @pytest.mark.parametrize(
     "flaw", ["other name", "unknown authority", "system authorities", "expired"]
 )
