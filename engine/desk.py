@@ -124,7 +124,8 @@ def _endpoint(server: Server, *, direct: bool) -> Endpoint:
     if endpoint.pooling == "transaction" and not endpoint.direct_host:
         raise InvalidRequest(
             f"The server {server.name} is reached through a pooler that lends it by transactions; "
-            "a script without a transaction needs its directHost.",
+            "a script that has no transaction, or changes its session beyond it (SET without LOCAL, temporary tables, "
+            "advisory locks), needs its directHost.",
             code="TransactionModeNotPossible",
         )
     return endpoint.direct()

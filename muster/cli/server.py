@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
     )
     one.add_argument("--maintenance-database", metavar="NAME", help="default: postgres")
     one.add_argument("--pooling", choices=("none", "session", "transaction"))
-    one.add_argument("--direct-host", metavar="HOST", help="past the pooler")
+    one.add_argument("--direct-host", metavar="HOST[:PORT]", help="past the pooler")
     one.add_argument(
         "--max-connections", type=count, metavar="N", help="for all our sessions on it"
     )

@@ -4,6 +4,7 @@ import contextlib
 import os
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -28,7 +29,7 @@ class Endpoint(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     client_key: str | None = None  # PEM, secret
     maintenance_database: str = "postgres"
     pooling: str = "none"
-    direct_host: str | None = None  # past the pooler
+    direct_host: str | None = None  # past the pooler; HOST:PORT where that differs too
     target_session_attrs: str = "any"
 
     @property
@@ -39,7 +40,8 @@ class Endpoint(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         """The server itself where a pooler stands before it."""
         if not self.direct_host:
             return self
-        return msgspec.structs.replace(self, host=self.direct_host, hosts=(), pooling="none")
+        host, port = _apart(self.direct_host, self.port)
+        return msgspec.structs.replace(self, host=host, port=port, hosts=(), pooling="none")
 
     def __repr__(self) -> str:
         return f"Endpoint({','.join(self.names)}:{self.port}, {self.ssl_mode})"
@@ -53,9 +55,12 @@ def check_endpoint(
     if bool(endpoint.host) == bool(endpoint.hosts):
         message = "Give either host or hosts."
         errors.append(FieldError(f"{target}.host", message, egress.CODE))
-    for host in (*endpoint.names, *((endpoint.direct_host,) if endpoint.direct_host else ())):
+    for host in endpoint.names:
         found = check_host_syntax(host, endpoint.port, rules, target=target)
         errors += [error for error in found if error not in errors]
+    if endpoint.direct_host:
+        found = check_host_syntax(*_apart(endpoint.direct_host, endpoint.port), rules)
+        errors += [replace(error, target=f"{target}.directHost") for error in found]
     for field, value, known in (
         ("sslMode", endpoint.ssl_mode, SSL_MODES),
         ("pooling", endpoint.pooling, POOLING),
@@ -73,6 +78,14 @@ def check_endpoint(
         except InvalidRequest as fault:
             errors.append(FieldError(f"{target}.{fault.target}", fault.message))
     return errors
+
+
+def _apart(direct_host: str, port: int) -> tuple[str, int]:
+    """A port of its own, if it says one."""
+    host, colon, own = direct_host.rpartition(":")
+    if not colon or not own.isdecimal() or (":" in host and not host.endswith("]")):
+        return direct_host, port
+    return host.removeprefix("[").removesuffix("]"), int(own[:6])
 
 
 def tls_context(endpoint: Endpoint) -> ssl.SSLContext | None:

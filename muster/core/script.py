@@ -54,6 +54,11 @@ CONTROL = re.compile(
     r"|commit\b(?! prepared\b)"
     r"|rollback\b(?! prepared\b)(?!(?: work| transaction)? to\b)"
 )
+LASTING = re.compile(
+    r"set (?!local\b|constraints\b|transaction\b)|reset\b|(?:un)?listen\b|load\b|prepare (?!transaction\b)"
+    r"|declare\b.* with hold\b|create (?:(?:global|local) )?temp(?:orary)?\b(?!.* on commit drop\b)"
+    r"|.*\bpg_(?:try_)?advisory_lock(?:_shared)?\b"
+)
 COPY = re.compile(r" (?:from|to) (?:stdin|stdout)\b")
 ROUTINE = re.compile(r"create (?:or replace )?(?:function|procedure)\b")
 GO = re.compile(r"^[ \t]*(go)(?:[ \t]+[0-9]+)?[ \t;]*\r?$", re.IGNORECASE | re.MULTILINE)
@@ -79,6 +84,11 @@ class Statement:
     def control(self) -> bool:
         """Whether it begins or ends a transaction. Savepoints do not."""
         return CONTROL.match(self.head) is not None
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the session is another one after its transaction, as far as the first words tell."""
+        return LASTING.match(self.head) is not None
 
 
 @dataclass(frozen=True, slots=True)

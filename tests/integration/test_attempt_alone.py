@@ -193,6 +193,21 @@ async def test_a_pooler_that_lends_by_transactions_is_no_place_for_it(place):
     assert direct.lifecycle == together.lifecycle == "Succeeded"
 
 
+async def test_nor_for_what_it_would_leave_behind(place):
+    pooled = msgspec.structs.replace(place.server, pooling="transaction")
+    passed = msgspec.structs.replace(
+        pooled, port=1, direct_host=f"{place.targets.host}:{place.server.port}"
+    )
+
+    with pytest.raises(Exception, match="SET without LOCAL") as refused:
+        await place.run("set search_path = evil; select 1", server=pooled)
+    local = await place.run("set local search_path = evil; select 1", server=pooled)
+    direct = await place.run("set search_path = evil; select 1", server=passed)
+
+    assert refused.value.code == "TransactionModeNotPossible"
+    assert local.lifecycle == direct.lifecycle == "Succeeded"
+
+
 async def test_what_commits_by_itself_is_not_rehearsed(place):
     outcome = await place.run(
         "insert into t values (5)", place.task(overrides={"rollback": True}), transaction="none"

@@ -61,7 +61,7 @@ def a_task(**more: Any) -> Task:
         "overrides": {}, "target_type": "SqlDatabase", "target_id": uuid4(), "server_id": SERVER,
         "server_name": "eu1", "pool_name": None, "database_name": "shop", "schema_name": None,
         "labels": {}, "credential_id": None, "credential_version": None, "first_start": None,
-        "tried_at": None,
+        "tried_at": None, "directory": 1,
     }  # fmt: skip
     return Task(**(given | more))
 
@@ -141,7 +141,7 @@ class Place:
 
         session = await self.sessions.lend(
             at(server or self.server, step), task.database_name or "postgres", who, IDENTITY,
-            direct=step.autocommit, deadline=deadline,
+            direct=step.needs_session, deadline=deadline,
         )  # fmt: skip
         try:
             return await attempt.run(

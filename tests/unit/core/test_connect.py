@@ -250,7 +250,7 @@ def test_an_endpoint_reports_everything_at_once() -> None:
     )  # fmt: skip
 
     assert sorted({error.target.rpartition(".")[2] for error in errors}) == [
-        "clientCertificate", "host", "pooling", "port", "sslMode", "targetSessionAttrs",
+        "clientCertificate", "directHost", "host", "pooling", "port", "sslMode", "targetSessionAttrs",
     ]  # fmt: skip
 
 
@@ -284,6 +284,30 @@ def test_direct_goes_past_the_pooler() -> None:
     assert pooled.direct().names == ("db.example.com",)
     assert pooled.direct().pooling == "none"
     assert Endpoint(host="db.example.com").direct().names == ("db.example.com",)
+
+
+@pytest.mark.parametrize(
+    ("direct_host", "host", "port"),
+    [
+        ("db", "db", 6432),
+        ("db:5432", "db", 5432),
+        ("10.0.0.1:5433", "10.0.0.1", 5433),
+        ("[fd00::1]:5433", "fd00::1", 5433),
+        ("fd00::1", "fd00::1", 6432),
+    ],
+)
+def test_past_the_pooler_the_port_may_differ(direct_host: str, host: str, port: int) -> None:
+    direct = Endpoint(host="pooler", port=6432, direct_host=direct_host).direct()
+
+    assert (direct.names, direct.port) == ((host,), port)
+
+
+def test_what_is_wrong_with_the_direct_host_is_told_of_it() -> None:
+    endpoint = Endpoint(host="db.example.com", direct_host="db.example.com:99999")
+
+    assert [error.target for error in check_endpoint(endpoint)] == [
+        "properties.endpoint.directHost"
+    ]
 
 
 # The guard

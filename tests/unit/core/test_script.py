@@ -273,3 +273,28 @@ def test_a_refused_statement_that_runs_alone_still_does():
 @given(sqltexts.NOISE)
 def test_any_text_can_be_checked(text):
     assert all(problem.message and problem.advice for problem in check(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "set search_path = x", "set session statement_timeout = 0", "SET ROLE x", "reset all", "listen c",
+        "create temp table t ()", "create local temporary table t ()", "prepare p as select 1", "load 'x'",
+        "declare c cursor with hold for select 1", "select pg_advisory_lock(1)",
+        "select pg_try_advisory_lock_shared(1)", "set session authorization x",
+    ],
+)  # fmt: skip
+def test_some_statements_change_their_session_for_good(text):
+    assert split(text).statements[0].lasting
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "set local search_path = x", "set constraints all deferred", "set transaction read only", "select 1",
+        "create temp table t () on commit drop", "select pg_advisory_xact_lock(1)", "update t set a = 1",
+        "prepare transaction 'x'", "select 'set'",
+    ],
+)  # fmt: skip
+def test_others_leave_it_as_it_was(text):
+    assert not split(text).statements[0].lasting
