@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from engine import news
-from engine.floor import Floor, Run, StepRun, read_completion
+from engine.floor import Floor, Run, Running, StepRun, read_completion
 from engine.limits import see_limits
 from engine.part import Means, Part
 from engine.planner import Planner, read
@@ -168,7 +168,7 @@ class Controller(Part):
             floor.inbox += read_completion(row["report"])
         inbox, floor.inbox = floor.inbox, []
         for one in inbox:
-            step = floor.heard(one)
+            step = floor.heard(one, self._now)
             if step is not None and step.over:
                 self._stirred.add(step.run)
         return bool(inbox)
@@ -194,7 +194,11 @@ class Controller(Part):
         """And hear, until there is nothing to reserve and nobody has told anything."""
         for _ in range(TOGETHER):
             planned = progress.load_next()
-            batch = self._pick(floor) if self.means.view.open else Batch()
+            batch = Batch()
+            if self.means.view.open:
+                self._pick(floor, batch)
+                if planned is None:
+                    self._pick_followers(floor, batch)
             if planned is None and not batch.hosts and not self._told.is_set():
                 return
             self.alive()
@@ -216,15 +220,20 @@ class Controller(Part):
         await reach("core.reserved")
         return await self._hear(floor, told)
 
-    def _pick(self, floor: Floor) -> Batch:
-        batch = Batch()
+    def _pick(self, floor: Floor, batch: Batch) -> None:
         while len(batch.hosts) < AT_ONCE and (found := floor.pick()) is not None:
             step, target, host = found
-            if target.deadline is None:
-                target.deadline = self._now + step.plan.timeout_seconds
-            batch.add(step, target, host)
-        for (step, target), host, invocation in zip(
-            batch.taken, batch.hosts, batch.invocations, strict=True
-        ):
-            floor.reserved(step, target, host, invocation)
-        return batch
+            self._take(floor, batch, Running(step, target, host))
+
+    def _pick_followers(self, floor: Floor, batch: Batch) -> None:
+        """So that a host knows what comes next before we know what became of the last."""
+        for running in floor.follow(AT_ONCE - len(batch.hosts)):
+            self._take(floor, batch, running)
+
+    def _take(self, floor: Floor, batch: Batch, running: Running) -> None:
+        step, target = running.step, running.target
+        if target.deadline is None:
+            target.deadline = self._now + step.plan.timeout_seconds
+        running.invocation = batch.add(step, target, running.host, running.leader)
+        running.since = self._now
+        floor.reserved(running)

@@ -17,7 +17,11 @@ from engine.policies import Queue, RoundRobin
 from engine.resources import Node, Path, Tree
 
 OVER = frozenset({"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"})
+BRISK = 0.5  # seconds: tasks that are reserved and over within them follow each other
 NEEDS = ("nothing", "protocol", "pg_cancel_backend", "pg_terminate_backend")  # weakest first
+
+
+NOBODY = UUID(int=0)
 
 
 class Plan(msgspec.Struct, frozen=True, rename="camel"):
@@ -99,6 +103,7 @@ class StepRun:
     queues: dict[Path, Queue["StepRun"]] = field(default_factory=dict)
     limits: dict[str, Node] = field(default_factory=dict)  # of its own parallelism
     needed: str = NEEDS[0]  # what cancelling it took so far
+    brisk: bool = False  # its tasks were short lately
 
     @property
     def over(self) -> bool:
@@ -123,9 +128,15 @@ class Waiting:
 
 @dataclass(eq=False, slots=True)
 class Running:
+    """Reserved or running. Whoever follows another has no slots of its own until that one is over."""
+
     step: StepRun
     target: Waiting
     host: UUID
+    leader: "Running | None" = None
+    follower: "Running | None" = None
+    invocation: UUID = NOBODY
+    since: float = 0.0  # when it was reserved, by the database's clock
 
 
 class Floor:
@@ -134,6 +145,7 @@ class Floor:
         self.policy: RoundRobin[StepRun] = RoundRobin(self.tree)
         self.runs: dict[UUID, Run] = {}
         self.running: dict[UUID, Running] = {}  # by invocation
+        self._unfollowed: dict[Running, None] = {}
         self.inbox: list[Told] = []  # of lost hosts: to be heard like their own word
         self._timers: list[tuple[float, int, StepRun, Waiting]] = []
         self._number = count()
@@ -161,7 +173,7 @@ class Floor:
     def hold(self, step: StepRun, target: Waiting, invocation: UUID, host: UUID) -> None:
         """It was reserved before this core began."""
         self.tree.hold(target.queue.path, host)
-        self.running[invocation] = Running(step, target, host)
+        self.running[invocation] = Running(step, target, host, invocation=invocation)
         step.busy += 1
 
     def pick(self) -> tuple[StepRun, Waiting, UUID] | None:
@@ -176,10 +188,47 @@ class Floor:
         step.busy += 1
         return step, step.waiting.pop(ordinal), host.id
 
-    def reserved(self, step: StepRun, target: Waiting, host: UUID, invocation: UUID) -> None:
-        self.running[invocation] = Running(step, target, host)
+    def follow(self, most: int) -> Iterator[Running]:
+        """Targets that can be handed over before there is room, each to begin in the place of one that runs.
 
-    def heard(self, told: Told) -> StepRun | None:
+        They need what that one has, for they come from the same queue. Where others wait for room nobody follows.
+        """
+        leaders = list(self._unfollowed)[:most]
+        if not leaders or self._is_contested:
+            return
+        for leader in leaders:
+            step, queue = leader.step, leader.target.queue
+            if not queue.items or step.canceled or step.run.canceled:
+                del self._unfollowed[leader]
+            elif step.brisk and self.tree.has_room_for(queue.path, leader.host):
+                del self._unfollowed[leader]
+                step.busy += 1
+                target = step.waiting.pop(queue.items.popleft())
+                leader.follower = Running(step, target, leader.host, leader)
+                yield leader.follower
+
+    @property
+    def _is_contested(self) -> bool:
+        return len({step.run.job_id for step in self.steps() if step.waiting}) > 1
+
+    def reserved(self, running: Running) -> None:
+        self.running[running.invocation] = running
+        if running.leader is None:
+            self._unfollowed[running] = None
+
+    def _left(self, running: Running) -> None:
+        """It is over, or was never begun: its place is its follower's, or free."""
+        self._unfollowed.pop(running, None)
+        leader, follower = running.leader, running.follower
+        if leader is not None:
+            leader.follower = None
+        elif follower is not None:
+            follower.leader = None
+            self._unfollowed[follower] = None
+        else:
+            self.policy.over(running.target.queue, running.host)
+
+    def heard(self, told: Told, now: float) -> StepRun | None:
         """None when it is not held here: it was heard before."""
         running = self.running.pop(told.invocation, None)
         if running is None:
@@ -187,7 +236,9 @@ class Floor:
         step, target = running.step, running.target
         step.busy -= 1
         step.note_need(told.needed)
-        self.policy.over(target.queue, running.host)
+        # One that still follows has waited in vain, and was given back.
+        step.brisk = running.leader is None and now - running.since < BRISK
+        self._left(running)
         if told.lifecycle not in OVER:
             target.attempts, target.due = told.attempts, told.not_before
             if not target.attempts:
@@ -200,7 +251,7 @@ class Floor:
         running = self.running.pop(invocation, None)
         if running is not None:
             running.step.busy -= 1
-            self.policy.over(running.target.queue, running.host)
+            self._left(running)
             running.target.due = None
             self.wait(running.step, running.target)
 
@@ -220,7 +271,8 @@ class Floor:
         return self.held(step).get(ordinal)
 
     def rename(self, old: UUID, new: UUID) -> None:
-        self.running[new] = self.running.pop(old)
+        running = self.running[new] = self.running.pop(old)
+        running.invocation = new
 
     def ended(self, step: StepRun, ordinal: int, invocation: UUID | None) -> None:
         """A target is over without a word of a host."""
@@ -230,7 +282,7 @@ class Floor:
                 target.queue.items.remove(ordinal)
         elif invocation is not None and (running := self.running.pop(invocation, None)):
             step.busy -= 1
-            self.policy.over(running.target.queue, running.host)
+            self._left(running)
 
     def all_ended(self, step: StepRun) -> None:
         """Nothing of the step waits any more."""

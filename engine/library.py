@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -27,12 +27,21 @@ class Served(msgspec.Struct, frozen=True):
     servers: tuple[Server, ...]
 
 
+class Seen(NamedTuple):
+    """A server as it was."""
+
+    at: float
+    directory: int  # its revision
+    identity: UUID
+    server: Server
+
+
 class Library:
     def __init__(self, line: Line, clock: Clock) -> None:
         self._line = line
         self._clock = clock
         self._steps: Shelf[Step] = Shelf()
-        self._servers: Shelf[tuple[float, UUID, Server]] = Shelf()
+        self._servers: Shelf[Seen] = Shelf()
         self._secrets: Shelf[Credential] = Shelf()
 
     def known_step(self, task: Task) -> Step | None:
@@ -40,11 +49,15 @@ class Library:
 
     def known(self, task: Task) -> tuple[UUID, Server, Credential] | None:
         """What `server` and `credential` would answer, if nothing has to be read for it."""
-        served = self._servers.known(task.server_id)
-        if served is None or self._clock.monotonic() - served[0] > FRESH:
+        seen = self._servers.known(task.server_id)
+        if seen is None or self._is_old(seen, task):
             return None
         who = self._secrets.known((task.credential_id, task.credential_version))
-        return None if who is None else (served[1], served[2], who)
+        return None if who is None else (seen.identity, seen.server, who)
+
+    def _is_old(self, seen: Seen, task: Task) -> bool:
+        """The task knows of a later directory, or nobody has looked for a while."""
+        return seen.directory < task.directory or self._clock.monotonic() - seen.at > FRESH
 
     async def step(self, task: Task) -> Step:
         key = task.job_id, task.job_version, task.step_id
@@ -59,7 +72,7 @@ class Library:
         """And the identity of the control database, to which sealed secrets are bound."""
         id = task.server_id
 
-        async def read() -> tuple[float, UUID, Server]:
+        async def read() -> Seen:
             text = await self._line.value(Q.servers, [id])
             served = msgspec.json.decode(text, type=Served)
             if not served.servers:
@@ -67,13 +80,14 @@ class Library:
                     f"The server '{task.server_name}' left the directory.",
                     code="InvalidTargetServer",
                 )
-            return self._clock.monotonic(), served.identity, served.servers[0]
+            now = self._clock.monotonic()
+            return Seen(now, served.revision, served.identity, served.servers[0])
 
-        read_at, identity, server = await self._servers.get(id, read)
-        if self._clock.monotonic() - read_at > FRESH:
+        seen = await self._servers.get(id, read)
+        if self._is_old(seen, task):
             self._servers.drop(id)
-            read_at, identity, server = await self._servers.get(id, read)
-        return identity, server
+            seen = await self._servers.get(id, read)
+        return seen.identity, seen.server
 
     async def credential(self, task: Task) -> Credential:
         id = task.credential_id

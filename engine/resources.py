@@ -118,6 +118,11 @@ class Tree:
             node.used += 1
         return None
 
+    def has_room_for(self, path: Path, host: UUID) -> bool:
+        """For those that are there: no limit was lowered meanwhile, and that host still gets tasks."""
+        known = self.hosts.get(host)
+        return known is not None and all(node.room >= 0 for node in (*path, known))
+
     def hold(self, path: Path, host: UUID) -> None:
         """What was taken before this core began: the limits have nothing to say about it."""
         known = self.hosts.get(host)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
-from engine.floor import StepRun, Waiting
+from engine.floor import Running, StepRun, Waiting
 from engine.line import Line
 from engine.store import Store
 from muster.core.db import Row
@@ -28,21 +28,25 @@ class Batch:
     ordinals: list[int] = field(default_factory=list)
     attempts: list[int] = field(default_factory=list)
     invocations: list[UUID] = field(default_factory=list)
-    taken: list[tuple[StepRun, Waiting]] = field(default_factory=list)
+    leaders: list[UUID | None] = field(default_factory=list)  # in whose places they begin
 
-    def add(self, step: StepRun, target: Waiting, host: UUID) -> None:
+    def add(
+        self, step: StepRun, target: Waiting, host: UUID, leader: Running | None = None
+    ) -> UUID:
+        """By which invocation."""
         self.hosts.append(host)
         self.days.append(step.run.day)
         self.runs.append(step.run.id)
         self.steps.append(step.plan.step_id)
         self.ordinals.append(target.ordinal)
         self.attempts.append(target.attempts + 1)
-        self.invocations.append(uuid4())
-        self.taken.append((step, target))
+        self.leaders.append(None if leader is None else leader.invocation)
+        self.invocations.append(invocation := uuid4())
+        return invocation
 
     @property
     def columns(self) -> tuple[list[Any], ...]:
-        """As both reserve functions take them."""
+        """As every reserve function takes them."""
         placed = (self.days, self.runs, self.steps, self.ordinals)
         return (self.hosts, *placed, self.attempts, self.invocations)
 
@@ -71,7 +75,7 @@ class Road:
 
     async def reserve(self, batch: Batch, known: Mapping[UUID, int]) -> list[Row]:
         """Completions behind the known numbers of each host."""
-        return await self.rows(Q.reserve_and_read, *batch.columns, *_numbers(known))
+        return await self.rows(Q.reserve_and_read, *batch.columns, batch.leaders, *_numbers(known))
 
     async def completions(self, known: Mapping[UUID, int]) -> list[Row]:
         """The same, when nothing is to be reserved."""

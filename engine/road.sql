@@ -14,14 +14,14 @@ select jobs_internal.reserve_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: reserve_and_read
 -- Tasks for hosts; what became of others, behind the numbers that are known.
-select host_id, number, report::text from jobs_internal.reserve_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+select host_id, number, report::text from jobs_internal.reserve_v3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: take
 -- What a host must run and stop, behind the dispatch that it knows.
-select kind, number, run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, target_execution_id, job_id,
+select kind, leader, number, run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, target_execution_id, job_id,
        job_version, run_create_time, target_type, target_id, server_id, server_name, pool_name, database_name,
-       schema_name, credential_id, credential_version, first_start, tried_at, overrides::text, labels::text
-  from jobs_internal.take_v1($1, $2);
+       schema_name, credential_id, credential_version, first_start, tried_at, directory, overrides::text, labels::text
+  from jobs_internal.take_v2($1, $2);
 
 -- name: step_document
 -- All that running a step needs beside its target.

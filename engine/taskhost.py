@@ -53,6 +53,7 @@ INTENT_LIMIT = (
 )
 STOP_LIMIT = 3.0  # seconds for what runs when we have to go
 LONGEST_WAIT = 30.0  # seconds before a server that had no room is tried again
+LONGEST_FOLLOW = 1.0  # seconds that a task waits for the one in whose place it begins
 
 
 class JobTaskHost:
@@ -72,6 +73,7 @@ class JobTaskHost:
         self._library = Library(self._line, clock)
         self._tokens: dict[UUID, Token] = {}
         self._waiting: dict[UUID, Task] = {}  # taken and not begun
+        self._followers: dict[UUID, Task] = {}  # of those, by the task in whose place each begins
         self._begun: set[UUID] = set()  # their start was said
         self._intended: set[UUID] = set()  # may have committed, if nobody knows better
         self._scribe = Scribe(store, self._id, clock, self._renew)
@@ -138,13 +140,30 @@ class JobTaskHost:
             if invocation in self._tokens:
                 self._tokens[invocation].cancel("Canceled")
             return
-        task = Task.of(row[1:])
+        task = Task.of(row[2:])
         if self._leaving:
             self._scribe.give_back(task)
             return
         self._waiting[invocation] = task
         self._tokens[invocation] = Token()
+        leader = row["leader"]
+        if leader in self._tokens:
+            self._followers[leader] = task
+            loop = asyncio.get_running_loop()
+            loop.call_later(LONGEST_FOLLOW, self._lose_patience, leader, task)
+        else:
+            self._begin(task)
+
+    def _begin(self, task: Task) -> None:
         self.workers.queue.put_nowait(partial(self._work, task))
+
+    def _lose_patience(self, leader: UUID, task: Task) -> None:
+        """What it follows takes long: there may be room for it elsewhere."""
+        if self._followers.get(leader) is task:
+            del self._followers[leader]
+            del self._tokens[task.invocation_id]
+            if self._waiting.pop(task.invocation_id, None):
+                self._scribe.give_back(task)
 
     async def _work(self, task: Task) -> None:
         """One task from its reservation to its outcome."""
@@ -162,6 +181,8 @@ class JobTaskHost:
             self._intended.discard(task.invocation_id)
             self._waiting.pop(task.invocation_id, None)
             self._tokens.pop(task.invocation_id, None)
+            if follower := self._followers.pop(task.invocation_id, None):
+                self._begin(follower)
 
     async def _give_up(self, task: Task) -> None:
         """Somebody must hear of it, unless it was given back before."""
@@ -223,7 +244,7 @@ class JobTaskHost:
         who = as_login(credential, task, step)
         database = task.database_name or server.maintenance_database
         return await self._sessions.lend(
-            at(server, step), database, who, identity, direct=step.autocommit, deadline=deadline
+            at(server, step), database, who, identity, direct=step.needs_session, deadline=deadline
         )
 
     async def _start(self, task: Task, session: Session | None) -> bool:

@@ -86,6 +86,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         return self.options.transaction == "none" or self.parsed.autocommit
 
     @cached_property
+    def needs_session(self) -> bool:
+        """A session of its own, which it may leave as it likes: one that is cleaned, or closed, behind it."""
+        return self.autocommit or any(each.lasting for each in self.parsed.statements)
+
+    @cached_property
     def whole(self) -> bool:
         """Its statements can't be told apart, so it goes as it is."""
         return not self.autocommit and not self.parsed.parsed
@@ -172,6 +177,7 @@ class Task(msgspec.Struct, frozen=True, dict=True):
     credential_version: int | None
     first_start: datetime | None
     tried_at: datetime | None
+    directory: int  # its revision when the task was taken
     overrides: Mapping[str, Any]
     labels: Mapping[str, Any]
 

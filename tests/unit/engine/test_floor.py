@@ -1,0 +1,144 @@
+"""The core's copy of live runs: who may follow whom, and whose a place is when one is over."""
+
+from uuid import UUID, uuid4
+
+from engine.floor import Floor, Plan, Run, Running, StepRun, Told
+
+HOST = UUID(int=1)
+NOW = 100.0
+
+
+def a_floor(slots: int = 2) -> Floor:
+    floor = Floor(slots)
+    floor.tree.see_hosts({HOST: 100}, {})
+    floor.tree.limit(floor.tree.server("s"), None)
+    return floor
+
+
+def a_step(floor: Floor, targets: int, *, brisk: bool = True) -> StepRun:
+    """All on one database."""
+    plan = Plan(1, "step", uuid4(), "group", 60)
+    run = Run(uuid4(), uuid4(), "job", 1, None, (plan,), {}, begun=True, canceled=False)
+    floor.runs[run.id] = run
+    step = run.step = StepRun(run, plan, planned=True, brisk=brisk)
+    for ordinal in range(1, targets + 1):
+        row = {"ordinal": ordinal, "attempts": 0, "not_before": None, "deadline": None}
+        place = {"server_id": "s", "pool_name": None, "database_name": "d"}
+        floor.load(step, row | place | {"invocation_id": None})
+    return step
+
+
+def reserve(floor: Floor) -> list[Running]:
+    """As the controller does, first those that have room."""
+    made = []
+    while found := floor.pick():
+        made.append(Running(*found))
+        take(floor, made[-1])
+    for running in floor.follow(100):
+        made.append(running)
+        take(floor, running)
+    return made
+
+
+def take(floor: Floor, running: Running) -> None:
+    running.invocation, running.since = uuid4(), NOW
+    floor.reserved(running)
+
+
+def over(
+    floor: Floor, running: Running, *, after: float = 0.1, lifecycle: str = "Succeeded"
+) -> None:
+    floor.heard(Told(running.invocation, lifecycle, 1), NOW + after)
+
+
+def ordinals(made: list[Running]) -> list[tuple[int, int | None]]:
+    """With that of each one's leader."""
+    return [(one.target.ordinal, one.leader and one.leader.target.ordinal) for one in made]
+
+
+def test_each_that_runs_is_followed_by_one_and_its_place_goes_on():
+    floor = a_floor(slots=2)
+    step = a_step(floor, 6)
+
+    first = reserve(floor)
+    assert ordinals(first) == [(1, None), (2, None), (3, 1), (4, 2)]
+    over(floor, first[0])
+    then = reserve(floor)
+
+    assert ordinals(then) == [(5, 3)]
+    assert floor.tree.instance.used == 2
+    while floor.running:
+        over(floor, next(iter(floor.running.values())))
+        reserve(floor)
+    assert step.over
+    assert floor.tree.instance.used == 0
+
+
+def test_nobody_follows_what_may_take_long_or_where_others_wait():
+    floor = a_floor(slots=1)
+    step = a_step(floor, 3, brisk=False)
+
+    [first] = reserve(floor)
+    over(floor, first, after=0.6)
+    [second] = reserve(floor)
+    assert not step.brisk
+    step.brisk = True
+    a_step(floor, 1)
+
+    assert ordinals([first, second]) == [(1, None), (2, None)]
+    assert reserve(floor) == [], "another job waits"
+
+
+def test_who_waited_in_vain_waits_again_and_nobody_follows_in_its_stead():
+    floor = a_floor(slots=1)
+    step = a_step(floor, 2)
+    leader, follower = reserve(floor)
+
+    over(floor, follower, lifecycle="Created")
+
+    assert (step.brisk, list(step.waiting), floor.tree.instance.used) == (False, [2], 1)
+    step.brisk = True
+    assert reserve(floor) == []
+    over(floor, leader)
+    assert ordinals(reserve(floor)) == [(2, None)]
+
+
+def test_a_limit_that_was_lowered_is_kept_before_anybody_follows():
+    floor = a_floor(slots=2)
+    a_step(floor, 9)
+    first = reserve(floor)
+
+    floor.tree.limit(floor.tree.instance, 1)
+    over(floor, first[0])
+    over(floor, first[1])
+
+    assert ordinals(reserve(floor)) == [], "two are there, one may be"
+    over(floor, first[2])
+    assert ordinals(reserve(floor)) == [(5, 4)]
+    assert floor.tree.instance.used == 1
+
+
+def test_a_place_is_free_when_both_are_gone_in_whatever_order():
+    for first in (0, 1):
+        floor = a_floor(slots=1)
+        step = a_step(floor, 2)
+        both = reserve(floor)
+
+        for number in (first, 1 - first):
+            floor.ended(step, both[number].target.ordinal, both[number].invocation)
+
+        assert (floor.tree.instance.used, step.over, floor.running) == (0, True, {})
+
+
+def test_a_follower_of_a_lost_host_returns_without_a_place():
+    floor = a_floor(slots=1)
+    step = a_step(floor, 2)
+    leader, follower = reserve(floor)
+
+    floor.returned(follower.invocation)
+    floor.rename(leader.invocation, new := uuid4())
+
+    assert floor.tree.instance.used == 1
+    assert list(step.waiting) == [2]
+    over(floor, floor.running[new])
+    assert ordinals(reserve(floor)) == [(2, None)]
