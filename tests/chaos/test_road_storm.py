@@ -34,6 +34,23 @@ JOBS = {
         {"jitter": 0},
     ),
 }
+FOLLOWED = "followed"  # one at a time in each database, and with their host before their turn
+SCHEMAS = 8  # in each database
+MARK = "insert into mark values ('$(job_execution_id)')"
+MARKED = """
+select d.database_name, d.schema_name, x.lifecycle, x.attempts
+  from jobs_internal.target_execution x
+  join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal)
+ where x.job_execution_id = $1 and d.schema_name is not null
+"""
+AHEAD = """
+select count(*) from jobs_internal.task t join jobs_internal.task n using (run_day, job_execution_id, step_id)
+  join jobs_internal.snapshot_target d on d.ordinal = t.ordinal
+  join jobs_internal.snapshot_target e on (e.snapshot_id, e.ordinal) = (d.snapshot_id, n.ordinal)
+  join jobs_internal.step_execution s on (s.job_execution_id, s.snapshot_id) = (t.job_execution_id, d.snapshot_id)
+ where d.schema_name is not null and d.database_name = e.database_name and t.ordinal <> n.ordinal
+   and n.create_time < t.end_time and n.start_time >= t.start_time and t.start_time < n.create_time
+"""
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +69,7 @@ class Storm:
     targets: server.Postgres
     dice: random.Random
     runs: list[UUID] = field(default_factory=list)
+    followed: list[UUID] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
 
     async def load(self) -> None:
@@ -69,7 +87,11 @@ class Storm:
         live = "select job_execution_id from jobs_internal.job_execution r join jobs_internal.job j using (job_id) where r.end_time is null and not j.system"
         rows = await root.fetch(live)
         if len(rows) < AT_ONCE:
-            self.runs.append(await self.here.fleet.start(self.dice.choice([*JOBS])))
+            job = self.dice.choice([*JOBS, FOLLOWED])
+            run = await self.here.fleet.start(job)
+            self.runs.append(run)
+            if job == FOLLOWED:
+                self.followed.append(run)
         elif self.dice.random() < 0.1:
             with contextlib.suppress(asyncpg.PostgresError):  # it was just over
                 await root.execute("select jobs.sp_stop_job($1)", self.dice.choice(rows)[0])
@@ -97,6 +119,7 @@ async def test_a_storm_leaves_nothing_wrong(settings, db, servers, tmp_path):
             await here.fleet.query(name, PROBE)
         for name, (script, options) in JOBS.items():
             await here.fleet.job(name, script, options=options, retry_attempts=50)
+        await prepare_schemas(here)
         await here.fleet.root.execute("update jobs_internal.job set overlap = 'allow'")
         storm = Storm(here, *servers, random.Random(SEED))
 
@@ -110,15 +133,45 @@ async def test_a_storm_leaves_nothing_wrong(settings, db, servers, tmp_path):
             await here.fleet.renew()
             ends = Counter([await over(here, run) for run in storm.runs])
 
-        found = await violations(here.fleet)
+        found = [*await violations(here.fleet), *await overdone(here, storm.followed)]
         print(f"\nstorm {SEED}: faults injected: {storm.faults.total()}, violations: {len(found)}")
         print(f"{dict(storm.faults)}, runs: {dict(ends)}")
         assert found == [], here.log()
         assert sum(ends.values()) > FAULTS
+        assert await here.fleet.root.fetchval(AHEAD), "somebody was there before its turn"
         unknown = await here.fleet.root.fetch(
             "select distinct end_reason from jobs_internal.target_execution where lifecycle = 'Failed'"
         )
-        assert {row["end_reason"] for row in unknown} <= {"OutcomeUnknown"}
+        # Schemas are listed, and their server may be away when that is wanted.
+        assert {row["end_reason"] for row in unknown} <= {"OutcomeUnknown", "ServerUnreachable"}
+
+
+async def prepare_schemas(here: Crew) -> None:
+    fleet = here.fleet
+    await fleet.call("sp_add_target_group", target_group_name="schemas")
+    for name in fleet.databases:
+        for number in range(SCHEMAS):
+            await fleet.query(name, f"create schema s{number}")
+            await fleet.query(name, f"create table s{number}.mark (run uuid)")
+        await fleet.call(
+            "sp_add_target_group_member", target_group_name="schemas", target_type="SqlSchema",
+            server_name="fleet", database_name=name, schema_pattern="s_",
+        )  # fmt: skip
+    options = {"guard": True, "slotsPerDatabase": 1}
+    await fleet.job(FOLLOWED, MARK, group="schemas", options=options, retry_attempts=50)
+
+
+async def overdone(here: Crew, runs: list[UUID]) -> list[str]:
+    """Schemas that hold other than one mark of a run that succeeded there, or more than one of any."""
+    found = []
+    for run in runs:
+        for row in await here.fleet.root.fetch(MARKED, run):
+            where = f"{row['schema_name']}.mark"
+            count = f"select count(*) from {where} where run = $1"
+            marks = (await here.fleet.query(row["database_name"], count, run))[0][0]
+            if marks > 1 or (row["lifecycle"] == "Succeeded" and marks != 1):
+                found.append(f"{row['database_name']} {where}: {marks}, {row['lifecycle']}")
+    return found
 
 
 async def over(here: Crew, run: UUID) -> str:
