@@ -21,11 +21,9 @@ from engine import instance
 from engine.floor import read_completion
 from engine.instance import Host
 from engine.judge import Verdict, judge
-from engine.library import Served
 from engine.line import Line
 from engine.part import Means, Part
 from engine.road import Q
-from engine.work import Credential
 from muster.core import telemetry
 from muster.core.errors import Fault
 
@@ -142,21 +140,17 @@ class Communicator(Part):
 
     async def _ask(self, task: dict[str, Any]) -> Verdict:
         """Ends what is left of it at its target first."""
-        text = await self._line.value(Q.servers, [task["server_id"]])
-        served = msgspec.json.decode(text, type=Served)
-        rows = await self._line.fetch(Q.secrets, [task["credential_id"]])
-        if not served.servers or not rows:
-            return Verdict.UNKNOWN
-        server, who = served.servers[0], Credential(**dict(rows[0]))
         targets = self.means.targets
-        password = await targets.credentials.open(who, served.identity)
-        async with targets.door(server.server_id), self._room:
+        way = await targets.way(self._line, task["server_id"], task["credential_id"])
+        if way is None:
+            return Verdict.UNKNOWN
+        async with targets.door(way.server.server_id), self._room:
             return await judge(
-                targets.connector(served.servers),
-                server,
-                task["database_name"] or server.maintenance_database,
-                who,
-                password,
+                way.connector,
+                way.server,
+                task["database_name"] or way.server.maintenance_database,
+                way.who,
+                way.password,
                 backend_pid=task["backend_pid"],
                 old_invocation=task["old_invocation"],
                 xact_id=task["xact_id"],

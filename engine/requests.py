@@ -1,22 +1,32 @@
 """Answers what only the engine can know, since it alone reaches the targets."""
 
 import asyncio
+import contextlib
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
 from engine.directory import Document
 from engine.found import Found, Target
-from engine.part import Part
+from engine.line import Line
+from engine.part import Means, Part
 from engine.resolver import Resolver
-from engine.store import Q, Store
+from engine.store import Store
 from engine.why import why
+from engine.work import named
 from muster.core import telemetry
 from muster.core.errors import Fault, Unavailable
+from muster.core.sql import Queries
 
 log = telemetry.get(__name__)
+Q = Queries("engine", "store.sql", "road.sql")
+A = Queries("engine", "attempt.sql")
+
+APPLICATION = "muster-onlooker"
+LOOK_LIMIT = 5.0  # seconds to look at a target
 
 POLL = timedelta(seconds=5)  # in case a wake-up was lost
 LIMIT = 20.0  # seconds for one answer; who asks waits a little longer
@@ -27,6 +37,16 @@ TOGETHER = 4  # questions that are answered side by side
 class Requests(Part):
     name = "requests"
     channels = ("muster_request",)
+
+    def __init__(self, means: Means) -> None:
+        super().__init__(means)
+        self._line = Line(means.store)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        try:
+            await super().run(stop)
+        finally:
+            self._line.hang_up()
 
     @property
     def pause(self) -> timedelta:
@@ -58,7 +78,8 @@ class Requests(Part):
 
     async def _answer(self, kind: str, args: dict[str, Any]) -> dict[str, Any]:
         if kind == "why":
-            return why(self.means.view, UUID(args["run"]), args["stepId"], args["ordinal"])
+            which = UUID(args["run"]), args["stepId"], args["ordinal"]
+            return await self._running(*which) or why(self.means.view, *which)
         try:
             async with asyncio.timeout(LIMIT):
                 return told(await self._resolve(args["targetGroup"]))
@@ -71,6 +92,37 @@ class Requests(Part):
         except Fault as refused:
             fault = refused
         return {"error": {"code": fault.code, "message": fault.message}}
+
+    async def _running(self, run: UUID, step_id: int, ordinal: int) -> dict[str, Any] | None:
+        """Of an attempt that runs: who holds what it waits for, as far as that can be seen now; else None."""
+        asked = self.means.store.epoch, run, step_id, ordinal
+        rows = await self._line.fetch(Q.running_attempt, *asked)
+        if not rows:
+            return None
+        blockers = []
+        with contextlib.suppress(Fault, TimeoutError, OSError, asyncpg.PostgresError):
+            async with asyncio.timeout(LOOK_LIMIT):
+                blockers = await self._blockers(rows[0])
+        return {"details": {"blockers": blockers}}
+
+    async def _blockers(self, task: Any) -> list[dict[str, Any]]:
+        targets = self.means.targets
+        way = await targets.way(self._line, task["server_id"], task["credential_id"])
+        if way is None:
+            return []
+        database = task["database_name"] or way.server.maintenance_database
+        there = {"target_server_name": way.server.name, "target_database_name": database}
+        pid = None if way.server.pooling == "transaction" else task["backend_pid"]
+        session = way.connector.session(
+            way.server.endpoint.direct(),
+            user=named(way.who.username, there),
+            password=way.password,
+            application_name=APPLICATION,
+            database=database,
+        )
+        async with targets.door(way.server.server_id), session as connection:
+            name = f"muster {task['invocation_id'].hex}"
+            return [dict(row) for row in await connection.fetch(A.blockers, pid, name)]
 
     async def _resolve(self, group: str) -> Found:
         document = await read_document(self.means.store, group)

@@ -62,6 +62,11 @@ select run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, old_
        xact_id, server_id, database_name, credential_id, credential_version, start_time, idempotent, guard, transaction
   from jobs_internal.disown_v1($1, $2);
 
+-- name: running_attempt
+-- The session in which a target's attempt runs, and who may look at it.
+select invocation_id, backend_pid, server_id, database_name, credential_id
+  from jobs_internal.running_attempt_v1($1, $2, $3, $4);
+
 -- name: end_step
 -- How the step ended; null while a target lives.
 select jobs_internal.end_step_v1($1, $2, $3, $4, $5);

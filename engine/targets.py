@@ -2,13 +2,33 @@
 
 import asyncio
 from collections.abc import Iterable
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
 
 from engine.bootstrap import Bootstrap
 from engine.credentials import Credentials
 from engine.directory import Document, Server
+from engine.library import Served
+from engine.line import Line
 from engine.listing import Listing
+from engine.work import Credential
 from muster.core.clock import Clock
 from muster.core.connect import Connector
+from muster.core.settings import Secret
+from muster.core.sql import Queries
+
+Q = Queries("engine", "road.sql")
+
+
+class Way(NamedTuple):
+    """To a server, as somebody."""
+
+    connector: Connector
+    server: Server
+    who: Credential
+    password: Secret
 
 
 class Targets:
@@ -28,6 +48,17 @@ class Targets:
             document.identity,
             self.door,
         )
+
+    async def way(self, line: Line, server_id: str, credential_id: UUID | None) -> Way | None:
+        """None: the server or the credential is gone."""
+        text = await line.value(Q.servers, [server_id])
+        served = msgspec.json.decode(text, type=Served)
+        rows = await line.fetch(Q.secrets, [credential_id])
+        if not served.servers or not rows:
+            return None
+        server, who = served.servers[0], Credential(**dict(rows[0]))
+        password = await self.credentials.open(who, served.identity)
+        return Way(self.connector(served.servers), server, who, password)
 
     def connector(self, servers: Iterable[Server]) -> Connector:
         return Connector(self._settings, frozenset().union(*(each.own for each in servers)))

@@ -55,7 +55,7 @@ async def why(plane: Plane, call: Call, id: ResourceId) -> Told:
     if found["ask"] is not None:
         answer = await _asked(plane, call, id, found["ask"])
         details = {**told["details"], **(answer.pop("details", None) or {})}
-        told = {**told, **present(answer), "details": details}
+        told = {**told, **({} if told.get("message") else present(answer)), "details": details}
     return Told(content=present(told))
 
 

@@ -2368,6 +2368,16 @@ CREATE OR REPLACE FUNCTION jobs_internal.run_query_v1(p_doc jsonb)
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.running_attempt_v1(p_epoch bigint, p_run uuid, p_step_id integer, p_ordinal integer)
+ RETURNS TABLE(invocation_id uuid, backend_pid integer, server_id text, database_name text, credential_id uuid)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.save_job_v1(p_action text, p_old job, p_new job)
  RETURNS job

@@ -378,7 +378,8 @@ async def test_a_lock_stops_no_cancel_of_a_part_but_a_query(here, owner, job):
     assert problem(refused) == (409, "ScopeLocked")
 
 
-async def test_why_is_told_by_the_rows_where_they_know(here, owner, job):
+async def test_why_is_told_by_the_rows_where_they_know(here, owner, job, monkeypatch):
+    monkeypatch.setattr(reports, "PATIENCE", 0.3)  # of what runs the engine is asked who blocks it
     run = await a_planned_run(owner, job, 5)
     await ran(owner, run, 1, "Failed", **CAUSE)
     await ran(owner, run, 2, "InProgress", backend_pid=7)

@@ -1,6 +1,8 @@
 """From a start to a true result on every target: the engine and its hosts on real databases."""
 
 import asyncio
+import json
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -104,6 +106,39 @@ async def test_a_deadlock_victim_tries_again_until_it_succeeds(here: Fleet):
     attempts = [(t["attempt"], t["lifecycle"]) for t in await here.tasks(run) if t["ordinal"] == 1]
     assert attempts == [(1, "Failed"), (2, "Failed"), (3, "Succeeded")]
     assert (await here.targets_of(run))[0]["attempts"] == 3
+
+
+async def test_who_blocks_a_running_attempt_is_seen_while_it_runs(here: Fleet):
+    for name in here.databases:
+        await here.query(name, "create table t ()")
+    url = here.targets.url(here.databases[1], here.targets.administrator)
+    tenant = await asyncpg.connect(url, server_settings={"application_name": "checkout"})
+    await tenant.execute("begin; lock table t in share mode")
+    settings = {"settings": {"lockTimeoutSeconds": 0}}
+    await here.job("blocked", "insert into t default values", options=settings)
+
+    run = await here.start("blocked")
+
+    async def blockers(ordinal: int) -> list[dict]:
+        asked = uuid4()
+        told = json.dumps({"run": str(run), "stepId": 1, "ordinal": ordinal})
+        await here.root.execute(
+            "select jobs_internal.ask_v1($1, 'why', $2::text::jsonb)", asked, told
+        )
+        read = "select answer::text from jobs_internal.request where request_id = $1"
+        await until(lambda: here.root.fetchval(read, asked))
+        answer = json.loads(await here.root.fetchval(read, asked))
+        return answer["details"].get("blockers")
+
+    async def seen() -> bool:
+        return bool(await blockers(2))
+
+    await until(seen)
+    [blocker] = await blockers(2)
+    assert (blocker["pid"], blocker["application_name"]) == (tenant.get_server_pid(), "checkout")
+    assert await blockers(1) is None, "it is over"
+    await tenant.close()
+    assert await here.ended(run) == "Succeeded"
 
 
 async def test_retries_come_to_an_end(here: Fleet):

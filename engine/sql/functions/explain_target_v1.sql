@@ -53,7 +53,7 @@ begin
             'message', format('It may start again at %s.%s', iso_v1(t.not_before),
                 coalesce(' ' || nullif(coalesce(last.message, t.last_message), ''), ''))) end;
     return jsonb_build_object(
-        'ask', case when told is null then jsonb_build_object(
+        'ask', case when told is null or live.lifecycle = 'InProgress' then jsonb_build_object(
             'run', p_run.job_execution_id, 'stepId', t.step_id, 'ordinal', t.ordinal) end,
         'why', coalesce(told, jsonb_build_object(
             'since', iso_v1(coalesce(t.not_before, last.end_time, t.create_time)), 'waitReason', t.wait_reason))
@@ -67,4 +67,5 @@ begin
                     'message', last.message, 'endTime', iso_v1(last.end_time)) end))));
 end $$;
 comment on function jobs_internal.explain_target_v1(jobs_internal.job_execution, text, text) is
-    'What the rows tell about a target: that it is over, runs, or waits and for what; else what to ask the engine.';
+    'What the rows tell about a target: that it is over, runs, or waits and for what; and what to ask the engine, which '
+    'alone knows whose turn it is and can look at what runs.';
