@@ -19,8 +19,6 @@ from engine.resources import Node, Path, Tree
 OVER = frozenset({"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"})
 BRISK = 0.5  # seconds: tasks that are reserved and over within them follow each other
 NEEDS = ("nothing", "protocol", "pg_cancel_backend", "pg_terminate_backend")  # weakest first
-
-
 NOBODY = UUID(int=0)
 
 
@@ -200,7 +198,11 @@ class Floor:
             step, queue = leader.step, leader.target.queue
             if not queue.items or step.canceled or step.run.canceled:
                 del self._unfollowed[leader]
-            elif step.brisk and self.tree.has_room_for(queue.path, leader.host):
+            elif (
+                step.brisk
+                and not self.policy.closed(step.run.job_id)
+                and self.tree.has_room_for(queue.path, leader.host)
+            ):
                 del self._unfollowed[leader]
                 step.busy += 1
                 target = step.waiting.pop(queue.items.popleft())

@@ -118,6 +118,19 @@ def test_a_limit_that_was_lowered_is_kept_before_anybody_follows():
     assert floor.tree.instance.used == 1
 
 
+def test_nobody_follows_in_a_job_that_is_paused():
+    floor = a_floor(slots=1)
+    step = a_step(floor, 2)
+    leader = Running(*floor.pick())
+    take(floor, leader)
+
+    floor.policy.close({step.run.job_id})
+
+    assert reserve(floor) == []
+    floor.policy.close(set())
+    assert ordinals(reserve(floor)) == [(2, 1)]
+
+
 def test_a_place_is_free_when_both_are_gone_in_whatever_order():
     for first in (0, 1):
         floor = a_floor(slots=1)
