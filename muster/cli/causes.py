@@ -110,7 +110,7 @@ def why_target(api: Api, run: Run, item: dict[str, Any], options: argparse.Names
         newest.get("attempt"),
         newest.get("sqlstate"),
         newest.get("message"),
-        "; ".join(map(blocker, newest.get("blockers") or [])) or None,
+        "; ".join(map(blocker, _blockers(told, newest))) or None,
     ]
     columns = (
         "target",
@@ -158,7 +158,12 @@ def _target_lines(name: str, told: dict[str, Any], newest: dict[str, Any]) -> li
     if newest.get("message"):
         lines.append(f"  {newest.get('sqlstate') or newest.get('endReason')}: {newest['message']}")
     lines += [f"  {key}: {newest[key]}" for key in ("detail", "hint", "context") if newest.get(key)]
-    return lines + [f"  blocked by {blocker(each)}" for each in newest.get("blockers") or []]
+    return lines + [f"  blocked by {blocker(each)}" for each in _blockers(told, newest)]
+
+
+def _blockers(told: dict[str, Any], newest: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of right now where an attempt runs and waits, else those that the newest one saw."""
+    return told.get("details", {}).get("blockers") or newest.get("blockers") or []
 
 
 def _alike(waiting: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -299,6 +299,17 @@ def test_why_of_a_target_tells_of_the_newest_attempt_that_is_over(muster, rest):
     assert "attempt 3: Failed" in told and "blocked by pid 4711 (checkout" in told
 
 
+def test_why_of_a_target_names_who_blocks_it_right_now(muster, rest):
+    target = f"{RUN}/steps/main/targets/id-of-tenant_07"
+    running = {"attempt": 1, "lifecycle": "InProgress"}
+    rest.on("GET", f"{RUN}/targets", listed(a_target("tenant_07", "InProgress")))
+    details = {"details": {"blockers": [{"pid": 7, "application_name": "psql"}]}}
+    rest.on("GET", f"{target}/why", {"lifecycle": "InProgress", **details})
+    rest.on("GET", f"{target}/attempts", listed({"properties": running}))
+
+    assert "blocked by pid 7 (psql)" in muster("run", "why", "nightly", "tenant_07")[1]
+
+
 def test_why_of_targets_without_a_stored_reason_is_asked_for_each_server(muster, rest):
     """Only the engine knows what they wait for."""
     waiting = [
