@@ -35,6 +35,7 @@ def test_a_connection_that_was_not_made(fault, reason, retry):
     outcome = Outcome.of_connect(fault)
 
     assert (outcome.lifecycle, outcome.reason, outcome.retry) == ("Failed", reason, retry)
+    assert outcome.fingerprint == fault.code, "by which the command line knows what to do"
     assert (outcome.phase, outcome.message, outcome.last_message) == (
         "connect",
         fault.message,
