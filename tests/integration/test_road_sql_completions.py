@@ -21,7 +21,7 @@ async def exchange(
     return await stage.ask(
         "reserve_and_read", epoch, [stage.host] * many, [stage.day] * many, [stage.run] * many,
         [1] * many, list(ordinals), [1] * many, [uuid4() for _ in ordinals],
-        list(marks), list(marks.values()),
+        [None] * many, list(marks), list(marks.values()),
     )  # fmt: skip
 
 
@@ -103,7 +103,7 @@ async def test_a_stale_epoch_neither_reserves_nor_reads(stage, epoch):
     [
         ("take", ["host", 0], "off"),
         ("read_completions", [EPOCH, [], []], "off"),
-        ("reserve_and_read", [EPOCH, *[[]] * 9], "on"),
+        ("reserve_and_read", [EPOCH, *[[]] * 10], "on"),
         ("reserve", [EPOCH, *[[]] * 9], "on"),
     ],
 )

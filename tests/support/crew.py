@@ -128,8 +128,9 @@ class Crew:
     async def _replace(self, dead: Running) -> None:
         kind = dead.workload.kind
         self.ends.append((kind, await code(dead)))  # also takes it out of the process table
-        (self.cores if kind is Kind.ENGINE else self.hosts).remove(dead)
         await (self.core() if kind is Kind.ENGINE else self.host())
+        # Not before: whoever waits until all is quiet would go on with one less.
+        (self.cores if kind is Kind.ENGINE else self.hosts).remove(dead)
 
     async def _in_charge(self) -> bool:
         """The next core lives."""
