@@ -94,22 +94,23 @@ class Requests(Part):
         return {"error": {"code": fault.code, "message": fault.message}}
 
     async def _running(self, run: UUID, step_id: int, ordinal: int) -> dict[str, Any] | None:
-        """Of an attempt that runs: who holds what it waits for, as far as that can be seen now; else None."""
+        """Of an attempt that runs: who holds what it waits for, unless nobody could look; else None."""
         asked = self.means.store.epoch, run, step_id, ordinal
         rows = await self._line.fetch(Q.running_attempt, *asked)
         if not rows:
             return None
-        blockers = []
+        details: dict[str, Any] = {}
         with contextlib.suppress(Fault, TimeoutError, OSError, asyncpg.PostgresError):
             async with asyncio.timeout(LOOK_LIMIT):
                 blockers = await self._blockers(rows[0])
-        return {"details": {"blockers": blockers}}
+                details = {} if blockers is None else {"blockers": blockers}
+        return {"details": details}
 
-    async def _blockers(self, task: Any) -> list[dict[str, Any]]:
+    async def _blockers(self, task: Any) -> list[dict[str, Any]] | None:
         targets = self.means.targets
         way = await targets.way(self._line, task["server_id"], task["credential_id"])
         if way is None:
-            return []
+            return None
         database = task["database_name"] or way.server.maintenance_database
         there = {"target_server_name": way.server.name, "target_database_name": database}
         pid = None if way.server.pooling == "transaction" else task["backend_pid"]

@@ -142,7 +142,7 @@ class Dialer:
         try:
             await cast("_Farewell", farewell).gone.wait()
         finally:
-            # Whoever needs it no longer does not hang up first: older poolers end themselves over that.
+            # Whoever needs it no longer does not hang up first: as libpq, and PgBouncer was seen to die after that.
             self._loop.call_later(0 if ours.is_closing() else FAREWELL, ours.abort)
 
     async def _ask_for_tls(self, plug: socket.socket) -> None:
