@@ -42,7 +42,7 @@ async def run(
     watch = Stopwatch(session)
     if not await start():
         return None
-    name = application_name(task)
+    name = application_name(task.invocation_id)
     with Stopper(session, name, token, deadline) as stop:
         means = (session, task, step, name, stop, watch)
         course = Alone(*means) if step.autocommit else Together(*means)

@@ -146,11 +146,8 @@ class Communicator(Part):
             return Verdict.UNKNOWN
         async with targets.door(way.server.server_id), self._room:
             return await judge(
-                way.connector,
-                way.server,
-                task["database_name"] or way.server.maintenance_database,
-                way.who,
-                way.password,
+                way,
+                task["database_name"],
                 backend_pid=task["backend_pid"],
                 old_invocation=task["old_invocation"],
                 xact_id=task["xact_id"],

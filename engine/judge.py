@@ -8,13 +8,11 @@ from uuid import UUID
 import asyncpg
 
 from engine.aftermath import AUTOCOMMIT, status_of
-from engine.directory import Credential, Server
+from engine.prologue import application_name
 from engine.session import LOST
-from engine.work import named
-from muster.core.connect import Connector
+from engine.targets import Way
 from muster.core.db import Connection
 from muster.core.errors import Unavailable
-from muster.core.settings import Secret
 from muster.core.sql import Queries
 
 Q = Queries("engine", "attempt.sql")
@@ -32,11 +30,8 @@ class Verdict(StrEnum):
 
 
 async def judge(
-    connector: Connector,
-    server: Server,
-    database: str,
-    who: Credential,
-    password: Secret,
+    way: Way,
+    database: str | None,
     *,
     backend_pid: int | None,
     old_invocation: UUID,
@@ -45,26 +40,16 @@ async def judge(
     transaction: str,
 ) -> Verdict:
     """A Fault when the target can't be asked now, or the session does not end."""
-    there = {"target_server_name": server.name, "target_database_name": database}
-    session = connector.session(
-        server.endpoint.direct(),
-        user=named(who.username, there),
-        password=password,
-        application_name=APPLICATION,
-        database=database,
-    )
     try:
-        async with asyncio.timeout(LIMIT), session as connection:
-            # What a pooler says its pid is may be anybody's.
-            pid = None if server.pooling == "transaction" else backend_pid
-            await _end(connection, pid, f"muster {old_invocation.hex}", started)
+        async with asyncio.timeout(LIMIT), way.session(database, APPLICATION) as connection:
+            await _end(connection, way.pid(backend_pid), application_name(old_invocation), started)
             if transaction == "none" or xact_id == AUTOCOMMIT:
                 return Verdict.UNKNOWN
             if xact_id is None:
                 return Verdict.ABORTED  # its id is recorded before COMMIT is sent
             return Verdict(await status_of(connection, xact_id))
     except (asyncpg.PostgresError, TimeoutError, *LOST) as error:
-        message = f"The server {server.name} did not answer what became of an attempt."
+        message = f"The server {way.server.name} did not answer what became of an attempt."
         raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
 
 

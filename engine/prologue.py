@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import NamedTuple
+from uuid import UUID
 
 from engine.work import Step, Task, named, run_of, values
 
@@ -34,8 +35,9 @@ class Scene(NamedTuple):
         return values(self.task, self.step)
 
 
-def application_name(task: Task) -> str:
-    return f"muster {task.invocation_id.hex}"
+def application_name(invocation: UUID) -> str:
+    """Of the session in which an attempt runs."""
+    return f"muster {invocation.hex}"
 
 
 class Prologue(NamedTuple):

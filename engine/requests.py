@@ -13,10 +13,10 @@ from engine.directory import Document
 from engine.found import Found, Target
 from engine.line import Line
 from engine.part import Means, Part
+from engine.prologue import application_name
 from engine.resolver import Resolver
 from engine.store import Store
 from engine.why import why
-from engine.work import named
 from muster.core import telemetry
 from muster.core.errors import Fault, Unavailable
 from muster.core.sql import Queries
@@ -111,19 +111,10 @@ class Requests(Part):
         way = await targets.way(self._line, task["server_id"], task["credential_id"])
         if way is None:
             return None
-        database = task["database_name"] or way.server.maintenance_database
-        there = {"target_server_name": way.server.name, "target_database_name": database}
-        pid = None if way.server.pooling == "transaction" else task["backend_pid"]
-        session = way.connector.session(
-            way.server.endpoint.direct(),
-            user=named(way.who.username, there),
-            password=way.password,
-            application_name=APPLICATION,
-            database=database,
-        )
+        session = way.session(task["database_name"], APPLICATION)
         async with targets.door(way.server.server_id), session as connection:
-            name = f"muster {task['invocation_id'].hex}"
-            return [dict(row) for row in await connection.fetch(A.blockers, pid, name)]
+            which = way.pid(task["backend_pid"]), application_name(task["invocation_id"])
+            return [dict(row) for row in await connection.fetch(A.blockers, *which)]
 
     async def _resolve(self, group: str) -> Found:
         document = await read_document(self.means.store, group)

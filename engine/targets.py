@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
 from uuid import UUID
 
@@ -13,9 +14,10 @@ from engine.directory import Document, Server
 from engine.library import Served
 from engine.line import Line
 from engine.listing import Listing
-from engine.work import Credential
+from engine.work import Credential, named
 from muster.core.clock import Clock
 from muster.core.connect import Connector
+from muster.core.db import Connection
 from muster.core.settings import Secret
 from muster.core.sql import Queries
 
@@ -29,6 +31,24 @@ class Way(NamedTuple):
     server: Server
     who: Credential
     password: Secret
+
+    def session(
+        self, database: str | None, application_name: str
+    ) -> AbstractAsyncContextManager[Connection]:
+        """Past any pooler; without a database where the server itself is the target."""
+        name = database or self.server.maintenance_database
+        there = {"target_server_name": self.server.name, "target_database_name": name}
+        return self.connector.session(
+            self.server.endpoint.direct(),
+            user=named(self.who.username, there),
+            password=self.password,
+            application_name=application_name,
+            database=name,
+        )
+
+    def pid(self, told: int | None) -> int | None:
+        """Of an attempt's backend; what a pooler says its pid is may be anybody's."""
+        return None if self.server.pooling == "transaction" else told
 
 
 class Targets:

@@ -11,6 +11,7 @@ import pytest
 
 from engine import judge as judging
 from engine.judge import Verdict, judge
+from engine.targets import Way
 from muster.core.connect import Connector
 from muster.core.errors import Unavailable
 from muster.core.settings import Secret
@@ -29,10 +30,12 @@ async def ask(place, task, *, server=None, **given):
         "backend_pid": None, "old_invocation": task.invocation_id, "xact_id": None,
         "started": datetime.now(UTC), "transaction": "auto",
     }  # fmt: skip
-    return await judge(
-        Connector(settings()), server or place.server, place.database, place.who(),
-        Secret(place.owner.password), **(known | given),
-    )  # fmt: skip
+    return await judge(a_way(place, server), place.database, **(known | given))
+
+
+def a_way(place, server=None):
+    password = Secret(place.owner.password)
+    return Way(Connector(settings()), server or place.server, place.who(), password)
 
 
 async def lost_while_running(place, task, script="insert into t values (1); select pg_sleep(60)"):
@@ -177,11 +180,12 @@ async def test_a_session_that_does_not_end_is_a_fault(place, monkeypatch):
 
 
 async def test_the_login_is_named_by_the_target(place):
+    who = msgspec.structs.replace(place.who(), username="$(target_database_name)")
+    way = a_way(place)._replace(who=who)
+
     outcome = await judge(
-        Connector(settings()), place.server, place.database,
-        msgspec.structs.replace(place.who(), username="$(target_database_name)"),
-        Secret(place.owner.password), backend_pid=None, old_invocation=uuid4(), xact_id=None,
-        started=None, transaction="auto",
+        way, place.database, backend_pid=None, old_invocation=uuid4(), xact_id=None, started=None,
+        transaction="auto",
     )  # fmt: skip
 
     assert outcome is Verdict.ABORTED

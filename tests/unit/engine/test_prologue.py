@@ -14,7 +14,9 @@ def said(step, task=None, how=prologue.together, **more):
         job_execution_id=UUID(int=1), invocation_id=UUID(int=2), target_id=UUID(int=3)
     )
     told = {"left": 60.0, "watches_client": True, "unknown": frozenset()} | more
-    return how(prologue.Scene(task, step, prologue.application_name(task), **told)).text
+    return how(
+        prologue.Scene(task, step, prologue.application_name(task.invocation_id), **told)
+    ).text
 
 
 def test_the_whole_message():
