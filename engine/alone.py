@@ -5,6 +5,7 @@ import asyncio
 import asyncpg
 from msgspec.structs import replace
 
+from engine import outcome as outcomes
 from engine import prologue
 from engine.aftermath import AUTOCOMMIT
 from engine.course import REFUSED, Course, Intend
@@ -22,6 +23,7 @@ LOOK_LIMIT = 5.0  # seconds
 
 class Alone(Course):
     _sent = False
+    _undone = True  # nothing of the script stays when what was sent last is refused
     _invalid_before: frozenset[str] | None = None
 
     async def run(self, intend: Intend, deadline: float) -> Outcome | None:
@@ -31,7 +33,8 @@ class Alone(Course):
         try:
             return await self._begin(deadline) or await self._statements(intend)
         except Stopped:  # before the next statement was sent
-            return await self.stopped(safe=self.step.options.idempotent or not self.completed)
+            safe = self.step.options.idempotent or not self.completed
+            return await self._told_what_stays(await self.stopped(safe=safe))
         except Fault as fault:
             return await self.refused(fault.message, reason="StatementFailed")
         except REFUSED as error:
@@ -59,10 +62,22 @@ class Alone(Course):
             return await self.not_intended(heard=heard)
         self.session.ear.reset()
         self.watch.turn("running")
+        lock_timeout = self.step.lock_timeout
         for piece in self.step.pieces:
-            self._sent = True
+            if (wanted := self.step.lock_timeout_of(piece)) != lock_timeout:
+                await self.say(prologue.lock_timeout(wanted))
+                lock_timeout = wanted
+            self._sent, self._undone = True, not (self.completed or piece.commits_inside)
             self.keep(await self.ask_piece(piece))
+            if self.session.in_transaction:
+                return await self._told_what_stays(await self._left_open())
         return await self.succeeded()
+
+    async def _left_open(self) -> Outcome:
+        return await self.refused(
+            "The script began a transaction and left it open; it was rolled back.",
+            reason="StatementFailed",
+        )
 
     @property
     def _safe(self) -> bool:
@@ -70,15 +85,33 @@ class Alone(Course):
 
     async def _failed(self, error: BaseException) -> Outcome:
         if not isinstance(error, GONE):
-            return await self.failed(error, undone=not self.completed)
+            return await self.failed(error, undone=self._undone)
         if refusal := await self.unless_heard():
-            return refusal
-        if self.stop.reason:
+            return _adding(refusal, "What the statement wrote may be committed.")
+        # What a server said last before it hung up is that it broke the statement off.
+        known = not self._sent or error.__cause__ is not None
+        if self.stop.reason and known:
             return await self.stopped(safe=self._safe)
         reason = "OutcomeUnknown" if self._sent else "ConnectionLost"
-        return await self.broken(error, reason=reason, retry=self._safe)
+        outcome = await self.broken(error, reason=reason, retry=self._safe)
+        if self.stop.reason:
+            message = f"{outcomes.wish(self.stop.reason)} {outcome.message}"
+            return replace(outcome, message=message, last_message=message)
+        return outcome
 
     async def _told_what_stays(self, outcome: Outcome) -> Outcome:
+        if self.completed:
+            many = (
+                "Statement 1 stays"
+                if self.completed == 1
+                else f"Statements 1 to {self.completed} stay"
+            )
+            outcome = _adding(outcome, f"{many} committed.")
+        elif self._sent and not self._undone:
+            outcome = _adding(outcome, "What it committed inside itself stays.")
+        return await self._told_what_is_invalid(outcome)
+
+    async def _told_what_is_invalid(self, outcome: Outcome) -> Outcome:
         """A broken CONCURRENTLY leaves an index that another attempt would take for done."""
         before = self._invalid_before
         if before is None or not self._sent:
@@ -92,14 +125,18 @@ class Alone(Course):
             return outcome
         names = ", ".join(sorted(left))
         more = f"INVALID and in need of DROP INDEX or REINDEX: {names}."
-        message = f"{(outcome.message or '').rstrip('.')}. {more}"
-        return replace(outcome, message=message, last_message=message, retry=False, again=False)
+        return replace(_adding(outcome, more), retry=False, again=False)
 
     async def _invalid_now(self) -> frozenset[str]:
         if not self.session.lost and not self.session.spoiled:
             return _names(await self.session.ask(Q.invalid_indexes))
         async with self.session.beside() as other:
             return frozenset(row["name"] for row in await other.fetch(Q.invalid_indexes))
+
+
+def _adding(outcome: Outcome, more: str) -> Outcome:
+    message = f"{(outcome.message or '').rstrip('.')}. {more}"
+    return replace(outcome, message=message, last_message=message)
 
 
 def _names(sets: list[Set]) -> frozenset[str]:

@@ -18,6 +18,7 @@ from uuid import UUID
 import msgspec
 
 from engine import instance
+from engine.aftermath import AUTOCOMMIT
 from engine.floor import read_completion
 from engine.instance import Host
 from engine.judge import Verdict, judge
@@ -135,8 +136,7 @@ class Communicator(Part):
             except Fault as fault:
                 log.info("a target can't be asked", server=task["server_id"], why=fault.message)
             await self.means.clock.sleep(AGAIN)
-        written = task["xact_id"] is not None or task["transaction"] == "none"
-        return Verdict.UNKNOWN if written else Verdict.ABORTED
+        return Verdict.ABORTED if task["xact_id"] is None else Verdict.UNKNOWN
 
     async def _ask(self, task: dict[str, Any]) -> Verdict:
         """Ends what is left of it at its target first."""
@@ -152,11 +152,11 @@ class Communicator(Part):
                 old_invocation=task["old_invocation"],
                 xact_id=task["xact_id"],
                 started=task["start_time"],
-                transaction=task["transaction"],
             )
 
     async def _tell(self, task: dict[str, Any], verdict: Verdict) -> None:
-        repeatable = task["idempotent"] or task["guard"]
+        guarded = task["guard"] and task["xact_id"] != AUTOCOMMIT
+        repeatable = task["idempotent"] or guarded
         committed, unknown = verdict is Verdict.COMMITTED, verdict is Verdict.UNKNOWN
         told = {
             "d": task["run_day"],

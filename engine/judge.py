@@ -37,16 +37,17 @@ async def judge(
     old_invocation: UUID,
     xact_id: str | None,
     started: datetime | None,
-    transaction: str,
 ) -> Verdict:
     """A Fault when the target can't be asked now, or the session does not end."""
     try:
         async with asyncio.timeout(LIMIT), way.session(database, APPLICATION) as connection:
             await _end(connection, way.pid(backend_pid), application_name(old_invocation), started)
-            if transaction == "none" or xact_id == AUTOCOMMIT:
-                return Verdict.UNKNOWN
             if xact_id is None:
-                return Verdict.ABORTED  # its id is recorded before COMMIT is sent
+                return (
+                    Verdict.ABORTED
+                )  # it is recorded before COMMIT, or what commits by itself, is sent
+            if xact_id == AUTOCOMMIT:
+                return Verdict.UNKNOWN
             return Verdict(await status_of(connection, xact_id))
     except (asyncpg.PostgresError, TimeoutError, *LOST) as error:
         message = f"The server {way.server.name} did not answer what became of an attempt."

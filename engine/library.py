@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 FRESH = 5.0  # seconds that a server is believed to be as it was
 MOST = 1000  # of each kind
+LONG = 20_000  # characters of a script that is not judged while others wait
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -64,7 +65,10 @@ class Library:
 
         async def read() -> Step:
             text = await self._line.value(Q.step_document, *key)
-            return msgspec.json.decode(text, type=Step)
+            step = msgspec.json.decode(text, type=Step)
+            if len(step.script) > LONG:
+                await asyncio.to_thread(lambda: step.refusal)
+            return step
 
         return await self._steps.get(key, read)
 

@@ -14,6 +14,7 @@ NOT_RETRIED = frozenset({"42", "28", "22", "23"})  # classes of SQLSTATE
 CONNECT_REASONS = {
     code: code
     for code in (
+        "ScriptRefused",
         "CredentialMissing",
         "CredentialUnreadable",
         "TargetNotAllowed",
@@ -85,15 +86,25 @@ def stopped(reason: str, *, safe: bool) -> dict[str, Any]:
     match reason:
         case "HostStopped" if safe:
             what = {"lifecycle": CANCELED, "again": True, "reason": HOST_STOPPED}
-            return what | {"message": "The host that ran it was stopped."}
+            return what | {"message": wish(reason)}
         case "HostStopped":
             message = "The host that ran it was stopped; what was committed before stays."
             return {"lifecycle": FAILED, "reason": "OutcomeUnknown", "message": message}
         case "TimedOut":
-            what = {"lifecycle": TIMED_OUT, "reason": TIMED_OUT}
-            return what | {"message": "It did not end within the step's time."}
+            return {"lifecycle": TIMED_OUT, "reason": TIMED_OUT, "message": wish(reason)}
         case _:
-            return {"lifecycle": CANCELED, "reason": CANCELED, "message": "It was cancelled."}
+            return {"lifecycle": CANCELED, "reason": CANCELED, "message": wish(reason)}
+
+
+def wish(reason: str) -> str:
+    """Why an attempt was to stop."""
+    match reason:
+        case "HostStopped":
+            return "The host that ran it was stopped."
+        case "TimedOut":
+            return "It did not end within the step's time."
+        case _:
+            return "It was cancelled."
 
 
 def untold() -> dict[str, Any]:

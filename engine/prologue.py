@@ -68,6 +68,11 @@ def alone(scene: Scene) -> Prologue:
     return Prologue(";".join(parts), len(parts) + more)
 
 
+def lock_timeout(seconds: float) -> str:
+    """For the next of several statements that commit by themselves."""
+    return f"set lock_timeout={_ms(seconds)}"
+
+
 def identifier(name: str) -> str:
     return '"' + name.replace('"', '""').replace("\0", "") + '"'
 

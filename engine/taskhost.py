@@ -37,7 +37,7 @@ from engine.workers import Workers
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.db import Connection
-from muster.core.errors import Fault
+from muster.core.errors import Fault, InvalidRequest
 from muster.core.failpoints import reach
 from muster.core.sql import Queries
 from muster.core.version import VERSION
@@ -113,7 +113,7 @@ class JobTaskHost:
 
     async def _take_on(self) -> None:
         """Dispatches in their order, each once."""
-        last, never = 0, asyncio.Event()
+        last = 0
         while True:
             self._rung.clear()
             try:
@@ -128,7 +128,7 @@ class JobTaskHost:
                 raise
             except Fault as fault:
                 log.debug("nothing can be taken", why=fault.message)
-            await self._clock.sleep_or(never, POLL, self._rung)
+            await self._clock.sleep_or(self._rung, POLL)
 
     async def _listen(self) -> None:
         if self._bell is None or self._bell.is_closed():
@@ -194,6 +194,8 @@ class JobTaskHost:
     async def _attempt(self, task: Task, token: Token) -> None:
         try:
             step = self._library.known_step(task) or await self._library.step(task)
+            if step.refusal:
+                raise InvalidRequest(step.refusal, code="ScriptRefused")
             session = await self._session(task, step, self._until(step, task.tried_at))
         except Full as full:
             now = self._clock.now()

@@ -12,12 +12,15 @@ import msgspec
 from engine import directory
 from muster.core import variables
 from muster.core.errors import InvalidRequest
-from muster.core.script import Script, split
+from muster.core.script import Script, check, split
 
 KEPT_RUNS = 32  # of a step
 BANNER = 300  # characters of the first statement
 NOTHING: Mapping[str, Any] = {}
 WITHOUT_LOCK_TIMEOUT = re.compile(r"vacuum\b|.*\bconcurrently\b")
+COMMITS_INSIDE = re.compile(r"(?:call|do)\b")
+LOCK_TIMEOUT = 5.0  # seconds
+MOST_TOLD = 3  # of what is wrong with a script
 
 
 class Server(directory.Server, frozen=True):
@@ -73,6 +76,15 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         return split(self.script)
 
     @cached_property
+    def refusal(self) -> str:
+        """Why it can't run as it was written: only the API checks scripts when it takes them."""
+        problems = check(self.script, self.options.transaction)[:MOST_TOLD]
+        told = [f"{each.message} {each.advice}" for each in problems]
+        if not told and self.options.guard and not self.guarded:
+            told.append("guard: true needs a script that writes, in a transaction of its own.")
+        return " ".join(told)
+
+    @cached_property
     def pieces(self) -> tuple["Piece", ...]:
         """What goes to the server one by one; a text that the grammar refuses goes whole."""
         script = self.parsed
@@ -117,12 +129,14 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
 
     @cached_property
     def lock_timeout(self) -> float:
-        """Seconds; 0 = none."""
+        """Seconds that the script begins with; 0 = none."""
+        return self.lock_timeout_of(self.pieces[0])
+
+    def lock_timeout_of(self, piece: "Piece") -> float:
         wanted = self.options.settings.lock_timeout_seconds
         if wanted is not None:
             return wanted
-        patient = self.parsed.autocommit and WITHOUT_LOCK_TIMEOUT.match(self.pieces[0].head)
-        return 0.0 if patient else 5.0
+        return 0.0 if self.autocommit and piece.patient else LOCK_TIMEOUT
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -134,6 +148,16 @@ class Piece(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, text: str, start: int, head: str) -> Self:
         return cls(text, start, head, "$(" in text and bool(variables.variables(text)))
+
+    @property
+    def patient(self) -> bool:
+        """It queues for locks without keeping others from theirs, for as long as it takes."""
+        return WITHOUT_LOCK_TIMEOUT.match(self.head) is not None
+
+    @property
+    def commits_inside(self) -> bool:
+        """What it did may stay though it failed, where it is no part of a transaction."""
+        return COMMITS_INSIDE.match(self.head) is not None
 
     def rendered(self, values: Mapping[str, str]) -> str:
         return variables.render(self.text, values) if self.varies else self.text

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.support.attempts import a_place, a_snare, a_step, renewed, until
+from tests.support.attempts import a_place, a_snare, a_step, overhear, renewed, until
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
@@ -62,13 +62,15 @@ async def test_each_statement_commits_and_the_last_one_done_is_known(place):
 
     assert told(outcome) == ("Failed", "StatementFailed", False)
     assert (outcome.sqlstate, outcome.statement_no) == ("22012", 2)
+    assert outcome.last_message == "division by zero. Statements 1 to 2 stay committed."
     assert await count(place) == 4
 
 
 @pytest.mark.parametrize(
     ("script", "options", "retry"),
     [
-        ("do $$ begin raise exception 'x' using errcode = '40001'; end $$; select 1", {}, True),
+        ("select clash(); select 1", {}, True),
+        ("do $$ begin raise exception 'x' using errcode = '40001'; end $$; select 1", {}, False),
         ("select 1; do $$ begin raise exception 'x' using errcode = '40001'; end $$", {}, False),
         (
             "select 1; do $$ begin raise exception 'x' using errcode = '40001'; end $$",
@@ -81,9 +83,55 @@ async def test_each_statement_commits_and_the_last_one_done_is_known(place):
 async def test_only_what_left_nothing_or_may_be_repeated_is_tried_again(
     place, script, options, retry
 ):
+    await place.execute(
+        "create function clash() returns void language plpgsql as"
+        " $$ begin raise exception 'x' using errcode = '40001'; end $$"
+    )
+
     outcome = await place.run(script, transaction="none", **options)
 
     assert told(outcome) == ("Failed", "StatementFailed", retry)
+
+
+async def test_what_a_procedure_committed_before_it_failed_is_not_repeated(place):
+    await place.execute(
+        f"set role {place.owner.name}; create procedure half() language plpgsql as"
+        " $$ begin insert into t values (7); commit; raise exception 'x' using errcode = '40001'; end $$"
+    )
+
+    outcome = await place.run("call half()", transaction="none")
+
+    assert told(outcome) == ("Failed", "StatementFailed", False)
+    assert outcome.last_message == "x. What it committed inside itself stays."
+    assert await count(place) == 3
+
+
+async def test_a_transaction_that_a_script_leaves_open_is_no_success(place):
+    outcome = await place.run("begin; insert into t values (2)", transaction="none")
+
+    assert told(outcome) == ("Failed", "StatementFailed", False)
+    assert "left it open" in outcome.message
+    assert await count(place) == 2
+
+
+async def test_each_statement_has_the_lock_timeout_of_its_kind(place):
+    await place.execute("create table seen (at int, lock_timeout text)")
+    seen = "insert into seen values ({}, current_setting('lock_timeout'))"
+    await place.execute(f"grant all on seen to {place.owner.name}")
+    step = a_step(
+        f"{seen.format(1)}; create index concurrently i on t (id); {seen.format(2)}",
+        transaction="none",
+    )
+    heard = overhear(session := await place.lend(direct=True))
+    place.sessions.give_back(session)
+
+    outcome = await place.run(step)
+
+    assert outcome.lifecycle == "Succeeded"
+    assert await place.value("select array_agg(lock_timeout order by at) from seen") == ["5s", "5s"]
+    assert [text for text in heard if text.startswith("set lock_timeout=0")] == [
+        "set lock_timeout=0"
+    ]
 
 
 async def test_the_settings_hold_for_the_session_and_no_longer(place):
@@ -227,7 +275,9 @@ async def test_a_reading_step_writes_nothing_here_either(place):
 
 
 async def test_a_guard_has_no_transaction_to_stand_in(place):
-    outcome = await place.run("insert into t values (5); select 1", transaction="none", guard=True)
+    alone = a_step("insert into t values (5); select 1", transaction="none", guard=True)
+    vacuum = a_step("vacuum t", guard=True)
+    reading = a_step("select 1", guard=True, settings={"access": "readOnly"})
 
-    assert outcome.lifecycle == "Succeeded"
-    assert await place.value("select to_regclass('muster_guard.applied') is null")
+    assert all("guard: true needs" in step.refusal for step in (alone, vacuum, reading))
+    assert not a_step("insert into t values (5)", guard=True).refusal

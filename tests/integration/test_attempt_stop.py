@@ -207,6 +207,31 @@ async def test_a_target_that_is_silent_is_hung_up_on(place, monkeypatch):
     assert await rows(place) == []
 
 
+@pytest.mark.parametrize("within", [60.0, 1.0])
+async def test_what_commits_by_itself_behind_a_silent_line_is_unknown(place, monkeypatch, within):
+    monkeypatch.setattr(stop, "STEP", 0.2)
+    token = Token()
+    async with line_to(place.targets.port) as line, place.connection() as other:
+        await other.execute("begin; lock table t")
+        server = msgspec.structs.replace(place.server, port=line.port)
+        options = {"transaction": "none", "settings": {"lockTimeoutSeconds": 0}}
+        running = asyncio.create_task(
+            place.run(
+                "insert into t values (1)", token=token, server=server, within=within, **options
+            )
+        )
+        seen = "select pid from pg_stat_activity where usename = $1 and wait_event_type = 'Lock'"
+        await until(lambda: place.value(seen, place.owner.name))
+        line.hold()
+        if within > 1:
+            token.cancel("Canceled")
+        outcome = await running
+
+    assert told(outcome) == ("Failed", "OutcomeUnknown", False, False)
+    wish = "It was cancelled." if within > 1 else "It did not end within the step's time."
+    assert outcome.message == f"{wish} The connection to the target was lost."
+
+
 async def test_a_wish_between_statements_stops_the_next_one(place):
     outcome, _ = await stopped_while_running(
         place, "select pg_sleep(0.3); " + "select 1;" * 3000, "Canceled"
@@ -257,6 +282,7 @@ async def test_an_autocommitting_script_is_cancelled_where_it_is(place):
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
     assert outcome.statement_no == 1
+    assert outcome.last_message == "It was cancelled. Statement 1 stays committed."
     assert await rows(place) == [1]
 
 

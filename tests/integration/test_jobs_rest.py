@@ -88,7 +88,7 @@ async def test_a_step_has_its_defaults_and_all_it_was_given(here):
     await here.a_job()
     output = {"serverName": "srv", "databaseName": "out", "tableName": "t", "credential": ""}
     ours = {
-        "transaction": "none", "guard": True, "retryOn": ["40001", "53"], "jitter": 0.5,
+        "transaction": "none", "idempotent": True, "retryOn": ["40001", "53"], "jitter": 0.5,
         "rollout": {"waves": [1, "5%"], "haltAfterFailures": 3, "gate": "manual"},
         "verify": {"sql": "select true", "expect": "true"},
         "settings": {"role": "owner_of_$(target_database_name)", "parameters": {"work_mem": "1MB"}},

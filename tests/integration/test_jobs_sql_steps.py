@@ -268,7 +268,8 @@ async def test_options_are_known_and_sound(admin):
     await some_steps(admin, "a")
     step = {"job_name": "nightly", "step_id": 1}
     right = [
-        {"transaction": "none", "advance": "perTarget", "onFailure": "continue", "guard": True},
+        {"transaction": "none", "advance": "perTarget", "onFailure": "continue"},
+        {"guard": True, "transaction": "auto", "settings": {"access": "readWrite"}},
         {"settings": {"lockTimeoutSeconds": 0, "role": "$(target_database_name)_owner",
                       "searchPath": "a, b", "access": "readOnly",
                       "parameters": {"work_mem": "64 \"MB\" \\", "a.b": ""}}},
@@ -294,6 +295,7 @@ async def test_options_are_known_and_sound(admin):
         {"verify": {"sql": "x", "expect": "empty", "value": 1}}, {"retryOn": ["4"]},
         {"retryOn": "40001"}, {"jitter": 1.5}, {"jitter": -0.1}, {"slotsPerDatabase": 0},
         {"output": {"onMismatch": "drop"}}, {"nothing": True}, {"advance": "barrier\n"},
+        {"guard": True, "transaction": "none"}, {"guard": True, "settings": {"access": "readOnly"}},
     ]  # fmt: skip
 
     for options in right:

@@ -28,7 +28,7 @@ async def place(targets, tmp_path):
 async def ask(place, task, *, server=None, **given):
     known = {
         "backend_pid": None, "old_invocation": task.invocation_id, "xact_id": None,
-        "started": datetime.now(UTC), "transaction": "auto",
+        "started": datetime.now(UTC),
     }  # fmt: skip
     return await judge(a_way(place, server), place.database, **(known | given))
 
@@ -148,7 +148,6 @@ async def test_a_transaction_that_waits_for_its_commit_is_ended(place):
 @pytest.mark.parametrize(
     "given",
     [
-        {"transaction": "none"},
         {"xact_id": "autocommit"},
         {"xact_id": "123@0000000A"},  # of another timeline
         {"xact_id": "99999999999"},  # of another server
@@ -184,8 +183,7 @@ async def test_the_login_is_named_by_the_target(place):
     way = a_way(place)._replace(who=who)
 
     outcome = await judge(
-        way, place.database, backend_pid=None, old_invocation=uuid4(), xact_id=None, started=None,
-        transaction="auto",
+        way, place.database, backend_pid=None, old_invocation=uuid4(), xact_id=None, started=None
     )  # fmt: skip
 
     assert outcome is Verdict.ABORTED

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from muster.core.errors import FieldError
+from muster.core.script import split
 from workflows.validation import common
 
 P = "properties"
@@ -26,9 +27,21 @@ def step(name: str, given: dict[str, Any]) -> list[FieldError]:
         *_rollout(given.get("rollout")),
         *_verify(given.get("verify")),
         *_retry_on(given.get("retryOn") or []),
+        *_guard(given),
         *common.within(f"{P}.slotsPerDatabase", given.get("slotsPerDatabase"), 1, LARGEST_COUNT),
         *common.within(f"{P}.jitter", given.get("jitter"), 0, 1),
     ]
+
+
+def _guard(given: dict[str, Any]) -> list[FieldError]:
+    """Its row stands in the script's own transaction."""
+    if not given.get("guard"):
+        return []
+    access = (given.get("settings") or {}).get("access", "readWrite")
+    alone = given.get("transaction") == "none" or split(given["action"]["value"]).autocommit
+    if access == "readWrite" and not alone:
+        return []
+    return [FieldError(f"{P}.guard", "Needs a script that writes, in a transaction of its own.")]
 
 
 def _execution_options(given: dict[str, Any]) -> list[FieldError]:

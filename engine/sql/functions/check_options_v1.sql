@@ -64,6 +64,10 @@ begin
     elsif (p_options #>> '{verify,expect}' = 'value') <> (p_options -> 'verify' ? 'value') then
         perform refuse_v1('MU012', 'options', 'options.verify.value belongs to expect "value", and only there');
     end if;
+    if p_options -> 'guard' = 'true' and (p_options ->> 'transaction' = 'none'
+            or p_options #>> '{settings,access}' <> 'readWrite') then
+        perform refuse_v1('MU012', 'options', 'options.guard needs a script that writes, in a transaction of its own');
+    end if;
     perform check_variables_v1(p_options #>> '{verify,sql}', 'options'),
             check_variables_v1(p_options #>> '{settings,role}', 'options');
 end $$;
