@@ -69,18 +69,53 @@ def create(options: argparse.Namespace) -> int:
         said = {"schedule": schedules.read(options)}
         if options.description:
             said["description"] = options.description
-        api.put(path, {"properties": said}, new=not options.replace)
-        try:
-            with group.named(api, account, options.group):
-                api.put(under(path, "steps", options.step), {"properties": step})
-        except Refused:
-            if not options.replace:
-                api.delete(path)  # half a job would only stand in the way of the next try
-            raise
+        old = api.find(path) if options.replace else None
+        with group.named(api, account, options.group):
+            if old is None:
+                _make(api, options, path, said, step)
+            else:
+                _replace(api, options, path, said, step)
         _show(api, options, path)
+        if old is not None:
+            output.aside(_removed(old, said["schedule"]))
         return Exit.SUCCEEDED
 
     return calling(options, put)
+
+
+def _make(
+    api: Api, options: argparse.Namespace, path: str, said: dict[str, Any], step: dict[str, Any]
+) -> None:
+    """The schedule counts last: a slot that is due at once needs the step."""
+    resting = {**said, "schedule": schedules.resting(said["schedule"])}
+    api.put(path, {"properties": resting}, new=not options.replace)
+    try:
+        api.put(under(path, "steps", options.step), {"properties": step})
+        if said != resting:
+            api.put(path, {"properties": said})
+    except Refused:
+        api.delete(path)  # half a job would only stand in the way of the next try
+        raise
+
+
+def _replace(
+    api: Api, options: argparse.Namespace, path: str, said: dict[str, Any], step: dict[str, Any]
+) -> None:
+    """The step first: when it is refused, the job is as it was."""
+    api.put(under(path, "steps", options.step), {"properties": step})
+    for each in api.all(f"{path}/steps"):
+        if each["name"].lower() != options.step.lower():
+            api.delete(under(path, "steps", each["name"]))
+    api.put(path, {"properties": said})
+
+
+def _removed(old: dict[str, Any], schedule: dict[str, Any]) -> list[str]:
+    """What nobody may have meant to take away."""
+    before = old["properties"].get("schedule") or {}
+    told = schedules.told(before)
+    if not (before.get("enabled") and told) or "type" in schedule:
+        return []
+    return [f"The job had a schedule, which is gone: {told}. --cron, --every or --at set one."]
 
 
 def show_job(options: argparse.Namespace) -> int:
