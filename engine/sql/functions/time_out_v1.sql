@@ -28,7 +28,10 @@ begin
            not_before   = null,
            wait_reason  = null,
            end_reason   = 'TimedOut',
-           last_message = coalesce(x.last_message, 'Timed out before it started.')
+           last_message = concat_ws(' ',
+               case when x.attempts > 0 then 'Its time was over before the next attempt.'
+                    else 'Timed out before it started.' end,
+               'Last error: ' || nullif(x.last_message, ''))
       from waiting w
      where x.run_day >= day
        and (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (w.d, w.r, w.s, w.o)
@@ -41,5 +44,5 @@ begin
     returning x.ordinal;
 end $$;
 comment on function jobs_internal.time_out_v1(bigint, uuid, integer, integer[]) is
-    'Those of the targets that wait and whose time is over are TimedOut, which are returned; what the last attempt said '
-    'is kept.';
+    'Those of the targets that wait and whose time is over are TimedOut, which are returned; they say '
+    'what the last attempt did.';
