@@ -21,6 +21,7 @@ MESSAGES = {
     "ServerDisabled": "Its server is disabled.",
     "ServerFull": "Its server had no room for a connection; it is tried again.",
     "Retry": "The last attempt failed; the next one has its time.",
+    "HostLost": "Its host was lost; the target is asked what became of the attempt.",
     "Overlap": "An older run of the same job goes first.",
 }
 
