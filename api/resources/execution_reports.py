@@ -34,7 +34,7 @@ PART = {
     "total": COUNT,
     "done": COUNT,
 }
-TARGET = {
+TARGET: dict[str, Any] = {
     "stepName": TEXT,
     "targetId": TEXT,
     "serverName": TEXT,
