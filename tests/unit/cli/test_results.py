@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.unit.cli.fake_rest import JOB, RUN, a_page, a_run, listed, sets
+from tests.unit.cli.fake_rest import JOB, RUN, a_page, a_run, a_summary, listed, sets
 
 RESULTS = f"{RUN}/results"
 WHERE = ["serverName", "databaseName", "schemaName"]
@@ -115,3 +115,22 @@ def test_people_are_told_of_further_sets(muster, rest):
     assert "--set 2" in muster("run", "results", "nightly")[1].splitlines()[-1]
     assert "--set" not in muster("run", "results", "nightly", "--set", "2")[1]
     assert muster("run", "results", "nightly", "-o", "tsv")[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("summary", "advice"),
+    [
+        (a_summary("Failed", Failed=2), "muster run errors"),
+        (a_summary("Canceled", Canceled=2), "muster run show"),
+        (a_summary("InProgress", InProgress=2), "muster run watch"),
+    ],
+)
+@pytest.mark.parametrize("form", ["table", "tsv"])
+def test_no_results_are_told_with_what_to_do(muster, rest, summary, advice, form):
+    rest.on("GET", RESULTS, a_page(targets=0))
+    rest.on("GET", f"{RUN}/summary", summary)
+
+    code, out, err = muster("run", "results", "nightly", "-o", form)
+
+    assert code == 0 and err.startswith("No target has succeeded") and advice in err
+    assert out == ("" if form == "table" else "server\tdatabase\tschema\n")
