@@ -7,7 +7,7 @@ from muster.cli import following, group, inputs, output, places, runs, schedules
 from muster.cli.arguments import Commands, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
-from muster.cli.output import Table
+from muster.cli.output import Table, moment
 
 COLUMNS = ("name", "version", "schedule", "enabled", "paused", "description")
 STEP = ("step", "name", "group", "credential", "script")
@@ -210,6 +210,7 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 def _show(api: Api, options: argparse.Namespace, path: str) -> None:
     """The job as the API shows it, with its steps beside; for people first the one, then the others."""
     job, steps = api.get(path), api.all(f"{path}/steps")
+    upcoming = api.get(f"{path}/nextRuns", {"$top": 1})["value"]
     rows = [
         [
             said["stepId"],
@@ -222,9 +223,28 @@ def _show(api: Api, options: argparse.Namespace, path: str) -> None:
         for said in [each["properties"]]
     ]
     if options.output == "table":
-        output.show(options, job, Table(COLUMNS, [_row(job)], optional=("description",)))
+        notes = _when(job["properties"], upcoming)
+        output.show(
+            options, job, Table(COLUMNS, [_row(job)], optional=("description",)), notes=notes
+        )
         print()
-    output.show(options, {**job, "steps": steps}, Table(STEP, rows, optional=("credential",)))
+    document = {**job, "steps": steps, "nextRuns": upcoming}
+    output.show(options, document, Table(STEP, rows, optional=("credential",)))
+
+
+def _when(said: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
+    """When it runs next, and what happens if it still runs then; nothing where nobody scheduled it."""
+    schedule = said.get("schedule") or {}
+    if schedules.told(schedule) is None:
+        return []
+    if upcoming:
+        told = moment(upcoming[0]["time"])
+    elif not schedule.get("enabled"):
+        told = "none, the schedule is disabled"
+    else:
+        told = "none while the job is paused" if said.get("paused") else "none"
+    overlap = schedule.get("overlap")
+    return [f"next run: {told}", *([f"overlap: {overlap}"] if overlap else [])]
 
 
 def _row(job: dict[str, Any]) -> list[Any]:

@@ -360,6 +360,7 @@ def a_job(rest):
     rest.on("GET", JOB, shown)
     rest.on("PUT", STEP, step)
     rest.on("GET", f"{JOB}/steps", listed(step))
+    rest.on("GET", f"{JOB}/nextRuns", listed({"time": "2031-01-01T03:00:00Z"}))
     rest.on("GET", f"{ACCOUNT}/jobs", listed(shown))
     return rest
 
@@ -525,6 +526,36 @@ def test_jobs_are_shown_and_listed(muster, a_job):
         muster("job", "list", "-o", "tsv")[1].splitlines()[1]
         == "nightly\t1\t0 3 * * * UTC\ttrue\tfalse\t"
     )
+
+
+def a_schedule(rest, upcoming=(), **said):
+    schedule = {"type": "Recurring", "interval": "PT1H", "enabled": True, "overlap": "queueOne"}
+    paused = said.pop("paused", False)
+    properties = {"version": 1, "schedule": schedule | said, "paused": paused}
+    rest.on("GET", JOB, {"name": "nightly", "properties": properties})
+    rest.on("GET", f"{JOB}/nextRuns", listed(*({"time": each} for each in upcoming)))
+
+
+def test_a_job_is_shown_with_its_next_run_and_its_overlap(muster, a_job):
+    a_schedule(a_job, ["2031-01-01T03:00:00.25Z"])
+
+    out = muster("job", "show", "nightly")[1]
+
+    assert out.splitlines()[2:4] == ["next run: 2031-01-01T03:00:00Z", "overlap: queueOne"]
+    assert a_job.asked(f"{JOB}/nextRuns") == [{"$top": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"enabled": False}, "next run: none, the schedule is disabled"),
+        ({"paused": True}, "next run: none while the job is paused"),
+    ],
+)
+def test_a_job_that_does_not_run_by_itself_says_why(muster, a_job, said, told):
+    a_schedule(a_job, **said)
+
+    assert told in muster("job", "show", "nightly")[1].splitlines()
 
 
 def test_a_start_tells_the_run(muster, a_job):
