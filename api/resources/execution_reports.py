@@ -160,6 +160,35 @@ ERRORS = View(
         ],
     },
 )
+MESSAGES = View(
+    run=reports.messages,
+    title="ListMessages",
+    item=_object(
+        "notices",
+        **TARGET,
+        attempt=WHOLE,
+        notices=_list(
+            _object(
+                "message",
+                severity=TEXT,
+                sqlstate=TEXT,
+                message=TEXT,
+                detail=TEXT,
+                hint=TEXT,
+                context=TEXT,
+            )
+        ),
+    ),
+    query=(Query(name="step", description="Only of this step."), DELETED),
+    example={
+        "stepName": "analyze",
+        "targetId": TARGET_ID,
+        "serverName": "eu1",
+        "databaseName": "tenant_1",
+        "attempt": 1,
+        "notices": [{"severity": "NOTICE", "sqlstate": "00000", "message": "42 rows moved"}],
+    },
+)
 RESULTS = Report(
     run=reports.results,
     title="GetResults",

@@ -8,6 +8,7 @@ from muster.cli import causes, following, group, inputs, output, places, progres
 from muster.cli.arguments import Commands, count, duration, of_account, verb
 from muster.cli.client import Api, Refused, calling
 from muster.cli.exits import Exit
+from muster.cli.notices import beside
 from muster.cli.progress import MOST_NAMED
 from muster.cli.runs import Run
 
@@ -142,6 +143,8 @@ def _show(
     document = {**found, "summary": summary, "errors": wrong}
     notes = [progress.sentence(summary)]
     results.show(options, found, document, notes=notes, warnings=[*more, *failed])
+    if summary["steps"]:
+        output.aside(beside(api, run))
 
 
 def _has_several(sql: str) -> bool:

@@ -3,7 +3,17 @@
 import argparse
 from typing import Any
 
-from muster.cli import causes, following, origins, output, places, progress, results, runs
+from muster.cli import (
+    causes,
+    following,
+    notices,
+    origins,
+    output,
+    places,
+    progress,
+    results,
+    runs,
+)
 from muster.cli.arguments import Commands, Parser, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit, is_over
@@ -14,6 +24,16 @@ RUN = "id, its unique beginning, JOB/beginning, or JOB: its newest run"
 COLUMNS = ("job", "run", "lifecycle", "created", "started", "ended", "message")
 STEPS = ("step", "name", "lifecycle", "done", "total", "failed", "reason", "message")
 TARGETS = ("step", "server", "database", "schema", "lifecycle", "attempts", "reason", "message")
+MESSAGES = (
+    "step",
+    "server",
+    "database",
+    "schema",
+    "attempt",
+    "severity",
+    "sqlstate",
+    "message",
+)
 TARGET = "SERVER/DATABASE[/SCHEMA], DATABASE or targetId"
 
 
@@ -45,6 +65,8 @@ def add(commands: Commands) -> None:
         "--set", type=count, default=1, metavar="N", help="which result set; default: 1"
     )
     one.add_argument("--head", type=count, metavar="N", help="for people: only the first N rows")
+    one = _of_run(verb(verbs, "messages", messages, "list the notices and warnings of its targets"))
+    one.add_argument("--step", metavar="NAME", help="only of this step")
 
 
 def list_runs(options: argparse.Namespace) -> int:
@@ -145,8 +167,20 @@ def show_results(options: argparse.Namespace) -> int:
         people = options.output == "table"
         notes = results.further(api, run, found) if people else []
         results.show(options, found, found, notes=notes)
+        output.aside(notices.beside(api, run, options.step))
         if not found["targets"]:
             output.aside([_none(run, api.get(f"{run.path}/summary"))])
+        return Exit.SUCCEEDED
+
+    return _on_run(options, show)
+
+
+def messages(options: argparse.Namespace) -> int:
+    def show(api: Api, run: Run) -> int:
+        found = notices.read(api, run, options.step)
+        table = Table(MESSAGES, notices.rows(found), optional=("schema", "sqlstate"))
+        none = [] if found else ["No target said anything."]
+        output.show(options, {"value": found}, table, notes=none)
         return Exit.SUCCEEDED
 
     return _on_run(options, show)

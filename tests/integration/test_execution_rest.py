@@ -340,6 +340,31 @@ async def test_results_are_one_table_over_all_targets_that_succeeded(here, owner
     assert second["truncated"] is False
 
 
+async def test_messages_are_those_of_the_newest_attempt_that_is_over(here, owner, job):
+    run = await a_planned_run(owner, job, 4)
+    old, new = ([{"severity": "NOTICE", "message": said}] for said in ("old", "new"))
+    await ran(owner, run, 1, "Failed", target="WaitingForRetry", notices=old)
+    await ran(owner, run, 1, "Succeeded", attempt=2, notices=new)
+    await ran(owner, run, 2, "Succeeded", notices=[])
+    await ran(owner, run, 3, "Failed", notices=old)
+    await ran(owner, run, 4, "InProgress")
+    await some_targets(owner, job, run, 1, step_id=2)
+    await ran(owner, run, 1, "Succeeded", step=2, notices=new)
+
+    value = (await here.seen(at(run, "messages")))["value"]
+
+    assert value[0] == {
+        "stepName": "step1", "targetId": str((await ids(owner, run))[1]), "serverName": "s1",
+        "databaseName": "db1", "attempt": 2, "notices": new,
+    }  # fmt: skip
+    said = [(e["stepName"], e["databaseName"], e["notices"][0]["message"]) for e in value]
+    assert said == [("step1", "db1", "new"), ("step1", "db3", "old"), ("step2", "db1", "new")]
+    assert (await here.seen(at(run, "messages"), step="STEP2"))["value"] == value[2:]
+    page = await here.seen(at(run, "messages"), __top="2")
+    rest = (await here.call.get(page["nextLink"])).json()
+    assert (page["value"] + rest["value"], "nextLink" in rest) == (value, False)
+
+
 async def test_results_come_in_pages_that_may_end_inside_a_target(here, owner, job):
     run = await a_planned_run(owner, job, 4)
     for ordinal, count in ((1, 3), (2, 0), (3, 4), (4, 1)):
@@ -562,7 +587,7 @@ async def test_the_history_of_a_deleted_job_is_read_only_when_asked_for(here, ow
     paths = [
         at(run), at(run, "steps/step1"), at(run, below), at(run, below, "attempts"),
         at(run, below, "attempts/1"), at(run, below, "why"), at(run, "summary"),
-        at(run, "errors"), at(run, "results"), at(run, "targets"),
+        at(run, "errors"), at(run, "results"), at(run, "targets"), at(run, "messages"),
     ]  # fmt: skip
     before = [await here.seen(path) for path in paths]
     assert (await here.delete("jobs/nightly")).status_code == 200
@@ -575,7 +600,7 @@ async def test_the_history_of_a_deleted_job_is_read_only_when_asked_for(here, ow
 
 async def test_what_is_not_there_is_not_found(here, owner, job):
     run = await a_planned_run(owner, job, 1)
-    for below in ("summary", "errors", "results", "targets"):
+    for below in ("summary", "errors", "results", "messages", "targets"):
         for path in (at(uuid4(), below), at("x", below), f"jobs/other/executions/{run}/{below}"):
             assert problem(await here.get(path)) == (404, "ResourceNotFound"), path
     for below in ("why", "attempts", "attempts/1"):

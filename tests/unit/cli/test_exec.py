@@ -305,3 +305,14 @@ def test_more_rows_than_are_kept_are_refused_here(muster, rest):
 
     assert (code, "at most 1000" in err) == (1, True)
     assert rest.sent("POST", QUERIES) == []
+
+
+def test_what_targets_said_stands_beside_the_table(muster, rest):
+    where = {"serverName": "eu1", "databaseName": "a", "stepName": "main"}
+    notices = [{"severity": "NOTICE", "message": "hello"}]
+    rest.on("GET", f"{RUN}/messages", listed({**where, "notices": notices}))
+
+    code, out, err = muster(*SELECT)
+
+    assert (code, err) == (0, "eu1/a: NOTICE: hello\n")
+    assert "hello" not in out
