@@ -241,8 +241,10 @@ def _when(said: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
         told = moment(upcoming[0]["time"])
     elif not schedule.get("enabled"):
         told = "none, the schedule is disabled"
-    else:
-        told = "none while the job is paused" if said.get("paused") else "none"
+    elif said.get("paused"):
+        told = "none while the job is paused"
+    else:  # a Once disables itself as soon as it has run
+        told = "due now" if schedule.get("type") == "Once" else "none"
     overlap = schedule.get("overlap")
     return [f"next run: {told}", *([f"overlap: {overlap}"] if overlap else [])]
 

@@ -5,7 +5,7 @@ from typing import Any
 from muster.cli import runs
 from muster.cli.output import moment
 
-DOORS = {"rest": " by REST", "psql": " in psql", "fsm": " by Muster", "engine": " by the engine"}
+DOORS = {"rest": " over REST", "psql": " in psql", "fsm": " by Muster", "engine": " by the engine"}
 ORIGINS = {"rerun": "rerun", "plan": "started from a plan", "system": "started by Muster"}
 HELD = {
     "AccountPaused": "the account is paused, and nothing new starts until: muster account resume",

@@ -368,7 +368,7 @@ def an_end(rest, lifecycle, attempt=None, *, cancellations=(), **why):
     [
         (
             {"origin": "caller", "actor": "ann", "door": "rest"},
-            "started by ann by REST, version 3",
+            "started by ann over REST, version 3",
         ),
         (
             {"origin": "slot", "actor": "schedule", "slot": "2031-01-01T00:00:00Z"},
@@ -394,7 +394,7 @@ def test_who_cancelled_it_is_told(muster, rest, verb):
     lines = muster("run", verb, "nightly")[1].splitlines()
 
     assert [line for line in lines if "cancelled" in line] == [
-        "  cancelled by ann by REST at 2031-01-01T00:00:05Z: wrong fleet (over at 2031-01-01T00:00:06Z, it took pg_cancel_backend)",
+        "  cancelled by ann over REST at 2031-01-01T00:00:05Z: wrong fleet (over at 2031-01-01T00:00:06Z, it took pg_cancel_backend)",
         "  cancelled step main by bob in psql at 2031-01-01T00:00:07Z (under way)",
         "  cancelled s/d of step main by bob in psql at 2031-01-01T00:00:07Z (under way)",
     ]  # fmt: skip
@@ -403,7 +403,7 @@ def test_who_cancelled_it_is_told(muster, rest, verb):
 def test_why_of_a_cancelled_target_tells_who_it_was(muster, rest):
     an_end(rest, "Canceled", cancellations=[CANCELLED], message="It is over: Canceled.")
 
-    assert "  cancelled by ann by REST" in muster("run", "why", "nightly", "tenant_07")[1]
+    assert "  cancelled by ann over REST" in muster("run", "why", "nightly", "tenant_07")[1]
 
 
 @pytest.mark.parametrize("verb", ["show", "why"])
