@@ -4,7 +4,7 @@ A copy of the database, made anew whenever the Controller begins; nothing here s
 """
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
@@ -100,19 +100,21 @@ class StepRun:
     waiting: "dict[int, Waiting]" = field(default_factory=dict)
     queues: dict[Path, Queue["StepRun"]] = field(default_factory=dict)
     limits: dict[str, Node] = field(default_factory=dict)  # of its own parallelism
-    needed: str = NEEDS[0]  # what cancelling it took so far
+    needs: dict[int, str] = field(default_factory=dict)  # what cancelling took, by target
     brisk: bool = False  # its tasks were short lately
 
     @property
     def over(self) -> bool:
         return self.planned and not self.waiting and not self.busy
 
-    def note_need(self, needed: str | None) -> None:
-        self.needed = stronger(self.needed, needed or NEEDS[0])
+    def needed(self, ordinal: int | None) -> str:
+        """What cancelling one target took, or all of them."""
+        needs = self.needs.values() if ordinal is None else [self.needs.get(ordinal, NEEDS[0])]
+        return strongest(needs)
 
 
-def stronger(one: str, other: str) -> str:
-    return max(one, other, key=NEEDS.index)
+def strongest(needs: Iterable[str]) -> str:
+    return max(needs, key=NEEDS.index, default=NEEDS[0])
 
 
 @dataclass(eq=False, slots=True)
@@ -237,7 +239,8 @@ class Floor:
             return None
         step, target = running.step, running.target
         step.busy -= 1
-        step.note_need(told.needed)
+        if told.needed and told.lifecycle == "Canceled":
+            step.needs[target.ordinal] = told.needed
         # One that still follows has waited in vain, and was given back.
         step.brisk = running.leader is None and now - running.since < BRISK
         self._left(running)

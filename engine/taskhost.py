@@ -47,6 +47,7 @@ Q = Queries("engine", "road.sql")
 
 POLL = timedelta(seconds=1)  # in case a wake-up was lost
 TASKS = "muster_task"
+PAUSES = "muster_pause"
 DRAIN = timedelta(hours=24)  # for what runs when we are asked to go
 INTENT_LIMIT = (
     5.0  # seconds that a COMMIT, and a tenant's locks, wait until it is known which one it is
@@ -68,6 +69,7 @@ class JobTaskHost:
         self._sent_off = asyncio.Event()  # our own registration is draining
         self._leaving = False  # nothing new begins here any more
         self._rung = asyncio.Event()  # there may be something to take
+        self._asked = asyncio.Event()  # what we must obey may be another now
         self._bell: Connection | None = None
         self._line = Line(store)
         self._library = Library(self._line, clock)
@@ -132,7 +134,10 @@ class JobTaskHost:
 
     async def _listen(self) -> None:
         if self._bell is None or self._bell.is_closed():
-            self._bell = await self._store.listen((TASKS,), lambda *_: self._rung.set())
+            self._bell = await self._store.listen((TASKS, PAUSES), self._hear)
+
+    def _hear(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
+        (self._rung if channel == TASKS else self._asked).set()
 
     def _accept(self, row: Any) -> None:
         invocation: UUID = row["invocation_id"]
@@ -312,6 +317,7 @@ class JobTaskHost:
     async def _beat_on(self) -> None:
         away = False
         while True:
+            self._asked.clear()
             try:
                 await self._renew()
                 away = False
@@ -322,7 +328,7 @@ class JobTaskHost:
                 if not away:
                     log.warning("the control database is waited for", why=fault.message)
                 away = True
-            await self._clock.sleep(self._bootstrap.heartbeat)
+            await self._clock.sleep_or(self._asked, self._bootstrap.heartbeat)
 
     def _obey(self, beat: HostBeat) -> None:
         if beat.slots != self.workers.slots:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -108,6 +108,16 @@ async def test_a_deadlock_victim_tries_again_until_it_succeeds(here: Fleet):
     assert (await here.targets_of(run))[0]["attempts"] == 3
 
 
+async def why(here: Fleet, run: UUID, ordinal: int) -> dict:
+    """As the engine answers it."""
+    asked = uuid4()
+    told = json.dumps({"run": str(run), "stepId": 1, "ordinal": ordinal})
+    await here.root.execute("select jobs_internal.ask_v1($1, 'why', $2::text::jsonb)", asked, told)
+    read = "select answer::text from jobs_internal.request where request_id = $1"
+    await until(lambda: here.root.fetchval(read, asked))
+    return json.loads(await here.root.fetchval(read, asked))
+
+
 async def test_who_blocks_a_running_attempt_is_seen_while_it_runs(here: Fleet):
     for name in here.databases:
         await here.query(name, "create table t ()")
@@ -120,15 +130,7 @@ async def test_who_blocks_a_running_attempt_is_seen_while_it_runs(here: Fleet):
     run = await here.start("blocked")
 
     async def blockers(ordinal: int) -> list[dict]:
-        asked = uuid4()
-        told = json.dumps({"run": str(run), "stepId": 1, "ordinal": ordinal})
-        await here.root.execute(
-            "select jobs_internal.ask_v1($1, 'why', $2::text::jsonb)", asked, told
-        )
-        read = "select answer::text from jobs_internal.request where request_id = $1"
-        await until(lambda: here.root.fetchval(read, asked))
-        answer = json.loads(await here.root.fetchval(read, asked))
-        return answer["details"].get("blockers")
+        return (await why(here, run, ordinal))["details"].get("blockers")
 
     async def seen() -> bool:
         return bool(await blockers(2))
@@ -193,10 +195,7 @@ async def test_what_this_version_cannot_do_is_refused_before_it_begins(here: Fle
 
 
 async def running(here: Fleet, run) -> list:
-    async def all_run() -> bool:
-        return (await here.lifecycles(run))["InProgress"] == 3
-
-    await until(all_run)
+    await until(lambda: here.in_state(run, "InProgress", 3))
     return await here.tasks(run)
 
 
@@ -291,6 +290,60 @@ async def test_a_paused_account_starts_nothing_and_goes_on_when_resumed(here: Fl
     await here.root.execute("select jobs.sp_resume()")
 
     assert await here.ended(await here.start("nightly")) == "Succeeded"
+
+
+async def test_a_pause_is_heard_before_the_next_heartbeat(
+    settings, db, targets, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tests.support.fleet.HEARTBEAT", 60.0)
+    async with fleet(settings, db, targets, tmp_path) as here:
+        await here.job("nightly", "select pg_sleep(0.2)", max_parallelism=1)
+        run = await here.start("nightly")
+        await until(lambda: here.in_state(run, "InProgress", 1))
+
+        await here.root.execute("select jobs.sp_pause()")
+
+        async def held_back() -> bool:
+            return (await why(here, run, 3))["waitReason"] == "AccountPaused"
+
+        await until(held_back)
+        await until(lambda: here.in_state(run, "InProgress", 0))
+        assert (await here.lifecycles(run))["Created"] > 0
+        await here.root.execute("select jobs.sp_resume()")
+        assert await here.ended(run) == "Succeeded"
+
+
+async def test_a_script_that_came_by_sql_is_judged_before_it_runs(here: Fleet):
+    run = await here.run(
+        "begin; create table t ()", options={"transaction": "none"}, retry_attempts=3
+    )
+
+    assert await here.lifecycles(run) == {"Failed": 3}
+    tasks = await here.tasks(run)
+    assert {(task["attempt"], task["end_reason"]) for task in tasks} == {(1, "ScriptRefused")}
+    assert "Line 1, column 1: BEGIN at top level" in tasks[0]["message"]
+    assert await here.everywhere("select to_regclass('t')::text") == [None] * 3
+
+
+async def test_what_a_cancellation_took_is_told_of_its_own_target(here: Fleet):
+    await here.job("slow", "select pg_sleep(60)", max_parallelism=1)
+    run = await here.start("slow")
+    await until(lambda: here.in_state(run, "InProgress", 1))
+    ids = await here.root.fetch(
+        "select target_id from jobs_internal.snapshot_target order by ordinal"
+    )
+    orders = "select ordinal, needed from jobs_internal.cancellation where completed_at is not null"
+
+    async def stop(ordinal: int) -> dict[int, str]:
+        target = ids[ordinal - 1][0]
+        await here.root.execute("select jobs.sp_stop_target($1, 'step1', $2)", run, target)
+        await until(lambda: here.root.fetchval(f"{orders} and ordinal = $1", ordinal))
+        return dict(await here.root.fetch(orders))
+
+    assert await stop(1) == {1: "protocol"}
+    assert await stop(3) == {1: "protocol", 3: "nothing"}, "it had not begun"
+    await here.root.execute("select jobs.sp_stop_job($1)", run)
+    await here.ended(run, 15)
 
 
 async def test_many_databases_share_a_small_budget(settings, db, targets, tmp_path):
