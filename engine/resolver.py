@@ -215,7 +215,7 @@ class Resolver:
             server=server,
             database=database,
             schema=schema,
-            labels={name: str(value) for name, value in server.labels.items()} | (labels or {}),
+            labels=server.labels_of(database) | (labels or {}),
             credential_id=member.credential_id,
             rule=member.target_id,
         )

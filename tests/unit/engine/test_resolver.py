@@ -68,7 +68,7 @@ def fleet() -> Fleet:
 
 
 def servers(job: str | None = None) -> tuple[Server, ...]:
-    pool = Pool(name="Gold", pattern="gold*")
+    pool = Pool(name="Gold", pattern="gold*", labels={"tier": "gold"})
     return tuple(
         Server(
             server_id=f"/servers/{name}",
@@ -179,6 +179,7 @@ async def test_pools_hold_what_their_pattern_says() -> None:
 
     assert names(found) == ["eu1.gold1"]
     assert found.targets[0].pool == "Gold"
+    assert found.targets[0].labels == {"region": "eu", "tier": "gold"}
 
 
 @pytest.mark.parametrize(
