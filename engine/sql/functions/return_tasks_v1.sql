@@ -24,8 +24,10 @@ begin
                and t.invocation_id = g.i and t.lifecycle = 'Created'
             returning g.d, g.r, g.s, g.o, g.i, g.why, g.wait
         ), weighed as (
+            -- The time of one that was neither begun nor tried has not begun.
             select g.*, x.lifecycle, x.attempts, x.not_before,
-                   coalesce(x.start_time, x.tried_at, now) + make_interval(secs => p.timeout_seconds) as deadline
+                   coalesce(x.start_time, x.tried_at, case when g.wait is not null then now end)
+                   + make_interval(secs => p.timeout_seconds) as deadline
               from gone g
              cross join lateral (
                    select x.* from target_execution x
@@ -57,8 +59,8 @@ begin
                and g.wait is not null
         )
         select told || coalesce(jsonb_agg(jsonb_build_object(
-                   'i', g.i, 'l', g.outcome, 'a', g.attempts, 'b', extract(epoch from g.again_at), 'n', null,
-                   'k', 'return')), '[]')
+                   'i', g.i, 'l', g.outcome, 'a', g.attempts, 'b', extract(epoch from g.again_at),
+                   'u', extract(epoch from case when g.outcome <> 'TimedOut' then g.deadline end), 'n', null, 'k', 'return')), '[]')
           into told
           from decided g;
     end loop;
