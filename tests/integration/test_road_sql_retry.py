@@ -261,6 +261,54 @@ async def test_a_server_that_stays_full_times_the_target_out(stage, owner, colum
     assert [(each["l"], each["b"]) for each in await stage.told()] == [("TimedOut", None)]
 
 
+STARTING = {"why": "ServerStarting", "wait": 100, "said": "the database system is starting up"}
+BY_HOST, BY_CORE = "the host", "the core"
+
+
+@pytest.mark.parametrize("found_by", [BY_HOST, BY_CORE])
+async def test_what_the_server_said_is_kept_while_a_target_waits_and_at_its_end(
+    stage, owner, found_by
+):
+    (key,) = await stage.reserve(1)
+    await stage.report(returns=[key | STARTING])
+    waiting = await stage.target(1)
+
+    await owner.execute("update jobs_internal.target_execution set tried_at = '2001-01-01'")
+    if found_by == BY_HOST:
+        (key,) = await stage.reserve(1)
+        await stage.report(returns=[key | {"why": "ServerConnections", "wait": 1}])
+    else:
+        await stage.ask("time_out", EPOCH, stage.run, 1, [1])
+
+    said = STARTING["said"]
+    assert (waiting["wait_reason"], waiting["last_message"]) == ("ServerStarting", said)
+    target = await stage.target(1)
+    assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", "ServerStarting")
+    assert target["last_message"] == f"Timed out before it started: {said}"
+
+
+async def test_a_retry_that_waited_for_us_too_long_is_timed_out_and_no_more(stage, owner):
+    await paused(stage)
+    (key,) = await stage.reserve(1, attempt=2)
+    await owner.execute("update jobs_internal.target_execution set start_time = '2001-01-01'")
+
+    await stage.report(returns=[key | {"why": "ServerConnections", "wait": 1}])
+
+    target = await stage.target(1)
+    assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", "TimedOut")
+    assert target["last_message"] == "division by zero"
+
+
+async def test_what_the_server_said_is_forgotten_when_it_lets_us_in(stage):
+    (key,) = await stage.reserve(1)
+    await stage.report(returns=[key | STARTING])
+
+    await stage.started(1)
+
+    target = await stage.target(1)
+    assert (target["lifecycle"], target["last_message"]) == ("InProgress", None)
+
+
 async def test_waiting_targets_time_out_and_others_do_not(stage, owner):
     await paused(stage)
     await stage.reserve(2)
