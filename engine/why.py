@@ -37,6 +37,8 @@ def _waits(view: View, floor: Floor, step: StepRun, target: Waiting) -> dict[str
         return _told(
             None, "Its pause is just over.", notBefore=target.due
         )  # for what, the rows say
+    if target.ordinal not in target.queue.items:
+        return _told(None, "Its time is over.")  # and the database is being told so
     full = floor.policy.why(target.queue) or floor.tree.missing(target.queue.path)
     if full is None:
         return _told(None, "It is about to be reserved.", ahead=_ahead(target))
