@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-from engine import attempt
+from engine import attempt, patience
 from engine.bootstrap import Bootstrap
 from engine.budget import Contact
 from engine.credentials import Credentials
@@ -53,7 +53,6 @@ INTENT_LIMIT = (
     5.0  # seconds that a COMMIT, and a tenant's locks, wait until it is known which one it is
 )
 STOP_LIMIT = 3.0  # seconds for what runs when we have to go
-LONGEST_WAIT = 30.0  # seconds before a server that had no room is tried again
 LONGEST_FOLLOW = 1.0  # seconds that a task waits for the one in whose place it begins
 
 
@@ -201,14 +200,10 @@ class JobTaskHost:
             step = self._library.known_step(task) or await self._library.step(task)
             if step.refusal:
                 raise InvalidRequest(step.refusal, code="ScriptRefused")
-            session = await self._session(task, step, self._until(step, task.tried_at))
+            until = self._until(step, task.first_start or task.tried_at)
+            session = await self._session(task, step, until)
         except Full as full:
-            now = self._clock.now()
-            waited = (now - (task.tried_at or now)).total_seconds()
-            if full.why == "ServerFull":
-                self._scribe.give_back(task, full.why, min(LONGEST_WAIT, max(1.0, waited)))
-            else:  # it only waited for us
-                self._scribe.give_back(task)
+            self._scribe.give_back(task, patience.pause(full, step, task, self._clock.now()))
             return
         except FINAL:
             raise
@@ -238,9 +233,7 @@ class JobTaskHost:
 
     def _until(self, step: Step, since: datetime | None) -> float:
         """By our own clock: when the step's time is over, which counts from the first start or try."""
-        now = self._clock.now()
-        passed = (now - (since or now)).total_seconds()
-        return self._clock.monotonic() + step.timeout_seconds - passed
+        return self._clock.monotonic() + patience.left(step, since, self._clock.now())
 
     async def _session(self, task: Task, step: Step, deadline: float) -> Session:
         known = self._library.known(task)

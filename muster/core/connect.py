@@ -48,9 +48,10 @@ Resolve = Callable[[str, int], Awaitable[list[Address]]]
 class NoRoom(Unavailable):
     """The server is there and has no session for us now: too many, or it is just starting."""
 
-    def __init__(self, message: str, *, crowded: bool = False, **more: Any) -> None:
+    def __init__(self, message: str, *, crowded: bool = False, said: str = "", **more: Any) -> None:
         super().__init__(message, **more)
         self.crowded = crowded
+        self.said = said  # by the server: printable, short, and still a stranger's words
 
 
 @dataclass(frozen=True)
@@ -281,6 +282,7 @@ def _as_fault(host: str, user: str, dialer: Dialer) -> Iterator[None]:
             code="TargetUnreachable",
             context=_clean(error),
             crowded=isinstance(error, asyncpg.TooManyConnectionsError),
+            said=_printable(str(error.args[0])),
         ) from None
     except (
         OSError,

@@ -27,8 +27,11 @@ begin
            end_time     = clock_timestamp(),
            not_before   = null,
            wait_reason  = null,
-           end_reason   = 'TimedOut',
-           last_message = coalesce(x.last_message, 'Timed out before it started.')
+           end_reason   = case when x.wait_reason in ('ServerFull', 'ServerStarting') then x.wait_reason
+                               else 'TimedOut' end,
+           last_message = case when x.start_time is null
+                               then 'Timed out before it started' || coalesce(': ' || x.last_message, '.')
+                               else x.last_message end
       from waiting w
      where x.run_day >= day
        and (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (w.d, w.r, w.s, w.o)
@@ -41,5 +44,5 @@ begin
     returning x.ordinal;
 end $$;
 comment on function jobs_internal.time_out_v1(bigint, uuid, integer, integer[]) is
-    'Those of the targets that wait and whose time is over are TimedOut, which are returned; what the last attempt said '
-    'is kept.';
+    'Those of the targets that wait and whose time is over are TimedOut, which are returned; what the last attempt said, '
+    'or the server that had no room, is kept.';
