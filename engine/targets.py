@@ -53,6 +53,7 @@ class Way(NamedTuple):
 
 class Targets:
     def __init__(self, bootstrap: Bootstrap, clock: Clock) -> None:
+        self.clock = clock
         self._settings = bootstrap.settings()
         self.credentials = Credentials.of(bootstrap, clock)
         self._doors: dict[str, asyncio.Lock] = {}
