@@ -5,8 +5,9 @@ References are re-read after a while, and at once when a target refused what the
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 from uuid import UUID
 
 from engine.bootstrap import Bootstrap
@@ -15,6 +16,8 @@ from muster.core.clock import Clock
 from muster.core.errors import Fault, InvalidRequest, NotFound
 from muster.core.sealing import PREFIX, belongs_to, open_sealed
 from muster.core.settings import Secret
+
+T = TypeVar("T")
 
 KEPT = 300.0  # seconds
 LONGEST = 65_536  # bytes of a file that holds a password
@@ -34,6 +37,22 @@ class Credentials:
     def of(cls, bootstrap: Bootstrap, clock: Clock) -> Self:
         references = bootstrap.given.credential_references
         return cls(bootstrap.account_uid, bootstrap.private_key, references, clock)
+
+    async def log_in(
+        self, credential: Credential, identity: UUID, dial: Callable[[Secret], Awaitable[T]]
+    ) -> T:
+        """What `dial` makes of the secret; one that is refused may have changed, and is read again."""
+        password = await self.open(credential, identity)
+        try:
+            return await dial(password)
+        except InvalidRequest as fault:
+            if fault.code != "TargetAuthenticationFailed":
+                raise
+            self.forget(credential)
+            newer = await self.open(credential, identity)
+            if newer == password:
+                raise
+        return await dial(newer)
 
     async def open(self, credential: Credential, identity: UUID) -> Secret:
         """NotFound or InvalidRequest with code CredentialUnreadable; never with the secret in it."""

@@ -15,6 +15,7 @@ from muster.core.connect import Connector, close
 from muster.core.db import Connection
 from muster.core.enumeration import left_out
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
+from muster.core.settings import Secret
 from muster.core.sql import Queries
 
 Q = Queries("engine", "listing.sql")
@@ -94,13 +95,16 @@ class Listing:
             await close(connection)
 
     async def _open(self, server: Server, database: str, who: Credential) -> Connection:
-        return await self._connector.open(
-            server.endpoint.direct(),
-            user=who.username,
-            password=await self._credentials.open(who, self._identity),
-            application_name=APPLICATION,
-            database=database,
-        )
+        async def dial(password: Secret) -> Connection:
+            return await self._connector.open(
+                server.endpoint.direct(),
+                user=who.username,
+                password=password,
+                application_name=APPLICATION,
+                database=database,
+            )
+
+        return await self._credentials.log_in(who, self._identity, dial)
 
 
 async def _pages(

@@ -84,3 +84,14 @@ async def test_what_goes_by_is_told_from_what_stays(place, query, kind):
         await a_listing().rows(place.server, place.database, a_query(query), place.who())
 
     assert caught.value.code == "TargetRefused"
+
+
+async def test_a_secret_that_was_changed_is_read_again(place):
+    lister = a_listing()
+    before = await lister.databases(place.server, place.who())
+    await place.execute(f"alter role {place.owner.name} password 'newer'")
+    (place.home / place.owner.name).write_text("newer")
+
+    after = await lister.databases(place.server, place.who())
+
+    assert place.database in {each.name for each in before} & {each.name for each in after}

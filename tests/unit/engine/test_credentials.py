@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from engine.credentials import KEPT, Credentials
 from engine.directory import Credential
-from muster.core.errors import Fault
+from muster.core.errors import Fault, InvalidRequest
 from muster.core.sealing import belongs_to, seal
 from muster.core.settings import Secret
 from tests.support.fake_clock import FakeClock
@@ -73,3 +73,21 @@ async def test_a_reference_is_read_again_after_a_while_and_when_it_was_refused(t
     file.write_text("newest")
     credentials.forget(credential)
     assert await now() == "newest"
+
+
+async def test_a_login_that_is_refused_is_tried_once_more_with_what_changed(tmp_path) -> None:
+    file, tried = tmp_path / "b", []
+    file.write_text("old")
+    credentials, credential = opener("file:"), named(f"file:{file}")
+    await credentials.open(credential, IDENTITY)
+
+    async def dial(password: Secret) -> str:
+        tried.append(password.reveal())
+        raise InvalidRequest("No.", code="TargetAuthenticationFailed")
+
+    for _ in range(2):
+        with pytest.raises(InvalidRequest):
+            await credentials.log_in(credential, IDENTITY, dial)
+        file.write_text("new")
+
+    assert tried == ["old", "old", "new"], "what did not change is not tried again"
