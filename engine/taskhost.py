@@ -192,8 +192,10 @@ class JobTaskHost:
             self._scribe.result(task, Outcome.broken(unknown=unknown))
 
     async def _attempt(self, task: Task, token: Token) -> None:
+        retry_on: tuple[str, ...] = ()
         try:
             step = self._library.known_step(task) or await self._library.step(task)
+            retry_on = step.options.retry_on
             session = await self._session(task, step, self._until(step, task.tried_at))
         except Full as full:
             now = self._clock.now()
@@ -210,7 +212,7 @@ class JobTaskHost:
                 self._scribe.give_back(task)
                 return
             if await self._start(task, None):
-                self._scribe.result(task, Outcome.of_connect(fault))
+                self._scribe.result(task, Outcome.of_connect(fault, retry_on))
             return
         outcome = None
         try:
