@@ -12,6 +12,7 @@ from uuid import UUID
 
 from engine.bootstrap import Bootstrap
 from engine.directory import Credential
+from muster.core import credential_references
 from muster.core.clock import Clock
 from muster.core.errors import Fault, InvalidRequest, NotFound
 from muster.core.sealing import PREFIX, belongs_to, open_sealed
@@ -61,9 +62,8 @@ class Credentials:
             try:
                 return open_sealed(self._private_key, credential.secret, context)
             except Fault:
-                raise _unreadable(
-                    credential, "was sealed for another account or database"
-                ) from None
+                why = "was sealed for another account or database."
+                raise _unreadable(credential, why) from None
         return await self._referred(credential)
 
     def forget(self, credential: Credential) -> None:
@@ -72,37 +72,56 @@ class Credentials:
 
     async def _referred(self, credential: Credential) -> Secret:
         reference = credential.secret
-        if not any(map(reference.startswith, self._allowed)) or ".." in reference:
-            raise _unreadable(credential, "is a reference that the operator does not allow")
+        why = credential_references.malformed(reference)
+        if why is not None:
+            raise _unreadable(credential, f"can't be opened. {why}")
+        why = credential_references.not_allowed(reference, self._allowed)
+        if why is not None:
+            raise _unreadable(credential, f"is {reference}. {why}")
         known = self._read.get(reference)
         if known is not None and self._clock.monotonic() - known[0] < KEPT:
             return known[1]
-        match reference.partition(":"):
-            case "env", _, name:
-                found = os.environ.get(name)
-            case "file", _, path:
-                found = await asyncio.to_thread(_file, path)
-            case _:
-                raise _unreadable(credential, "is in a vault, which this engine can't open")
-        if not found:
-            raise NotFound(
-                f"The credential '{credential.name}' refers to something that is not there.",
-                code="CredentialUnreadable",
-            )
-        secret = Secret(found)
+        secret = Secret(await self._read_anew(credential))
         self._read[reference] = (self._clock.monotonic(), secret)
         return secret
 
+    async def _read_anew(self, credential: Credential) -> str:
+        match credential.secret.partition(":"):
+            case "env", _, name:
+                return _variable(credential, name)
+            case "file", _, path:
+                return await asyncio.to_thread(_file, credential, path)
+            case _:
+                why = f"is {credential.secret}, in a vault, which this engine can't open."
+                raise _unreadable(credential, why)
 
-def _file(path: str) -> str | None:
+
+def _variable(credential: Credential, name: str) -> str:
+    found = os.environ.get(name)
+    if not found:
+        raise _missing(credential, "which the launcher's environment does not have")
+    return found
+
+
+def _file(credential: Credential, path: str) -> str:
     try:
         with Path(path).open(encoding="utf-8") as file:
-            return file.read(LONGEST).rstrip("\r\n")
-    except (OSError, UnicodeDecodeError):
-        return None
+            found = file.read(LONGEST).rstrip("\r\n")
+    except OSError as error:
+        raise _missing(credential, f"which can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise _missing(credential, "which is no text in UTF-8") from None
+    if not found:
+        raise _missing(credential, "which is empty")
+    return found
+
+
+def _missing(credential: Credential, why: str) -> NotFound:
+    """A reference is no secret: who reads this must know what to mend."""
+    message = f"The secret of the credential '{credential.name}' is {credential.secret}, {why}."
+    return NotFound(message, code="CredentialUnreadable")
 
 
 def _unreadable(credential: Credential, why: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"The secret of the credential '{credential.name}' {why}.", code="CredentialUnreadable"
-    )
+    message = f"The secret of the credential '{credential.name}' {why}"
+    return InvalidRequest(message, code="CredentialUnreadable")
