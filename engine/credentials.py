@@ -5,6 +5,7 @@ References are re-read after a while, and at once when a target refused what the
 
 import asyncio
 import os
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Self, TypeVar
@@ -12,6 +13,7 @@ from uuid import UUID
 
 from engine.bootstrap import Bootstrap
 from engine.directory import Credential
+from engine.vault import Vault
 from muster.core import credential_references
 from muster.core.clock import Clock
 from muster.core.errors import Fault, InvalidRequest, NotFound
@@ -26,18 +28,27 @@ LONGEST = 65_536  # bytes of a file that holds a password
 
 class Credentials:
     def __init__(
-        self, account: UUID, private_key: Secret, references: tuple[str, ...], clock: Clock
+        self,
+        account: UUID,
+        private_key: Secret,
+        references: tuple[str, ...],
+        clock: Clock,
+        vault: Vault | None = None,
     ) -> None:
         self._account = account
         self._private_key = private_key
         self._allowed = references
         self._clock = clock
+        self._vault = vault
         self._read: dict[str, tuple[float, Secret]] = {}
+        # By reference: many targets log in at once, and one of them reads it for all.
+        self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @classmethod
     def of(cls, bootstrap: Bootstrap, clock: Clock) -> Self:
         references = bootstrap.given.credential_references
-        return cls(bootstrap.account_uid, bootstrap.private_key, references, clock)
+        key, vault = bootstrap.private_key, bootstrap.vault
+        return cls(bootstrap.account_uid, key, references, clock, vault)
 
     async def log_in(
         self, credential: Credential, identity: UUID, dial: Callable[[Secret], Awaitable[T]]
@@ -56,7 +67,7 @@ class Credentials:
         return await dial(newer)
 
     async def open(self, credential: Credential, identity: UUID) -> Secret:
-        """NotFound or InvalidRequest with code CredentialUnreadable; never with the secret in it."""
+        """A Fault with code CredentialUnreadable, which may pass where a vault is away; never with the secret in it."""
         if credential.secret.startswith(PREFIX):
             context = belongs_to(self._account, identity, credential.name)
             try:
@@ -78,12 +89,13 @@ class Credentials:
         why = credential_references.not_allowed(reference, self._allowed)
         if why is not None:
             raise _unreadable(credential, f"is {reference}. {why}")
-        known = self._read.get(reference)
-        if known is not None and self._clock.monotonic() - known[0] < KEPT:
-            return known[1]
-        secret = Secret(await self._read_anew(credential))
-        self._read[reference] = (self._clock.monotonic(), secret)
-        return secret
+        async with self._reading[reference]:
+            known = self._read.get(reference)
+            if known is not None and self._clock.monotonic() - known[0] < KEPT:
+                return known[1]
+            secret = Secret(await self._read_anew(credential))
+            self._read[reference] = (self._clock.monotonic(), secret)
+            return secret
 
     async def _read_anew(self, credential: Credential) -> str:
         match credential.secret.partition(":"):
@@ -92,8 +104,16 @@ class Credentials:
             case "file", _, path:
                 return await asyncio.to_thread(_file, credential, path)
             case _:
-                why = f"is {credential.secret}, in a vault, which this engine can't open."
-                raise _unreadable(credential, why)
+                return await self._in_vault(credential)
+
+    async def _in_vault(self, credential: Credential) -> str:
+        if self._vault is None:
+            raise _missing(credential, "and no vault is named by MUSTER_VAULT_ADDRESS")
+        try:
+            return await self._vault.read(credential.secret)
+        except Fault as fault:
+            told = _missing(credential, fault.message).message
+            raise type(fault)(told, code="CredentialUnreadable") from None
 
 
 def _variable(credential: Credential, name: str) -> str:
