@@ -11,6 +11,7 @@ import asyncpg
 from engine.credentials import Credentials
 from engine.directory import Credential, Member, Server
 from engine.resolver import Door, Listed
+from engine.session import LOST
 from muster.core.connect import Connector, close
 from muster.core.db import Connection
 from muster.core.enumeration import left_out
@@ -28,7 +29,7 @@ NEEDED = frozenset({"server_name", "database_name"})
 # Seconds. The server has a limit of its own, which is shorter; these are for one that fell silent.
 LIMIT = 45.0  # for an answer
 SESSION_LIMIT = 300.0  # for all that is asked in a session: others wait at the door meanwhile
-PASSING = frozenset({"08", "40", "53", "57", "58"})  # classes of SQLSTATE that go by
+PASSING = frozenset({"40", "53", "57", "58"})  # classes of SQLSTATE that go by
 LOCKED = "55P03"
 
 
@@ -143,10 +144,10 @@ def _told() -> Iterator[None]:
     """What a target answers, as a Fault with the server's own words."""
     try:
         yield
+    except LOST as error:
+        raise Unavailable("The connection was lost.", code="TargetUnreachable") from error
     except asyncpg.PostgresError as error:
         state = error.sqlstate or ""
         kind = Unavailable if state[:2] in PASSING or state == LOCKED else InvalidRequest
         words = error.args[0] if error.args else repr(error)
         raise kind(f"The server answered: {words} ({state}).", code="TargetRefused") from error
-    except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
-        raise Unavailable("The connection was lost.", code="TargetUnreachable") from error

@@ -73,17 +73,18 @@ async def test_each_page_of_rows_has_its_time_and_all_of_them_have_theirs(place,
 
 
 @pytest.mark.parametrize(
-    ("query", "kind"),
+    ("query", "kind", "code"),
     [
-        ("select pg_terminate_backend(pg_backend_pid())", Unavailable),
-        ("select 1 / 0", InvalidRequest),
+        ("select pg_terminate_backend(pg_backend_pid())", Unavailable, "TargetUnreachable"),
+        ("select pg_cancel_backend(pg_backend_pid())", Unavailable, "TargetRefused"),
+        ("select 1 / 0", InvalidRequest, "TargetRefused"),
     ],
 )
-async def test_what_goes_by_is_told_from_what_stays(place, query, kind):
+async def test_what_goes_by_is_told_from_what_stays(place, query, kind, code):
     with pytest.raises(kind) as caught:
         await a_listing().rows(place.server, place.database, a_query(query), place.who())
 
-    assert caught.value.code == "TargetRefused"
+    assert caught.value.code == code
 
 
 async def test_a_secret_that_was_changed_is_read_again(place):
