@@ -1,39 +1,43 @@
-"""How long a task waits for a session at its target, and what it waits for when there was none.
+"""Asks a server again that is away for a moment; in all it is waited for as long as was promised, and no longer.
 
-Its time counts from its first start, or from when its server first refused us. Whether it is over is for the
-control database to decide: a host only says that it has to, by a pause.
+One that is there and has no room for us is worth waiting for. One that is not there at all may be gone for
+good, and the other targets of the step wait with us; one that kept us waiting had its time.
 """
 
-from datetime import datetime
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TypeVar
 
-from engine.reasons import REFUSED
-from engine.sessions import Full
-from engine.work import Step, Task
+from muster.core.clock import Clock
+from muster.core.connect import NoRoom
+from muster.core.errors import Unavailable
 
-LEAST_WAIT, LONGEST_WAIT = 1.0, 30.0  # seconds before a server that refused us is tried again
-MOMENT = 0.1  # seconds by which the clock that woke us may differ from the one on the wall
+T = TypeVar("T")
 
-
-class Pause(NamedTuple):
-    why: str  # a wait_reason
-    seconds: float
-    said: str | None  # by the server
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0  # seconds; each is twice the one before
+AWAY = 8.0  # seconds for a server that can't be reached
 
 
-def left(step: Step, since: datetime | None, now: datetime) -> float:
-    """Seconds of the step's time; all of it where it has not begun."""
-    return step.timeout_seconds - (now - (since or now)).total_seconds()
+class Patience:
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds  # with each server, from its first failure on
+        self._since: dict[str, float] = {}
 
+    async def ask(self, server_id: str, question: Callable[[], Awaitable[T]]) -> T:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await question()
+            except Unavailable as fault:
+                now = self._clock.monotonic()
+                since = self._since.setdefault(server_id, now)
+                if now + pause > since + self._limit(fault):
+                    raise
+            await self._clock.sleep(timedelta(seconds=pause))
+            pause = min(2 * pause, LONGEST_PAUSE)
 
-def pause(full: Full, step: Step, task: Task, now: datetime) -> Pause | None:
-    """None: it only waited for us, and has the time to do so again."""
-    if full.why in REFUSED:
-        waited = (now - (task.tried_at or now)).total_seconds()
-        seconds = min(LONGEST_WAIT, max(LEAST_WAIT, waited))
-        return Pause(full.why, seconds, full.said or None)
-    since = task.first_start or task.tried_at
-    if full.why == "NoHost" or left(step, since, now) > MOMENT:
-        return None
-    # By another clock than ours it may have some time left; then it is asked again, but not at once.
-    return Pause(full.why, LEAST_WAIT, None)
+    def _limit(self, fault: Unavailable) -> float:
+        if fault.code == "TargetTimeout":
+            return 0.0
+        return self._seconds if isinstance(fault, NoRoom) else min(self._seconds, AWAY)

@@ -18,7 +18,7 @@ import msgspec
 from engine.ends import FINAL, Fenced
 from engine.line import Line
 from engine.outcome import Outcome
-from engine.patience import Pause
+from engine.pauses import Pause
 from engine.store import Store
 from engine.work import Task
 from muster.core import telemetry

@@ -248,7 +248,7 @@ class Sessions:
                 desk.budget.shrink(desk.size(now), now)
             self._free(desk)
             why = "ServerFull" if fault.crowded else "ServerStarting"
-            raise Full(fault.message, why, fault.said) from None
+            raise Full(fault.message, why, fault.detail or "") from None
         except BaseException:
             self._free(desk)
             raise

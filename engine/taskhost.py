@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-from engine import attempt, patience
+from engine import attempt, pauses
 from engine.bootstrap import Bootstrap
 from engine.budget import Contact
 from engine.credentials import Credentials
@@ -196,14 +196,16 @@ class JobTaskHost:
             self._scribe.result(task, Outcome.broken(unknown=unknown))
 
     async def _attempt(self, task: Task, token: Token) -> None:
+        retry_on: tuple[str, ...] = ()
         try:
             step = self._library.known_step(task) or await self._library.step(task)
             if step.refusal:
                 raise InvalidRequest(step.refusal, code="ScriptRefused")
+            retry_on = step.options.retry_on
             until = self._until(step, task.first_start or task.tried_at)
             session = await self._session(task, step, until)
         except Full as full:
-            self._scribe.give_back(task, patience.pause(full, step, task, self._clock.now()))
+            self._scribe.give_back(task, pauses.pause(full, step, task, self._clock.now()))
             return
         except FINAL:
             raise
@@ -212,7 +214,7 @@ class JobTaskHost:
                 self._scribe.give_back(task)
                 return
             if await self._start(task, None):
-                self._scribe.result(task, Outcome.of_connect(fault))
+                self._scribe.result(task, Outcome.of_connect(fault, retry_on))
             return
         outcome = None
         try:
@@ -233,7 +235,7 @@ class JobTaskHost:
 
     def _until(self, step: Step, since: datetime | None) -> float:
         """By our own clock: when the step's time is over, which counts from the first start or try."""
-        return self._clock.monotonic() + patience.left(step, since, self._clock.now())
+        return self._clock.monotonic() + pauses.left(step, since, self._clock.now())
 
     async def _session(self, task: Task, step: Step, deadline: float) -> Session:
         known = self._library.known(task)

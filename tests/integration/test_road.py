@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -397,6 +398,62 @@ async def test_a_schema_is_a_target(here: Fleet):
     assert await here.everywhere("select s from tenant_b.t") == ["tenant_b"] * 3
 
 
+async def a_credential(here: Fleet, name: str, user: str, password: str) -> None:
+    (here.folder / name).write_text(password)
+    await here.root.execute(
+        "insert into jobs_internal.credential (name, username, secret, created_by, modified_by)"
+        " values ($1, $2, $3, 'test', 'test')",
+        name,
+        user,
+        f"file:{here.folder / name}",
+    )
+
+
+@pytest.fixture
+async def weak(here: Fleet):
+    """A login that may not enter the first of the databases."""
+    name = f"weak_{secrets.token_hex(4)}"
+    await here.query(1, f"create role {name} login password 'geheim'")
+    await here.query(1, f'revoke connect on database "{here.databases[0]}" from public')
+    await a_credential(here, "weak", name, "geheim")
+    yield name
+    await here.query(1, f"drop role {name}")
+
+
+async def test_a_right_to_connect_that_is_missing_is_told_kept_and_repeated_as_the_step_wants(
+    here: Fleet, weak: str
+):
+    run = await here.run(
+        "select 1", credential_name="weak", options={"retryOn": ["42"]}, retry_attempts=1
+    )
+
+    assert await here.lifecycles(run) == {"Failed": 1, "Succeeded": 2}
+    tries = [task for task in await here.tasks(run) if task["lifecycle"] == "Failed"]
+    assert [(each["attempt"], each["sqlstate"]) for each in tries] == [(1, "42501"), (2, "42501")]
+    grant = f'GRANT CONNECT ON DATABASE "{here.databases[0]}" TO "{weak}";'
+    assert tries[0]["message"].endswith(grant) and "CONNECT privilege" in tries[0]["detail"]
+
+
+async def test_a_database_that_does_not_tell_its_schemas_fails_alone(here: Fleet, weak: str):
+    await here.call("sp_add_target_group", target_group_name="schemas")
+    for name in here.databases:
+        await here.query(name, "create schema tenant_a")
+        await here.query(name, "grant usage on schema tenant_a to public")
+        await here.call(
+            "sp_add_target_group_member", target_group_name="schemas", target_type="SqlSchema",
+            server_name="fleet", database_name=name, schema_pattern="tenant_%",
+            refresh_credential_name="weak",
+        )  # fmt: skip
+
+    run = await here.run("create table t ()", group="schemas", credential_name="fleet")
+
+    first, *others = await here.targets_of(run)
+    assert (first["lifecycle"], first["end_reason"]) == ("Failed", "TargetsUnresolved")
+    assert "its schemas were not visited. ConnectNotGranted: " in first["last_message"]
+    assert [each["lifecycle"] for each in others] == ["Succeeded"] * 2
+    assert await here.query(0, "select 1 from pg_tables where tablename = 't'") == []
+
+
 async def schemas_of_the_first(here: Fleet, **more) -> None:
     """A group whose server must be asked, and nobody is named for that but in `more`."""
     await here.root.execute("update jobs_internal.server_directory set job_credential = null")
@@ -418,13 +475,7 @@ async def test_a_step_s_own_login_may_list_its_targets(here: Fleet):
 
 @pytest.mark.parametrize("named_in", ["step", "group"])
 async def test_why_a_server_was_not_listed_is_told(here: Fleet, named_in: str):
-    (here.folder / "wrong").write_text("not the password")
-    await here.root.execute(
-        "insert into jobs_internal.credential (name, username, secret, created_by, modified_by)"
-        " values ('wrong', $1, $2, 'test', 'test')",
-        here.targets.administrator.name,
-        f"file:{here.folder / 'wrong'}",
-    )
+    await a_credential(here, "wrong", here.targets.administrator.name, "not the password")
     await schemas_of_the_first(here, refresh_credential_name="wrong")
     if named_in == "group":
         await here.root.execute(

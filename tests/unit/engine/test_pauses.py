@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from engine.patience import left, pause
+from engine.pauses import left, pause
 from engine.sessions import Full
 from tests.support.attempts import a_step, a_task
 
