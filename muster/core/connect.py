@@ -356,7 +356,7 @@ def _identifier(name: str) -> str:
 def _words(error: asyncpg.PostgresError, login: Login) -> str:
     """What a server said; it may have been told the password, and is not trusted to keep it."""
     parts = (error.args[0] if error.args else "", error.detail, error.hint)
-    return _without_secret(" ".join(filter(None, parts)), login)
+    return _without_secret(". ".join(part.rstrip(".") for part in parts if part), login)
 
 
 def _clean(error: Exception, login: Login) -> str:

@@ -30,7 +30,7 @@ async def test_a_server_that_never_lets_us_in_is_quoted_at_the_end(
 
         (target,) = await here.targets_of(run)
         assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", reason)
-        assert target["last_message"] == f"Timed out before it started: {said}"
+        assert target["last_message"] == f"Timed out before it started: {said}. And more"
         assert (target["attempts"], target["start_time"], await here.tasks(run)) == (0, None, [])
 
 
