@@ -136,6 +136,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         wanted = self.options.settings.lock_timeout_seconds
         if wanted is not None:
             return wanted
+        if "lock_timeout" in self.script.lower():  # it has its own say
+            piece = self.pieces[0]
         return 0.0 if self.autocommit and piece.patient else LOCK_TIMEOUT
 
 
