@@ -36,7 +36,8 @@ class Alone(Course):
             safe = self.step.options.idempotent or not self.completed
             return await self._told_what_stays(await self.stopped(safe=safe))
         except Fault as fault:
-            return await self.refused(fault.message, reason="StatementFailed")
+            refused = await self.refused(fault.message, reason="StatementFailed")
+            return await self._told_what_stays(refused)
         except REFUSED as error:
             return await self._told_what_stays(await self._failed(error))
 
@@ -101,12 +102,9 @@ class Alone(Course):
 
     async def _told_what_stays(self, outcome: Outcome) -> Outcome:
         if self.completed:
-            many = (
-                "Statement 1 stays"
-                if self.completed == 1
-                else f"Statements 1 to {self.completed} stay"
-            )
-            outcome = _adding(outcome, f"{many} committed.")
+            many = self.completed
+            which = "Statement 1 stays" if many == 1 else f"Statements 1 to {many} stay"
+            outcome = _adding(outcome, f"{which} committed.")
         elif self._sent and not self._undone:
             outcome = _adding(outcome, "What it committed inside itself stays.")
         return await self._told_what_is_invalid(outcome)

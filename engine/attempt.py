@@ -18,9 +18,7 @@ from engine.together import Together
 from engine.token import Token
 from engine.work import Step, Task
 
-NOT_VISITED = (
-    "The server could not be listed when the step began, so its databases were not visited."
-)
+NOT_VISITED = "The {} could not be listed when the step began, so its {} were not visited."
 AGAIN = "It can be reached now: start a new run."
 PASSING = {"TargetUnreachable", "TargetTimeout", ""}  # an older core does not say why
 
@@ -47,8 +45,8 @@ async def run(
         means = (session, task, step, name, stop, watch)
         course = Alone(*means) if step.autocommit else Together(*means)
         try:
-            if task.database_name is None:
-                return await _unlisted(course, str(task.labels.get(UNLISTED, "")))
+            if task.database_name is None or UNLISTED in task.labels:
+                return await _unlisted(course, task)
             return await course.run(intend, deadline)
         except BaseException:
             session.abandon()
@@ -57,11 +55,14 @@ async def run(
             course.close()
 
 
-async def _unlisted(course: Course, why: str) -> Outcome:
-    """We are at the server itself, since it did not tell its databases."""
+async def _unlisted(course: Course, task: Task) -> Outcome:
+    """We are at the server or database itself, since it did not tell what stands in it."""
+    whole = task.database_name is None
+    not_visited = NOT_VISITED.format(*("server", "databases") if whole else ("database", "schemas"))
+    why = str(task.labels.get(UNLISTED, ""))
     code = why.partition(":")[0]
     if code in PASSING:
-        return await course.refused(f"{NOT_VISITED} {AGAIN}", reason="ServerUnreachable")
+        return await course.refused(f"{not_visited} {AGAIN}", reason="ServerUnreachable")
     return await course.refused(
-        f"{NOT_VISITED} {why}", reason="TargetsUnresolved", fingerprint=code
+        f"{not_visited} {why}", reason="TargetsUnresolved", fingerprint=code
     )

@@ -1,7 +1,7 @@
 """All that an engine or a host knows at its start: the launcher's start file, checked and typed.
 
 `spec.settings` of the workload holds a `Given`; `secrets` holds engine_password, private_key and, where
-the server wants one, client_key. Nothing else is read: no environment, no metadata database.
+the server wants one, client_key, where there is a vault, vault_token. Nothing else is read: no environment, no metadata database.
 """
 
 import math
@@ -12,13 +12,15 @@ from uuid import UUID
 
 import msgspec
 
+from engine.vault import Vault
 from fsm.launch.client import read_start
 from fsm.launch.protocol import Start
 from muster.core.connect import Connector
 from muster.core.endpoint import Endpoint
 from muster.core.settings import Secret, Settings, SettingsError
 
-PASSWORD, PRIVATE_KEY, CLIENT_KEY = "engine_password", "private_key", "client_key"
+PASSWORD, PRIVATE_KEY = "engine_password", "private_key"
+CLIENT_KEY, VAULT_TOKEN = "client_key", "vault_token"
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -35,6 +37,8 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     target_deny: tuple[str, ...] = ()
     target_ports: tuple[str, ...] = ("1024-65535",)
     credential_references: tuple[str, ...] = ()  # prefixes of what credentials may refer to
+    vault_address: str | None = None
+    vault_namespace: str | None = None
     connect_limit: float = 10.0
     log_level: str = "info"
     failpoints: str | None = None  # the file that arms them, in tests
@@ -94,6 +98,13 @@ class Bootstrap:
     @property
     def part_patience(self) -> timedelta:
         return timedelta(seconds=self.given.part_patience)
+
+    @property
+    def vault(self) -> Vault | None:
+        address, token = self.given.vault_address, self.start.secrets.get(VAULT_TOKEN)
+        if not address or not token:
+            return None
+        return Vault(address, Secret(token), self.given.vault_namespace)
 
     def settings(self) -> Settings:
         """For what reads its rules from there; without any address of a metadata database."""

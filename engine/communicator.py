@@ -170,8 +170,8 @@ class Communicator(Part):
             "reason": None if committed else "OutcomeUnknown" if unknown else "HostLost",
             "message": MESSAGES[verdict],
             "lastMessage": MESSAGES[verdict],
-            "fingerprint": None if committed else "HostLost",
         }
+        told["fingerprint"] = told["reason"]
         store, view = self.means.store, self.means.view
         while True:
             with contextlib.suppress(Fault):

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from engine import news
-from engine.floor import Floor, Run, Running, StepRun, read_completion
+from engine.floor import Floor, Run, Running, StepRun, Waiting, read_completion
 from engine.limits import see_limits
 from engine.part import Means, Part
 from engine.planner import Planner, read
@@ -26,6 +26,7 @@ from muster.core.failpoints import reach
 
 LOOK = timedelta(seconds=1)
 AT_ONCE = 500  # tasks of one reservation
+MOST_LATE = 2000  # targets that are timed out by one statement
 TOGETHER = 20  # reservations before anything else is looked at
 STARTS, RESULTS = "muster_execution", "muster_result"
 
@@ -174,19 +175,24 @@ class Controller(Part):
         return bool(inbox)
 
     async def _let_time_pass(self, floor: Floor) -> None:
-        late: dict[StepRun, list[int]] = {}
+        late: dict[StepRun, list[Waiting]] = {}
         for step, target in floor.due(self._now):
-            late.setdefault(step, []).append(target.ordinal)
-        for step, ordinals in late.items():
-            run = step.run
-            rows = await self._road.rows(Q.time_out, run.id, step.plan.step_id, ordinals)
-            over = {row[0] for row in rows}
-            for ordinal in ordinals:
-                if ordinal in over:
-                    floor.ended(step, ordinal, None)
-                else:  # by the database's reckoning it has some time left
-                    floor.ready(step, ordinal)
-            self._stirred.add(run)
+            late.setdefault(step, []).append(target)
+        for step, targets in late.items():
+            for first in range(0, len(targets), MOST_LATE):
+                await self._time_out(floor, step, targets[first : first + MOST_LATE])
+            self._stirred.add(step.run)
+
+    async def _time_out(self, floor: Floor, step: StepRun, targets: list[Waiting]) -> None:
+        self.alive()
+        ordinals = [target.ordinal for target in targets]
+        rows = await self._road.rows(Q.time_out, step.run.id, step.plan.step_id, ordinals)
+        over = {row[0] for row in rows}
+        for target in targets:
+            if target.ordinal in over:
+                floor.timed_out(step, target.ordinal)
+            else:
+                floor.spare(step, target, self._now + LOOK.total_seconds())
 
     # What starts now
 
@@ -231,9 +237,6 @@ class Controller(Part):
             self._take(floor, batch, running)
 
     def _take(self, floor: Floor, batch: Batch, running: Running) -> None:
-        step, target = running.step, running.target
-        if target.deadline is None:
-            target.deadline = self._now + step.plan.timeout_seconds
-        running.invocation = batch.add(step, target, running.host, running.leader)
+        running.invocation = batch.add(running.step, running.target, running.host, running.leader)
         running.since = self._now
         floor.reserved(running)

@@ -5,16 +5,22 @@ References are re-read after a while, and at once when a target refused what the
 
 import asyncio
 import os
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 from uuid import UUID
 
 from engine.bootstrap import Bootstrap
 from engine.directory import Credential
+from engine.vault import Vault
+from muster.core import credential_references
 from muster.core.clock import Clock
 from muster.core.errors import Fault, InvalidRequest, NotFound
 from muster.core.sealing import PREFIX, belongs_to, open_sealed
 from muster.core.settings import Secret
+
+T = TypeVar("T")
 
 KEPT = 300.0  # seconds
 LONGEST = 65_536  # bytes of a file that holds a password
@@ -22,29 +28,53 @@ LONGEST = 65_536  # bytes of a file that holds a password
 
 class Credentials:
     def __init__(
-        self, account: UUID, private_key: Secret, references: tuple[str, ...], clock: Clock
+        self,
+        account: UUID,
+        private_key: Secret,
+        references: tuple[str, ...],
+        clock: Clock,
+        vault: Vault | None = None,
     ) -> None:
         self._account = account
         self._private_key = private_key
         self._allowed = references
         self._clock = clock
+        self._vault = vault
         self._read: dict[str, tuple[float, Secret]] = {}
+        # By reference: many targets log in at once, and one of them reads it for all.
+        self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @classmethod
     def of(cls, bootstrap: Bootstrap, clock: Clock) -> Self:
         references = bootstrap.given.credential_references
-        return cls(bootstrap.account_uid, bootstrap.private_key, references, clock)
+        key, vault = bootstrap.private_key, bootstrap.vault
+        return cls(bootstrap.account_uid, key, references, clock, vault)
+
+    async def log_in(
+        self, credential: Credential, identity: UUID, dial: Callable[[Secret], Awaitable[T]]
+    ) -> T:
+        """What `dial` makes of the secret; one that is refused may have changed, and is read again."""
+        password = await self.open(credential, identity)
+        try:
+            return await dial(password)
+        except InvalidRequest as fault:
+            if fault.code != "TargetAuthenticationFailed":
+                raise
+            self.forget(credential)
+            newer = await self.open(credential, identity)
+            if newer == password:
+                raise
+        return await dial(newer)
 
     async def open(self, credential: Credential, identity: UUID) -> Secret:
-        """NotFound or InvalidRequest with code CredentialUnreadable; never with the secret in it."""
+        """A Fault with code CredentialUnreadable, which may pass where a vault is away; never with the secret in it."""
         if credential.secret.startswith(PREFIX):
             context = belongs_to(self._account, identity, credential.name)
             try:
                 return open_sealed(self._private_key, credential.secret, context)
             except Fault:
-                raise _unreadable(
-                    credential, "was sealed for another account or database"
-                ) from None
+                why = "was sealed for another account or database."
+                raise _unreadable(credential, why) from None
         return await self._referred(credential)
 
     def forget(self, credential: Credential) -> None:
@@ -53,37 +83,65 @@ class Credentials:
 
     async def _referred(self, credential: Credential) -> Secret:
         reference = credential.secret
-        if not any(map(reference.startswith, self._allowed)) or ".." in reference:
-            raise _unreadable(credential, "is a reference that the operator does not allow")
-        known = self._read.get(reference)
-        if known is not None and self._clock.monotonic() - known[0] < KEPT:
-            return known[1]
-        match reference.partition(":"):
+        why = credential_references.malformed(reference)
+        if why is not None:
+            raise _unreadable(credential, f"can't be opened. {why}")
+        why = credential_references.not_allowed(reference, self._allowed)
+        if why is not None:
+            raise _unreadable(credential, f"is {reference}. {why}")
+        async with self._reading[reference]:
+            known = self._read.get(reference)
+            if known is not None and self._clock.monotonic() - known[0] < KEPT:
+                return known[1]
+            secret = Secret(await self._read_anew(credential))
+            self._read[reference] = (self._clock.monotonic(), secret)
+            return secret
+
+    async def _read_anew(self, credential: Credential) -> str:
+        match credential.secret.partition(":"):
             case "env", _, name:
-                found = os.environ.get(name)
+                return _variable(credential, name)
             case "file", _, path:
-                found = await asyncio.to_thread(_file, path)
+                return await asyncio.to_thread(_file, credential, path)
             case _:
-                raise _unreadable(credential, "is in a vault, which this engine can't open")
-        if not found:
-            raise NotFound(
-                f"The credential '{credential.name}' refers to something that is not there.",
-                code="CredentialUnreadable",
-            )
-        secret = Secret(found)
-        self._read[reference] = (self._clock.monotonic(), secret)
-        return secret
+                return await self._in_vault(credential)
+
+    async def _in_vault(self, credential: Credential) -> str:
+        if self._vault is None:
+            raise _missing(credential, "and no vault is named by MUSTER_VAULT_ADDRESS")
+        try:
+            return await self._vault.read(credential.secret)
+        except Fault as fault:
+            told = _missing(credential, fault.message).message
+            raise type(fault)(told, code="CredentialUnreadable") from None
 
 
-def _file(path: str) -> str | None:
+def _variable(credential: Credential, name: str) -> str:
+    found = os.environ.get(name)
+    if not found:
+        raise _missing(credential, "which the launcher's environment does not have")
+    return found
+
+
+def _file(credential: Credential, path: str) -> str:
     try:
         with Path(path).open(encoding="utf-8") as file:
-            return file.read(LONGEST).rstrip("\r\n")
-    except (OSError, UnicodeDecodeError):
-        return None
+            found = file.read(LONGEST).rstrip("\r\n")
+    except OSError as error:
+        raise _missing(credential, f"which can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise _missing(credential, "which is no text in UTF-8") from None
+    if not found:
+        raise _missing(credential, "which is empty")
+    return found
+
+
+def _missing(credential: Credential, why: str) -> NotFound:
+    """A reference is no secret: who reads this must know what to mend."""
+    message = f"The secret of the credential '{credential.name}' is {credential.secret}, {why}."
+    return NotFound(message, code="CredentialUnreadable")
 
 
 def _unreadable(credential: Credential, why: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"The secret of the credential '{credential.name}' {why}.", code="CredentialUnreadable"
-    )
+    message = f"The secret of the credential '{credential.name}' {why}"
+    return InvalidRequest(message, code="CredentialUnreadable")

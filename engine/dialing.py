@@ -19,7 +19,7 @@ from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.db import Connection
 from muster.core.endpoint import Endpoint
-from muster.core.errors import InvalidRequest, Unavailable
+from muster.core.errors import Unavailable
 from muster.core.settings import Secret, Settings
 from muster.core.sql import Queries
 
@@ -51,18 +51,9 @@ class Dialing:
         self._clock = clock
 
     async def connect(self, login: Login, deadline: float, ear: Ear | None = None) -> Connection:
-        """A secret that is kept elsewhere may have changed: when it is refused it is read again."""
-        who, password = login.who, await self._credentials.open(login.who, login.identity)
-        try:
-            return await self._dial(login, password, deadline, ear)
-        except InvalidRequest as fault:
-            if fault.code != "TargetAuthenticationFailed":
-                raise
-            self._credentials.forget(who)
-            newer = await self._credentials.open(who, login.identity)
-            if newer.reveal() == password.reveal():
-                raise
-            return await self._dial(login, newer, deadline, ear)
+        return await self._credentials.log_in(
+            login.who, login.identity, lambda password: self._dial(login, password, deadline, ear)
+        )
 
     async def open(
         self,

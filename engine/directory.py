@@ -22,6 +22,7 @@ class Pool(_Read, frozen=True):
     name: str
     databases: tuple[str, ...] = ()
     pattern: str | None = None
+    labels: dict[str, Any] = {}
 
     def holds(self, database: str) -> bool:
         return database in self.databases or bool(
@@ -48,6 +49,12 @@ class Server(_Read, frozen=True):
 
     def pool_of(self, database: str) -> str | None:
         return next((pool.name for pool in self.pools if pool.holds(database)), None)
+
+    def labels_of(self, database: str | None) -> dict[str, str]:
+        """Its own, and over them those of the database's pool."""
+        pool = next((pool for pool in self.pools if pool.holds(database or "")), None)
+        labels = self.labels if pool is None else self.labels | pool.labels
+        return {name: str(value) for name, value in labels.items()}
 
     @property
     def own(self) -> frozenset[Pair]:

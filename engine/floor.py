@@ -4,7 +4,8 @@ A copy of the database, made anew whenever the Controller begins; nothing here s
 """
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
@@ -17,6 +18,7 @@ from engine.policies import Queue, RoundRobin
 from engine.resources import Node, Path, Tree
 
 OVER = frozenset({"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"})
+LEAST_TIMERS = 10_000  # fewer are not worth tidying
 BRISK = 0.5  # seconds: tasks that are reserved and over within them follow each other
 NEEDS = ("nothing", "protocol", "pg_cancel_backend", "pg_terminate_backend")  # weakest first
 NOBODY = UUID(int=0)
@@ -55,6 +57,7 @@ class Told(msgspec.Struct, frozen=True):
     attempts: int = msgspec.field(name="a")
     not_before: float | None = msgspec.field(name="b", default=None)
     needed: str | None = msgspec.field(name="n", default=None)
+    until: float | None = msgspec.field(name="u", default=None)  # None: its time has not begun
 
 
 read_completion = msgspec.json.Decoder(list[Told]).decode
@@ -100,19 +103,21 @@ class StepRun:
     waiting: "dict[int, Waiting]" = field(default_factory=dict)
     queues: dict[Path, Queue["StepRun"]] = field(default_factory=dict)
     limits: dict[str, Node] = field(default_factory=dict)  # of its own parallelism
-    needed: str = NEEDS[0]  # what cancelling it took so far
+    needs: dict[int, str] = field(default_factory=dict)  # what cancelling took, by target
     brisk: bool = False  # its tasks were short lately
 
     @property
     def over(self) -> bool:
         return self.planned and not self.waiting and not self.busy
 
-    def note_need(self, needed: str | None) -> None:
-        self.needed = stronger(self.needed, needed or NEEDS[0])
+    def needed(self, ordinal: int | None) -> str:
+        """What cancelling one target took, or all of them."""
+        needs = self.needs.values() if ordinal is None else [self.needs.get(ordinal, NEEDS[0])]
+        return strongest(needs)
 
 
-def stronger(one: str, other: str) -> str:
-    return max(one, other, key=NEEDS.index)
+def strongest(needs: Iterable[str]) -> str:
+    return max(needs, key=NEEDS.index, default=NEEDS[0])
 
 
 @dataclass(eq=False, slots=True)
@@ -121,7 +126,11 @@ class Waiting:
     attempts: int
     queue: Queue[StepRun]
     due: float | None = None  # not before, by the database's clock
-    deadline: float | None = None
+    deadline: float | None = None  # None: its time has not begun
+    watched: float | None = None  # the deadline that a timer stands for
+
+
+Timer = tuple[float, int, StepRun, Waiting]
 
 
 @dataclass(eq=False, slots=True)
@@ -145,7 +154,8 @@ class Floor:
         self.running: dict[UUID, Running] = {}  # by invocation
         self._unfollowed: dict[Running, None] = {}
         self.inbox: list[Told] = []  # of lost hosts: to be heard like their own word
-        self._timers: list[tuple[float, int, StepRun, Waiting]] = []
+        self._timers: list[Timer] = []
+        self._most_timers = LEAST_TIMERS
         self._number = count()
 
     def steps(self) -> Iterator[StepRun]:
@@ -164,9 +174,9 @@ class Floor:
     def wait(self, step: StepRun, target: Waiting) -> None:
         step.waiting[target.ordinal] = target
         if target.due is None:
-            self.policy.put(target.queue, target.ordinal)
+            self._enqueue(step, target)
         else:
-            heapq.heappush(self._timers, (target.due, next(self._number), step, target))
+            self._remind(target.due, step, target)
 
     def hold(self, step: StepRun, target: Waiting, invocation: UUID, host: UUID) -> None:
         """It was reserved before this core began."""
@@ -237,14 +247,14 @@ class Floor:
             return None
         step, target = running.step, running.target
         step.busy -= 1
-        step.note_need(told.needed)
+        if told.needed and told.lifecycle == "Canceled":
+            step.needs[target.ordinal] = told.needed
         # One that still follows has waited in vain, and was given back.
         step.brisk = running.leader is None and now - running.since < BRISK
         self._left(running)
         if told.lifecycle not in OVER:
-            target.attempts, target.due = told.attempts, told.not_before
-            if not target.attempts:
-                target.deadline = None  # its time counts from the first start
+            target.attempts = told.attempts
+            target.due, target.deadline = told.not_before, told.until
             self.wait(step, target)
         return step
 
@@ -292,23 +302,57 @@ class Floor:
         step.waiting.clear()
 
     def due(self, now: float) -> list[tuple[StepRun, Waiting]]:
-        """Waiting targets whose deadline has passed; those whose time has come may start."""
-        late = []
+        """Waiting targets whose deadline has passed, which nobody picks; those whose time has come may start."""
+        late: dict[Waiting, StepRun] = {}
         while self._timers and self._timers[0][0] <= now:
-            _, _, step, target = heapq.heappop(self._timers)
-            if step.waiting.get(target.ordinal) is not target or target.due is None:
+            at, _, step, target = heapq.heappop(self._timers)
+            if at == target.watched:
+                target.watched = None
+            if step.waiting.get(target.ordinal) is not target:
                 continue
             if target.deadline is not None and target.deadline <= now:
-                late.append((step, target))
-            else:
-                self.ready(step, target.ordinal)
-        return late
+                late[target] = step
+            elif target.due is not None and target.due <= now:
+                target.due = None
+                self._enqueue(step, target)
+        _withdraw(late)
+        return [(step, target) for target, step in late.items()]
 
-    def ready(self, step: StepRun, ordinal: int) -> None:
-        """Its time has come, and it is not too late."""
-        target = step.waiting[ordinal]
-        target.due = None
-        self.policy.put(target.queue, ordinal)
+    def timed_out(self, step: StepRun, ordinal: int) -> None:
+        """One that was late is over."""
+        step.waiting.pop(ordinal, None)
+
+    def spare(self, step: StepRun, target: Waiting, until: float) -> None:
+        """One that was late is not, by the database's reckoning: it may start, and is late again then."""
+        target.due, target.deadline = None, until
+        self._enqueue(step, target)
+
+    def _enqueue(self, step: StepRun, target: Waiting) -> None:
+        self.policy.put(target.queue, target.ordinal)
+        if target.deadline is not None and target.deadline != target.watched:
+            target.watched = target.deadline
+            self._remind(target.deadline, step, target)
+
+    def _remind(self, at: float, step: StepRun, target: Waiting) -> None:
+        if len(self._timers) >= self._most_timers:
+            self._tidy()
+            self._most_timers = max(LEAST_TIMERS, 2 * len(self._timers))
+        heapq.heappush(self._timers, (at, next(self._number), step, target))
+
+    def _tidy(self) -> None:
+        """A deadline may be a day away: what no longer waits for it must not be kept so long."""
+        waiting = sum(len(step.waiting) for step in self.steps())
+        if len(self._timers) <= LEAST_TIMERS + 4 * waiting:  # most of them are needed
+            return
+        needed = []
+        for timer in self._timers:
+            _, _, step, target = timer
+            if step.waiting.get(target.ordinal) is target:
+                needed.append(timer)
+            else:
+                target.watched = None
+        heapq.heapify(needed)
+        self._timers = needed
 
     @property
     def next_due(self) -> float | None:
@@ -318,6 +362,7 @@ class Floor:
         self.runs.pop(run.id, None)
         if run.step is not None:
             self.policy.drop(run.step.queues.values())
+        self._tidy()
 
     def _queue(self, step: StepRun, row: Mapping[str, Any]) -> Queue[StepRun]:
         server, pool = row["server_id"], row["pool_name"]
@@ -337,6 +382,16 @@ class Floor:
         if found is None:
             found = step.queues[path] = Queue(step, step.run.job_id, path)
         return found
+
+
+def _withdraw(late: Iterable[Waiting]) -> None:
+    """From their queues, each of which is gone through once: there may be thousands in one."""
+    gone: dict[Queue[StepRun], set[int]] = {}
+    for target in late:
+        gone.setdefault(target.queue, set()).add(target.ordinal)
+    for queue, ordinals in gone.items():
+        if queue.items:
+            queue.items = deque(each for each in queue.items if each not in ordinals)
 
 
 def seconds(at: datetime | None) -> float | None:

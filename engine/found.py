@@ -7,7 +7,7 @@ from engine.directory import Server
 from muster.core.errors import Fault
 from muster.core.words import plain
 
-UNLISTED = "muster.unlisted"  # a label: why the databases of a server are not known
+UNLISTED = "muster.unlisted"  # a label: why what stands in a server or database is not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +18,7 @@ class Target:
     labels: dict[str, str] = field(default_factory=dict, compare=False)
     credential_id: UUID | None = field(default=None, compare=False)
     rule: UUID = field(compare=False)
+    # Why nobody knows what stands in it: then it is there in the place of its databases or schemas.
     error: Fault | None = field(default=None, compare=False)
 
     @property

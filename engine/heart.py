@@ -3,12 +3,19 @@
 from engine import instance
 from engine.part import Part
 
+PAUSES = "muster_pause"
+STARTS = "muster_execution"
+
 
 class Heart(Part):
     name = "heart"
+    channels = (PAUSES,)
 
     async def turn(self) -> None:
-        sent = self.means.clock.monotonic()
-        self.means.view.learn(await instance.heartbeat(self.means.store))
+        sent, view = self.means.clock.monotonic(), self.means.view
+        was_open = view.open
+        view.learn(await instance.heartbeat(self.means.store))
         self.means.lease.renew(sent)
+        if view.open != was_open:
+            self.means.rings.ring(STARTS)
         self.doing = "beats"

@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.budget import working
 from engine.floor import Floor
-from engine.resources import UNKNOWN, Node
+from engine.resources import UNKNOWN, Node, Pool, Server
 
 
 def see_limits(floor: Floor, rows: Iterable[Any]) -> None:
@@ -13,12 +13,16 @@ def see_limits(floor: Floor, rows: Iterable[Any]) -> None:
         id, server = row["server_id"], floor.tree.server(row["server_id"])
         server.reason = "ServerDisabled" if row["disabled"] else "ServerConnections"
         _limit(floor, server, 0 if row["disabled"] else _sessions(row))
-        for pool in row["pools"]:
-            _limit(floor, floor.tree.pool(id, pool["name"]), pool.get("max_connections"))
-        if server.per_database != row["slots_per_database"]:
-            server.per_database = row["slots_per_database"]
-            for node in server.databases.values():
-                _limit(floor, node, server.per_database)
+        each: list[tuple[Server | Pool, int | None]] = [(server, row["slots_per_database"])]
+        for said in row["pools"]:
+            pool = floor.tree.pool(id, said["name"])
+            _limit(floor, pool, said.get("max_connections"))
+            each.append((pool, said.get("slots_per_database")))
+        if any(node.per_database != slots for node, slots in each):
+            for node, slots in each:
+                node.per_database = slots
+            for database in server.databases.values():
+                _limit(floor, database, server.slots_of(database))
 
 
 def _sessions(row: Any) -> int:

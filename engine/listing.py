@@ -1,5 +1,6 @@
 """Asks servers which databases, schemas and rows they have; every question only reads, and is bounded."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -10,10 +11,12 @@ import asyncpg
 from engine.credentials import Credentials
 from engine.directory import Credential, Member, Server
 from engine.resolver import Door, Listed
-from muster.core.connect import Connector
+from engine.session import LOST
+from muster.core.connect import Connector, close
 from muster.core.db import Connection
 from muster.core.enumeration import left_out
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
+from muster.core.settings import Secret
 from muster.core.sql import Queries
 
 Q = Queries("engine", "listing.sql")
@@ -23,6 +26,11 @@ MOST_ROWS = 1_000_000
 MOST_LETTERS = 100_000_000  # in all rows together
 AT_ONCE = 500  # rows that are fetched together
 NEEDED = frozenset({"server_name", "database_name"})
+# Seconds. The server has a limit of its own, which is shorter; these are for one that fell silent.
+LIMIT = 45.0  # for an answer
+SESSION_LIMIT = 300.0  # for all that is asked in a session: others wait at the door meanwhile
+PASSING = frozenset({"40", "53", "57", "58"})  # classes of SQLSTATE that go by
+LOCKED = "55P03"
 
 
 class Listing:
@@ -36,24 +44,25 @@ class Listing:
 
     async def databases(self, server: Server, who: Credential) -> list[Listed]:
         async with self._session(server, server.maintenance_database, who) as connection:
-            rows = await connection.fetch(Q.databases)
+            async with _in_time(server):
+                rows = await connection.fetch(Q.databases)
         return [Listed(row["name"], left_out(dict(row))) for row in rows]
 
     async def schemas(
         self, server: Server, database: str, pattern: str, who: Credential
     ) -> list[str]:
         async with self._session(server, database, who) as connection:
-            return [row["name"] for row in await connection.fetch(Q.schemas, pattern)]
+            async with _in_time(server):
+                rows = await connection.fetch(Q.schemas, pattern)
+        return [row["name"] for row in rows]
 
     async def rows(
         self, server: Server, database: str, member: Member, who: Credential
     ) -> list[dict[str, Any]]:
         async with self._session(server, database, who) as connection:
-            question = member.query or await _relation(connection, member.shard_map_name or "")
             found: list[dict[str, Any]] = []
             letters = 0
-            cursor = await connection.cursor(question)
-            while page := await cursor.fetch(AT_ONCE):
+            async for page in _pages(connection, server, member):
                 if missing := NEEDED.difference(page[0].keys()):
                     raise InvalidRequest(
                         f"What names the targets returns no column {' and no '.join(sorted(missing))}.",
@@ -73,20 +82,44 @@ class Listing:
     async def _session(
         self, server: Server, database: str, who: Credential
     ) -> AsyncIterator[Connection]:
-        password = await self._credentials.open(who, self._identity)
         with _told():
-            async with (
-                self._connector.session(
-                    server.endpoint.direct(),
-                    user=who.username,
-                    password=password,
-                    application_name=APPLICATION,
-                    database=database,
-                ) as connection,
-                connection.transaction(readonly=True),
-            ):
-                await connection.execute(Q.guard)
-                yield connection
+            connection = await self._open(server, database, who)
+            try:
+                async with _in_time(server, SESSION_LIMIT):
+                    async with _in_time(server):
+                        await connection.transaction(readonly=True).start()
+                        await connection.execute(Q.guard)
+                    yield connection
+            except BaseException:
+                connection.terminate()  # a good-bye that is waited for could hang as well
+                raise
+            await close(connection)
+
+    async def _open(self, server: Server, database: str, who: Credential) -> Connection:
+        async def dial(password: Secret) -> Connection:
+            return await self._connector.open(
+                server.endpoint.direct(),
+                user=who.username,
+                password=password,
+                application_name=APPLICATION,
+                database=database,
+            )
+
+        return await self._credentials.log_in(who, self._identity, dial)
+
+
+async def _pages(
+    connection: Connection, server: Server, member: Member
+) -> AsyncIterator[list[asyncpg.Record]]:
+    async with _in_time(server):
+        question = member.query or await _relation(connection, member.shard_map_name or "")
+        cursor = await connection.cursor(question)
+    while True:
+        async with _in_time(server):
+            page = await cursor.fetch(AT_ONCE)
+        if not page:
+            return
+        yield page
 
 
 async def _relation(connection: Connection, name: str) -> str:
@@ -96,15 +129,25 @@ async def _relation(connection: Connection, name: str) -> str:
     return question
 
 
+@contextlib.asynccontextmanager
+async def _in_time(server: Server, limit: float | None = None) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(limit or LIMIT):
+            yield
+    except TimeoutError:
+        message = f"The server {server.name} accepted us and then did not answer."
+        raise Unavailable(message, code="TargetTimeout") from None
+
+
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
     """What a target answers, as a Fault with the server's own words."""
     try:
         yield
-    except asyncpg.PostgresError as error:
-        raise InvalidRequest(
-            f"The server answered: {error.args[0] if error.args else error!r} ({error.sqlstate}).",
-            code="TargetRefused",
-        ) from error
-    except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
+    except LOST as error:
         raise Unavailable("The connection was lost.", code="TargetUnreachable") from error
+    except asyncpg.PostgresError as error:
+        state = error.sqlstate or ""
+        kind = Unavailable if state[:2] in PASSING or state == LOCKED else InvalidRequest
+        words = error.args[0] if error.args else repr(error)
+        raise kind(f"The server answered: {words} ({state}).", code="TargetRefused") from error

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from engine.floor import NEEDS, Floor, Run, StepRun, stronger
+from engine.floor import NEEDS, Floor, Run, StepRun, strongest
 from engine.road import Q, Road
 from muster.core.failpoints import reach
 
@@ -22,6 +22,10 @@ class Order:
 
     def concerns(self, step: StepRun) -> bool:
         return self.run == step.run.id and self.step_id in {None, step.plan.step_id}
+
+    def note(self, step: StepRun) -> None:
+        """What it took so far."""
+        self.needed = strongest((self.needed, step.needed(self.ordinal)))
 
 
 class Orders:
@@ -56,14 +60,14 @@ class Orders:
     def over(self, step: StepRun) -> None:
         for order in self._open.values():
             if order.concerns(step):
-                order.needed = stronger(order.needed, step.needed)
+                order.note(step)
 
     async def close(self, floor: Floor) -> None:
         for order in list(self._open.values()):
             run = floor.runs.get(order.run)
             if run is None or _obeyed(floor, run, order):
                 if run is not None and run.step is not None and order.concerns(run.step):
-                    order.needed = stronger(order.needed, run.step.needed)
+                    order.note(run.step)
                 await self._road.rows(Q.close_cancellation, order.id, order.needed)
                 del self._open[order.id]
 

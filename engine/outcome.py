@@ -52,13 +52,16 @@ class Outcome(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     needed: str | None = None  # what it took to stop it
 
     @classmethod
-    def of_connect(cls, fault: Fault) -> Self:
+    def of_connect(cls, fault: Fault, retry_on: tuple[str, ...] = ()) -> Self:
         """No session was to be had, and it was not for want of room."""
+        state = fault.sqlstate
         return cls(
             lifecycle=FAILED,
-            retry=isinstance(fault, Unavailable),
+            retry=retryable(state, retry_on) if state else isinstance(fault, Unavailable),
             reason=CONNECT_REASONS.get(fault.code, "ConnectFailed"),
+            sqlstate=state,
             message=fault.message,
+            detail=fault.detail or None,
             fingerprint=fault.code,
             last_message=fault.message,
             phase="connect",

@@ -13,6 +13,7 @@ from engine.directory import Credential, Document
 from engine.floor import Plan, Run
 from engine.found import Found, Target
 from engine.line import Line
+from engine.patience import Patience
 from engine.resolver import Resolver, asks
 from engine.road import Q
 from engine.store import Q as S
@@ -25,6 +26,7 @@ BEGUN = "Begun"
 CANNOT = (asyncpg.InvalidParameterValueError, asyncpg.UndefinedObjectError)
 LARGE = 1_000  # targets; more are written beside everything else
 LIMIT = 900.0  # seconds to write them; a fleet has a million targets at most
+PATIENCE = 60.0  # seconds for a server that is away while it is listed; a step may have fewer
 NOT_YET = {
     "rollout": "waves",
     "verify": "verification",
@@ -78,7 +80,9 @@ class Planner:
         """A Fault says why there are no targets."""
         refuse(plan)
         own = await self._own_login(plan) if asks(document) else None
-        found = await Resolver(document, self._targets.listing(document), own).resolve()
+        patience = Patience(self._targets.clock, min(PATIENCE, plan.timeout_seconds))
+        listing = self._targets.listing(document)
+        found = await Resolver(document, listing, own, patience).resolve()
         columns = _columns(found)
         said = (
             run.id,
@@ -143,7 +147,7 @@ def _columns(found: Found) -> tuple[list[Any], ...]:
 
 
 def _row(target: Target) -> tuple[Any, ...]:
-    labels = msgspec.json.encode(target.server.labels | target.told).decode()
+    labels = msgspec.json.encode(target.told).decode()
     return (
         target.type,
         target.server.server_id,

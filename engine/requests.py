@@ -147,6 +147,7 @@ def told(found: Found) -> dict[str, Any]:
         "unreachable": [
             {
                 "serverName": target.server.name,
+                **({} if target.database is None else {"databaseName": target.database}),
                 "code": target.error.code if target.error else "",
                 "message": target.error.message if target.error else "",
             }

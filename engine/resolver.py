@@ -5,24 +5,28 @@
     found.left_out      # databases that enumeration passed over, each with the reason
 
 A name is looked at only where it must be: a database that is named is a target whether it is there
-or not, and fails alone.
+or not, and fails alone. So does one that does not tell its schemas.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from engine.directory import Credential, Document, Member, Server
 from engine.exclusions import Exclusions
-from engine.found import Found, LeftOut, Target
+from engine.found import UNLISTED, Found, LeftOut, Target
+from engine.patience import Patience
+from muster.core.clock import Clock
 from muster.core.errors import Fault, InvalidRequest, NotFound
 
 T = TypeVar("T")
 Door = Callable[[str], asyncio.Lock]  # of a server, by its id: one looks at a time
 
 PARALLEL = 32  # servers that are asked at once
+NO_LABELS = frozenset({"server_name", "database_name", "schema_name", UNLISTED})
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,16 @@ class Lister(Protocol):
 
 class Resolver:
     def __init__(
-        self, document: Document, lister: Lister, otherwise: Credential | None = None
+        self,
+        document: Document,
+        lister: Lister,
+        otherwise: Credential | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self._document = document
         self._lister = lister
         self._otherwise = otherwise  # who lists where nobody is named for it
+        self._patience = patience or Patience(Clock(), 0)
         self._room = asyncio.Semaphore(PARALLEL)
         self._lists: dict[tuple[str, str], asyncio.Task[list[Listed]]] = {}
         self._groups: dict[UUID, asyncio.Task[list[Target]]] = {}
@@ -86,7 +95,9 @@ class Resolver:
         for member, targets in answers:
             if member.includes:
                 for target in targets:
-                    found.setdefault(target.key, target)
+                    known = found.setdefault(target.key, target)
+                    if target.error is not None and known.error is None:
+                        found[target.key] = target  # what is missing must not go unseen
         return [target for target in found.values() if not excluded.takes(target)]
 
     async def _member(self, member: Member) -> list[Target]:
@@ -106,8 +117,7 @@ class Resolver:
         try:
             return await self._ask(member, server)
         except Fault as fault:
-            who = member.credential_id  # to log in at the server itself
-            return [Target(server=server, credential_id=who, rule=member.target_id, error=fault)]
+            return [self._target(member, server, None, error=fault)]
 
     async def _ask(self, member: Member, server: Server) -> list[Target]:
         match member.type:
@@ -130,21 +140,28 @@ class Resolver:
         one = member.database_name
         names = [one] if one is not None else await self._databases(member, server)
         who = self._who(member, server)
-        found = []
+        found: list[Target] = []
+        silent: Fault | None = None  # where one database keeps us waiting the others would too
         for name in names:
-            async with self._door(server), self._room:
-                schemas = await self._lister.schemas(
-                    server, name, member.schema_pattern or "%", who
+            try:
+                if silent is not None:
+                    raise silent
+                question = partial(
+                    self._lister.schemas, server, name, member.schema_pattern or "%", who
                 )
-            found += [self._target(member, server, name, schema) for schema in schemas]
+                schemas = await self._ask_server(server, question)
+                found += [self._target(member, server, name, schema) for schema in schemas]
+            except Fault as fault:
+                silent = fault if fault.code == "TargetTimeout" else None
+                found.append(self._target(member, server, name, error=fault))
         return found
 
     async def _rows(self, member: Member, server: Server) -> list[Target]:
         """Rows with server_name, database_name and perhaps schema_name; the rest are labels."""
         database = member.database_name or server.maintenance_database
         who = self._who(member, server)
-        async with self._door(server), self._room:
-            rows = await self._lister.rows(server, database, member, who)
+        question = partial(self._lister.rows, server, database, member, who)
+        rows = await self._ask_server(server, question)
         return [self._row(member, row) for row in rows]
 
     def _row(self, member: Member, row: dict[str, Any]) -> Target:
@@ -157,7 +174,7 @@ class Resolver:
         labels = {
             name: str(value)
             for name, value in row.items()
-            if name not in {"server_name", "database_name", "schema_name"} and value is not None
+            if name not in NO_LABELS and value is not None
         }
         if not row["database_name"]:
             raise InvalidRequest("A row names no database.", code="InvalidTargetQuery")
@@ -184,11 +201,16 @@ class Resolver:
         return [each.name for each in listed if each.reason is None]
 
     async def _list(self, server: Server, who: Credential) -> list[Listed]:
-        async with self._door(server), self._room:
-            return await self._lister.databases(server, who)
+        return await self._ask_server(server, partial(self._lister.databases, server, who))
 
-    def _door(self, server: Server) -> asyncio.Lock:
-        return self._lister.door(server.server_id)
+    async def _ask_server(self, server: Server, question: Callable[[], Awaitable[T]]) -> T:
+        """Nobody waits at its door, or for room, while it is left in peace."""
+
+        async def ask() -> T:
+            async with self._lister.door(server.server_id), self._room:
+                return await question()
+
+        return await self._patience.ask(server.server_id, ask)
 
     def _who(self, member: Member, server: Server) -> Credential:
         named = self._document.credential(
@@ -210,15 +232,23 @@ class Resolver:
         database: str | None,
         schema: str | None = None,
         labels: dict[str, str] | None = None,
+        error: Fault | None = None,
     ) -> Target:
         return Target(
             server=server,
             database=database,
             schema=schema,
-            labels={name: str(value) for name, value in server.labels.items()} | (labels or {}),
+            labels=_labels(server, database) | (labels or {}),
             credential_id=member.credential_id,
             rule=member.target_id,
+            error=error,
         )
+
+
+def _labels(server: Server, database: str | None) -> dict[str, str]:
+    labels = server.labels_of(database)
+    labels.pop(UNLISTED, None)
+    return labels
 
 
 def asks(document: Document) -> bool:

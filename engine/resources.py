@@ -53,6 +53,22 @@ class Host(Node):
         self.id = id
 
 
+class Pool(Node):
+    __slots__ = ("per_database",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "PoolConnections")
+        self.per_database: int | None = None  # slots of each; None: as the server says
+
+
+class Database(Node):
+    __slots__ = ("pool",)
+
+    def __init__(self, name: str, pool: Pool | None) -> None:
+        super().__init__(name, "DatabaseSlots")
+        self.pool = pool
+
+
 class Server(Node):
     """Belongs to one host at a time: so its budget is kept by one process."""
 
@@ -61,8 +77,12 @@ class Server(Node):
     def __init__(self, name: str, slots: int | None = UNKNOWN) -> None:
         super().__init__(name, "ServerConnections", slots)
         self.host: Host | None = None
-        self.databases: dict[str, Node] = {}
+        self.databases: dict[str, Database] = {}
         self.per_database: int | None = None  # slots of each
+
+    def slots_of(self, database: Database) -> int | None:
+        own = None if database.pool is None else database.pool.per_database
+        return self.per_database if own is None else own
 
 
 Path = tuple[Node, ...]
@@ -74,32 +94,31 @@ class Tree:
         self.servers: dict[str, Server] = {}
         self.hosts: dict[UUID, Host] = {}
         self._nobody = Node("no host", "NoHost", 0)
-        self._pools: dict[tuple[str, str], Node] = {}
+        self._pools: dict[tuple[str, str], Pool] = {}
 
     def path(self, server: str, pool: str | None, database: str, *further: Node) -> Path:
         middle = (self.pool(server, pool),) if pool else ()
-        return (
-            self.instance,
-            self.server(server),
-            *middle,
-            self.database(server, database),
-            *further,
-        )
+        inside = self._database(server, database, *middle)
+        return (self.instance, self.server(server), *middle, inside, *further)
 
     def server(self, id: str) -> Server:
         return self.servers.get(id) or self.servers.setdefault(id, Server(id))
 
-    def pool(self, server: str, name: str) -> Node:
+    def pool(self, server: str, name: str) -> Pool:
         key = server, name
         return self._pools.get(key) or self._pools.setdefault(
-            key, Node(f"{server}/elasticPools/{name}", "PoolConnections")
+            key, Pool(f"{server}/elasticPools/{name}")
         )
 
-    def database(self, server: str, name: str) -> Node:
+    def _database(self, server: str, name: str, pool: Pool | None = None) -> Database:
         above = self.server(server)
-        return above.databases.get(name) or above.databases.setdefault(
-            name, Node(f"{server}/databases/{name}", "DatabaseSlots", above.per_database)
-        )
+        node = above.databases.get(name)
+        if node is None or node.pool is not pool:
+            node = node or Database(f"{server}/databases/{name}", pool)
+            node.pool = pool
+            node.slots = above.slots_of(node)
+            above.databases[name] = node
+        return node
 
     def nodes(self, path: Path) -> Path:
         """All that a task on this path needs: the host that its server belongs to as well."""

@@ -18,6 +18,7 @@ import msgspec
 from engine.ends import FINAL, Fenced
 from engine.line import Line
 from engine.outcome import Outcome
+from engine.pauses import Pause
 from engine.store import Store
 from engine.work import Task
 from muster.core import telemetry
@@ -59,9 +60,10 @@ class Scribe:
         """Of a task whose start is committed."""
         self._told.add(Word("result", task.key + _rest(outcome), task.invocation_id))
 
-    def give_back(self, task: Task, why: str | None = None, wait: float | None = None) -> None:
+    def give_back(self, task: Task, pause: Pause | None = None) -> None:
         """A reservation that came to nothing; no attempt was made."""
-        rest = _rest({"why": why, "wait": wait})
+        why, wait, said = pause or (None, None, None)
+        rest = _rest({"why": why, "wait": wait, "said": said})
         self._told.add(Word("return", task.key + rest, task.invocation_id))
 
     def contact(self, told: dict[str, Any]) -> None:

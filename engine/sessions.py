@@ -39,9 +39,10 @@ T = TypeVar("T")
 class Full(Unavailable):
     """No session now, and nothing was sent: the target waits without losing an attempt."""
 
-    def __init__(self, message: str, why: str = "ServerFull") -> None:
+    def __init__(self, message: str, why: str = "ServerFull", said: str = "") -> None:
         super().__init__(message, code="ServerFull")
         self.why = why  # a wait_reason
+        self.said = said  # by the server, if it was asked
 
 
 class Sessions:
@@ -246,7 +247,8 @@ class Sessions:
                 now = self._clock.monotonic()
                 desk.budget.shrink(desk.size(now), now)
             self._free(desk)
-            raise Full(fault.message) from None
+            why = "ServerFull" if fault.crowded else "ServerStarting"
+            raise Full(fault.message, why, fault.detail or "") from None
         except BaseException:
             self._free(desk)
             raise

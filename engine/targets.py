@@ -1,8 +1,8 @@
 """How the engine reaches servers: by the directory, with credentials opened here and nowhere else."""
 
 import asyncio
-from collections.abc import Iterable
-from contextlib import AbstractAsyncContextManager
+import contextlib
+from collections.abc import AsyncIterator, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from engine.line import Line
 from engine.listing import Listing
 from engine.work import Credential, named
 from muster.core.clock import Clock
-from muster.core.connect import Connector
+from muster.core.connect import Connector, close
 from muster.core.db import Connection
 from muster.core.settings import Secret
 from muster.core.sql import Queries
@@ -30,21 +30,31 @@ class Way(NamedTuple):
     connector: Connector
     server: Server
     who: Credential
-    password: Secret
+    credentials: Credentials
+    identity: UUID  # of the control database
 
-    def session(
+    @contextlib.asynccontextmanager
+    async def session(
         self, database: str | None, application_name: str
-    ) -> AbstractAsyncContextManager[Connection]:
+    ) -> AsyncIterator[Connection]:
         """Past any pooler; without a database where the server itself is the target."""
         name = database or self.server.maintenance_database
         there = {"target_server_name": self.server.name, "target_database_name": name}
-        return self.connector.session(
-            self.server.endpoint.direct(),
-            user=named(self.who.username, there),
-            password=self.password,
-            application_name=application_name,
-            database=name,
-        )
+
+        async def dial(password: Secret) -> Connection:
+            return await self.connector.open(
+                self.server.endpoint.direct(),
+                user=named(self.who.username, there),
+                password=password,
+                application_name=application_name,
+                database=name,
+            )
+
+        connection = await self.credentials.log_in(self.who, self.identity, dial)
+        try:
+            yield connection
+        finally:
+            await close(connection)
 
     def pid(self, told: int | None) -> int | None:
         """Of an attempt's backend; what a pooler says its pid is may be anybody's."""
@@ -53,6 +63,7 @@ class Way(NamedTuple):
 
 class Targets:
     def __init__(self, bootstrap: Bootstrap, clock: Clock) -> None:
+        self.clock = clock
         self._settings = bootstrap.settings()
         self.credentials = Credentials.of(bootstrap, clock)
         self._doors: dict[str, asyncio.Lock] = {}
@@ -77,8 +88,8 @@ class Targets:
         if not served.servers or not rows:
             return None
         server, who = served.servers[0], Credential(**dict(rows[0]))
-        password = await self.credentials.open(who, served.identity)
-        return Way(self.connector(served.servers), server, who, password)
+        connector = self.connector(served.servers)
+        return Way(connector, server, who, self.credentials, served.identity)
 
     def connector(self, servers: Iterable[Server]) -> Connector:
         return Connector(self._settings, frozenset().union(*(each.own for each in servers)))

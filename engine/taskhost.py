@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-from engine import attempt
+from engine import attempt, pauses
 from engine.bootstrap import Bootstrap
 from engine.budget import Contact
 from engine.credentials import Credentials
@@ -47,12 +47,12 @@ Q = Queries("engine", "road.sql")
 
 POLL = timedelta(seconds=1)  # in case a wake-up was lost
 TASKS = "muster_task"
+PAUSES = "muster_pause"
 DRAIN = timedelta(hours=24)  # for what runs when we are asked to go
 INTENT_LIMIT = (
     5.0  # seconds that a COMMIT, and a tenant's locks, wait until it is known which one it is
 )
 STOP_LIMIT = 3.0  # seconds for what runs when we have to go
-LONGEST_WAIT = 30.0  # seconds before a server that had no room is tried again
 LONGEST_FOLLOW = 1.0  # seconds that a task waits for the one in whose place it begins
 
 
@@ -68,6 +68,7 @@ class JobTaskHost:
         self._sent_off = asyncio.Event()  # our own registration is draining
         self._leaving = False  # nothing new begins here any more
         self._rung = asyncio.Event()  # there may be something to take
+        self._asked = asyncio.Event()  # what we must obey may be another now
         self._bell: Connection | None = None
         self._line = Line(store)
         self._library = Library(self._line, clock)
@@ -132,7 +133,10 @@ class JobTaskHost:
 
     async def _listen(self) -> None:
         if self._bell is None or self._bell.is_closed():
-            self._bell = await self._store.listen((TASKS,), lambda *_: self._rung.set())
+            self._bell = await self._store.listen((TASKS, PAUSES), self._hear)
+
+    def _hear(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
+        (self._rung if channel == TASKS else self._asked).set()
 
     def _accept(self, row: Any) -> None:
         invocation: UUID = row["invocation_id"]
@@ -192,18 +196,16 @@ class JobTaskHost:
             self._scribe.result(task, Outcome.broken(unknown=unknown))
 
     async def _attempt(self, task: Task, token: Token) -> None:
+        retry_on: tuple[str, ...] = ()
         try:
             step = self._library.known_step(task) or await self._library.step(task)
             if step.refusal:
                 raise InvalidRequest(step.refusal, code="ScriptRefused")
-            session = await self._session(task, step, self._until(step, task.tried_at))
+            retry_on = step.options.retry_on
+            until = self._until(step, task.first_start or task.tried_at)
+            session = await self._session(task, step, until)
         except Full as full:
-            now = self._clock.now()
-            waited = (now - (task.tried_at or now)).total_seconds()
-            if full.why == "ServerFull":
-                self._scribe.give_back(task, full.why, min(LONGEST_WAIT, max(1.0, waited)))
-            else:  # it only waited for us
-                self._scribe.give_back(task)
+            self._scribe.give_back(task, pauses.pause(full, step, task, self._clock.now()))
             return
         except FINAL:
             raise
@@ -212,7 +214,7 @@ class JobTaskHost:
                 self._scribe.give_back(task)
                 return
             if await self._start(task, None):
-                self._scribe.result(task, Outcome.of_connect(fault))
+                self._scribe.result(task, Outcome.of_connect(fault, retry_on))
             return
         outcome = None
         try:
@@ -233,9 +235,7 @@ class JobTaskHost:
 
     def _until(self, step: Step, since: datetime | None) -> float:
         """By our own clock: when the step's time is over, which counts from the first start or try."""
-        now = self._clock.now()
-        passed = (now - (since or now)).total_seconds()
-        return self._clock.monotonic() + step.timeout_seconds - passed
+        return self._clock.monotonic() + pauses.left(step, since, self._clock.now())
 
     async def _session(self, task: Task, step: Step, deadline: float) -> Session:
         known = self._library.known(task)
@@ -312,6 +312,7 @@ class JobTaskHost:
     async def _beat_on(self) -> None:
         away = False
         while True:
+            self._asked.clear()
             try:
                 await self._renew()
                 away = False
@@ -322,7 +323,7 @@ class JobTaskHost:
                 if not away:
                     log.warning("the control database is waited for", why=fault.message)
                 away = True
-            await self._clock.sleep(self._bootstrap.heartbeat)
+            await self._clock.sleep_or(self._asked, self._bootstrap.heartbeat)
 
     def _obey(self, beat: HostBeat) -> None:
         if beat.slots != self.workers.slots:

@@ -4,26 +4,9 @@ from typing import Any
 from uuid import UUID
 
 from engine.floor import Floor, StepRun, Waiting
+from engine.reasons import WAIT
 from engine.resources import Node
 from engine.view import View
-
-MESSAGES = {
-    "Resolving": "The targets of the step are being looked up.",
-    "InstanceSlots": "The account works on as many targets at once as its size allows.",
-    "ServerConnections": "Our connections to its server are all in use.",
-    "PoolConnections": "Our connections to its elastic pool are all in use.",
-    "DatabaseSlots": "Its database has as many tasks at once as it is allowed.",
-    "MaxParallelism": "The step runs on as many targets at once as maxParallelism allows.",
-    "NoHost": "No host is there to run it.",
-    "Reserved": "It is with a host, which waits for a connection or is about to begin.",
-    "AccountPaused": "The account is paused.",
-    "JobPaused": "The job is paused.",
-    "ServerDisabled": "Its server is disabled.",
-    "ServerFull": "Its server had no room for a connection; it is tried again.",
-    "Retry": "The last attempt failed; the next one has its time.",
-    "HostLost": "Its host was lost; the target is asked what became of the attempt.",
-    "Overlap": "An older run of the same job goes first.",
-}
 
 
 def why(view: View, run_id: UUID, step_id: int, ordinal: int) -> dict[str, Any]:
@@ -51,7 +34,11 @@ def _waits(view: View, floor: Floor, step: StepRun, target: Waiting) -> dict[str
     if floor.policy.closed(step.run.job_id):
         return _told("JobPaused")
     if target.due is not None:
-        return _told("Retry" if target.attempts else "ServerFull", notBefore=target.due)
+        return _told(
+            None, "Its pause is just over.", notBefore=target.due
+        )  # for what, the rows say
+    if target.ordinal not in target.queue.items:
+        return _told(None, "Its time is over.")  # and the database is being told so
     full = floor.policy.why(target.queue) or floor.tree.missing(target.queue.path)
     if full is None:
         return _told(None, "It is about to be reserved.", ahead=_ahead(target))
@@ -69,6 +56,6 @@ def _ahead(target: Waiting) -> int:
 def _told(reason: str | None, message: str = "", **details: Any) -> dict[str, Any]:
     return {
         "waitReason": reason,
-        "message": message or MESSAGES[reason or ""],
+        "message": message or WAIT[reason or ""],
         "details": details,
     }

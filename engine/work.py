@@ -20,6 +20,7 @@ NOTHING: Mapping[str, Any] = {}
 WITHOUT_LOCK_TIMEOUT = re.compile(r"vacuum\b|.*\bconcurrently\b")
 COMMITS_INSIDE = re.compile(r"(?:call|do)\b")
 LOCK_TIMEOUT = 5.0  # seconds
+OWN_LOCK_TIMEOUT = re.compile(r"(?i)\bset(?:\s+session)?\s+lock_timeout|'lock_timeout'\s*,")
 MOST_TOLD = 3  # of what is wrong with a script
 
 
@@ -136,6 +137,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         wanted = self.options.settings.lock_timeout_seconds
         if wanted is not None:
             return wanted
+        if OWN_LOCK_TIMEOUT.search(self.script):
+            piece = self.pieces[0]
         return 0.0 if self.autocommit and piece.patient else LOCK_TIMEOUT
 
 

@@ -128,4 +128,6 @@ def _pool(pool: Resource) -> DirectoryPool:
         databases=tuple(said.get("databases") or ()),
         pattern=said.get("databasePattern"),
         max_connections=said.get("maxConnections"),
+        slots_per_database=said.get("slotsPerDatabase"),
+        labels=said.get("labels") or {},
     )

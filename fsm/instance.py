@@ -163,6 +163,8 @@ def _wanted(
     if where.endpoint.client_key:
         plain["client_key"] = where.endpoint.client_key
     settings = services.settings
+    if settings.vault_token is not None:
+        plain["vault_token"] = settings.vault_token.reveal()
     given = {
         "endpoint": msgspec.to_builtins(msgspec.structs.replace(where.endpoint, client_key=None)),
         "database": where.database.name,
@@ -175,6 +177,8 @@ def _wanted(
         "targetDeny": settings.target_deny,
         "targetPorts": settings.target_ports,
         "credentialReferences": settings.credential_references,
+        "vaultAddress": settings.vault_address,
+        "vaultNamespace": settings.vault_namespace,
         "connectLimit": settings.connect_limit.total_seconds(),
         "logLevel": settings.log_level,
     }

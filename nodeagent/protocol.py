@@ -133,6 +133,8 @@ class DirectoryPool(_Frozen, frozen=True):
     databases: tuple[str, ...] = ()
     pattern: str | None = None
     max_connections: int | None = None
+    slots_per_database: int | None = None  # null = as its server says
+    labels: dict[str, str] = {}
 
 
 class DirectoryServer(_Frozen, frozen=True):

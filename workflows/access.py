@@ -29,7 +29,15 @@ Q = Queries("workflows.sql", "account.sql")
 
 AGENT = "agent_password"
 # Of the way to the control database, not of what was asked there.
-OF_THE_WAY = ("Target", "ControlDatabase", "ControlSchema", "Incompatible", "Sealed", "CommandNot")
+OF_THE_WAY = (
+    "Target",
+    "ConnectNotGranted",
+    "ControlDatabase",
+    "ControlSchema",
+    "Incompatible",
+    "Sealed",
+    "CommandNot",
+)
 JUDGEMENTS = (InvalidRequest, NotFound, Forbidden, Conflict, PreconditionFailed)
 
 

@@ -2236,6 +2236,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.record_results_v1(p_results jsonb)
  RETURNS TABLE(invocation_id uuid, lifecycle text, attempts integer, not_before timestamp with time zone, needed text)
  LANGUAGE plpgsql
  SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.record_results_v2(p_results jsonb)
+ RETURNS TABLE(invocation_id uuid, lifecycle text, attempts integer, not_before timestamp with time zone, needed text, deadline timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'

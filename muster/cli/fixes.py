@@ -12,6 +12,8 @@ LOGIN = "muster credential set NAME --username USER"
 SERVER = "muster server add {server} --replace --host HOST --port PORT"
 GROUP = "muster group resolve {group}"
 REFUSED = re.compile(r"did not accept the login '([^']+)'")
+CONNECT = re.compile(r'GRANT CONNECT ON DATABASE "(?:[^"]|"")+" TO "(?:[^"]|"")+";')
+NOT_GRANTED = "ConnectNotGranted"
 # A server's own words: only what is safe to paste is taken from them.
 DENIED = re.compile(
     r"permission denied for (?P<kind>table|view|materialized view|foreign table|sequence|schema|"
@@ -33,7 +35,11 @@ UNREACHABLE = Fix(SERVER, "Is the server up, and are its host and port right? mu
 UNRESOLVED = Fix(GROUP)
 FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else is looked at first
     "28P01": Fix(LOGIN),
-    "28000": Fix(LOGIN),
+    "28000": Fix(
+        "select * from pg_hba_file_rules",
+        "At the server: does an entry let the login in from where Muster runs, and may the role log in? "
+        "The server's own words are in the attempt.",
+    ),
     "TargetAuthenticationFailed": Fix(
         LOGIN, "Is the password right, and may the role log in and connect to the database there?"
     ),
@@ -71,6 +77,8 @@ def of(run: Run, each: dict[str, Any], group: str = "GROUP") -> Fix | None:
     if each.get("reason") == UNKNOWN:
         return FIXES[UNKNOWN]  # however it came to that
     state = each.get("sqlstate") or ""
+    if NOT_GRANTED in (each.get("fingerprint"), each.get("reason")):
+        return _connecting(each.get("message") or "")
     if state == "42501":
         return _granted(each.get("message") or "")
     if state == WRITES and run.job == "adhoc":
@@ -84,6 +92,14 @@ def of(run: Run, each: dict[str, Any], group: str = "GROUP") -> Fix | None:
     if refused := REFUSED.search(each.get("message") or ""):
         command = command.replace("USER", shlex.quote(refused[1]))
     return Fix(command, known.hint)
+
+
+def _connecting(message: str) -> Fix:
+    found = CONNECT.search(message)
+    return Fix(
+        found[0] if found else "grant connect on database DATABASE to ROLE",
+        "As the owner of the database; the message of each target has its own statement.",
+    )
 
 
 def _granted(message: str) -> Fix:

@@ -121,8 +121,11 @@ def counted(found: dict[str, Any]) -> str:
         told += f", the first {len(found['targets'])} shown"
     if left := found.get("leftOut"):
         told += f", {len(left)} left out"
-    if away := found.get("unreachable"):
-        told += f", {output.many(len(away), 'server')} unreachable"
+    away = found.get("unreachable", [])
+    databases = sum(1 for each in away if each.get("databaseName"))
+    for number, kind in ((len(away) - databases, "server"), (databases, "database")):
+        if number:
+            told += f", {output.many(number, kind)} unreachable"
     return told + "."
 
 

@@ -87,9 +87,9 @@ def _listed(found: dict[str, Any]) -> str:
 
 
 def _away(found: dict[str, Any]) -> str:
-    """Servers that were not listed, and why; the first few, for a fleet may have many."""
+    """Servers and databases that were not listed, and why; the first few, for a fleet may have many."""
     away = found["unreachable"]
-    told = [f"{each['serverName']} ({each['message'].rstrip('.')})" for each in away[:MOST_NAMED]]
+    told = [f"{runs.name(each)} ({each['message'].rstrip('.')})" for each in away[:MOST_NAMED]]
     more = len(away) - MOST_NAMED
     return output.clean(", ".join([*told, *([f"{more} more"] if more > 0 else [])]))
 

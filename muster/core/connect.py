@@ -9,13 +9,15 @@
 Names are resolved for each connect, all answers are checked (egress.py), the connection goes to a
 checked address and nowhere else while TLS verifies the name (wire.py). Every value is a keyword
 argument, so no PG* variable, password file or service file has a say. Failures are Faults:
-TargetNotAllowed, TargetTlsError, TargetAuthenticationFailed, TargetDatabaseNotFound (not worth
-repeating), TargetUnreachable, TargetTimeout (Unavailable). None of them holds a secret.
+TargetNotAllowed, TargetTlsError, TargetAuthenticationFailed, ConnectNotGranted,
+TargetDatabaseNotFound (not worth repeating), TargetUnreachable, TargetTimeout (Unavailable). They
+have the server's SQLSTATE and words where it gave any. None of them holds a secret.
 """
 
 import asyncio
 import contextlib
 import ipaddress
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -37,6 +39,7 @@ from muster.core.wire import Dialer, Tap, Tls, TlsRefusedError
 
 __all__ = ["Connector", "Endpoint", "Rules", "check_address", "check_endpoint", "check_host_syntax"]
 
+SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 CLOSE_LIMIT = 2.0  # seconds; a server that does not say good-bye is hung up on
 
 login_keys.install()
@@ -176,9 +179,10 @@ class Connector:
         except TimeoutError:
             raise _timeout(host) from None
         except OSError as error:
-            raise _unreachable(host, "its name can't be resolved", error) from None
+            context = _printable(f"{type(error).__name__} {error}")
+            raise _unreachable(host, "its name can't be resolved", context=context) from None
         if not found:
-            raise _unreachable(host, "its name has no address", None)
+            raise _unreachable(host, "its name has no address")
         return found
 
     async def _is_own(self, addresses: list[Address], port: int) -> bool:
@@ -221,7 +225,7 @@ async def _connect(
 ) -> Connection:
     context = tls_context(endpoint)
     dialer = Dialer(address, endpoint.port, Tls(context, host) if context else None, tap)
-    with _as_fault(host, login.user, dialer), _hung_up_unless_done(dialer):
+    with _as_fault(host, login, dialer), _hung_up_unless_done(dialer):
         return await asyncpg.connect(
             host=str(address),
             port=endpoint.port,
@@ -250,7 +254,7 @@ def _hung_up_unless_done(dialer: Dialer) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _as_fault(host: str, user: str, dialer: Dialer) -> Iterator[None]:
+def _as_fault(host: str, login: Login, dialer: Dialer) -> Iterator[None]:
     """The one place where failures to connect get their code."""
     try:
         yield
@@ -259,46 +263,59 @@ def _as_fault(host: str, user: str, dialer: Dialer) -> Iterator[None]:
     except (ssl.SSLError, TlsRefusedError) as error:
         raise _tls_error(host, error) from None
     except asyncpg.TargetServerAttributeNotMatched:
-        raise _unreachable(host, "it is not in the wanted role", None) from None
-    except (
-        asyncpg.InvalidAuthorizationSpecificationError,
-        asyncpg.InsufficientPrivilegeError,
-    ) as error:
-        raise InvalidRequest(
-            f"The server {host} did not accept the login '{user}'.",
-            code="TargetAuthenticationFailed",
-            context=_clean(error),
-        ) from None
-    except asyncpg.InvalidCatalogNameError as error:
-        message = f"The database does not exist on {host}."
-        raise NotFound(message, code="TargetDatabaseNotFound", context=_clean(error)) from None
-    except (asyncpg.TooManyConnectionsError, asyncpg.CannotConnectNowError) as error:
-        message = (
-            f"The server {host} can't be reached: it refused the connection ({error.sqlstate})."
-        )
-        raise NoRoom(
-            message,
-            code="TargetUnreachable",
-            context=_clean(error),
-            crowded=isinstance(error, asyncpg.TooManyConnectionsError),
-        ) from None
+        raise _unreachable(host, "it is not in the wanted role") from None
+    except asyncpg.PostgresError as error:
+        raise _given_up(host, dialer) or _refused(host, login, error) from None
     except (
         OSError,
-        asyncpg.PostgresError,
         asyncpg.InterfaceError,
         asyncpg.InternalClientError,
         AttributeError,  # a server that lies can lead asyncpg into errors of its own
         LookupError,
         ValueError,
     ) as error:
-        if dialer.refusal:
-            raise InvalidRequest(
-                f"The connection to {host} was given up: {dialer.refusal}.",
-                code="TargetAuthenticationFailed",
-            ) from None
-        state = getattr(error, "sqlstate", None)
-        why = f"it refused the connection ({state})" if state else "no PostgreSQL answers there"
-        raise _unreachable(host, why, error) from None
+        why, context = "no PostgreSQL answers there", _clean(error, login)
+        raise _given_up(host, dialer) or _unreachable(host, why, context=context) from None
+
+
+def _given_up(host: str, dialer: Dialer) -> Fault | None:
+    """By ourselves: the server asked for what it must not have."""
+    if not dialer.refusal:
+        return None
+    message = f"The connection to {host} was given up: {dialer.refusal}."
+    return InvalidRequest(message, code="TargetAuthenticationFailed")
+
+
+def _refused(host: str, login: Login, error: asyncpg.PostgresError) -> Fault:
+    """What a server answered to a login."""
+    user, database = _printable(login.user), _printable(login.database)
+    said: dict[str, Any] = {
+        "sqlstate": error.sqlstate if SQLSTATE.fullmatch(error.sqlstate or "") else None,
+        "detail": _words(error, login),
+        "context": _clean(error, login),
+    }
+    match error:
+        case asyncpg.InvalidPasswordError():
+            why = "the password is wrong, or there is no such role"
+            message = f"The server {host} did not accept the login '{user}': {why}."
+            return InvalidRequest(message, code="TargetAuthenticationFailed", **said)
+        case asyncpg.InvalidAuthorizationSpecificationError():
+            why = "its pg_hba.conf has no entry for that, or the role may not log in"
+            message = f"The server {host} lets nobody in as '{user}' from here: {why}."
+            return InvalidRequest(message, code="TargetAuthenticationFailed", **said)
+        case asyncpg.InsufficientPrivilegeError():
+            grant = f"GRANT CONNECT ON DATABASE {_identifier(database)} TO {_identifier(user)};"
+            message = f"The login '{user}' may not connect to '{database}' on {host}. Run: {grant}"
+            return InvalidRequest(message, code="ConnectNotGranted", **said)
+        case asyncpg.InvalidCatalogNameError():
+            message = f"The database '{database}' does not exist on {host}."
+            return NotFound(message, code="TargetDatabaseNotFound", **said)
+    why = f"it refused the connection ({said['sqlstate'] or 'no SQLSTATE'})"
+    if isinstance(error, asyncpg.TooManyConnectionsError | asyncpg.CannotConnectNowError):
+        crowded = isinstance(error, asyncpg.TooManyConnectionsError)
+        message = f"The server {host} can't be reached: {why}."
+        return NoRoom(message, code="TargetUnreachable", crowded=crowded, **said)
+    return _unreachable(host, why, **said)
 
 
 def _is_local(address: Address) -> bool:
@@ -327,18 +344,30 @@ def _tls_error(host: str, error: Exception) -> InvalidRequest:
     return InvalidRequest(message, code="TargetTlsError")
 
 
-def _unreachable(host: str, why: str, error: Exception | None) -> Unavailable:
-    return Unavailable(
-        f"The server {host} can't be reached: {why}.",
-        code="TargetUnreachable",
-        context=_clean(error) if error else "",
-    )
+def _unreachable(host: str, why: str, **said: Any) -> Unavailable:
+    message = f"The server {host} can't be reached: {why}."
+    return Unavailable(message, code="TargetUnreachable", **said)
 
 
-def _clean(error: Exception) -> str:
-    """A server's words are a stranger's: printable, short, for us only."""
-    return _printable(f"{type(error).__name__} {getattr(error, 'sqlstate', '')} {error}")
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _words(error: asyncpg.PostgresError, login: Login) -> str:
+    """What a server said; it may have been told the password, and is not trusted to keep it."""
+    parts = (error.args[0] if error.args else "", error.detail, error.hint)
+    return _without_secret(". ".join(part.rstrip(".") for part in parts if part), login)
+
+
+def _clean(error: Exception, login: Login) -> str:
+    text = f"{type(error).__name__} {getattr(error, 'sqlstate', '')} {error}"
+    return _without_secret(text, login)
+
+
+def _without_secret(text: str, login: Login) -> str:
+    return _printable(text.replace(login.password, "***") if login.password else text)
 
 
 def _printable(text: str) -> str:
+    """A server's words are a stranger's: printable and short."""
     return "".join(letter for letter in text if letter.isprintable())[:500].rstrip(".")

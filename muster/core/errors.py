@@ -1,6 +1,7 @@
 """Every failure that Muster can name, defined once and mapped once per exit.
 
-Fault                     message (for the customer), code, target, details, context (ours)
+Fault                     message (for the customer), code, target, details, context (ours);
+│                         sqlstate and detail: what a PostgreSQL server answered, in its own words
 ├── InvalidRequest        the request can never succeed as it is
 ├── Unauthenticated       we do not know who asks
 ├── Forbidden             we know, and the answer is no
@@ -40,6 +41,8 @@ class Fault(Exception):  # noqa: N818 - the tree is named in the docstring
         details: Sequence[FieldError] = (),
         context: str = "",
         retry_after: int | None = None,
+        sqlstate: str | None = None,
+        detail: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -48,6 +51,8 @@ class Fault(Exception):  # noqa: N818 - the tree is named in the docstring
         self.details = tuple(details)
         self.context = context
         self.retry_after = retry_after  # seconds; only where a re-send is wanted
+        self.sqlstate = sqlstate
+        self.detail = detail  # a stranger's words: cleaned, bounded, without any secret of ours
 
 
 class InvalidRequest(Fault):

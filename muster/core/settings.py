@@ -81,6 +81,9 @@ class Settings:
     # Secrets
     keys: Secret | None = None  # `id:base64,…`: envelope keys of 32 bytes, the first one seals
     credential_references: tuple[str, ...] = ()  # prefixes such as env:FLEET_; empty = none
+    vault_address: str | None = None  # URL of the HashiCorp Vault that vault:mount/path#key is in
+    vault_token: Secret | None = None  # may read there; engines and hosts get it when they start
+    vault_namespace: str | None = None  # of the vault; unset = its root
 
     # Where we connect to
     target_allow: tuple[str, ...] = ()  # CIDR, host pattern, each with an optional :port
@@ -157,6 +160,10 @@ class Settings:
         ours = (self.node_agent_tls_cert, self.node_agent_tls_key, self.node_agent_tls_ca)
         if len({path is None for path in ours}) > 1:
             wrong.append("MUSTER_NODE_AGENT_TLS_CERT, _KEY and _CA go together")
+        if (self.vault_address is None) != (self.vault_token is None):
+            wrong.append("MUSTER_VAULT_ADDRESS and MUSTER_VAULT_TOKEN go together")
+        if not (self.vault_address or "http://").startswith(("http://", "https://")):
+            wrong.append("MUSTER_VAULT_ADDRESS must begin with http:// or https://")
         if self.throttle not in {"auto", "on", "off"}:
             wrong.append("MUSTER_THROTTLE must be auto, on or off")
         if self.workload_heartbeat * 2 > self.workload_silent:

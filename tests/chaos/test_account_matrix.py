@@ -11,8 +11,10 @@ import pytest
 
 from fsm.account import ACCOUNT, S
 from fsm.launch.queue import Queue
+from fsm.launch.workload import seal_context
 from fsm.machine import Step
 from muster.core import failpoints
+from muster.core.settings import Secret
 from nodeagent.protocol import ReadEpoch
 from tests.chaos import arming
 from tests.chaos.cells import FAULTS, Lot
@@ -320,6 +322,20 @@ async def test_an_engine_of_an_update_that_was_given_up_is_replaced(world, accou
     engine = next(each for each in world.launcher.engines())
     assert engine.spec.settings["capacity"] == 100
     assert await world.state(account) == S.READY
+
+
+async def test_an_engine_gets_the_vault_and_its_token_as_a_secret(world):
+    token = Secret("hvs.canary")
+    world.settings = replace(world.settings, vault_address="https://v.test", vault_token=token)
+
+    await world.put_account()
+    await world.run()
+
+    (engine,) = world.launcher.engines()
+    assert engine.spec.settings["vaultAddress"] == "https://v.test"
+    assert "canary" not in str(engine.spec.settings)
+    sealed, context = engine.sealed["vault_token"], seal_context(engine.id, "vault_token")
+    assert world.services.keyring.open(sealed, context) == token
 
 
 async def test_an_engine_that_never_starts_fails_the_creation_and_leaves_nothing(world):

@@ -418,6 +418,20 @@ async def test_why_a_server_could_not_be_listed_is_told(place, why, reason, said
     assert outcome.fingerprint == (reason if reason == "ServerUnreachable" else why.split(":")[0])
 
 
+async def test_why_a_database_did_not_tell_its_schemas_is_told_and_nothing_runs_there(place):
+    labels = {"muster.unlisted": "ConnectNotGranted: Let somebody grant it."}
+
+    outcome = await place.run("insert into t values (1)", place.task(labels=labels))
+
+    assert told(outcome) == ("Failed", "TargetsUnresolved", False)
+    assert outcome.message == (
+        "The database could not be listed when the step began, so its schemas were not visited."
+        " ConnectNotGranted: Let somebody grant it."
+    )
+    assert outcome.fingerprint == "ConnectNotGranted"
+    assert await rows(place) == []
+
+
 async def test_a_script_that_ends_its_transaction_is_not_called_done(place):
     # Nobody can write such a step: it is refused before, as far as its statements can be told.
     script = (

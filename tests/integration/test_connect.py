@@ -150,7 +150,8 @@ async def refused(where: Endpoint, connector: Connector | None = None, **login: 
     with pytest.raises(Fault) as caught:
         await connector.open(where, **(options | login))
     fault = caught.value
-    assert PASSWORD not in f"{fault.message}{fault.context}{fault!r}{fault.__cause__!r}"
+    told = f"{fault.message}{fault.detail}{fault.context}{fault!r}{fault.__cause__!r}"
+    assert PASSWORD not in told
     return fault
 
 
@@ -456,7 +457,22 @@ async def test_nonsense_from_a_server_is_a_fault_and_its_words_are_not_repeated(
 
     assert fault.code == "TargetUnreachable"
     assert "script" not in fault.message
-    assert "\x1b" not in fault.context and len(fault.context) <= 500
+    assert "\x1b" not in fault.context + fault.detail
+    assert len(fault.context) <= 500 and len(fault.detail) <= 500
+
+
+async def test_a_server_that_repeats_our_secret_and_makes_up_a_sqlstate_is_not_repeated() -> None:
+    async def indiscreet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1000)
+        text = b"SFATAL\0C'; drop\0Myou said " + PASSWORD.encode() + b"\0\0"
+        writer.write(b"E" + struct.pack("!i", 4 + len(text)) + text)
+        await reader.read()
+
+    async with listening(indiscreet) as port:
+        fault = await refused(endpoint(port, ssl_mode="disable"))
+
+    assert (fault.code, fault.sqlstate) == ("TargetUnreachable", None)
+    assert fault.detail == "you said ***"
 
 
 @pytest.mark.parametrize("version", [b"", b"server_version\0nonsense\0"])
@@ -574,6 +590,36 @@ async def test_a_wrong_password_and_a_missing_database_have_their_codes(postgres
 
     assert (type(wrong), wrong.code) == (InvalidRequest, "TargetAuthenticationFailed")
     assert (type(missing), missing.code) == (NotFound, "TargetDatabaseNotFound")
+
+
+async def test_each_way_to_be_refused_reads_differently(postgres: Postgres) -> None:
+    """What a DBA does next depends on it: a password, a line of pg_hba.conf, a GRANT."""
+    root = await opened(postgres, plain(postgres))
+    name = 'odd "name"'
+    await root.execute(f'create role "odd ""name""" login password \'{PASSWORD}\'')
+    await root.execute('create database "a ""b"""')
+    await root.execute('revoke connect on database "a ""b""" from public')
+
+    ungranted = await refused(plain(postgres), user=name, database='a "b"')
+    await root.execute('alter role "odd ""name""" nologin')
+    kept_out = await refused(plain(postgres), user=name, database="postgres")
+    await root.execute('drop database "a ""b"""')
+    await root.execute('drop role "odd ""name"""')
+    await root.close()
+    wrong = await refused(plain(postgres), user=postgres.administrator.name)
+    missing = await refused(
+        plain(postgres), user=postgres.administrator.name,
+        password=postgres.administrator.password, database="none",
+    )  # fmt: skip
+
+    assert (ungranted.code, ungranted.sqlstate) == ("ConnectNotGranted", "42501")
+    statement = 'GRANT CONNECT ON DATABASE "a ""b""" TO "odd ""name""";'
+    assert ungranted.message.endswith(statement)
+    assert "CONNECT privilege" in ungranted.detail
+    assert (kept_out.code, kept_out.sqlstate) == ("TargetAuthenticationFailed", "28000")
+    assert "pg_hba.conf" in kept_out.message and "not permitted to log in" in kept_out.detail
+    assert wrong.sqlstate == "28P01" and "the password is wrong" in wrong.message
+    assert missing.sqlstate == "3D000" and "'none' does not exist" in missing.message
 
 
 async def test_the_key_of_a_password_is_derived_once_for_all_logins_of_its_role(

@@ -1,4 +1,4 @@
-"""What the controller hears beside what it reserves: nothing is lost between two statements, nothing counts twice."""
+"""What the controller hears and lets pass beside what it reserves: nothing is lost, counts twice or waits for ever."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from tests.support.engine_world import bootstrap
 from tests.support.executions import EPOCH
 from tests.support.fake_clock import FakeClock
 from tests.support.parts import means
-from tests.support.road import SUCCEEDED, Key, Stage
+from tests.support.road import FAILED, SUCCEEDED, Key, Stage, set_steps
 
 pytestmark = pytest.mark.newest
 
@@ -119,6 +119,41 @@ async def test_a_reservation_of_which_no_answer_came_is_read_again(controller, s
         "Succeeded", "Created", "Created",
     ]  # fmt: skip
     assert held(controller) == {str(row["invocation_id"]) for row in reserved}
+
+
+async def test_a_retry_that_waits_for_a_slot_times_out(controller, stage, owner):
+    await set_steps(owner, timeout_seconds=60)
+    first, other = await stage.started(1, 2)
+    await stage.report(results=[first | FAILED | {"retry": True}])
+    await began_ago(owner, 59.2)
+    has_slots(controller, stage, 1)  # which the other has
+    await controller.turn()
+    await controller.turn()
+    assert list(waiting(controller)) == [1, 3]
+
+    controller.means.clock.passed += 0.9
+    await began_ago(owner, 61)
+    await controller.turn()
+
+    late, never = await stage.target(1), await stage.target(3)
+    assert (late["lifecycle"], late["end_reason"]) == ("TimedOut", "TimedOut")
+    assert (late["last_message"], late["attempts"]) == ("division by zero", 1)
+    assert (list(waiting(controller)), never["lifecycle"]) == ([3], "Created")
+    assert held(controller) == {other["i"]}
+
+
+async def began_ago(owner, seconds: float) -> None:
+    """The first target; its pause is over since long."""
+    await owner.execute(
+        "update jobs_internal.target_execution set start_time = now() - make_interval(secs => $1),"
+        " not_before = now() - interval '30 seconds' where ordinal = 1",
+        seconds,
+    )
+
+
+def waiting(controller: Controller) -> dict:
+    (run,) = controller.means.view.floor.runs.values()
+    return run.step.waiting
 
 
 async def a_full_host(controller: Controller, stage: Stage) -> Key:

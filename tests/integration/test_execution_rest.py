@@ -553,6 +553,29 @@ async def test_why_tells_that_the_host_was_lost(here, owner, job):
     assert told["message"] == "Its host was lost; the target is asked what became of the attempt."
 
 
+@pytest.mark.parametrize(
+    ("reason", "lead"),
+    [
+        ("ServerFull", "Its server had no room for a connection"),
+        ("ServerStarting", "Its server is starting, stopping or recovering"),
+    ],
+)
+async def test_why_quotes_the_server_that_has_no_room(here, owner, job, reason, lead):
+    run = await a_planned_run(owner, job, 1)
+    path = at(run, "steps/step1/targets", (await ids(owner, run))[1], "why")
+    await owner.execute(
+        "update jobs_internal.target_execution set wait_reason = $1, last_message = 'not now',"
+        " tried_at = now(), not_before = now() + interval '1 hour'",
+        reason,
+    )
+
+    told = await here.seen(path)
+
+    assert (told["waitReason"], told["details"]["serverSaid"]) == (reason, "not now")
+    again = told["details"]["notBefore"]
+    assert told["message"] == f"{lead}; it is tried again at {again}. The server said: not now."
+
+
 async def test_why_is_asked_of_the_engine_where_only_it_knows(here, owner, job, monkeypatch):
     run = await a_planned_run(owner, job, 2)
     path = at(run, "steps/step1/targets", (await ids(owner, run))[2], "why")

@@ -131,7 +131,8 @@ async def test_a_job_that_is_not_there_or_has_no_version_yet_is_not_started(owne
 async def test_the_engine_is_told_without_a_word(account, owner):
     heard = []
     listener = await account.connect("engine")
-    await listener.add_listener("muster_execution", lambda *said: heard.append(said[3]))
+    for channel in ("muster_execution", "muster_pause"):
+        await listener.add_listener(channel, lambda *said: heard.append(said[2:]))
     job = await a_job(owner)
 
     run = await a_run(owner, job)
@@ -140,7 +141,7 @@ async def test_the_engine_is_told_without_a_word(account, owner):
     while len(heard) < 3:
         await listener.execute("select 1")
 
-    assert heard == ["", "", ""]
+    assert heard == [("muster_execution", ""), ("muster_execution", ""), ("muster_pause", "")]
     await listener.close()
 
 

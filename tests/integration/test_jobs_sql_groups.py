@@ -231,9 +231,17 @@ async def test_more_users_than_one_can_read_are_counted(admin):
 
 
 async def test_a_secret_is_sealed_or_a_reference_and_never_repeated(account, admin):
-    right = ["sealed:" + "A" * 40, "env:DB_PASSWORD", "file:/run/secrets/x y", "vault:kv/a/b#c"]
+    right = [
+        "sealed:" + "A" * 40,
+        "env:DB_PASSWORD",
+        "file:/run/secrets/x y",
+        "vault:kv/a/b#c",
+        "file:/run/a..b",
+        "vault:kv/..a#c",
+    ]
     wrong = [
-        None, "", "hunter2hunter2", "env:", "env:1X", "env:A B", "file:relative", "vault:kv/x",
+        None, "", "hunter2hunter2", "env:", "env:1X", "env:A B", "file:relative", "vault:kv/x", "vault:kv#c", "vault:kv/#c",
+        "file:/run/../etc/shadow", "file:/run/..", "vault:kv/../sys#c", "vault:kv/a/..#c",
         "sealed:", "sealed:short", "Sealed:" + "A" * 40, "sealed:" + "A" * 40 + "\n", "env:A\nB",
     ]  # fmt: skip
 

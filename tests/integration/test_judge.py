@@ -4,18 +4,20 @@ import asyncio
 import os
 import signal
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import msgspec
 import pytest
 
 from engine import judge as judging
+from engine.credentials import Credentials
 from engine.judge import Verdict, judge
 from engine.targets import Way
+from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.errors import Unavailable
 from muster.core.settings import Secret
-from tests.support.attempts import a_place, settings, until
+from tests.support.attempts import IDENTITY, a_place, settings, until
 
 
 @pytest.fixture
@@ -34,8 +36,9 @@ async def ask(place, task, *, server=None, **given):
 
 
 def a_way(place, server=None):
-    password = Secret(place.owner.password)
-    return Way(Connector(settings()), server or place.server, place.who(), password)
+    credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
+    there = server or place.server
+    return Way(Connector(settings()), there, place.who(), credentials, IDENTITY)
 
 
 async def lost_while_running(place, task, script="insert into t values (1); select pg_sleep(60)"):
@@ -187,3 +190,14 @@ async def test_the_login_is_named_by_the_target(place):
     )  # fmt: skip
 
     assert outcome is Verdict.ABORTED
+
+
+async def test_a_secret_that_was_changed_is_read_again(place):
+    way = a_way(place)
+    async with way.session(place.database, "t"):
+        pass
+    await place.execute(f"alter role {place.owner.name} password 'newer'")
+    (place.home / place.owner.name).write_text("newer")
+
+    async with way.session(place.database, "t") as connection:
+        assert await connection.fetchval("select 1") == 1

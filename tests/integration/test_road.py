@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from uuid import uuid4
+import secrets
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -108,6 +109,16 @@ async def test_a_deadlock_victim_tries_again_until_it_succeeds(here: Fleet):
     assert (await here.targets_of(run))[0]["attempts"] == 3
 
 
+async def why(here: Fleet, run: UUID, ordinal: int) -> dict:
+    """As the engine answers it."""
+    asked = uuid4()
+    told = json.dumps({"run": str(run), "stepId": 1, "ordinal": ordinal})
+    await here.root.execute("select jobs_internal.ask_v1($1, 'why', $2::text::jsonb)", asked, told)
+    read = "select answer::text from jobs_internal.request where request_id = $1"
+    await until(lambda: here.root.fetchval(read, asked))
+    return json.loads(await here.root.fetchval(read, asked))
+
+
 async def test_who_blocks_a_running_attempt_is_seen_while_it_runs(here: Fleet):
     for name in here.databases:
         await here.query(name, "create table t ()")
@@ -120,15 +131,7 @@ async def test_who_blocks_a_running_attempt_is_seen_while_it_runs(here: Fleet):
     run = await here.start("blocked")
 
     async def blockers(ordinal: int) -> list[dict]:
-        asked = uuid4()
-        told = json.dumps({"run": str(run), "stepId": 1, "ordinal": ordinal})
-        await here.root.execute(
-            "select jobs_internal.ask_v1($1, 'why', $2::text::jsonb)", asked, told
-        )
-        read = "select answer::text from jobs_internal.request where request_id = $1"
-        await until(lambda: here.root.fetchval(read, asked))
-        answer = json.loads(await here.root.fetchval(read, asked))
-        return answer["details"].get("blockers")
+        return (await why(here, run, ordinal))["details"].get("blockers")
 
     async def seen() -> bool:
         return bool(await blockers(2))
@@ -193,10 +196,7 @@ async def test_what_this_version_cannot_do_is_refused_before_it_begins(here: Fle
 
 
 async def running(here: Fleet, run) -> list:
-    async def all_run() -> bool:
-        return (await here.lifecycles(run))["InProgress"] == 3
-
-    await until(all_run)
+    await until(lambda: here.in_state(run, "InProgress", 3))
     return await here.tasks(run)
 
 
@@ -293,6 +293,60 @@ async def test_a_paused_account_starts_nothing_and_goes_on_when_resumed(here: Fl
     assert await here.ended(await here.start("nightly")) == "Succeeded"
 
 
+async def test_a_pause_is_heard_before_the_next_heartbeat(
+    settings, db, targets, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tests.support.fleet.HEARTBEAT", 60.0)
+    async with fleet(settings, db, targets, tmp_path) as here:
+        await here.job("nightly", "select pg_sleep(0.2)", max_parallelism=1)
+        run = await here.start("nightly")
+        await until(lambda: here.in_state(run, "InProgress", 1))
+
+        await here.root.execute("select jobs.sp_pause()")
+
+        async def held_back() -> bool:
+            return (await why(here, run, 3))["waitReason"] == "AccountPaused"
+
+        await until(held_back)
+        await until(lambda: here.in_state(run, "InProgress", 0))
+        assert (await here.lifecycles(run))["Created"] > 0
+        await here.root.execute("select jobs.sp_resume()")
+        assert await here.ended(run) == "Succeeded"
+
+
+async def test_a_script_that_came_by_sql_is_judged_before_it_runs(here: Fleet):
+    run = await here.run(
+        "begin; create table t ()", options={"transaction": "none"}, retry_attempts=3
+    )
+
+    assert await here.lifecycles(run) == {"Failed": 3}
+    tasks = await here.tasks(run)
+    assert {(task["attempt"], task["end_reason"]) for task in tasks} == {(1, "ScriptRefused")}
+    assert "Line 1, column 1: BEGIN at top level" in tasks[0]["message"]
+    assert await here.everywhere("select to_regclass('t')::text") == [None] * 3
+
+
+async def test_what_a_cancellation_took_is_told_of_its_own_target(here: Fleet):
+    await here.job("slow", "select pg_sleep(60)", max_parallelism=1)
+    run = await here.start("slow")
+    await until(lambda: here.in_state(run, "InProgress", 1))
+    ids = await here.root.fetch(
+        "select target_id from jobs_internal.snapshot_target order by ordinal"
+    )
+    orders = "select ordinal, needed from jobs_internal.cancellation where completed_at is not null"
+
+    async def stop(ordinal: int) -> dict[int, str]:
+        target = ids[ordinal - 1][0]
+        await here.root.execute("select jobs.sp_stop_target($1, 'step1', $2)", run, target)
+        await until(lambda: here.root.fetchval(f"{orders} and ordinal = $1", ordinal))
+        return dict(await here.root.fetch(orders))
+
+    assert await stop(1) == {1: "protocol"}
+    assert await stop(3) == {1: "protocol", 3: "nothing"}, "it had not begun"
+    await here.root.execute("select jobs.sp_stop_job($1)", run)
+    await here.ended(run, 15)
+
+
 async def test_many_databases_share_a_small_budget(settings, db, targets, tmp_path):
     async with fleet(settings, db, targets, tmp_path, databases=12, max_connections=4) as here:
         await here.job("nightly", "select pg_sleep(0.05)")
@@ -344,6 +398,62 @@ async def test_a_schema_is_a_target(here: Fleet):
     assert await here.everywhere("select s from tenant_b.t") == ["tenant_b"] * 3
 
 
+async def a_credential(here: Fleet, name: str, user: str, password: str) -> None:
+    (here.folder / name).write_text(password)
+    await here.root.execute(
+        "insert into jobs_internal.credential (name, username, secret, created_by, modified_by)"
+        " values ($1, $2, $3, 'test', 'test')",
+        name,
+        user,
+        f"file:{here.folder / name}",
+    )
+
+
+@pytest.fixture
+async def weak(here: Fleet):
+    """A login that may not enter the first of the databases."""
+    name = f"weak_{secrets.token_hex(4)}"
+    await here.query(1, f"create role {name} login password 'geheim'")
+    await here.query(1, f'revoke connect on database "{here.databases[0]}" from public')
+    await a_credential(here, "weak", name, "geheim")
+    yield name
+    await here.query(1, f"drop role {name}")
+
+
+async def test_a_right_to_connect_that_is_missing_is_told_kept_and_repeated_as_the_step_wants(
+    here: Fleet, weak: str
+):
+    run = await here.run(
+        "select 1", credential_name="weak", options={"retryOn": ["42"]}, retry_attempts=1
+    )
+
+    assert await here.lifecycles(run) == {"Failed": 1, "Succeeded": 2}
+    tries = [task for task in await here.tasks(run) if task["lifecycle"] == "Failed"]
+    assert [(each["attempt"], each["sqlstate"]) for each in tries] == [(1, "42501"), (2, "42501")]
+    grant = f'GRANT CONNECT ON DATABASE "{here.databases[0]}" TO "{weak}";'
+    assert tries[0]["message"].endswith(grant) and "CONNECT privilege" in tries[0]["detail"]
+
+
+async def test_a_database_that_does_not_tell_its_schemas_fails_alone(here: Fleet, weak: str):
+    await here.call("sp_add_target_group", target_group_name="schemas")
+    for name in here.databases:
+        await here.query(name, "create schema tenant_a")
+        await here.query(name, "grant usage on schema tenant_a to public")
+        await here.call(
+            "sp_add_target_group_member", target_group_name="schemas", target_type="SqlSchema",
+            server_name="fleet", database_name=name, schema_pattern="tenant_%",
+            refresh_credential_name="weak",
+        )  # fmt: skip
+
+    run = await here.run("create table t ()", group="schemas", credential_name="fleet")
+
+    first, *others = await here.targets_of(run)
+    assert (first["lifecycle"], first["end_reason"]) == ("Failed", "TargetsUnresolved")
+    assert "its schemas were not visited. ConnectNotGranted: " in first["last_message"]
+    assert [each["lifecycle"] for each in others] == ["Succeeded"] * 2
+    assert await here.query(0, "select 1 from pg_tables where tablename = 't'") == []
+
+
 async def schemas_of_the_first(here: Fleet, **more) -> None:
     """A group whose server must be asked, and nobody is named for that but in `more`."""
     await here.root.execute("update jobs_internal.server_directory set job_credential = null")
@@ -365,13 +475,7 @@ async def test_a_step_s_own_login_may_list_its_targets(here: Fleet):
 
 @pytest.mark.parametrize("named_in", ["step", "group"])
 async def test_why_a_server_was_not_listed_is_told(here: Fleet, named_in: str):
-    (here.folder / "wrong").write_text("not the password")
-    await here.root.execute(
-        "insert into jobs_internal.credential (name, username, secret, created_by, modified_by)"
-        " values ('wrong', $1, $2, 'test', 'test')",
-        here.targets.administrator.name,
-        f"file:{here.folder / 'wrong'}",
-    )
+    await a_credential(here, "wrong", here.targets.administrator.name, "not the password")
     await schemas_of_the_first(here, refresh_credential_name="wrong")
     if named_in == "group":
         await here.root.execute(

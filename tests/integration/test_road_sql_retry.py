@@ -1,6 +1,7 @@
 """What becomes of a target after an attempt: over, or another try, and when."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -72,9 +73,33 @@ async def test_the_target_ends_or_waits(stage, owner, attempt, says, retries, ca
     assert told == {
         "i": key["i"], "l": expected, "a": 1, "k": "result", "n": None,
         "b": pytest.approx(seconds, abs=1e-5) if waiting else None,
+        "u": until(target) if waiting else None,
     }  # fmt: skip
     ledger = await owner.fetch("select lifecycle, end_reason from jobs_internal.target_ledger")
     assert [tuple(row) for row in ledger] == ([] if waiting else [(expected, target["end_reason"])])
+
+
+def until(target: Any) -> Any:
+    """Its deadline, by the step's twelve hours."""
+    began = target["start_time"] or target["tried_at"]
+    return pytest.approx(began.timestamp() + 43_200, abs=1e-5)
+
+
+@pytest.mark.parametrize("lifecycle", ["Created", "WaitingForRetry"])
+async def test_what_only_waited_for_us_keeps_its_deadline(stage, lifecycle):
+    attempt = 1
+    if lifecycle == "WaitingForRetry":
+        await paused(stage)
+        attempt = 2
+    else:
+        await stage.report(returns=[(await stage.reserve(1))[0] | {"why": "ServerFull", "wait": 1}])
+    (key,) = await stage.reserve(1, attempt=attempt)
+    await stage.told()
+
+    await stage.report(returns=[key])
+
+    (told,) = await stage.told()
+    assert (told["l"], told["u"]) == (lifecycle, until(await stage.target(1)))
 
 
 async def test_what_we_stopped_ourselves_does_not_count(stage, owner):
@@ -171,7 +196,7 @@ async def test_a_reservation_returns_unburnt(stage):
     assert await stage.task(1) is None
     assert await stage.target(1) == before
     assert await stage.told() == [
-        {"i": made[0]["i"], "l": "Created", "a": 0, "b": None, "n": None, "k": "return"}
+        {"i": made[0]["i"], "l": "Created", "a": 0, "b": None, "u": None, "n": None, "k": "return"}
     ]
     assert await stage.started(1)
 
@@ -193,6 +218,7 @@ async def test_a_full_server_makes_the_target_wait(stage, lifecycle):
     (told,) = await stage.told()
     assert (told["l"], told["k"], told["a"]) == (lifecycle, "return", attempt - 1)
     assert told["b"] == pytest.approx(target["not_before"].timestamp(), abs=1e-5)
+    assert told["u"] == until(target)
     (again,) = await stage.reserve(1, attempt=attempt)
     await stage.report(returns=[again | {"why": "ServerFull", "wait": 1}])
     assert (await stage.target(1))["tried_at"] == target["tried_at"]
@@ -233,6 +259,54 @@ async def test_a_server_that_stays_full_times_the_target_out(stage, owner, colum
     said = "division by zero" if attempt == 2 else "Timed out before it started."
     assert target["last_message"] == said
     assert [(each["l"], each["b"]) for each in await stage.told()] == [("TimedOut", None)]
+
+
+STARTING = {"why": "ServerStarting", "wait": 100, "said": "the database system is starting up"}
+BY_HOST, BY_CORE = "the host", "the core"
+
+
+@pytest.mark.parametrize("found_by", [BY_HOST, BY_CORE])
+async def test_what_the_server_said_is_kept_while_a_target_waits_and_at_its_end(
+    stage, owner, found_by
+):
+    (key,) = await stage.reserve(1)
+    await stage.report(returns=[key | STARTING])
+    waiting = await stage.target(1)
+
+    await owner.execute("update jobs_internal.target_execution set tried_at = '2001-01-01'")
+    if found_by == BY_HOST:
+        (key,) = await stage.reserve(1)
+        await stage.report(returns=[key | {"why": "ServerConnections", "wait": 1}])
+    else:
+        await stage.ask("time_out", EPOCH, stage.run, 1, [1])
+
+    said = STARTING["said"]
+    assert (waiting["wait_reason"], waiting["last_message"]) == ("ServerStarting", said)
+    target = await stage.target(1)
+    assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", "ServerStarting")
+    assert target["last_message"] == f"Timed out before it started: {said}"
+
+
+async def test_a_retry_that_waited_for_us_too_long_is_timed_out_and_no_more(stage, owner):
+    await paused(stage)
+    (key,) = await stage.reserve(1, attempt=2)
+    await owner.execute("update jobs_internal.target_execution set start_time = '2001-01-01'")
+
+    await stage.report(returns=[key | {"why": "ServerConnections", "wait": 1}])
+
+    target = await stage.target(1)
+    assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", "TimedOut")
+    assert target["last_message"] == "division by zero"
+
+
+async def test_what_the_server_said_is_forgotten_when_it_lets_us_in(stage):
+    (key,) = await stage.reserve(1)
+    await stage.report(returns=[key | STARTING])
+
+    await stage.started(1)
+
+    target = await stage.target(1)
+    assert (target["lifecycle"], target["last_message"]) == ("InProgress", None)
 
 
 async def test_waiting_targets_time_out_and_others_do_not(stage, owner):

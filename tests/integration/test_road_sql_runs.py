@@ -38,6 +38,18 @@ async def lives(owner, run: UUID) -> tuple[str, str | None, str | None]:
     return row["lifecycle"], row["wait_reason"], row["end_reason"]
 
 
+async def test_nothing_begins_while_the_account_is_paused(owner, engine):
+    [run] = await runs_of(owner, "allow", 1)
+    await owner.execute("select jobs.sp_pause()")
+
+    assert await begin(engine, run) == "Queued"
+    assert await lives(owner, run) == ("Created", "AccountPaused", None)
+
+    await owner.execute("select jobs.sp_resume()")
+    assert await begin(engine, run) == "Begun"
+    assert await lives(owner, run) == ("InProgress", None, None)
+
+
 async def test_live_runs_come_with_their_steps_and_how_far_they_are(stage, owner):
     await set_steps(owner, max_parallelism=4, timeout_seconds=9, options={"advance": "barrier"})
     await owner.execute("update jobs_internal.job set paused = true, priority = 3")

@@ -221,7 +221,7 @@ async def test_an_attempt_begins_intends_and_succeeds(stage, owner):
     assert target["last_message"] == "Command(s) completed."
     assert target["end_time"] == task["end_time"]
     assert await stage.told() == [
-        {"i": key["i"], "l": "Succeeded", "a": 1, "b": None, "n": None, "k": "result"}
+        {"i": key["i"], "l": "Succeeded", "a": 1, "b": None, "u": None, "n": None, "k": "result"}
     ]
     ledger = await owner.fetchrow("select * from jobs_internal.target_ledger")
     assert (ledger["lifecycle"], ledger["job_execution_id"]) == ("Succeeded", stage.run)

@@ -15,6 +15,7 @@ from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from tests.support.attempts import IDENTITY, a_place, now, overhear, until
 from tests.support.line import line_to
 from tests.support.postgres import Role
+from tests.support.refusing import refusing
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
@@ -309,6 +310,25 @@ async def test_a_crowded_server_halves_the_budget(place):
         await place.lend(deadline=now() + 0.05)
     for session in again:
         place.sessions.give_back(session)
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "why"), [("53300", "ServerFull"), ("57P03", "ServerStarting")]
+)
+async def test_a_server_that_has_no_session_for_us_is_quoted(place, sqlstate, why):
+    said = "the database system \x1b[31mis not yet\n accepting connections." + "x" * 9000
+    async with refusing(sqlstate, said) as port:
+        place.server = msgspec.structs.replace(place.server, port=port, ssl_mode="disable")
+
+        with pytest.raises(Full) as full:
+            await place.lend()
+
+    assert (full.value.why, full.value.said[:40]) == (
+        why,
+        "the database system [31mis not yet accep",
+    )
+    assert len(full.value.said) == 500
+    assert "database system" not in full.value.message, "it is a stranger's"
 
 
 async def test_what_can_not_be_connected_frees_its_place(place):

@@ -190,6 +190,9 @@ class Fleet:
         rows = await self.rows("target_execution", run)
         return Counter(row["lifecycle"] for row in rows)
 
+    async def in_state(self, run: UUID, lifecycle: str, many: int) -> bool:
+        return (await self.lifecycles(run))[lifecycle] == many
+
     async def targets_of(self, run: UUID) -> list[asyncpg.Record]:
         return await self.rows("target_execution", run)
 

@@ -13,6 +13,7 @@ class Line:
     to: int
     port: int = 0
     whole: bool = True
+    silent_at: bytes = b""  # it holds itself when this is said
     flows: asyncio.Event = field(default_factory=asyncio.Event)  # unset: nothing gets through
     _open: set[asyncio.StreamWriter] = field(default_factory=set)
 
@@ -51,6 +52,8 @@ class Line:
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(65536):
+                if self.silent_at and self.silent_at in data:
+                    self.hold()
                 await self.flows.wait()
                 writer.write(data)
                 await writer.drain()
@@ -58,8 +61,8 @@ class Line:
 
 
 @contextlib.asynccontextmanager
-async def line_to(port: int) -> AsyncIterator[Line]:
-    line = Line(port)
+async def line_to(port: int, *, silent_at: bytes = b"") -> AsyncIterator[Line]:
+    line = Line(port, silent_at=silent_at)
     line.mend()
     server = await asyncio.start_server(line.serve, HOST, 0)
     line.port = server.sockets[0].getsockname()[1]

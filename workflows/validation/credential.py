@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from muster.core import credential_references
 from muster.core.errors import FieldError
 from muster.core.settings import Settings
 from workflows.validation import common
@@ -46,11 +47,5 @@ def _reference(text: str | None, settings: Settings) -> list[FieldError]:
     if not text:
         return []
     allowed = settings.credential_references
-    dots = text.startswith("file:") and ".." in text.split("/")
-    if text.startswith(("env:", "file:", "vault:")) and text.startswith(allowed) and not dots:
-        return []
-    listed = ", ".join(allowed) or "none"
-    message = (
-        f"The operator does not allow this reference (MUSTER_CREDENTIAL_REFERENCES: {listed})."
-    )
-    return [FieldError(REFERENCE, message, "CredentialReferenceNotAllowed")]
+    why = credential_references.malformed(text) or credential_references.not_allowed(text, allowed)
+    return [FieldError(REFERENCE, why, "CredentialReferenceNotAllowed")] if why else []

@@ -11,10 +11,11 @@ begin
     end if;
     perform check_variables_v1(p_identity, 'identity');
     -- Never the secret itself in a message, not even a part of it.
-    if (p_secret ~ $r$^(sealed:[!-~]{16,}|env:[A-Za-z_]\w*|file:/[^\u0001-\u001f]+|vault:[^#\s]+#[^#\s]+)\Z$r$
+    if (p_secret ~ $r$^(sealed:[!-~]{16,}|env:[A-Za-z_]\w*|file:/[^\u0001-\u001f]+|vault:[^/#\s]+/[^#\s]+#[^#\s]+)\Z$r$
+        and p_secret !~ $r$^(file|vault):(.*/)?\.\.([/#]|$)$r$
         and length(p_secret) <= 16384) is not true then
         perform refuse_v1('MU012', 'secret',
-            'secret is sealed (sealed:…) or a reference (env:NAME, file:/path, vault:mount/path#key), never plain text',
+            'secret is sealed (sealed:…) or a reference (env:NAME, file:/path, vault:mount/path#key; no ..), never plain text',
             'Make one with: muster credential seal. What was sent may stand in logs by now; change the password.');
     end if;
 end $$;

@@ -13,6 +13,8 @@ declare
     live task;
     last task;
     held text;
+    refused boolean;
+    said text;
     told jsonb;
 begin
     select * into one from find_target_v1(step, p_target);
@@ -26,6 +28,10 @@ begin
            = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
        and k.end_time is not null
      order by k.attempt desc limit 1;
+    refused := t.wait_reason in ('ServerFull', 'ServerStarting');
+    -- Of who was refused by the server, the server's words are the newest.
+    said := nullif(case when refused then coalesce(t.last_message, last.message)
+                        else coalesce(last.message, t.last_message) end, '');
     held := case when (select i.paused from instance i) then 'AccountPaused'
                  when (select j.paused from job j where j.job_id = p_run.job_id) then 'JobPaused'
                  when (select d.disabled from server_directory d
@@ -44,7 +50,9 @@ begin
                 else format('Attempt %s runs.', live.attempt) end)
         when live.lifecycle = 'Created' then jsonb_build_object(
             'since', iso_v1(live.create_time), 'waitReason', 'Reserved',
-            'message', 'A host has taken it and waits for a session at the server.')
+            'message', 'A host has taken it and waits for a session at the server.'
+                || case when refused and said is not null then format(' Before, the server said: %s.', said)
+                        else '' end)
         when held is not null then jsonb_build_object(
             'since', iso_v1(coalesce(last.end_time, t.create_time)), 'waitReason', held, 'message', case held
                 when 'AccountPaused' then 'The account is paused.'
@@ -53,8 +61,11 @@ begin
         when t.not_before > now then jsonb_build_object(
             'since', iso_v1(coalesce(last.end_time, t.tried_at, t.create_time)),
             'waitReason', coalesce(t.wait_reason, 'Retry'),
-            'message', format('It may start again at %s.%s', iso_v1(t.not_before),
-                coalesce(' ' || nullif(coalesce(last.message, t.last_message), ''), ''))) end;
+            'message', format(case t.wait_reason
+                when 'ServerFull' then 'Its server had no room for a connection; it is tried again at %s.%s'
+                when 'ServerStarting' then 'Its server is starting, stopping or recovering; it is tried again at %s.%s'
+                else 'It may start again at %s.%s' end, iso_v1(t.not_before),
+                coalesce(case when refused then ' The server said: ' || said || '.' else ' ' || said end, ''))) end;
     return jsonb_build_object(
         'ask', case when told is null or live.lifecycle = 'InProgress' and live.disowned is null then jsonb_build_object(
             'run', p_run.job_execution_id, 'stepId', t.step_id, 'ordinal', t.ordinal) end,
@@ -62,7 +73,8 @@ begin
             'since', iso_v1(coalesce(t.not_before, last.end_time, t.create_time)), 'waitReason', t.wait_reason))
             || jsonb_build_object('lifecycle', t.lifecycle, 'cancellations', list_cancellations_v1(p_run, t), 'details', jsonb_strip_nulls(jsonb_build_object(
                 'endReason', t.end_reason, 'attempts', t.attempts, 'phase', t.phase, 'notBefore', iso_v1(t.not_before),
-                'triedSince', iso_v1(t.tried_at), 'hostId', live.host_id, 'backendPid', live.backend_pid,
+                'triedSince', iso_v1(t.tried_at), 'serverSaid', case when refused then said end,
+                'hostId', live.host_id, 'backendPid', live.backend_pid,
                 'cancelRequestedAt', iso_v1(coalesce(t.cancel_requested_at, step.cancel_requested_at,
                                                      p_run.cancel_requested_at)),
                 'lastAttempt', case when last.attempt is not null then jsonb_build_object(

@@ -23,6 +23,13 @@ begin
          where x.job_execution_id = p_run.job_execution_id;
         return 'Canceled';
     end if;
+    -- Whoever begins runs may not have heard yet that nothing may begin.
+    if exists (select from instance i where i.paused) then
+        update job_execution x
+           set wait_reason = 'AccountPaused'
+         where x.job_execution_id = p_run.job_execution_id and x.wait_reason is distinct from 'AccountPaused';
+        return 'Queued';
+    end if;
     select j.overlap into mode from job j where j.job_id = p_run.job_id;
     if mode in ('skipExecution', 'queueOne', 'cancelPrevious') then
         -- Locked from the newest on, as each of them would lock those before it.
@@ -57,4 +64,4 @@ begin
 end $$;
 comment on function jobs_internal.may_begin_v1(jobs_internal.job_execution) is
     'Of a run that the caller has locked. Begun: it has, or it may. Otherwise it is Skipped, Queued or Canceled now, as the '
-    'job''s way with older runs that are not over wants it, or Over.';
+    'job''s way with older runs that are not over wants it, or Over; Queued too while the account is paused.';

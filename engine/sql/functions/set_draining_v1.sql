@@ -9,6 +9,7 @@ begin
     -- What changes nothing must not hold the table until a transaction of psql ends.
     if exists (select from instance where draining <> p_draining) then
         update instance set draining = p_draining;
+        perform pg_notify('muster_pause', '');
     end if;
     select coalesce(sum(running), 0) into busy from host where state <> 'gone';
     return jsonb_build_object('draining', p_draining, 'running', busy);

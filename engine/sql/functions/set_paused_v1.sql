@@ -17,7 +17,8 @@ begin
                                  for no key update skip locked);
         end if;
     end if;
-    perform pg_notify('muster_execution', '');
+    -- The engine and its hosts look at once, and not with their next heartbeat.
+    perform pg_notify('muster_pause', '');
     return jsonb_build_object('paused', p_paused);
 end $$;
 comment on function jobs_internal.set_paused_v1(boolean) is

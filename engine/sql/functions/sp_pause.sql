@@ -6,6 +6,5 @@ as $$
 begin
     perform set_paused_v1(true);
     perform note_v1('sp_pause', '{}');
-    perform pg_notify('muster_execution', '');
 end $$;
 comment on function jobs.sp_pause() is 'Nothing new starts in this account until jobs.sp_resume(); what runs goes on.';

@@ -6,6 +6,5 @@ as $$
 begin
     perform set_paused_v1(false);
     perform note_v1('sp_resume', '{}');
-    perform pg_notify('muster_execution', '');
 end $$;
 comment on function jobs.sp_resume() is 'What was held back by jobs.sp_pause() starts again.';

@@ -46,6 +46,9 @@ begin
                    attempt_start_time = excluded.start_time,
                    phase              = 'run',
                    wait_reason        = null,
+                   -- What the server said while it had no room is no longer so.
+                   last_message       = case when x.wait_reason in ('ServerFull', 'ServerStarting') then null
+                                             else x.last_message end,
                    not_before         = null
         )
         select refused || array(select g.i from given g where g.lifecycle is null),

@@ -7,8 +7,8 @@ begin
     return (
         select coalesce(jsonb_agg(jsonb_build_object(
                    'i', t.invocation_id, 'l', t.lifecycle, 'a', t.attempts, 'b', extract(epoch from t.not_before),
-                   'n', t.needed, 'k', 'result')), '[]')
-          from record_results_v1(p_results) t);
+                   'u', extract(epoch from t.deadline), 'n', t.needed, 'k', 'result')), '[]')
+          from record_results_v2(p_results) t);
 end $$;
 comment on function jobs_internal.tell_results_v1(jsonb) is
     'The outcome of attempts is recorded, and told as the core reads it.';

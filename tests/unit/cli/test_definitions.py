@@ -222,7 +222,10 @@ def test_resolve_shows_targets_what_is_left_out_and_who_is_away(muster, rest):
         "count": 2, "truncated": True,
         "targets": [{"type": "SqlDatabase", "serverName": "eu1", "databaseName": "a"}],
         "leftOut": [{"serverName": "eu1", "databaseName": "postgres", "reason": "maintenance"}],
-        "unreachable": [{"serverName": "eu2", "code": "TargetTimeout", "message": "No answer."}],
+        "unreachable": [
+            {"serverName": "eu2", "code": "TargetTimeout", "message": "No answer."},
+            {"serverName": "eu1", "databaseName": "b", "code": "ConnectNotGranted", "message": "No."},
+        ],
     }  # fmt: skip
     rest.on("POST", f"{GROUP}/resolve", found)
 
@@ -231,7 +234,8 @@ def test_resolve_shows_targets_what_is_left_out_and_who_is_away(muster, rest):
         "eu1     a         target",
         "eu1     postgres  left out     maintenance",
         "eu2               unreachable  TargetTimeout: No answer.",
-        "2 targets, the first 1 shown, 1 left out, 1 server unreachable.",
+        "eu1     b         unreachable  ConnectNotGranted: No.",
+        "2 targets, the first 1 shown, 1 left out, 1 server unreachable, 1 database unreachable.",
     ]
     assert json.loads(muster("group", "resolve", "prod", "-o", "json")[1]) == found
 

@@ -122,6 +122,29 @@ def test_a_step_whose_targets_failed_is_told_by_them_alone(muster, rest):
             "Is the password right",
         ),
         (
+            {"fingerprint": "TargetAuthenticationFailed", "sqlstate": "28P01",
+             "message": "The server h did not accept the login 'u': the password is wrong."},
+            "muster credential set NAME --username u",
+            "",
+        ),
+        (
+            {"fingerprint": "TargetAuthenticationFailed", "sqlstate": "28000",
+             "message": "The server h lets nobody in as 'u' from here."},
+            "select * from pg_hba_file_rules",
+            "may the role log in?",
+        ),
+        (
+            {"fingerprint": "ConnectNotGranted", "sqlstate": "42501",
+             "message": 'No. Run: GRANT CONNECT ON DATABASE "a""b" TO "u";'},
+            'GRANT CONNECT ON DATABASE "a""b" TO "u";',
+            "As the owner of the database",
+        ),
+        (
+            {"fingerprint": "ConnectNotGranted", "reason": "TargetsUnresolved", "message": "No."},
+            "grant connect on database DATABASE to ROLE",
+            "As the owner of the database",
+        ),
+        (
             {"sqlstate": "42501", "message": "permission denied for table orders"},
             "grant … on table orders to ROLE",
             "Grant it in the targets",

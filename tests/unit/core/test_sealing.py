@@ -23,7 +23,7 @@ def test_the_private_key_opens_what_the_public_one_sealed(plain):
 
     assert open_sealed(PRIVATE, sealed, HERE).reveal() == plain
     assert sealed.startswith("sealed:")
-    assert len(plain) < 4 or plain not in sealed
+    assert len(plain) < 4 or plain not in sealed.removeprefix("sealed:")
 
 
 def test_no_two_seals_are_alike():

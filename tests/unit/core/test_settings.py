@@ -59,6 +59,8 @@ def test_durations(raw, seconds):
         {"step_limit": timedelta(seconds=30)},
         {"tls_cert": Path("x")},
         {"throttle": "sometimes"},
+        {"vault_address": "https://v.test"},
+        {"vault_address": "v.test", "vault_token": Secret("t")},
     ],
 )
 def test_values_that_do_not_go_together(change):

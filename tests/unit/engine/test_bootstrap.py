@@ -84,3 +84,17 @@ def test_a_start_file_that_is_not_there_or_not_whole_is_one_clear_message(tmp_pa
         with pytest.raises(SettingsError, match="the start file can't be read") as told:
             read(path)
         assert "canary" not in str(told.value)
+
+
+def test_a_vault_needs_its_address_and_its_token():
+    given = SETTINGS | {"vaultAddress": "https://vault.test", "vaultNamespace": "team"}
+    token = {"vault_token": "canary"}
+
+    whole = Bootstrap.of(start(spec=Spec(settings=given), secrets=SECRETS | token)).vault
+
+    assert (whole.address, whole.token.reveal(), whole.namespace) == (
+        "https://vault.test", "canary", "team",
+    )  # fmt: skip
+    assert "canary" not in repr(whole)
+    assert Bootstrap.of(start(spec=Spec(settings=given))).vault is None
+    assert Bootstrap.of(start(secrets=SECRETS | token)).vault is None

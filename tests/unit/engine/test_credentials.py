@@ -1,6 +1,7 @@
 """Secrets are opened where they belong, as far as the operator allows, and never told."""
 
 import base64
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -8,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from engine.credentials import KEPT, Credentials
 from engine.directory import Credential
-from muster.core.errors import Fault
+from muster.core.errors import Fault, InvalidRequest
 from muster.core.sealing import belongs_to, seal
 from muster.core.settings import Secret
 from tests.support.fake_clock import FakeClock
@@ -45,16 +46,53 @@ async def test_references_are_read_as_far_as_they_are_allowed(monkeypatch, tmp_p
     monkeypatch.setenv("FLEET_A", "from the environment")
     file = tmp_path / "b"
     file.write_text("from a file\n")
-    credentials = opener("env:FLEET_", f"file:{tmp_path}/", "vault:")
+    credentials = opener("env:FLEET_", f"file:{tmp_path}/")
 
     assert (
         await credentials.open(named("env:FLEET_A"), IDENTITY)
     ).reveal() == "from the environment"
     assert (await credentials.open(named(f"file:{file}"), IDENTITY)).reveal() == "from a file"
-    for other in ("env:HOME", "file:/etc/passwd", f"file:{tmp_path}/../b"):
-        assert "does not allow" in await refused(credentials, named(other))
-    assert "not there" in await refused(credentials, named("env:FLEET_GONE"))
-    assert "vault" in await refused(credentials, named("vault:kv/fleet#password"))
+
+
+async def test_what_can_not_be_opened_says_which_reference_and_why(monkeypatch, tmp_path) -> None:
+    monkeypatch.delenv("FLEET_GONE", raising=False)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "bytes").write_bytes(b"\xff")
+    credentials = opener("env:FLEET_", f"file:{tmp_path}/")
+
+    for reference, why in (
+        ("env:FLEET_GONE", "which the launcher's environment does not have"),
+        (f"file:{tmp_path}/gone", "which can't be read: No such file or directory"),
+        (f"file:{tmp_path}/folder", "which can't be read: Is a directory"),
+        (f"file:{tmp_path}/empty", "which is empty"),
+        (f"file:{tmp_path}/bytes", "which is no text in UTF-8"),
+    ):
+        told = await refused(credentials, named(reference))
+        assert told == f"The secret of the credential 'c' is {reference}, {why}."
+
+
+async def test_what_is_not_allowed_names_the_setting_and_what_is_no_reference_is_not_repeated(
+    tmp_path,
+) -> None:
+    credentials = opener("env:FLEET_", f"file:{tmp_path}/")
+
+    for reference in ("env:HOME", "file:/etc/passwd"):
+        told = await refused(credentials, named(reference))
+        assert reference in told and "(MUSTER_CREDENTIAL_REFERENCES: env:FLEET_, file:/" in told
+    for text in (f"file:{tmp_path}/../b", "env:1X", "vault:kv/", "geheim"):
+        assert text not in await refused(credentials, named(text))
+
+
+async def test_a_file_that_may_not_be_read_says_so(monkeypatch, tmp_path) -> None:
+    def refuses(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuses)
+
+    told = await refused(opener("file:"), named("file:/run/secrets/fleet"))
+
+    assert "file:/run/secrets/fleet, which can't be read: Permission denied." in told
 
 
 async def test_a_reference_is_read_again_after_a_while_and_when_it_was_refused(tmp_path) -> None:
@@ -73,3 +111,21 @@ async def test_a_reference_is_read_again_after_a_while_and_when_it_was_refused(t
     file.write_text("newest")
     credentials.forget(credential)
     assert await now() == "newest"
+
+
+async def test_a_login_that_is_refused_is_tried_once_more_with_what_changed(tmp_path) -> None:
+    file, tried = tmp_path / "b", []
+    file.write_text("old")
+    credentials, credential = opener("file:"), named(f"file:{file}")
+    await credentials.open(credential, IDENTITY)
+
+    async def dial(password: Secret) -> str:
+        tried.append(password.reveal())
+        raise InvalidRequest("No.", code="TargetAuthenticationFailed")
+
+    for _ in range(2):
+        with pytest.raises(InvalidRequest):
+            await credentials.log_in(credential, IDENTITY, dial)
+        file.write_text("new")
+
+    assert tried == ["old", "old", "new"], "what did not change is not tried again"

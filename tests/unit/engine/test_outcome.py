@@ -44,6 +44,25 @@ def test_a_connection_that_was_not_made(fault, reason, retry):
 
 
 @pytest.mark.parametrize(
+    ("kind", "sqlstate", "retry_on", "retry"),
+    [
+        (InvalidRequest, "28P01", (), False), (InvalidRequest, "28P01", ("28P01",), True),
+        (InvalidRequest, "42501", ("42",), True), (NotFound, "3D000", (), True),
+        (Unavailable, "57P01", (), True), (Unavailable, "42704", (), False),
+    ],
+)  # fmt: skip
+def test_a_refusal_with_a_sqlstate_is_repeated_by_the_rule_for_statements(
+    kind, sqlstate, retry_on, retry
+):
+    fault = kind("No.", code="TargetX", sqlstate=sqlstate, detail="as the server said it")
+
+    outcome = Outcome.of_connect(fault, retry_on)
+
+    assert (outcome.retry, outcome.sqlstate) == (retry, sqlstate)
+    assert outcome.detail == "as the server said it"
+
+
+@pytest.mark.parametrize(
     ("one", "other", "equal"),
     [
         ('relation "a" does not exist', 'relation "b.c" does not exist', True),

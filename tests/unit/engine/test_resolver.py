@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from engine.directory import Credential, Directory, Document, Group, Member, Pool, Server
 from engine.like import Like
+from engine.patience import Patience
 from engine.resolver import Listed, Resolver, asks
-from muster.core.errors import NotFound, Unavailable
+from muster.core.connect import NoRoom
+from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
+from tests.support.fake_clock import FakeClock
 
 SPACE = UUID(int=7)
 REFRESH = UUID(int=1)
@@ -27,6 +30,7 @@ class Fleet:
         self.answers: dict[str, list[dict[str, str]]] = {}
         self.away: set[str] = set()
         self.words = "It is away."
+        self.faults: dict[str, list[Fault]] = {}  # of a server or database, before it answers
         self.asked: list[str] = []
         self.by: list[str] = []  # who listed databases
         self.open: Counter[str] = Counter()
@@ -44,6 +48,8 @@ class Fleet:
 
     async def schemas(self, server, database, pattern, who):
         self._ask(server)
+        if faults := self.faults.get(database):
+            raise faults.pop(0)
         self.open[server.name] += 1
         self.most |= self.open
         await asyncio.sleep(0)
@@ -59,6 +65,8 @@ class Fleet:
         self.asked.append(server.name)
         if server.name in self.away:
             raise Unavailable(self.words, code="TargetUnreachable")
+        if faults := self.faults.get(server.name):
+            raise faults.pop(0)
 
 
 def fleet() -> Fleet:
@@ -68,7 +76,7 @@ def fleet() -> Fleet:
 
 
 def servers(job: str | None = None) -> tuple[Server, ...]:
-    pool = Pool(name="Gold", pattern="gold*")
+    pool = Pool(name="Gold", pattern="gold*", labels={"tier": "gold"})
     return tuple(
         Server(
             server_id=f"/servers/{name}",
@@ -100,6 +108,7 @@ async def resolve(
     *members: Member,
     otherwise: Credential | None = None,
     job: str | None = None,
+    patience: Patience | None = None,
     **groups: tuple[Member, ...],
 ):
     nested = {
@@ -113,7 +122,7 @@ async def resolve(
         credentials={REFRESH: Credential(name="refresh", username="u", secret="env:X")},
         directory=Directory(revision=1, servers=servers(job)),
     )
-    found = await Resolver(document, here, otherwise).resolve()
+    found = await Resolver(document, here, otherwise, patience).resolve()
     assert asks(document) or not here.asked, "who asks nobody says so"
     return found
 
@@ -179,6 +188,7 @@ async def test_pools_hold_what_their_pattern_says() -> None:
 
     assert names(found) == ["eu1.gold1"]
     assert found.targets[0].pool == "Gold"
+    assert found.targets[0].labels == {"region": "eu", "tier": "gold"}
 
 
 @pytest.mark.parametrize(
@@ -286,6 +296,127 @@ async def test_a_server_that_is_away_is_one_target_and_the_others_stay() -> None
     assert names(found) == ["eu1", "eu2.b1", "eu2.b2"]
     assert found.targets[0].type == "SqlServer"
     assert found.targets[0].error.code == "TargetUnreachable"
+
+
+class Onlooker(FakeClock):
+    """Sees at each pause which doors are shut."""
+
+    def __init__(self, here: Fleet) -> None:
+        super().__init__()
+        self.here, self.shut = here, 0
+
+    async def sleep(self, delay):
+        self.shut += sum(door.locked() for door in self.here.doors.values())
+        await super().sleep(delay)
+
+
+@pytest.mark.parametrize("kind", [Unavailable, NoRoom])
+@pytest.mark.parametrize(
+    "asking",
+    [
+        member("SqlServer"),
+        member("SqlSchema", database_name="a1", schema_pattern="%"),
+        member("SqlQuery", database_name="a1", query="q"),
+    ],
+    ids=lambda one: one.type,
+)
+async def test_a_server_that_is_away_for_a_moment_is_asked_again(kind, asking) -> None:
+    here = fleet()
+    here.answers["q"] = [{"server_name": "eu1", "database_name": "a1"}]
+    here.faults = {"eu1": [kind("Not now.", code="TargetUnreachable") for _ in range(3)]}
+    clock = Onlooker(here)
+
+    found = await resolve(here, asking, patience=Patience(clock, 60))
+
+    assert [target.error for target in found.targets if target.error] == []
+    assert (len(here.asked), clock.passed) == (4, 1 + 2 + 4)
+    assert clock.shut == 0, "who settles a lost task there need not wait"
+
+
+async def test_a_server_that_stays_away_is_waited_for_as_long_as_was_promised() -> None:
+    here, clock = fleet(), FakeClock()
+    here.away = {"eu1"}
+
+    found = await resolve(
+        here, member("SqlServer"), member("SqlServer", "eu2"), patience=Patience(clock, 60)
+    )
+
+    assert names(found) == ["eu1", "eu2.b1", "eu2.b2"]
+    assert 4 < clock.passed <= 8, "the others wait with us"
+
+
+async def test_many_databases_of_a_sick_server_use_up_its_patience_together() -> None:
+    here, clock = fleet(), FakeClock()
+    no = NoRoom("Not now.", code="TargetUnreachable")
+    here.faults = {name: [no] * 20 for name in ("a1", "a2", "gold1")}
+
+    await resolve(here, member("SqlSchema", schema_pattern="%"), patience=Patience(clock, 60))
+
+    assert 40 < clock.passed <= 60
+
+
+async def test_who_has_no_patience_and_what_is_refused_is_not_asked_again() -> None:
+    away, refusing, slow, clock = fleet(), fleet(), fleet(), FakeClock()
+    away.away = {"eu1"}
+    refusing.faults = {"eu1": [InvalidRequest("No.", code="TargetRefused")]}
+
+    await resolve(away, member("SqlServer"))
+    slow.faults = {"eu1": [Unavailable("Not in time.", code="TargetTimeout")]}
+    await resolve(slow, member("SqlServer"), patience=Patience(clock, 60))
+    found = await resolve(refusing, member("SqlServer"), patience=Patience(clock, 60))
+
+    assert (away.asked, refusing.asked, slow.asked) == (["eu1"], ["eu1"], ["eu1"])
+    assert clock.passed == 0
+    assert found.targets[0].error.code == "TargetRefused"
+
+
+async def test_a_database_that_can_not_be_entered_is_one_target_and_the_schemas_of_others_stay() -> (
+    None
+):
+    here = fleet()
+    here.faults = {"a1": [InvalidRequest("No.", code="ConnectNotGranted")]}
+
+    found = await resolve(here, member("SqlSchema", schema_pattern="t%", credential_id=REFRESH))
+
+    assert names(found) == ["eu1.a1", "eu1.a2.t_3"]
+    one = found.targets[0]
+    assert (one.type, one.credential_id) == ("SqlDatabase", REFRESH)
+    assert one.told == {"region": "eu", "muster.unlisted": "ConnectNotGranted: No."}
+
+
+async def test_where_one_database_keeps_us_waiting_the_others_are_not_asked() -> None:
+    here = fleet()
+    here.faults = {"a1": [Unavailable("It is silent.", code="TargetTimeout")]}
+
+    found = await resolve(here, member("SqlSchema", schema_pattern="t%"))
+
+    assert [(each.database, each.error.code) for each in found.targets] == [
+        (name, "TargetTimeout") for name in ("a1", "a2", "gold1")
+    ]
+    assert len(here.asked) == 2, "for the databases, and for the schemas of the first"
+
+
+async def test_schemas_that_are_missing_are_not_hidden_by_their_database() -> None:
+    both = (
+        member("SqlDatabase", database_name="a1"),
+        member("SqlSchema", database_name="a1", schema_pattern="%"),
+    )
+    for members in (both, both[::-1]):
+        here = fleet()
+        here.faults = {"a1": [InvalidRequest("No.", code="ConnectNotGranted")]}
+
+        found = await resolve(here, *members)
+
+        assert [target.error.code for target in found.targets] == ["ConnectNotGranted"]
+
+
+async def test_nobody_can_pretend_that_a_target_was_not_listed() -> None:
+    here = fleet()
+    here.answers["q"] = [{"server_name": "eu1", "database_name": "a1", "muster.unlisted": "x"}]
+
+    found = await resolve(here, member("SqlQuery", database_name="a1", query="q"))
+
+    assert found.targets[0].told == {"region": "eu"}
 
 
 async def test_nobody_to_list_with_is_that_servers_failure() -> None:

@@ -56,6 +56,26 @@ def test_a_guard_needs_a_transaction_that_writes(options, guarded):
     assert a_step("select 1", **options).guarded is guarded
 
 
+@pytest.mark.parametrize(
+    ("script", "options", "timeouts"),
+    [
+        ("vacuum t", {}, [0]),
+        ("select 1; select 2", {}, [5, 5]),
+        ("alter table t add n int; vacuum t; select 1", {"transaction": "none"}, [5, 0, 5]),
+        (
+            "vacuum t; select 1",
+            {"transaction": "none", "settings": {"lockTimeoutSeconds": 2}},
+            [2, 2],
+        ),
+        ("set lock_timeout = '9s'; vacuum t; select 1", {"transaction": "none"}, [5, 5, 5]),
+    ],
+)
+def test_only_what_queues_patiently_waits_for_locks_without_limit(script, options, timeouts):
+    step = a_step(script, **options)
+
+    assert [step.lock_timeout_of(piece) for piece in step.pieces] == timeouts
+
+
 def test_a_task_is_a_row():
     *plain, last, _ = Task.__struct_fields__
 

@@ -78,6 +78,7 @@ def test_a_user_name_may_have_variables():
     [
         ("env:FLEET_EU", True), ("env:HOME", False), ("file:/run/x", True),
         ("file:/run/../etc/shadow", False), ("vault:kv/fleet#password", True), ("plain", False),
+        ("file:/run/a..b", True), ("vault:kv/", False), ("vault:kv/../sys/x#k", False),
     ],
 )  # fmt: skip
 def test_only_references_that_the_operator_lists_are_allowed(reference, allowed):

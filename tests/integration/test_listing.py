@@ -1,0 +1,98 @@
+"""What servers tell of themselves, and what it costs when one stops telling."""
+
+import asyncio
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from engine import listing
+from engine.credentials import Credentials
+from engine.directory import Member
+from engine.listing import Listing
+from muster.core.clock import Clock
+from muster.core.connect import Connector
+from muster.core.errors import InvalidRequest, Unavailable
+from muster.core.settings import Secret
+from tests.support.attempts import IDENTITY, a_place, settings, until
+from tests.support.line import line_to
+
+pytestmark = pytest.mark.newest
+
+
+@pytest.fixture
+async def place(targets, tmp_path):
+    async with a_place(targets, tmp_path) as made:
+        yield made
+
+
+def a_listing() -> Listing:
+    credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
+    return Listing(Connector(settings()), credentials, IDENTITY, lambda _: asyncio.Lock())
+
+
+def a_query(text: str) -> Member:
+    return Member(
+        target_id=UUID(int=3), membership_type="Include", type="SqlQuery", query=text,
+    )  # fmt: skip
+
+
+async def is_rid_of_us(place) -> bool:
+    return await place.ours() == 0
+
+
+@pytest.mark.parametrize("silent_at", [b"BEGIN", b"pg_database"])
+async def test_a_server_that_falls_silent_is_hung_up_on(place, monkeypatch, silent_at):
+    monkeypatch.setattr(listing, "LIMIT", 0.3)
+    async with line_to(place.targets.port, silent_at=silent_at) as line:
+        server = msgspec.structs.replace(place.server, port=line.port)
+
+        with pytest.raises(Unavailable) as caught:
+            async with asyncio.timeout(5):
+                await a_listing().databases(server, place.who())
+
+    assert caught.value.code == "TargetTimeout"
+    await until(lambda: is_rid_of_us(place))
+
+
+async def test_each_page_of_rows_has_its_time_and_all_of_them_have_theirs(place, monkeypatch):
+    """Slow rows are no silence, unless they take forever."""
+    slowly = a_query(
+        "select 's' as server_name, 'd' as database_name, pg_sleep(0.2)::text from generate_series(1, 4)"
+    )
+    monkeypatch.setattr(listing, "AT_ONCE", 1)
+    monkeypatch.setattr(listing, "LIMIT", 0.6)
+
+    found = await a_listing().rows(place.server, place.database, slowly, place.who())
+    monkeypatch.setattr(listing, "SESSION_LIMIT", 0.3)
+    with pytest.raises(Unavailable) as caught:
+        await a_listing().rows(place.server, place.database, slowly, place.who())
+
+    assert len(found) == 4
+    assert caught.value.code == "TargetTimeout"
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "code"),
+    [
+        ("select pg_terminate_backend(pg_backend_pid())", Unavailable, "TargetUnreachable"),
+        ("select pg_cancel_backend(pg_backend_pid())", Unavailable, "TargetRefused"),
+        ("select 1 / 0", InvalidRequest, "TargetRefused"),
+    ],
+)
+async def test_what_goes_by_is_told_from_what_stays(place, query, kind, code):
+    with pytest.raises(kind) as caught:
+        await a_listing().rows(place.server, place.database, a_query(query), place.who())
+
+    assert caught.value.code == code
+
+
+async def test_a_secret_that_was_changed_is_read_again(place):
+    lister = a_listing()
+    before = await lister.databases(place.server, place.who())
+    await place.execute(f"alter role {place.owner.name} password 'newer'")
+    (place.home / place.owner.name).write_text("newer")
+
+    after = await lister.databases(place.server, place.who())
+
+    assert place.database in {each.name for each in before} & {each.name for each in after}

@@ -1,0 +1,49 @@
+"""Why a target waits, as the core knows it."""
+
+from typing import Any
+
+from engine.floor import Floor, StepRun
+from engine.instance import Beat
+from engine.view import View
+from engine.why import why
+from tests.unit.engine.test_floor import a_floor, a_retry, a_step, reserve
+
+
+def asked(floor: Floor, step: StepRun) -> dict[str, Any]:
+    """Of its first target."""
+    view = View(Beat(False, False, 1, 1), floor=floor)
+    return why(view, step.run.id, 1, 1)
+
+
+def test_who_waits_for_a_slot_names_what_is_full_and_how_many_are_ahead():
+    floor = a_floor(slots=1)
+    a_step(floor, 1, brisk=False)
+    reserve(floor)
+    step = a_step(floor, 1)
+    floor.pick()
+
+    told = asked(floor, step)
+
+    assert told["waitReason"] == "InstanceSlots"
+    assert told["details"] == {"node": "instance", "used": 1, "slots": 1, "ahead": 0}
+
+
+def test_what_a_pause_is_for_is_left_to_the_rows():
+    floor = a_floor()
+    step = a_step(floor, 0)
+    a_retry(floor, step, due=101.0, deadline=160.0)
+
+    told = asked(floor, step)
+
+    assert (told["waitReason"], told["details"]) == (None, {"notBefore": 101.0})
+
+
+def test_one_that_is_late_waits_for_nothing_any_more():
+    floor = a_floor()
+    step = a_step(floor, 0)
+    a_retry(floor, step, deadline=160.0)
+    floor.due(160.0)
+
+    told = asked(floor, step)
+
+    assert (told["waitReason"], told["message"]) == (None, "Its time is over.")
