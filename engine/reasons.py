@@ -19,6 +19,7 @@ WAIT = {
     "ServerFull": "Its server had no room for a connection; it is tried again.",
     "ServerStarting": "Its server is starting, stopping or recovering; it is tried again.",
     "Retry": "The last attempt failed; the next one has its time.",
+    "HostLost": "Its host was lost; the target is asked what became of the attempt.",
     "Overlap": "An older run of the same job goes first.",
 }
 END = frozenset(

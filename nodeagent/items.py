@@ -24,7 +24,8 @@ Kind = Literal[
     "jobs/executions/steps/targets/attempts",
     "privateEndpoints",
 ]
-About = Literal["summary", "errors", "results", "why"]  # of a run, or of one of its targets
+# Of a run, or of one of its targets
+About = Literal["summary", "errors", "results", "messages", "why"]
 Document = dict[str, Any]
 
 

@@ -41,13 +41,29 @@ class Facts:
     def engine(self) -> Workload | None:
         return next((each for each in self.workloads if each.kind is Kind.ENGINE), None)
 
+    @property
+    def hosts(self) -> list[Workload]:
+        return [each for each in self.workloads if each.kind is Kind.HOST]
+
+    @property
+    def has_host(self) -> bool:
+        """Whether somebody is there to run what starts."""
+        return any(
+            each.state is State.RUNNING and not (each.beat_by and each.beat_by < self.now)
+            for each in self.hosts
+        )
+
+    @property
+    def state(self) -> str | None:
+        return self.account.observed.get("state")
+
 
 def told(facts: Facts) -> dict[str, Any]:
     machine, engine = facts.machine, facts.engine
     advice = advise(facts)
     return {
-        "state": facts.account.observed.get("state"),
-        "healthy": not advice,
+        "state": facts.state,
+        "healthy": not advice and facts.state == "Ready" and facts.has_host,
         "paused": bool(facts.account.observed.get("paused")),
         "step": machine and machine.state,
         "does": STEPS.get(machine.state) if machine else None,
@@ -59,7 +75,7 @@ def told(facts: Facts) -> dict[str, Any]:
         "lastError": (machine and machine.last_error) or facts.account.observed.get("lastError"),
         "conditions": facts.account.observed.get("conditions") or [],
         "engine": engine and _workload(engine),
-        "hosts": [_workload(each) for each in facts.workloads if each.kind is Kind.HOST],
+        "hosts": [_workload(each) for each in facts.hosts],
         "liveLaunchers": facts.launchers,
         "liveNodeAgents": facts.agents,
         "advice": advice,
@@ -79,7 +95,13 @@ def advise(facts: Facts) -> list[str]:
             "No launcher is alive, so no engine can be started. Start one: `muster launcher`; with "
             "`muster up`, look at its log launcher.log."
         )
-    return found + _about_engine(facts) + _about_database(facts) + _about_failure(facts)
+    return (
+        found
+        + _about_engine(facts)
+        + _about_hosts(facts)
+        + _about_database(facts)
+        + _about_failure(facts)
+    )
 
 
 def _about_engine(facts: Facts) -> list[str]:
@@ -111,6 +133,16 @@ def _about_engine(facts: Facts) -> list[str]:
     elif engine.state is State.RUNNING and engine.beat_by and engine.beat_by < facts.now:
         said = "The engine is silent; it is replaced as soon as the monitor sees it."
     return [said] if said else []
+
+
+def _about_hosts(facts: Facts) -> list[str]:
+    if facts.state != "Ready" or facts.has_host:
+        return []
+    logs = ", ".join(f"logs/workloads/{each.id}.log" for each in facts.hosts[:3])
+    return [
+        "No host of the account is alive, so nothing can run. New ones come with the next engine, as "
+        f"soon as the monitor sees it{f'; read their logs: {logs}' if logs else ''}."
+    ]
 
 
 def _about_database(facts: Facts) -> list[str]:

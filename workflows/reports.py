@@ -34,6 +34,12 @@ async def errors(plane: Plane, call: Call, id: ResourceId, after: str | None, to
     return Page(items=[present(each) for each in found["items"]], next=_next(found))
 
 
+async def messages(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Page:
+    """What targets said beside their results."""
+    found = await executions.read(plane, call, id, "messages", _paged(call, after, top))
+    return Page(items=found["items"], next=_next(found))
+
+
 async def results(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Told:
     """The rows of all targets that succeeded, one set of them, page by page."""
     wanted = _paged(call, after, top)

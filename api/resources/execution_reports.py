@@ -34,6 +34,25 @@ PART = {
     "total": COUNT,
     "done": COUNT,
 }
+TARGET: dict[str, Any] = {
+    "stepName": TEXT,
+    "targetId": TEXT,
+    "serverName": TEXT,
+    "databaseName": TEXT,
+    "schemaName": TEXT,
+}
+CANCELLATIONS = _list(
+    _object(
+        "requestedBy requestedAt door",
+        requestedBy=TEXT,
+        requestedAt=TIME,
+        reason=TEXT,
+        door=TEXT,
+        needed=TEXT,
+        completedAt=TIME,
+        **TARGET,
+    )
+)
 SUMMARY = Report(
     run=reports.summary,
     title="GetSummary",
@@ -42,12 +61,18 @@ SUMMARY = Report(
         jobExecutionId=TEXT,
         jobName=TEXT,
         jobVersion=WHOLE,
+        origin=TEXT,
+        slot=TIME,
+        actor=TEXT,
+        door=TEXT,
+        stepCount=WHOLE,
         **PART,
         ratePerSecond=NUMBER,
         etaSeconds=NUMBER,
         steps=_list(_object("stepId stepName lifecycle", stepId=WHOLE, stepName=TEXT, **PART)),
         byServer=_list(_object("counts total", serverName=TEXT, counts=COUNTS, total=COUNT)),
         byReason=_list(_object("reason count", reason=TEXT, count=COUNT)),
+        cancellations=CANCELLATIONS,
     ),
     query=(DELETED,),
     tagged=True,
@@ -55,6 +80,10 @@ SUMMARY = Report(
         "jobExecutionId": EXECUTION_ID,
         "jobName": "vacuum",
         "jobVersion": 1,
+        "origin": "caller",
+        "actor": "ann",
+        "door": "rest",
+        "stepCount": 1,
         "lifecycle": "WaitingForChildJobExecutions",
         "createTime": "2031-01-01T00:00:00Z",
         "startTime": "2031-01-01T00:00:01Z",
@@ -84,6 +113,18 @@ SUMMARY = Report(
             {"reason": "ServerConnections", "count": 9},
             {"reason": "StatementFailed", "count": 1},
         ],
+        "cancellations": [
+            {
+                "requestedBy": "ann",
+                "requestedAt": "2031-01-01T00:00:20Z",
+                "reason": "The wrong tenant.",
+                "door": "rest",
+                "stepName": "analyze",
+                "targetId": TARGET_ID,
+                "serverName": "eu1",
+                "databaseName": "tenant_7",
+            }
+        ],
     },
 )
 ERRORS = View(
@@ -98,16 +139,7 @@ ERRORS = View(
         hint=TEXT,
         count=COUNT,
         retrying=COUNT,
-        targets=_list(
-            _object(
-                stepName=TEXT,
-                targetId=TEXT,
-                serverName=TEXT,
-                databaseName=TEXT,
-                schemaName=TEXT,
-                attempts=WHOLE,
-            )
-        ),
+        targets=_list(_object(**TARGET, attempts=WHOLE)),
     ),
     query=(DELETED,),
     example={
@@ -126,6 +158,35 @@ ERRORS = View(
                 "attempts": 1,
             }
         ],
+    },
+)
+MESSAGES = View(
+    run=reports.messages,
+    title="ListMessages",
+    item=_object(
+        "notices",
+        **TARGET,
+        attempt=WHOLE,
+        notices=_list(
+            _object(
+                "message",
+                severity=TEXT,
+                sqlstate=TEXT,
+                message=TEXT,
+                detail=TEXT,
+                hint=TEXT,
+                context=TEXT,
+            )
+        ),
+    ),
+    query=(Query(name="step", description="Only of this step."), DELETED),
+    example={
+        "stepName": "analyze",
+        "targetId": TARGET_ID,
+        "serverName": "eu1",
+        "databaseName": "tenant_1",
+        "attempt": 1,
+        "notices": [{"severity": "NOTICE", "sqlstate": "00000", "message": "42 rows moved"}],
     },
 )
 RESULTS = Report(
@@ -170,6 +231,7 @@ WHY = Report(
         message=TEXT,
         since=TIME,
         details={"type": "object"},
+        cancellations=CANCELLATIONS,
     ),
     query=(DELETED,),
     example={
@@ -178,6 +240,7 @@ WHY = Report(
         "message": "All 4 sessions that eu1 allows are in use.",
         "since": "2031-01-01T00:00:00Z",
         "details": {"attempts": 0},
+        "cancellations": [],
     },
 )
 ATTEMPT: dict[str, Any] = {

@@ -55,6 +55,7 @@ EXECUTIONS = ResourceType(
             query=parts.OF_TARGETS,
         ),
         "errors": told.ERRORS,
+        "messages": told.MESSAGES,
     },
     reports={"summary": told.SUMMARY, "results": told.RESULTS},
 )

@@ -1810,6 +1810,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.list_attempts_v1(p_run job_execution, p
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_cancellations_v1(p_run job_execution, p_target target_execution)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.list_errors_v1(p_run job_execution, p_after jsonb, p_top integer)
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -1831,6 +1838,17 @@ CREATE OR REPLACE FUNCTION jobs_internal.list_job_runs_v1(p_job text, p_after js
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
  SET plan_cache_mode TO 'force_custom_plan';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_messages_v1(p_run job_execution, p_step text, p_after jsonb, p_top integer)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_sort TO 'off';
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.list_results_v1(p_run job_execution, p_step text, p_set integer, p_after jsonb, p_top integer)

@@ -182,7 +182,8 @@ def _diagnosis(id: str, told: dict[str, Any]) -> list[Any]:
 
 
 def _lines(id: str, told: dict[str, Any]) -> list[str]:
-    health = "healthy" if told["healthy"] else "needs help"
+    health = "needs help" if told["advice"] else "not ready"
+    health = "healthy" if told["healthy"] else health
     lines = [f"{id.rsplit('/', 1)[-1]}: {told['state']}, {health}"]
     lines.append(f"  step       {told['step']} since {told['since']}: {told['does']}")
     if told.get("paused"):
@@ -200,6 +201,14 @@ def _lines(id: str, told: dict[str, Any]) -> list[str]:
         lines.append(
             f"  engine     {engine['state']}, epoch {engine['epoch']}, last heard of {beat}"
         )
+    for host in told.get("hosts") or []:
+        beat = f", last heard of {host['lastHeartbeat']}" if host.get("lastHeartbeat") else ""
+        lines.append(f"  host       {host['state']}{_ended(host)}{beat}")
     if wrong := told.get("lastError"):
         lines.append(f"  last error {wrong['code']}: {wrong['message']}")
     return lines + [f"  → {advice}" for advice in told["advice"]]
+
+
+def _ended(host: dict[str, Any]) -> str:
+    said = ": ".join(host[key] for key in ("reason", "message") if host.get(key))
+    return f" ({said})" if said else ""

@@ -5,17 +5,18 @@ import shlex
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from muster.cli import fixes, output, runs
+from muster.cli import attempts, fixes, origins, output, runs
 from muster.cli.client import Api
 from muster.cli.exits import BAD, ENDED, Exit
 from muster.cli.output import Table, moment
-from muster.cli.progress import code, counted
+from muster.cli.progress import code, counted, several
 from muster.cli.runs import Run
 
 OnRun: TypeAlias = Callable[[Api, Run], int]
 COLUMNS = ("targets", "retrying", "code", "message", "example", "next")
 LOCK_TIMEOUT = "55P03"
-WAITING = "Created,WaitingForRetry"
+WAITING, RUNNING = "Created,WaitingForRetry", "InProgress"
+LOST = "HostLost"
 LOOKED_AT = 200  # waiting targets among which reasons are looked for
 MOST_ASKED = 10
 REASONS = ("reason", "targets", "example", "message")
@@ -26,7 +27,7 @@ def read(api: Api, run: Run, summary: dict[str, Any]) -> list[dict[str, Any]]:
     return [*api.all(f"{run.path}/errors"), *_without_targets(summary)]
 
 
-def table(run: Run, found: list[dict[str, Any]]) -> Table:
+def table(run: Run, found: list[dict[str, Any]], summary: dict[str, Any]) -> Table:
     """One line for each cause; people find the example in the command."""
     rows = [
         [
@@ -35,20 +36,22 @@ def table(run: Run, found: list[dict[str, Any]]) -> Table:
             code(each),
             each.get("message"),
             _example(each),
-            fix(run, each),
+            fix(run, each, with_step=several(summary)),
         ]
         for each in found
     ]
     return Table(COLUMNS, rows, optional=("retrying",), hidden=("example",), whole=("next",))
 
 
-def fix(run: Run, each: dict[str, Any]) -> str:
-    """The command that mends it, or else the one that shows it whole."""
-    if known := fixes.of(run, each):
+def fix(run: Run, each: dict[str, Any], *, with_step: bool) -> str:
+    """The command that mends it, or else the one that shows it whole; as it is typed."""
+    known, example = fixes.of(run, each), _example(each)
+    if known and known.command:
         return known.command
-    example = _example(each)
-    shown = f"muster run why {run.short}"
-    return f"{shown} {shlex.quote(example)}" if example else shown
+    words = ["muster", "run", "why", run.short, *([example] if example else [])]
+    if example and with_step:
+        words += ["--step", each["targets"][0]["stepName"]]
+    return shlex.join(words)
 
 
 def advised(run: Run, each: dict[str, Any], group: str) -> list[str]:
@@ -57,37 +60,47 @@ def advised(run: Run, each: dict[str, Any], group: str) -> list[str]:
     return [f"  → {part}" for part in (known.command, known.hint) if part] if known else []
 
 
-def total(found: list[dict[str, Any]]) -> str:
+def total(found: list[dict[str, Any]], summary: dict[str, Any]) -> str:
     number = sum(each["count"] for each in found)
-    return f"{output.many(len(found), 'cause')}, {output.many(number, 'target')}."
+    what = "target execution" if several(summary) else "target"
+    return f"{output.many(len(found), 'cause')}, {output.many(number, what)}."
 
 
-def notes(run: Run, found: list[dict[str, Any]]) -> list[str]:
-    """The target's own hints, then ours; each once."""
+def notes(run: Run, found: list[dict[str, Any]], summary: dict[str, Any]) -> list[str]:
+    """The target's own hints, then ours, each once; then who stopped it."""
     if not found:
-        return ["Nothing went wrong."]
+        return [_nothing(summary), *origins.stopped(summary)]
     said = [(code(each), each.get("hint")) for each in found]
     said += [(code(each), known.hint) for each in found if (known := fixes.of(run, each))]
     hints = dict.fromkeys(f"hint for {what}: {hint}" for what, hint in said if hint)
-    return [total(found), *hints]
+    return [total(found, summary), *hints, *origins.stopped(summary)]
+
+
+def _nothing(summary: dict[str, Any]) -> str:
+    match summary["lifecycle"]:
+        case "Canceled":
+            return "Nothing failed; it was cancelled."
+        case over if over in ENDED:
+            return "Nothing went wrong."
+        case _:
+            return "Nothing went wrong so far."
 
 
 def why_run(api: Api, run: Run, options: argparse.Namespace) -> int:
     """The reasons of all that is not over, each asked about at one example."""
     summary = api.get(f"{run.path}/summary")
-    query = {"lifecycle": WAITING, "$top": LOOKED_AT}
-    waiting = api.all(f"{run.path}/targets", query) if summary.get("total") else []
     counts = {each["reason"]: each["count"] for each in summary.get("byReason", [])}
     asked, rows = [], []
-    for reason, alike in list(_alike(waiting).items())[:MOST_ASKED]:
-        told = _why(api, run, alike[0])
-        asked.append(told)
-        name = told.get("waitReason") or reason
+    for reason, alike in list(_alike(_waiting(api, run, summary, counts)).items())[:MOST_ASKED]:
+        why = _why(api, run, alike[0])
+        asked.append(why)
+        name = why.get("waitReason") or reason
         number = counts.get(reason, len(alike))
-        rows.append([name, number, runs.name(alike[0]), told.get("message")])
+        rows.append([name, number, runs.name(alike[0]), why.get("message")])
     if options.output == "table":
         print(f"{run}: {summary['lifecycle']}, {counted(summary)}")
-        for line in (line for told in (summary, *summary["steps"]) for line in _reason(told)):
+        lines = [line for part in (summary, *summary["steps"]) for line in _reason(part)]
+        for line in (*lines, *(f"  {each}" for each in origins.stopped(summary))):
             print(output.clean(line))
         if not rows:
             return Exit.SUCCEEDED
@@ -97,20 +110,20 @@ def why_run(api: Api, run: Run, options: argparse.Namespace) -> int:
 
 def why_target(api: Api, run: Run, item: dict[str, Any], options: argparse.Namespace) -> int:
     """What it waits for or came to, and what its newest attempt said."""
-    told, newest = _why(api, run, item), newest_attempt(api, run, item)
+    why, newest = _why(api, run, item), newest_attempt(api, run, item)
     if options.output == "table":
-        for line in _target_lines(runs.name(item), told, newest):
+        for line in _target_lines(run, runs.name(item), why, newest):
             print(output.clean(line))
         return Exit.SUCCEEDED
     row = [
         runs.name(item),
-        told["lifecycle"],
-        told.get("waitReason") or newest.get("endReason"),
-        told.get("message"),
+        why["lifecycle"],
+        _end_or_wait(why) or newest.get("endReason"),
+        why.get("message"),
         newest.get("attempt"),
         newest.get("sqlstate"),
         newest.get("message"),
-        "; ".join(map(blocker, _blockers(told, newest))) or None,
+        "; ".join(map(blocker, _blockers(why, newest))) or None,
     ]
     columns = (
         "target",
@@ -122,48 +135,72 @@ def why_target(api: Api, run: Run, item: dict[str, Any], options: argparse.Names
         "error",
         "blockers",
     )
-    output.show(options, {**told, "attempt": newest or None}, Table(columns, [row]))
+    output.show(options, {**why, "attempt": newest or None}, Table(columns, [row]))
     return Exit.SUCCEEDED
 
 
 def newest_attempt(api: Api, run: Run, item: dict[str, Any]) -> dict[str, Any]:
     """The newest that is over, if there is one: one that runs has nothing to tell yet."""
     listed = api.get(f"{runs.target_path(run, item)}/attempts")["value"]
-    attempts: list[dict[str, Any]] = [each["properties"] for each in listed]
-    newest = next((each for each in attempts if each["lifecycle"] in ENDED), None)
+    found: list[dict[str, Any]] = [each["properties"] for each in listed]
+    newest = next((each for each in found if each["lifecycle"] in ENDED), None)
     if newest is None:
-        return attempts[0] if attempts else {}
+        return found[0] if found else {}
     if newest.get("sqlstate") == LOCK_TIMEOUT and not newest.get("blockers"):
         # Nobody looked this time, since every session of the server was needed.
-        newest |= {"blockers": next((e["blockers"] for e in attempts if e.get("blockers")), [])}
+        newest |= {"blockers": next((e["blockers"] for e in found if e.get("blockers")), [])}
     return newest
 
 
 def blocker(each: dict[str, Any]) -> str:
     """The pid and the application of a session that holds the lock."""
-    told = [each.get("application_name") or "unnamed"]
+    what = [each.get("application_name") or "unnamed"]
     if each.get("state"):
-        told.append(each["state"])
+        what.append(each["state"])
     since = f" since {moment(each['since'])}" if each.get("since") else ""
-    return f"pid {each.get('pid')} ({', '.join(told)}{since})"
+    return f"pid {each.get('pid')} ({', '.join(what)}{since})"
 
 
-def _target_lines(name: str, told: dict[str, Any], newest: dict[str, Any]) -> list[str]:
-    reason = f" ({told['waitReason']})" if told.get("waitReason") else ""
-    since = f" since {moment(told['since'])}" if told.get("since") else ""
-    lines = [f"{name}: {told['lifecycle']}{reason}{since}"]
-    lines += [f"  {told['message']}"] if told.get("message") else []
+def _target_lines(run: Run, name: str, why: dict[str, Any], newest: dict[str, Any]) -> list[str]:
+    code = _end_or_wait(why)
+    reason = f" ({code})" if code else ""
+    since = f" since {moment(why['since'])}" if why.get("since") else ""
+    lines = [f"{name}: {why['lifecycle']}{reason}{since}"]
+    lines += [f"  {why['message']}"] if why.get("message") else []
     if newest:
-        lines.append(f"  attempt {newest['attempt']}: {newest['lifecycle']}")
+        lines.append(
+            f"  attempt {newest['attempt']}: {newest['lifecycle']}{attempts.where(newest)}"
+        )
     if newest.get("message"):
         lines.append(f"  {newest.get('sqlstate') or newest.get('endReason')}: {newest['message']}")
     lines += [f"  {key}: {newest[key]}" for key in ("detail", "hint", "context") if newest.get(key)]
-    return lines + [f"  blocked by {blocker(each)}" for each in _blockers(told, newest)]
+    lines += [f"  {line}" for line in attempts.unsure(run, why, newest)]
+    lines += [f"  {line}" for line in origins.stopped(why)]
+    return lines + [f"  blocked by {blocker(each)}" for each in _blockers(why, newest)]
 
 
-def _blockers(told: dict[str, Any], newest: dict[str, Any]) -> list[dict[str, Any]]:
+def _end_or_wait(why: dict[str, Any]) -> str | None:
+    """The target's own reason: its last attempt may have had another one."""
+    reason: str | None = why.get("waitReason") or why.get("details", {}).get("endReason")
+    return reason
+
+
+def _blockers(why: dict[str, Any], newest: dict[str, Any]) -> list[dict[str, Any]]:
     """Those of right now where an attempt runs and waits, else those that the newest one saw."""
-    return told.get("details", {}).get("blockers") or newest.get("blockers") or []
+    return why.get("details", {}).get("blockers") or newest.get("blockers") or []
+
+
+def _waiting(
+    api: Api, run: Run, summary: dict[str, Any], counts: dict[str, int]
+) -> list[dict[str, Any]]:
+    """What is not over and waits; of what seems to run only what lost its host."""
+    if not summary.get("total"):
+        return []
+    found = api.all(f"{run.path}/targets", {"lifecycle": WAITING, "$top": LOOKED_AT})
+    if counts.get(LOST):
+        running = api.all(f"{run.path}/targets", {"lifecycle": RUNNING, "$top": LOOKED_AT})
+        found += [each for each in running if each["properties"].get("waitReason") == LOST]
+    return found
 
 
 def _alike(waiting: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -180,12 +217,12 @@ def _why(api: Api, run: Run, item: dict[str, Any]) -> dict[str, Any]:
     return api.get(f"{runs.target_path(run, item)}/why")
 
 
-def _reason(told: dict[str, Any]) -> list[str]:
-    reason = told.get("waitReason") or told.get("endReason")
+def _reason(part: dict[str, Any]) -> list[str]:
+    reason = origins.reason(part)
     if not reason:
         return []
-    where = f"step {told['stepName']}" if "stepName" in told else "run"
-    return [f"  {where}: {reason}. {told.get('lastMessage', '')}".rstrip()]
+    where = f"step {part['stepName']}" if "stepName" in part else "run"
+    return [f"  {where}: {reason}. {part.get('lastMessage', '')}".rstrip()]
 
 
 def _without_targets(summary: dict[str, Any]) -> list[dict[str, Any]]:
@@ -196,14 +233,14 @@ def _without_targets(summary: dict[str, Any]) -> list[dict[str, Any]]:
     return [_cause(each) for each in found]
 
 
-def _failed_itself(told: dict[str, Any]) -> bool:
-    return told["lifecycle"] in BAD and not any(told.get("counts", {}).get(bad) for bad in BAD)
+def _failed_itself(part: dict[str, Any]) -> bool:
+    return part["lifecycle"] in BAD and not any(part.get("counts", {}).get(bad) for bad in BAD)
 
 
-def _cause(told: dict[str, Any]) -> dict[str, Any]:
+def _cause(part: dict[str, Any]) -> dict[str, Any]:
     """In the form of the others."""
-    what = {"reason": told.get("endReason"), "message": told.get("lastMessage")}
-    step = {"stepName": told["stepName"]} if "stepName" in told else {}
+    what = {"reason": part.get("endReason"), "message": part.get("lastMessage")}
+    step = {"stepName": part["stepName"]} if "stepName" in part else {}
     return {**step, **what, "count": 0, "retrying": 0, "targets": []}
 
 

@@ -22,6 +22,7 @@ DENIED = re.compile(
 )
 RELATIONS = {"view", "materialized view", "foreign table"}  # to GRANT they are tables too
 WRITES = "25006"
+UNKNOWN = "OutcomeUnknown"
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,24 @@ FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else 
     ),
     "NoTargets": UNRESOLVED,
     "TargetsUnresolved": UNRESOLVED,
+    "HostLost": Fix(
+        "",
+        "Its host was lost and nothing was committed: start it again. --retry-attempts lets it be tried "
+        "again by itself.",
+    ),
+    UNKNOWN: Fix(
+        "",
+        "It may have committed or not: look in the target for what the script does, and start it again "
+        "only if that is missing. --guard makes a step run once whatever happens, --idempotent lets it "
+        "be repeated.",
+    ),
 }
 
 
 def of(run: Run, each: dict[str, Any], group: str = "GROUP") -> Fix | None:
-    """What is known to mend it."""
+    """What is known to mend it; without a command where it has to be looked at first."""
+    if each.get("reason") == UNKNOWN:
+        return FIXES[UNKNOWN]  # however it came to that
     state = each.get("sqlstate") or ""
     if NOT_GRANTED in (each.get("fingerprint"), each.get("reason")):
         return _connecting(each.get("message") or "")

@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from muster.cli import exits, output, progress
 from muster.cli.client import Api, Refused
@@ -14,7 +14,10 @@ from muster.cli.progress import MOST_NAMED, Show
 from muster.cli.runs import Run
 
 SHORTEST, LONGEST = 0.5, 5.0  # seconds between two looks: a long run is looked at less often
+PACE = ("ratePerSecond", "etaSeconds")  # they change while nothing else does
 LOOKS = 40  # the pause is a fortieth of the time that has passed
+
+Names: TypeAlias = tuple[list[dict[str, Any]], list[dict[str, Any]]]  # what runs, what failed
 
 sleep = time.sleep
 monotonic = time.monotonic
@@ -34,12 +37,15 @@ def follow(
 ) -> dict[str, Any]:
     """The summary once `until` holds for it."""
     began = monotonic()
-    summary: dict[str, Any] | None = None
+    names: Names = ([], [])
+    summary: dict[str, Any] = {}
     while True:
-        newest = api.latest(f"{run.path}/summary")
+        newest = (api.get if show.wants_names else api.latest)(f"{run.path}/summary")
         if newest is not summary:
+            if show.wants_names and _without_pace(newest) != _without_pace(summary):
+                names = _names(api, run, newest)
             summary = newest
-            show.update(summary, *(_names(api, run, summary) if show.wants_names else ([], [])))
+            show.update(summary, *names)
         if until(summary):
             return summary
         passed = monotonic() - began
@@ -88,9 +94,11 @@ def outcome(summary: dict[str, Any] | None) -> Exit:
     return Exit.INTERRUPTED if summary is None else exits.of_run(summary)
 
 
-def _names(
-    api: Api, run: Run, summary: dict[str, Any]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _without_pace(summary: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in summary.items() if name not in PACE}
+
+
+def _names(api: Api, run: Run, summary: dict[str, Any]) -> Names:
     counts = summary.get("counts", {})
     running: list[dict[str, Any]] = []
     if counts.get("InProgress"):

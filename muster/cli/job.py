@@ -7,7 +7,7 @@ from muster.cli import following, group, inputs, output, places, runs, schedules
 from muster.cli.arguments import Commands, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
-from muster.cli.output import Table
+from muster.cli.output import Table, moment
 
 COLUMNS = ("name", "version", "schedule", "enabled", "paused", "description")
 STEP = ("step", "name", "group", "credential", "script")
@@ -69,18 +69,53 @@ def create(options: argparse.Namespace) -> int:
         said = {"schedule": schedules.read(options)}
         if options.description:
             said["description"] = options.description
-        api.put(path, {"properties": said}, new=not options.replace)
-        try:
-            with group.named(api, account, options.group):
-                api.put(under(path, "steps", options.step), {"properties": step})
-        except Refused:
-            if not options.replace:
-                api.delete(path)  # half a job would only stand in the way of the next try
-            raise
+        old = api.find(path) if options.replace else None
+        with group.named(api, account, options.group):
+            if old is None:
+                _make(api, options, path, said, step)
+            else:
+                _replace(api, options, path, said, step)
         _show(api, options, path)
+        if old is not None:
+            output.aside(_removed(old, said["schedule"]))
         return Exit.SUCCEEDED
 
     return calling(options, put)
+
+
+def _make(
+    api: Api, options: argparse.Namespace, path: str, said: dict[str, Any], step: dict[str, Any]
+) -> None:
+    """The schedule counts last: a slot that is due at once needs the step."""
+    resting = {**said, "schedule": schedules.resting(said["schedule"])}
+    api.put(path, {"properties": resting}, new=not options.replace)
+    try:
+        api.put(under(path, "steps", options.step), {"properties": step})
+        if said != resting:
+            api.put(path, {"properties": said})
+    except Refused:
+        api.delete(path)  # half a job would only stand in the way of the next try
+        raise
+
+
+def _replace(
+    api: Api, options: argparse.Namespace, path: str, said: dict[str, Any], step: dict[str, Any]
+) -> None:
+    """The step first: when it is refused, the job is as it was."""
+    api.put(under(path, "steps", options.step), {"properties": step})
+    for each in api.all(f"{path}/steps"):
+        if each["name"].lower() != options.step.lower():
+            api.delete(under(path, "steps", each["name"]))
+    api.put(path, {"properties": said})
+
+
+def _removed(old: dict[str, Any], schedule: dict[str, Any]) -> list[str]:
+    """What nobody may have meant to take away."""
+    before = old["properties"].get("schedule") or {}
+    told = schedules.told(before)
+    if not (before.get("enabled") and told) or "type" in schedule:
+        return []
+    return [f"The job had a schedule, which is gone: {told}. --cron, --every or --at set one."]
 
 
 def show_job(options: argparse.Namespace) -> int:
@@ -175,6 +210,7 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 def _show(api: Api, options: argparse.Namespace, path: str) -> None:
     """The job as the API shows it, with its steps beside; for people first the one, then the others."""
     job, steps = api.get(path), api.all(f"{path}/steps")
+    upcoming = api.get(f"{path}/nextRuns", {"$top": 1})["value"]
     rows = [
         [
             said["stepId"],
@@ -187,9 +223,30 @@ def _show(api: Api, options: argparse.Namespace, path: str) -> None:
         for said in [each["properties"]]
     ]
     if options.output == "table":
-        output.show(options, job, Table(COLUMNS, [_row(job)], optional=("description",)))
+        notes = _when(job["properties"], upcoming)
+        output.show(
+            options, job, Table(COLUMNS, [_row(job)], optional=("description",)), notes=notes
+        )
         print()
-    output.show(options, {**job, "steps": steps}, Table(STEP, rows, optional=("credential",)))
+    document = {**job, "steps": steps, "nextRuns": upcoming}
+    output.show(options, document, Table(STEP, rows, optional=("credential",)))
+
+
+def _when(said: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
+    """When it runs next, and what happens if it still runs then; nothing where nobody scheduled it."""
+    schedule = said.get("schedule") or {}
+    if schedules.told(schedule) is None:
+        return []
+    if upcoming:
+        told = moment(upcoming[0]["time"])
+    elif not schedule.get("enabled"):
+        told = "none, the schedule is disabled"
+    elif said.get("paused"):
+        told = "none while the job is paused"
+    else:  # a Once disables itself as soon as it has run
+        told = "due now" if schedule.get("type") == "Once" else "none"
+    overlap = schedule.get("overlap")
+    return [f"next run: {told}", *([f"overlap: {overlap}"] if overlap else [])]
 
 
 def _row(job: dict[str, Any]) -> list[Any]:

@@ -27,11 +27,13 @@ OTHERWISE = {
     "Canceled": "cancelled",
     "Skipped": "skipped",
 }
+# Of these the SQLSTATE says only how it was done, or what had been before.
+WITHOUT_STATE = {"TimedOut", "Canceled", "OutcomeUnknown", "HostLost"}
 UP, WIPE = "\x1b[{}A", "\x1b[J"
 
 
 class Show(Protocol):
-    wants_names: bool  # whether running targets and causes are shown at all
+    wants_names: bool  # whether running targets, causes and the pace are shown at all
 
     def update(
         self, summary: dict[str, Any], running: list[dict[str, Any]], causes: list[dict[str, Any]]
@@ -102,12 +104,13 @@ def counted(summary: dict[str, Any]) -> str:
 
 
 def sentence(summary: dict[str, Any]) -> str:
-    """How it went, over all targets; what the API says where there were none."""
+    """How it went, over all targets of all steps; what the API says where there were none."""
     counts, total = summary.get("counts", {}), summary.get("total", 0)
     if not total:
         return str(summary.get("lastMessage") or "There were no targets.")
     good = sum(counts.get(each, 0) for each in GOOD)
-    told = [f"{good} of {total} targets succeeded"]
+    what = "target executions" if several(summary) else "targets"
+    told = [f"{good} of {total} {what} succeeded"]
     told += [f"{counts[each]} {word}" for each, word in OTHERWISE.items() if counts.get(each)]
     return ", ".join(told) + "."
 
@@ -125,6 +128,8 @@ def block(
     done, total = summary.get("done", 0), summary.get("total", 0)
     share = done / total if total else 0.0
     parts = [f"{done}/{total}", f"{share:4.0%}"]
+    if (steps := summary.get("stepCount", 1)) > 1:
+        parts.append(f"step {len(summary['steps'])} of {steps}")
     if rate := summary.get("ratePerSecond"):
         parts.append(f"{rate:.1f}/s")
     if (left := summary.get("etaSeconds")) is not None:
@@ -135,6 +140,8 @@ def block(
         f"{bar(share, room, filled)}  {'  '.join(parts)}",
         " · ".join(f"{name} {n}" for name, n in _counts(summary)) or "no targets yet",
     ]
+    if (reason := summary.get("waitReason")) and summary["lifecycle"] not in ENDED:
+        told.append(f"waits    {reason}")
     if running and summary["lifecycle"] not in ENDED:
         names = ", ".join(runs.name(each) for each in running[:MOST_NAMED])
         more = summary.get("counts", {}).get("InProgress", 0) - MOST_NAMED
@@ -156,8 +163,14 @@ def cause(each: dict[str, Any]) -> str:
 
 
 def code(each: dict[str, Any]) -> str:
-    """SQLSTATE where PostgreSQL said one, else the reason."""
-    return str(each.get("sqlstate") or each.get("reason") or "")
+    """SQLSTATE where PostgreSQL said one and it was the cause, else the reason."""
+    reason = each.get("reason") or ""
+    return str(reason if reason in WITHOUT_STATE else each.get("sqlstate") or reason)
+
+
+def several(summary: dict[str, Any]) -> bool:
+    """Whether each target may be there more than once, for as many steps."""
+    return len(summary.get("steps", [])) > 1
 
 
 def span(seconds: float) -> str:

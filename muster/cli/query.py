@@ -8,8 +8,11 @@ from muster.cli import causes, following, group, inputs, output, places, progres
 from muster.cli.arguments import Commands, count, duration, of_account, verb
 from muster.cli.client import Api, Refused, calling
 from muster.cli.exits import Exit
+from muster.cli.notices import beside
 from muster.cli.progress import MOST_NAMED
 from muster.cli.runs import Run
+
+MOST_ROWS = 1000
 
 
 def add(commands: Commands) -> None:
@@ -25,7 +28,7 @@ def add(commands: Commands) -> None:
     one.add_argument("--timeout", type=duration, default=60, help="of each target; default: 60")
     one.add_argument("--credential", metavar="NAME", help="who logs in; default: as the group says")
     one.add_argument(
-        "--max-rows", type=count, metavar="N", help="kept of each target; default: 1000"
+        "--max-rows", type=count, metavar="N", help="kept of each target; default and most: 1000"
     )
     one.add_argument("--head", type=count, metavar="N", help="for people: only the first N rows")
 
@@ -34,6 +37,8 @@ def execute(options: argparse.Namespace) -> int:
     def run_it(api: Api) -> int:
         account = places.account(api, options)
         sql = inputs.script(options)
+        if (options.max_rows or 0) > MOST_ROWS:
+            raise Refused(f"--max-rows is at most {MOST_ROWS}: more are not kept of a result set")
         if options.write or options.expect_targets is not None:
             with group.named(api, account, options.group):
                 found = group.resolved(api, account, options.group)
@@ -133,11 +138,13 @@ def _show(
     for each in wrong:
         failed += [f"failed: {progress.cause(each)}", *causes.advised(run, each, options.group)]
     if wrong:
-        failed.append(f"{causes.total(wrong)} muster run errors {run.id} tells more.")
+        failed.append(f"{causes.total(wrong, summary)} muster run errors {run.id} tells more.")
     more = results.further(api, run, found) if _has_several(sql) else []
     document = {**found, "summary": summary, "errors": wrong}
     notes = [progress.sentence(summary)]
     results.show(options, found, document, notes=notes, warnings=[*more, *failed])
+    if summary["steps"]:
+        output.aside(beside(api, run))
 
 
 def _has_several(sql: str) -> bool:

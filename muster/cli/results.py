@@ -73,7 +73,8 @@ def show(
         return
     if not is_table(found):
         none = ["No target gave a table."] if found["targets"] else []
-        print("\n".join(map(output.clean, [*none, *notes, *warnings])))
+        for line in (*none, *notes, *warnings):
+            print(output.clean(line))
         return
     told = []
     if options.head is not None and len(rows) > options.head:

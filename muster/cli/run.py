@@ -3,10 +3,20 @@
 import argparse
 from typing import Any
 
-from muster.cli import causes, following, output, places, progress, results, runs
+from muster.cli import (
+    causes,
+    following,
+    notices,
+    origins,
+    output,
+    places,
+    progress,
+    results,
+    runs,
+)
 from muster.cli.arguments import Commands, Parser, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
-from muster.cli.exits import Exit
+from muster.cli.exits import Exit, is_over
 from muster.cli.output import Table, moment
 from muster.cli.runs import Run
 
@@ -14,6 +24,16 @@ RUN = "id, its unique beginning, JOB/beginning, or JOB: its newest run"
 COLUMNS = ("job", "run", "lifecycle", "created", "started", "ended", "message")
 STEPS = ("step", "name", "lifecycle", "done", "total", "failed", "reason", "message")
 TARGETS = ("step", "server", "database", "schema", "lifecycle", "attempts", "reason", "message")
+MESSAGES = (
+    "step",
+    "server",
+    "database",
+    "schema",
+    "attempt",
+    "severity",
+    "sqlstate",
+    "message",
+)
 TARGET = "SERVER/DATABASE[/SCHEMA], DATABASE or targetId"
 
 
@@ -45,6 +65,8 @@ def add(commands: Commands) -> None:
         "--set", type=count, default=1, metavar="N", help="which result set; default: 1"
     )
     one.add_argument("--head", type=count, metavar="N", help="for people: only the first N rows")
+    one = _of_run(verb(verbs, "messages", messages, "list the notices and warnings of its targets"))
+    one.add_argument("--step", metavar="NAME", help="only of this step")
 
 
 def list_runs(options: argparse.Namespace) -> int:
@@ -125,9 +147,10 @@ def cancel(options: argparse.Namespace) -> int:
 
 def errors(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
-        found = causes.read(api, run, api.get(f"{run.path}/summary"))
-        notes = causes.notes(run, found)
-        output.show(options, {"value": found}, causes.table(run, found), notes=notes)
+        summary = api.get(f"{run.path}/summary")
+        found = causes.read(api, run, summary)
+        table, notes = causes.table(run, found, summary), causes.notes(run, found, summary)
+        output.show(options, {"value": found}, table, notes=notes)
         return Exit.SUCCEEDED
 
     return _on_run(options, show)
@@ -144,6 +167,20 @@ def show_results(options: argparse.Namespace) -> int:
         people = options.output == "table"
         notes = results.further(api, run, found) if people else []
         results.show(options, found, found, notes=notes)
+        output.aside(notices.beside(api, run, options.step))
+        if not found["targets"]:
+            output.aside([_none(run, api.get(f"{run.path}/summary"))])
+        return Exit.SUCCEEDED
+
+    return _on_run(options, show)
+
+
+def messages(options: argparse.Namespace) -> int:
+    def show(api: Api, run: Run) -> int:
+        found = notices.read(api, run, options.step)
+        table = Table(MESSAGES, notices.rows(found), optional=("schema", "sqlstate"))
+        none = [] if found else ["No target said anything."]
+        output.show(options, {"value": found}, table, notes=none)
         return Exit.SUCCEEDED
 
     return _on_run(options, show)
@@ -151,6 +188,17 @@ def show_results(options: argparse.Namespace) -> int:
 
 def _sets(last: int) -> str:
     return f"the last one is {last}" if last else "no target gave a table"
+
+
+def _none(run: Run, summary: dict[str, Any]) -> str:
+    """Why there is nothing to join, and where to look."""
+    if not is_over(summary):
+        return f"No target has succeeded yet. muster run watch {run.id} waits for the end."
+    if following.outcome(summary) is Exit.CANCELED:
+        return (
+            f"No target has succeeded: {summary['lifecycle']}. muster run show {run.id} tells more."
+        )
+    return f"No target has succeeded. muster run errors {run.id} tells the causes."
 
 
 def _of_run(made: Parser) -> Parser:
@@ -171,11 +219,13 @@ def _head(run: Run, summary: dict[str, Any]) -> list[str]:
         for word, key in (("created", "createTime"), ("started", "startTime"), ("ended", "endTime"))
         if summary.get(key)
     )
-    told = [f"{run.job} {run.id}: {summary['lifecycle']}", f"  {times}"]
-    reason = summary.get("endReason") or summary.get("waitReason")
-    told += [f"  {reason}"] if reason else []
-    told += [f"  {summary['lastMessage']}"] if summary.get("lastMessage") else []
-    return [*told, f"  {progress.counted(summary)}"]
+    lines = [f"{run.job} {run.id}: {summary['lifecycle']}"]
+    lines += [f"  {line}" for line in (*origins.begun(summary), times)]
+    reason = origins.reason(summary)
+    lines += [f"  {reason}"] if reason else []
+    lines += [f"  {summary['lastMessage']}"] if summary.get("lastMessage") else []
+    lines += [f"  {line}" for line in origins.stopped(summary)]
+    return [*lines, f"  {progress.counted(summary)}"]
 
 
 def _row(run: Run, said: dict[str, Any]) -> list[Any]:

@@ -35,10 +35,17 @@ def read(options: argparse.Namespace) -> dict[str, Any]:
     if options.cron:
         said |= {"cron": options.cron, "timeZone": options.time_zone or "UTC"}
     if options.every:
+        if options.time_zone and not options.start:
+            raise Refused("--every counts hours and days from its --start: --time-zone is of that")
         said["interval"] = options.every
     if begin := options.at or options.start:
         said["startTime"] = _time(begin, options.time_zone)
     return said
+
+
+def resting(said: dict[str, Any]) -> dict[str, Any]:
+    """The same, and nothing comes of it yet."""
+    return {**said, "enabled": False} if said.get("enabled") else said
 
 
 def told(schedule: dict[str, Any]) -> str | None:

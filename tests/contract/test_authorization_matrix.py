@@ -176,6 +176,7 @@ CELLS = {
     "JobAgents_Query": "deny deny deny",
     "JobExecutions_GetSummary": "allow deny deny",
     "JobExecutions_ListErrors": "allow deny deny",
+    "JobExecutions_ListMessages": "allow deny deny",
     "JobExecutions_GetResults": "allow deny deny",
     "JobStepExecutions_Cancel": "deny deny deny",
     "JobTargetExecutions_Cancel": "deny deny deny",

@@ -100,7 +100,6 @@ async def test_a_summary_counts_by_lifecycle_step_server_and_reason(here, owner,
         {"reason": "StatementFailed", "count": 1},
     ]
     assert shown["ratePerSecond"] > 0
-    assert shown["etaSeconds"] > 0
 
 
 async def test_a_run_without_targets_has_a_summary_too(here, job):
@@ -186,6 +185,45 @@ async def test_equal_causes_stand_together_the_most_frequent_first(here, owner, 
     page = await here.seen(at(run, "errors"), __top="2")
     rest = (await here.call.get(page["nextLink"])).json()
     assert (page["value"] + rest["value"], "nextLink" in rest) == (value, False)
+
+
+async def test_what_ended_otherwise_than_by_its_last_error_tells_both(here, owner, job):
+    run = await a_planned_run(owner, job, 3)
+    for ordinal in (1, 2):
+        await ran(owner, run, ordinal, "Failed", target="WaitingForRetry", **CAUSE)
+    await owner.execute(
+        "update jobs_internal.target_execution set start_time = start_time - interval '2 days'"
+        " where ordinal = 1"
+    )
+
+    await owner.fetch("select jobs_internal.time_out_v1(1, $1, 1, '{1}')", run)
+    await owner.fetch("select * from jobs_internal.cancel_targets_v1(1, $1, 1, null)", run)
+    value = (await here.seen(at(run, "errors")))["value"]
+
+    error = CAUSE["message"]
+    assert sorted((e["reason"], e["count"], e["message"]) for e in value) == [
+        ("Canceled", 1, f"Canceled while it waited for its next attempt. Last error: {error}"),
+        ("TimedOut", 1, f"Its time was over before the next attempt. Last error: {error}"),
+    ]
+
+
+async def test_a_failure_that_came_after_the_wish_to_stop_is_told_as_canceled(here, owner, job):
+    run = await a_planned_run(owner, job, 1)
+
+    await ran(owner, run, 1, "Failed", target="Canceled", **CAUSE | {"end_reason": "Canceled"})
+    (told,) = (await here.seen(at(run, "errors")))["value"]
+
+    assert told["message"] == f"It was canceled. Last error: {CAUSE['message']}"
+
+
+async def test_a_lost_host_and_an_unknown_outcome_are_two_causes(here, owner, job):
+    run = await a_planned_run(owner, job, 2)
+
+    for ordinal, reason in ((1, "HostLost"), (2, "OutcomeUnknown")):
+        await ran(owner, run, ordinal, "Failed", error_fingerprint="HostLost", end_reason=reason)
+    value = (await here.seen(at(run, "errors")))["value"]
+
+    assert [(e["reason"], e["count"]) for e in value] == [("HostLost", 1), ("OutcomeUnknown", 1)]
 
 
 async def test_targets_are_found_by_lifecycle_server_and_fingerprint(here, owner, job):
@@ -302,6 +340,31 @@ async def test_results_are_one_table_over_all_targets_that_succeeded(here, owner
     assert second["truncated"] is False
 
 
+async def test_messages_are_those_of_the_newest_attempt_that_is_over(here, owner, job):
+    run = await a_planned_run(owner, job, 4)
+    old, new = ([{"severity": "NOTICE", "message": said}] for said in ("old", "new"))
+    await ran(owner, run, 1, "Failed", target="WaitingForRetry", notices=old)
+    await ran(owner, run, 1, "Succeeded", attempt=2, notices=new)
+    await ran(owner, run, 2, "Succeeded", notices=[])
+    await ran(owner, run, 3, "Failed", notices=old)
+    await ran(owner, run, 4, "InProgress")
+    await some_targets(owner, job, run, 1, step_id=2)
+    await ran(owner, run, 1, "Succeeded", step=2, notices=new)
+
+    value = (await here.seen(at(run, "messages")))["value"]
+
+    assert value[0] == {
+        "stepName": "step1", "targetId": str((await ids(owner, run))[1]), "serverName": "s1",
+        "databaseName": "db1", "attempt": 2, "notices": new,
+    }  # fmt: skip
+    said = [(e["stepName"], e["databaseName"], e["notices"][0]["message"]) for e in value]
+    assert said == [("step1", "db1", "new"), ("step1", "db3", "old"), ("step2", "db1", "new")]
+    assert (await here.seen(at(run, "messages"), step="STEP2"))["value"] == value[2:]
+    page = await here.seen(at(run, "messages"), __top="2")
+    rest = (await here.call.get(page["nextLink"])).json()
+    assert (page["value"] + rest["value"], "nextLink" in rest) == (value, False)
+
+
 async def test_results_come_in_pages_that_may_end_inside_a_target(here, owner, job):
     run = await a_planned_run(owner, job, 4)
     for ordinal, count in ((1, 3), (2, 0), (3, 4), (4, 1)):
@@ -365,6 +428,82 @@ async def test_a_step_or_a_target_is_canceled_alone(here, owner, job):
     )  # fmt: skip
 
 
+async def test_a_summary_and_a_why_tell_who_wanted_it_to_stop(here, owner, job):
+    run = await a_planned_run(owner, job, 2)
+    await ran(owner, run, 1, "InProgress", backend_pid=7)
+    target = await ids(owner, run)
+    one = at(run, "steps/step1/targets", target[1])
+    await here.post(f"{one}/cancel", {"reason": "wrong"})
+    await here.post(at(run, "cancel"), {"reason": "all of it"})
+    await owner.execute(
+        "update jobs_internal.cancellation set needed = 'protocol', completed_at = requested_at"
+        " where ordinal is not null"
+    )
+    await end(owner, run, "Canceled")
+
+    first, second = (await here.seen(at(run, "summary")))["cancellations"]
+    met = await here.seen(f"{one}/why")
+    other = await here.seen(at(run, "steps/step1/targets", target[2], "why"))
+
+    assert first.pop("requestedAt") == first.pop("completedAt")
+    assert first.pop("requestedBy")
+    assert first == {
+        "reason": "wrong", "door": "rest", "needed": "protocol", "stepName": "step1",
+        "targetId": str(target[1]), "serverName": "s1", "databaseName": "db1",
+    }  # fmt: skip
+    assert set(second) == {"requestedBy", "requestedAt", "reason", "door"}
+    assert [each["reason"] for each in met["cancellations"]] == ["wrong", "all of it"]
+    assert [each["reason"] for each in other["cancellations"]] == ["all of it"]
+
+
+async def test_a_cancellation_behind_the_end_did_not_meet_the_target(here, owner, job):
+    run = await a_planned_run(owner, job, 2)
+    await ran(owner, run, 1, "Succeeded")
+
+    await here.post(at(run, "cancel"))
+    path = at(run, "steps/step1/targets", (await ids(owner, run))[1], "why")
+
+    assert (await here.seen(path))["cancellations"] == []
+
+
+async def test_a_summary_tells_where_the_run_comes_from_and_what_holds_it(here, owner, job):
+    run = await a_planned_run(owner, job, 2)
+
+    before = await here.seen(at(run, "summary"))
+    await here.post("pause")
+    paused = await here.seen(at(run, "summary"))
+    await end(owner, run)
+    over = await here.seen(at(run, "summary"))
+
+    assert (before["origin"], before["jobVersion"], before["stepCount"]) == ("caller", 1, 2)
+    assert before["actor"] and before["door"] and "slot" not in before
+    assert [each.get("waitReason") for each in (before, paused, over)] == [
+        None, "AccountPaused", None,
+    ]  # fmt: skip
+
+
+async def test_the_time_left_is_told_only_while_it_can_be_known(here, owner):
+    job = await a_job(owner, "nightly", steps=2)
+    run = await a_planned_run(owner, job, 4)
+    await ran(owner, run, 1, "Succeeded")
+
+    async def left():
+        return "etaSeconds" in await here.seen(at(run, "summary"))
+
+    assert not await left(), "the second step has not been reached"
+    await some_targets(owner, job, run, 1, step_id=2)
+    assert await left()
+    await here.post("pause")
+    assert not await left(), "nothing may start"
+    await here.post("resume")
+    await ran(owner, run, 2, "Succeeded")
+    await owner.execute(
+        "update jobs_internal.job_execution set start_time = now() - interval '5 s';"
+        "update jobs_internal.target_execution set end_time = end_time - interval '20 s'"
+    )
+    assert not await left(), "nothing has ended for long"
+
+
 async def test_a_lock_stops_no_cancel_of_a_part_but_a_query(here, owner, job):
     await here.a_job("locked")
     run = await a_planned_run(owner, job, 1)
@@ -401,6 +540,17 @@ async def test_why_is_told_by_the_rows_where_they_know(here, owner, job, monkeyp
     assert all(each["since"].endswith("Z") for each in (over, running, retry, reserved))
     assert (await here.post("pause")).status_code == 200
     assert (await why(5))["waitReason"] == "AccountPaused"
+
+
+async def test_why_tells_that_the_host_was_lost(here, owner, job):
+    run = await a_planned_run(owner, job, 1)
+    await ran(owner, run, 1, "InProgress", backend_pid=7)
+    await owner.execute("update jobs_internal.task set disowned = gen_random_uuid()")
+
+    told = await here.seen(at(run, "steps/step1/targets", (await ids(owner, run))[1], "why"))
+
+    assert (told["lifecycle"], told["waitReason"]) == ("InProgress", "HostLost")
+    assert told["message"] == "Its host was lost; the target is asked what became of the attempt."
 
 
 @pytest.mark.parametrize(
@@ -460,7 +610,7 @@ async def test_the_history_of_a_deleted_job_is_read_only_when_asked_for(here, ow
     paths = [
         at(run), at(run, "steps/step1"), at(run, below), at(run, below, "attempts"),
         at(run, below, "attempts/1"), at(run, below, "why"), at(run, "summary"),
-        at(run, "errors"), at(run, "results"), at(run, "targets"),
+        at(run, "errors"), at(run, "results"), at(run, "targets"), at(run, "messages"),
     ]  # fmt: skip
     before = [await here.seen(path) for path in paths]
     assert (await here.delete("jobs/nightly")).status_code == 200
@@ -473,7 +623,7 @@ async def test_the_history_of_a_deleted_job_is_read_only_when_asked_for(here, ow
 
 async def test_what_is_not_there_is_not_found(here, owner, job):
     run = await a_planned_run(owner, job, 1)
-    for below in ("summary", "errors", "results", "targets"):
+    for below in ("summary", "errors", "results", "messages", "targets"):
         for path in (at(uuid4(), below), at("x", below), f"jobs/other/executions/{run}/{below}"):
             assert problem(await here.get(path)) == (404, "ResourceNotFound"), path
     for below in ("why", "attempts", "attempts/1"):

@@ -74,7 +74,8 @@ async def test_a_target_is_cancelled_in_each_phase(stage, phase, lifecycle, ever
     assert (target["cancel_requested_at"] is not None) is (phase != "over")
     if lifecycle == "Canceled":
         assert (target["end_reason"], target["wait_reason"]) == ("Canceled", None)
-        said = "division by zero" if phase == "waiting" else "Canceled before it started."
+        waited = "Canceled while it waited for its next attempt. Last error: division by zero"
+        said = waited if phase == "waiting" else "Canceled before it started."
         assert target["last_message"] == said
     if phase == "reserved":
         assert await stage.task(1) is None
@@ -190,6 +191,7 @@ async def test_nothing_of_a_lost_host_counts(stage, owner):
         "idempotent": True, "guard": False, "transaction": "none",
     }  # fmt: skip
     assert (two["ordinal"], two["task_lifecycle"]) == (2, "Created")
+    assert [(await stage.target(n))["wait_reason"] for n in (1, 2, 3)] == ["HostLost", None, None]
     assert two["invocation_id"] == two["old_invocation"] == UUID(reserved["i"])
     assert await stage.task(2) is None
     said = [running | SUCCEEDED]
@@ -232,6 +234,7 @@ async def test_the_core_settles_what_a_lost_host_left(stage):
     assert again == []
     assert await stage.told() == []
     assert (await stage.target(1))["uncounted"] == 1
+    assert [(await stage.target(n))["wait_reason"] for n in (1, 2)] == ["Retry", None]
 
 
 async def test_a_result_that_comes_first_is_kept_from_disowning(stage, second):

@@ -325,7 +325,9 @@ async def test_waiting_targets_time_out_and_others_do_not(stage, owner):
     rows = [await stage.target(ordinal) for ordinal in (1, 2, 3)]
     assert [row["lifecycle"] for row in rows] == ["TimedOut", "Created", "TimedOut"]
     assert {rows[0]["end_reason"], rows[2]["end_reason"]} == {"TimedOut"}
-    assert rows[0]["last_message"] == "division by zero"
+    assert rows[0]["last_message"] == (
+        "Its time was over before the next attempt. Last error: division by zero"
+    )
     assert rows[2]["last_message"] == "Timed out before it started."
 
 

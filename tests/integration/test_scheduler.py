@@ -11,7 +11,7 @@ from engine.bell import Bell
 from engine.ends import Fenced
 from engine.scheduler import Q, Scheduler
 from tests.support.control_db import installed
-from tests.support.definitions import a_definer, some_steps
+from tests.support.definitions import a_definer, a_step, some_steps
 from tests.support.launching import until
 from tests.support.parts import a_store, means, running
 
@@ -133,7 +133,7 @@ async def test_once_fires_anew_when_it_is_enabled_anew(admin, scheduler):
     assert await told(admin) == [("fired", None)] * 2
 
 
-async def test_once_that_was_too_late_is_missed_and_stays_as_it_is(account, admin, scheduler):
+async def test_once_that_was_too_late_is_missed_and_disabled(account, admin, scheduler):
     await a_job(admin, schedule_interval_type="Once")
     await since(account, "nightly", "25 h")
 
@@ -141,8 +141,7 @@ async def test_once_that_was_too_late_is_missed_and_stays_as_it_is(account, admi
     await scheduler.turn()
 
     assert await told(admin) == [("missed", "Late")]
-    assert await admin.rows("select enabled, next_slot from jobs.jobs") == [(True, None)]
-    assert await account.fetch("select from jobs_internal.job where next_slot = 'infinity'") != []
+    assert await admin.rows("select enabled, next_slot from jobs.jobs") == [(False, None)]
 
 
 async def test_three_hours_down_fire_once(account, admin, scheduler):
@@ -182,10 +181,7 @@ async def test_what_may_not_start_is_skipped_with_the_reason(account, admin, sch
     assert await admin.rows(RUNS, "held") == []
 
 
-async def test_slots_of_a_paused_account_are_skipped_and_do_not_come_back(
-    account, admin, scheduler
-):
-    await a_job(admin, schedule_interval_type="Once")
+async def test_slots_of_a_paused_account_are_skipped_and_do_not_come_back(admin, scheduler):
     await a_job(admin, "often", schedule_interval_type="Minutes")
     await admin.call("sp_pause")
 
@@ -193,8 +189,73 @@ async def test_slots_of_a_paused_account_are_skipped_and_do_not_come_back(
     await admin.call("sp_resume")
     await scheduler.turn()
 
-    assert await told(admin) == await told(admin, "often") == [("skipped", "AccountPaused")]
-    assert await admin.value("select enabled from jobs.jobs where job_name = 'nightly'")
+    assert await told(admin, "often") == [("skipped", "AccountPaused")]
+
+
+# A Once that can't start yet
+
+
+async def held(admin, why: str) -> None:
+    """A Once that is due, and what keeps it from starting."""
+    await a_job(admin, steps=() if why == "NoSteps" else ("a",), schedule_interval_type="Once")
+    if why == "AccountPaused":
+        await admin.call("sp_pause")
+    if why == "JobPaused":
+        await admin.call("sp_update_job", job_name="nightly", paused=True)
+
+
+async def freed(admin, why: str) -> None:
+    match why:
+        case "AccountPaused":
+            await admin.call("sp_resume")
+        case "JobPaused":
+            await admin.call("sp_update_job", job_name="nightly", paused=False)
+        case "NoSteps":
+            await a_step(admin, "a")
+
+
+HELD = pytest.mark.parametrize("why", ["AccountPaused", "JobPaused", "NoSteps"])
+
+
+@HELD
+async def test_once_fires_as_soon_as_nothing_holds_it(admin, scheduler, why):
+    await held(admin, why)
+    await scheduler.turn()
+    assert await told(admin) == [] and await admin.value("select enabled from jobs.jobs")
+
+    await freed(admin, why)
+    await scheduler.turn()
+
+    assert await told(admin) == [("fired", None)]
+    assert await admin.value("select enabled from jobs.jobs") is False
+
+
+@HELD
+async def test_once_that_is_held_is_looked_at_once_a_minute(admin, scheduler, why):
+    await held(admin, why)
+
+    await scheduler.turn()
+
+    left = await admin.value("select next_slot - clock_timestamp() from jobs.jobs")
+    assert timedelta(seconds=30) < left <= timedelta(seconds=60)
+    async with scheduler.means.store.calling() as tx:
+        assert await tx.fetch(Q.due_jobs, 1, 10) == []
+
+
+@HELD
+async def test_once_that_was_held_too_long_is_missed_for_that_and_disabled(
+    account, admin, scheduler, why
+):
+    await held(admin, why)
+    await scheduler.turn()
+    await since(account, "nightly", "25 h")
+
+    await scheduler.turn()
+    await freed(admin, why)
+    await scheduler.turn()
+
+    assert await told(admin) == [("missed", why)]
+    assert await admin.value("select enabled from jobs.jobs") is False
 
 
 async def test_an_account_that_is_going_decides_nothing(account, admin, scheduler):

@@ -13,7 +13,7 @@ declare
     today constant date := (now at time zone 'UTC')::date;
     account instance;
     taken uuid[];
-    runners uuid[];
+    settled uuid[];
 begin
     perform fence_v1(p_epoch);
     select * into account from instance;
@@ -30,17 +30,19 @@ begin
         perform ensure_partitions_v1(today);
     end if;
     with wanted as (
-        select d.job_id, d.slot, d.outcome, r.reason, j.version, j.priority,
-               coalesce(x.job_execution_id, gen_random_uuid()) as run
+        select d.job_id, d.slot, d.outcome, j.version, j.priority,
+               coalesce(x.job_execution_id, gen_random_uuid()) as run,
+               case when d.outcome = 'fired' then h.held
+                    when j.schedule_type = 'Once' then coalesce(h.held, d.reason) else d.reason end as reason,
+               j.schedule_type = 'Once' and d.outcome = 'fired' and h.held is not null as waits
           from unnest(p_slot_jobs, p_slots, p_outcomes, p_reasons) d (job_id, slot, outcome, reason)
           join job j on j.job_id = d.job_id
           left join job_execution x on (x.job_id, x.slot) = (d.job_id, d.slot)
          cross join lateral (
-               select case when d.outcome <> 'fired' then d.reason
-                           when account.paused then 'AccountPaused'
+               select case when account.paused then 'AccountPaused'
                            when j.paused then 'JobPaused'
                            when not exists (select from job_step s where (s.job_id, s.version) = (j.job_id, j.version))
-                           then 'NoSteps' end as reason) r
+                           then 'NoSteps' end as held) h
          where d.job_id = any(taken)
     ), decided as (
         insert into slot (job_id, slot, outcome, reason, job_execution_id, decided_at)
@@ -48,6 +50,7 @@ begin
                                       when w.reason is null then 'fired' else 'skipped' end,
                w.reason, case when w.outcome = 'fired' and w.reason is null then w.run end, now
           from wanted w
+         where not w.waits
         on conflict do nothing
         returning slot.job_id, slot.slot, slot.outcome, slot.job_execution_id
     ), started as (
@@ -59,30 +62,36 @@ begin
          where d.outcome = 'fired'
         on conflict do nothing
     ), looked_at as (
+        -- The only slot of a Once is not given up while it may still run: whoever takes the hindrance away tells it, and
+        -- this look finds when it has become too late.
         update job j
-           set next_slot = coalesce(g.next_slot, 'infinity')
+           set next_slot = case when exists (select from wanted w where w.job_id = j.job_id and w.waits)
+                                then now + interval '1 minute' else coalesce(g.next_slot, 'infinity') end
           from unnest(p_jobs, p_next_slots) g (job_id, next_slot)
          where j.job_id = g.job_id
            and j.job_id = any(taken)
     )
     select cardinality(taken), count(*) filter (where d.outcome = 'fired'),
            count(*) filter (where d.outcome = 'skipped'), count(*) filter (where d.outcome = 'coalesced'),
-           count(*) filter (where d.outcome = 'missed'), array_agg(d.job_id) filter (where d.outcome = 'fired')
-      into jobs, fired, skipped, coalesced, missed, runners
+           count(*) filter (where d.outcome = 'missed'), array_agg(d.job_id)
+      into jobs, fired, skipped, coalesced, missed, settled
       from decided d;
-    if fired > 0 then
+    if fired + missed > 0 then
         update job j
            set enabled     = false,
                next_slot   = null,
                row_version = nextval('row_version'),
                modified_by = 'schedule',
                modified_at = now
-         where j.job_id = any(runners)
+         where j.job_id = any(settled)
            and j.schedule_type = 'Once';
+    end if;
+    if fired > 0 then
         perform pg_notify('muster_execution', '');
     end if;
 end $$;
 comment on function jobs_internal.decide_slots_v1(
     bigint, uuid[], bigint[], timestamptz[], uuid[], timestamptz[], text[], text[]) is
     'Slots of jobs that are still as they were read are recorded, those that fire have a run, and the next look is '
-    'known; a Once that fired is disabled. Again is harmless: a slot is decided once. How many of each.';
+    'known. A Once whose slot is decided is disabled; while it can''t start it stays undecided, until it is too late. '
+    'Again is harmless: a slot is decided once. How many of each.';

@@ -27,6 +27,13 @@ begin
                disowned      = coalesce(t.disowned, t.invocation_id)
          where t.run_day = any(days) and t.host_id = p_host and t.lifecycle = 'InProgress'
         returning t.*
+    ), marked as (
+        update target_execution x
+           set wait_reason = 'HostLost'
+          from kept t
+         where x.run_day = any(days)
+           and (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
+               = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
     )
     select t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt, t.invocation_id,
            coalesce(t.disowned, t.invocation_id), t.lifecycle, t.backend_pid, t.xact_id, d.server_id, d.database_name,
@@ -49,5 +56,5 @@ begin
      order by t.run_day, t.job_execution_id, t.step_id, t.ordinal;
 end $$;
 comment on function jobs_internal.disown_v1(bigint, uuid) is
-    'Nothing that a lost host says of its tasks counts any more: reservations are gone, what may be running is returned '
-    'under a new invocation, with the one that its session at the target is known by.';
+    'Nothing that a lost host says of its tasks counts any more: reservations are gone, what may be running waits for '
+    'what its target says and is returned under a new invocation, with the one that its session there is known by.';

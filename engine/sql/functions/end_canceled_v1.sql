@@ -23,7 +23,10 @@ begin
            not_before          = null,
            wait_reason         = null,
            end_reason          = 'Canceled',
-           last_message        = coalesce(x.last_message, 'Canceled before it started.')
+           last_message        = concat_ws(' ',
+               case when x.attempts > 0 then 'Canceled while it waited for its next attempt.'
+                    else 'Canceled before it started.' end,
+               'Last error: ' || nullif(x.last_message, ''))
       from given g
      where x.run_day >= p_day
        and (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (g.d, g.r, g.s, g.o)
@@ -31,4 +34,5 @@ begin
     returning x.ordinal;
 end $$;
 comment on function jobs_internal.end_canceled_v1(date, uuid, integer, integer[]) is
-    'Those of the targets that are not over end Canceled, which are returned; the caller knows that nothing runs there.';
+    'Those of the targets that are not over end Canceled, which are returned, and say what went wrong last; the caller '
+    'knows that nothing runs there.';

@@ -40,6 +40,9 @@ begin
         when t.end_time is not null then jsonb_build_object(
             'since', iso_v1(t.end_time), 'message', format('It is over: %s.%s', t.lifecycle,
                 coalesce(' ' || nullif(coalesce(t.last_message, last.message), ''), '')))
+        when live.disowned is not null then jsonb_build_object(
+            'since', iso_v1(live.start_time), 'waitReason', 'HostLost',
+            'message', 'Its host was lost; the target is asked what became of the attempt.')
         when live.lifecycle = 'InProgress' then jsonb_build_object(
             'since', iso_v1(live.start_time), 'message', case
                 when t.cancel_requested_at is not null or step.cancel_requested_at is not null
@@ -64,11 +67,11 @@ begin
                 else 'It may start again at %s.%s' end, iso_v1(t.not_before),
                 coalesce(case when refused then ' The server said: ' || said || '.' else ' ' || said end, ''))) end;
     return jsonb_build_object(
-        'ask', case when told is null or live.lifecycle = 'InProgress' then jsonb_build_object(
+        'ask', case when told is null or live.lifecycle = 'InProgress' and live.disowned is null then jsonb_build_object(
             'run', p_run.job_execution_id, 'stepId', t.step_id, 'ordinal', t.ordinal) end,
         'why', coalesce(told, jsonb_build_object(
             'since', iso_v1(coalesce(t.not_before, last.end_time, t.create_time)), 'waitReason', t.wait_reason))
-            || jsonb_build_object('lifecycle', t.lifecycle, 'details', jsonb_strip_nulls(jsonb_build_object(
+            || jsonb_build_object('lifecycle', t.lifecycle, 'cancellations', list_cancellations_v1(p_run, t), 'details', jsonb_strip_nulls(jsonb_build_object(
                 'endReason', t.end_reason, 'attempts', t.attempts, 'phase', t.phase, 'notBefore', iso_v1(t.not_before),
                 'triedSince', iso_v1(t.tried_at), 'serverSaid', case when refused then said end,
                 'hostId', live.host_id, 'backendPid', live.backend_pid,
@@ -79,5 +82,5 @@ begin
                     'message', last.message, 'endTime', iso_v1(last.end_time)) end))));
 end $$;
 comment on function jobs_internal.explain_target_v1(jobs_internal.job_execution, text, text) is
-    'What the rows tell about a target: that it is over, runs, or waits and for what; and what to ask the engine, which '
-    'alone knows whose turn it is and can look at what runs.';
+    'What the rows tell about a target: that it is over, runs, or waits and for what, and who wanted it to stop; and '
+    'what to ask the engine, which alone knows whose turn it is and can look at what runs.';

@@ -10,26 +10,36 @@ declare
     found jsonb;
 begin
     with wrong as materialized (
-        -- The newest attempt that is over; a reservation for the next one tells nothing.
+        -- The newest attempt that is over; a reservation for the next one tells nothing. What ended otherwise than by it,
+        -- since time ran out or somebody cancelled it, says both. What was cancelled is here if it had failed before.
         select t.step_id, t.ordinal, t.snapshot_id, t.attempts, t.lifecycle, k.error_fingerprint, k.sqlstate, k.hint,
-               coalesce(t.end_reason, k.end_reason) as reason, coalesce(k.message, t.last_message) as message,
-               coalesce('f' || k.error_fingerprint, 'r' || t.end_reason, '') as cause
+               w.reason, coalesce('f' || k.error_fingerprint, '') || '/' || coalesce(w.reason, '') as cause,
+               case when k.message is null then t.last_message
+                    when t.end_time is null or t.lifecycle = k.lifecycle then k.message
+                    when coalesce(t.last_message, '') in ('', k.message)
+                    then format('%s Last error: %s', case t.lifecycle when 'Canceled' then 'It was canceled.'
+                                                     else 'Its time was over.' end, k.message)
+                    when position(k.message in t.last_message) > 0 then t.last_message
+                    else format('%s Last error: %s', t.last_message, k.message) end as message
           from target_execution t
           left join lateral (
-               select k.error_fingerprint, k.sqlstate, k.hint, k.end_reason, k.message
+               select k.error_fingerprint, k.sqlstate, k.hint, k.end_reason, k.message, k.lifecycle
                  from task k
                 where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
                       = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
                   and k.end_time is not null
+                  and (t.lifecycle <> 'Canceled' or k.lifecycle in ('Failed', 'TimedOut'))
                 order by k.attempt desc
                 limit 1) k on true
+         cross join lateral (select coalesce(t.end_reason, k.end_reason) as reason) w
          where (t.run_day, t.job_execution_id) = (p_run.run_day, p_run.job_execution_id)
-           and t.lifecycle in ('Failed', 'TimedOut', 'WaitingForRetry')
+           and (t.lifecycle in ('Failed', 'TimedOut', 'WaitingForRetry')
+                or t.lifecycle = 'Canceled' and t.attempts > 0 and k.lifecycle is not null)
     ), numbered as (
         select w.*, row_number() over (partition by w.cause order by w.step_id, w.ordinal) as place from wrong w
     ), page as (
         select n.cause, count(*) as n, count(*) filter (where n.lifecycle = 'WaitingForRetry') as retrying,
-               mode() within group (order by n.reason) as reason,
+               min(n.reason) as reason,
                row_number() over (order by count(*) desc, n.cause) as place
           from numbered n
          group by n.cause
@@ -58,4 +68,5 @@ begin
     return found;
 end $$;
 comment on function jobs_internal.list_errors_v1(jobs_internal.job_execution, jsonb, integer) is
-    'What went wrong in a run, equal causes together, the most frequent first: what failed, and what waits to try again.';
+    'What went wrong in a run, equal causes together, the most frequent first: what failed, what waits to try again, and '
+    'what was cancelled after it had failed.';

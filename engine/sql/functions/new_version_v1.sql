@@ -34,8 +34,10 @@ begin
         p_with.modified_at := now;
         insert into job_step select p_with.*;
     end if;
+    -- A Once may have waited for its first step.
     update job
-       set version = number, row_version = nextval('row_version'), modified_by = who.caller, modified_at = now
+       set version = number, row_version = nextval('row_version'), modified_by = who.caller, modified_at = now,
+           next_slot = case when schedule_type <> 'Once' then next_slot end
      where job_id = p_job.job_id;
     return number;
 end $$;

@@ -18,6 +18,7 @@ begin
         when 'summary' then summarize_run_v1(run)
         when 'errors' then list_errors_v1(run, after, top)
         when 'results' then list_results_v1(run, p_options ->> 'step', coalesce((p_options ->> 'set')::integer, 1), after, top)
+        when 'messages' then list_messages_v1(run, p_options ->> 'step', after, top)
         when 'why' then explain_target_v1(run, p_path[3], p_path[4]) end;
     if answer is null then
         perform refuse_v1('MU012', 'p_kind', format('there is no kind %s', p_kind));
@@ -25,4 +26,5 @@ begin
     return jsonb_build_object('answer', answer);
 end $$;
 comment on function jobs_internal.read_execution_v1(text, text[], jsonb) is
-    'What there is to tell about a run or a part of it: the item itself, summary, errors, results or why.';
+    'What there is to tell about a run or a part of it: the item itself, summary, errors, results, messages '
+    'or why.';

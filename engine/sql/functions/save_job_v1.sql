@@ -28,6 +28,9 @@ begin
         p_new.scheduled_since := p_new.modified_at;
         p_new.next_slot := null;
     end if;
+    if p_old.paused and not p_new.paused then
+        p_new.next_slot := null; -- a Once may have waited for this
+    end if;
     if p_old.job_id is null then
         p_new.job_id := gen_random_uuid();
         p_new.version := 0;

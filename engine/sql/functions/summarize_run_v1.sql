@@ -9,6 +9,12 @@ as $$
 declare
     now constant timestamptz := clock_timestamp();
     over constant text[] := '{Succeeded,Failed,TimedOut,Canceled,Skipped}';
+    steps constant bigint := (
+        select count(*) from job_step s where (s.job_id, s.version) = (p_run.job_id, p_run.job_version));
+    held constant text := case
+        when p_run.end_time is not null then null
+        when (select i.paused from instance i) then 'AccountPaused'
+        when (select j.paused from job j where j.job_id = p_run.job_id) then 'JobPaused' end;
     told jsonb;
     recent bigint;
     newest timestamptz;
@@ -70,8 +76,10 @@ begin
         'jobExecutionId', p_run.job_execution_id, 'jobVersion', p_run.job_version,
         'jobName', (select j.name from job j where j.job_id = p_run.job_id), 'lifecycle', p_run.lifecycle,
         'createTime', iso_v1(p_run.create_time), 'startTime', iso_v1(p_run.start_time),
-        'endTime', iso_v1(p_run.end_time), 'waitReason', p_run.wait_reason, 'endReason', p_run.end_reason,
-        'lastMessage', p_run.last_message);
+        'endTime', iso_v1(p_run.end_time), 'waitReason', coalesce(held, p_run.wait_reason),
+        'endReason', p_run.end_reason, 'lastMessage', p_run.last_message, 'origin', p_run.origin,
+        'slot', iso_v1(p_run.slot), 'actor', p_run.actor, 'door', p_run.door, 'stepCount', steps,
+        'cancellations', list_cancellations_v1(p_run, null));
     -- Of what is over the mean; of what goes on the last minute, or less where it is younger.
     seconds := greatest(1, extract(epoch from coalesce(p_run.end_time, now) - coalesce(p_run.start_time, p_run.create_time)));
     rate := case when p_run.end_time is not null then (told ->> 'done')::numeric / seconds::numeric
@@ -80,9 +88,13 @@ begin
         'etag', md5(told::text || coalesce(newest::text, '')),
         'summary', told || jsonb_build_object(
             'ratePerSecond', round(rate, 3),
-            'etaSeconds', case when p_run.end_time is null and rate > 0
+            -- Nobody knows it while steps are ahead whose targets are not, while nothing may start, or when what goes on
+            -- takes much longer than what went before.
+            'etaSeconds', case when p_run.end_time is null and rate > 0 and held is null
+                                and jsonb_array_length(told -> 'steps') = steps
+                                and now - newest <= make_interval(secs => greatest(5, 3 / rate)::double precision)
                 then round(((told ->> 'total')::numeric - (told ->> 'done')::numeric) / rate, 1) end));
 end $$;
 comment on function jobs_internal.summarize_run_v1(jobs_internal.job_execution) is
-    'How far a run is: counts by lifecycle, step, server and reason, the pace of the last minute, and a tag that '
-    'changes with them but not with the pace.';
+    'How far a run is and who wanted it so: counts by lifecycle, step, server and reason, cancellations, the pace of '
+    'the last minute, and a tag that changes with them but not with the pace.';

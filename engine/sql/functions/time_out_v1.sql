@@ -28,10 +28,11 @@ begin
            not_before   = null,
            wait_reason  = null,
            end_reason   = case when x.wait_reason in ('ServerFull', 'ServerStarting') then x.wait_reason
-                               else 'TimedOut' end,
+                                else 'TimedOut' end,
            last_message = case when x.start_time is null
                                then 'Timed out before it started' || coalesce(': ' || x.last_message, '.')
-                               else x.last_message end
+                               else concat_ws(' ', 'Its time was over before the next attempt.',
+                                              'Last error: ' || nullif(x.last_message, '')) end
       from waiting w
      where x.run_day >= day
        and (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (w.d, w.r, w.s, w.o)
@@ -44,5 +45,5 @@ begin
     returning x.ordinal;
 end $$;
 comment on function jobs_internal.time_out_v1(bigint, uuid, integer, integer[]) is
-    'Those of the targets that wait and whose time is over are TimedOut, which are returned; what the last attempt said, '
-    'or the server that had no room, is kept.';
+    'Those of the targets that wait and whose time is over are TimedOut, which are returned; they say so, and what the '
+    'last attempt said, or the server that had no room.';

@@ -11,6 +11,6 @@ comment on column jobs.job_slots.slot is 'When it was to run.';
 comment on column jobs.job_slots.outcome is 'fired, coalesced, missed or skipped.';
 comment on column jobs.job_slots.reason is
     'Why it did not fire: Late, LateUntilNextRow (so were all up to the next row), Newer (a later one fired in its '
-    'place), AccountPaused, JobPaused or NoSteps.';
+    'place), AccountPaused, JobPaused or NoSteps. A Once waits for these to pass and is missed when it is too late.';
 comment on column jobs.job_slots.job_execution_id is 'The run, where it fired.';
 comment on column jobs.job_slots.decided_at is 'When it was decided.';

@@ -86,6 +86,27 @@ def test_the_doctor_tells_what_to_do(muster, rest):
     )
 
 
+def test_the_doctor_tells_of_the_hosts(muster, rest):
+    hosts = [
+        {"state": "running", "lastHeartbeat": "2031-01-01T00:00:00Z"},
+        {"state": "failure", "reason": "exited", "message": "killed"},
+    ]
+    rest.on("POST", f"{ACCOUNT}/doctor", WELL | {"hosts": hosts})
+
+    assert muster("account", "doctor")[1].splitlines()[2:] == [
+        "  host       running, last heard of 2031-01-01T00:00:00Z",
+        "  host       failure (exited: killed)",
+    ]
+
+
+def test_an_account_that_comes_up_needs_no_help_and_is_not_healthy(muster, rest):
+    rest.on("POST", f"{ACCOUNT}/doctor", WELL | {"healthy": False, "state": "Updating"})
+
+    code, out, _ = muster("account", "doctor")
+
+    assert (code, out.splitlines()[0]) == (2, "demo: Updating, not ready")
+
+
 def test_the_doctor_tells_of_a_pause_and_its_end(muster, rest):
     rest.on("POST", f"{ACCOUNT}/doctor", WELL | {"paused": True})
 

@@ -191,6 +191,7 @@ def test_help_tells_the_exit_codes(muster):
 def test_names_are_quoted(muster, rest):
     rest.on("GET", f"{ACCOUNT}/jobs/a b%20c", {"name": "a b%20c", "properties": {}})
     rest.on("GET", f"{ACCOUNT}/jobs/a b%20c/steps", listed())
+    rest.on("GET", f"{ACCOUNT}/jobs/a b%20c/nextRuns", listed())
 
     assert muster("job", "show", "a b%20c", "--account", an_account()["id"])[0] == 0
     assert rest.requests[0].url.raw_path.startswith(f"{ACCOUNT}/jobs/a%20b%2520c?".encode())

@@ -364,6 +364,7 @@ def a_job(rest):
     rest.on("GET", JOB, shown)
     rest.on("PUT", STEP, step)
     rest.on("GET", f"{JOB}/steps", listed(step))
+    rest.on("GET", f"{JOB}/nextRuns", listed({"time": "2031-01-01T03:00:00Z"}))
     rest.on("GET", f"{ACCOUNT}/jobs", listed(shown))
     return rest
 
@@ -385,9 +386,9 @@ def test_a_job_is_made_with_its_step(muster, a_job):
         "cron": "0 3 * * *",
         "timeZone": "Europe/Berlin",
     }
-    assert a_job.sent("PUT", JOB) == [
-        {"properties": {"schedule": schedule, "description": "Every night."}}
-    ]
+    assert a_job.sent("PUT", JOB)[-1] == {
+        "properties": {"schedule": schedule, "description": "Every night."}
+    }
     assert a_job.sent("PUT", STEP) == [
         {
             "properties": {
@@ -430,7 +431,50 @@ def test_what_is_not_said_is_not_sent(muster, a_job):
 def test_each_way_to_say_when(muster, a_job, words, expected):
     assert muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *words)[0] == 0
 
-    assert a_job.sent("PUT", JOB)[0]["properties"]["schedule"] == {"enabled": True} | expected
+    assert a_job.sent("PUT", JOB)[-1]["properties"]["schedule"] == {"enabled": True} | expected
+
+
+@pytest.mark.parametrize("words", [["--at", "2001-01-01T00:00Z"], ["--every", "PT1H"]])
+def test_a_schedule_counts_only_when_the_step_is_there(muster, a_job, words):
+    """A slot that is due at once would find no step."""
+    assert muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *words)[0] == 0
+
+    puts = [each for each in a_job.requests if each.method == "PUT"]
+    assert [each.url.path for each in puts] == [JOB, STEP, JOB]
+    first, last = (put["properties"]["schedule"] for put in a_job.sent("PUT", JOB))
+    assert (first["enabled"], last["enabled"]) == (False, True)
+    assert first | {"enabled": True} == last
+
+
+def test_a_replaced_job_has_exactly_the_step_that_was_named(muster, a_job):
+    other = f"{JOB}/steps/other"
+    a_job.on("PUT", other, {})
+    a_job.on("DELETE", STEP, {})
+    a_job.on("GET", f"{JOB}/steps", listed({"name": "main"}, {"name": "Other"}), listed())
+
+    code, _, _ = muster(
+        "job", "create", "nightly", "-g", "prod", "-c", "select 2", "--step", "other", "--replace"
+    )
+
+    assert code == 0
+    writes = [(each.method, each.url.path) for each in a_job.requests if each.method != "GET"]
+    assert writes == [("PUT", other), ("DELETE", STEP), ("PUT", JOB)]
+
+
+def test_a_schedule_that_a_replacement_takes_away_is_told(muster, a_job):
+    words = ("job", "create", "nightly", "-g", "prod", "-c", "select 1", "--replace")
+
+    code, _, err = muster(*words)
+
+    assert (code, "gone: 0 3 * * * UTC" in err) == (0, True)
+    assert muster(*words, "--every", "PT1H")[2] == ""
+
+
+def test_a_replacement_whose_step_is_refused_leaves_the_job_as_it_was(muster, a_job):
+    a_job.on("PUT", STEP, refusal(400, "InvalidParameterValue", "Syntax."))
+
+    assert muster("job", "create", "nightly", "-g", "prod", "-c", "selec", "--replace")[0] == 1
+    assert a_job.sent("PUT", JOB) == []
 
 
 @pytest.mark.parametrize(
@@ -440,6 +484,7 @@ def test_each_way_to_say_when(muster, a_job, words, expected):
         ["--at", "tomorrow"],
         ["--at", "2031-07-01T02:00", "--time-zone", "Mars/Olympus"],
         ["--time-zone", "UTC"],
+        ["--every", "P1D", "--time-zone", "Europe/Berlin"],
         ["--cron", "x", "--every", "y"],
         ["--overlap", "sometimes"],
         ["-f", "file"],
@@ -471,8 +516,6 @@ def test_half_a_job_does_not_stay(muster, a_job):
 
     assert (code, err) == (1, "muster: InvalidParameterValue: Syntax. (properties.action.value)\n")
     assert len(a_job.sent("DELETE", JOB)) == 1
-    muster("job", "create", "nightly", "-g", "prod", "-c", "selec", "--replace")
-    assert len(a_job.sent("DELETE", JOB)) == 1
 
 
 def test_jobs_are_shown_and_listed(muster, a_job):
@@ -487,6 +530,37 @@ def test_jobs_are_shown_and_listed(muster, a_job):
         muster("job", "list", "-o", "tsv")[1].splitlines()[1]
         == "nightly\t1\t0 3 * * * UTC\ttrue\tfalse\t"
     )
+
+
+def a_schedule(rest, upcoming=(), **said):
+    schedule = {"type": "Recurring", "interval": "PT1H", "enabled": True, "overlap": "queueOne"}
+    paused = said.pop("paused", False)
+    properties = {"version": 1, "schedule": schedule | said, "paused": paused}
+    rest.on("GET", JOB, {"name": "nightly", "properties": properties})
+    rest.on("GET", f"{JOB}/nextRuns", listed(*({"time": each} for each in upcoming)))
+
+
+def test_a_job_is_shown_with_its_next_run_and_its_overlap(muster, a_job):
+    a_schedule(a_job, ["2031-01-01T03:00:00.25Z"])
+
+    out = muster("job", "show", "nightly")[1]
+
+    assert out.splitlines()[2:4] == ["next run: 2031-01-01T03:00:00Z", "overlap: queueOne"]
+    assert a_job.asked(f"{JOB}/nextRuns") == [{"$top": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"enabled": False}, "next run: none, the schedule is disabled"),
+        ({"paused": True}, "next run: none while the job is paused"),
+        ({"type": "Once", "startTime": "2001-01-01T00:00:00Z"}, "next run: due now"),
+    ],
+)
+def test_a_job_without_a_next_run_says_why(muster, a_job, said, told):
+    a_schedule(a_job, **said)
+
+    assert told in muster("job", "show", "nightly")[1].splitlines()
 
 
 def test_a_start_tells_the_run(muster, a_job):

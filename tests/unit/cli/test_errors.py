@@ -173,3 +173,59 @@ def test_common_causes_say_what_to_do(muster, rest, cause, command, hint):
 
     assert told == command
     assert hint in muster("run", "errors", "nightly")[1]
+
+
+def two_steps(lifecycle, **more):
+    failed = {"counts": {"Failed": 1}}
+    steps = [a_step(lifecycle, **failed), a_step(lifecycle, stepName="second one", **failed)]
+    return a_summary(lifecycle, steps=steps, **more)
+
+
+def test_in_a_run_of_several_steps_the_next_command_names_the_step(muster, rest):
+    rest.on("GET", SUMMARY, two_steps("Failed", Failed=2, Succeeded=2))
+    cause = a_cause("42703", 2, "no such column")
+    cause["targets"][0]["stepName"] = "second one"
+    rest.on("GET", f"{RUN}/errors", listed(cause))
+
+    out = muster("run", "errors", "nightly", "-o", "tsv")[1]
+
+    command = "muster run why 3f2a1c9e fleet-1/tenant_07 --step 'second one'"
+    assert out.splitlines()[1].split("\t")[-1] == command
+    assert muster("run", "errors", "nightly")[1].splitlines()[-1] == "1 cause, 2 target executions."
+
+
+@pytest.mark.parametrize("reason", ["TimedOut", "Canceled", "OutcomeUnknown", "HostLost"])
+def test_how_a_target_ended_counts_more_than_its_last_sqlstate(muster, rest, reason):
+    rest.on("GET", f"{RUN}/errors", listed(a_cause("55P03", 1, "Too late.", reason=reason)))
+
+    assert (
+        muster("run", "errors", "nightly", "-o", "tsv")[1].splitlines()[1].split("\t")[2] == reason
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "hint"),
+    [("OutcomeUnknown", "look in the target"), ("HostLost", "nothing was committed")],
+)
+def test_a_doubtful_end_says_what_to_do(muster, rest, reason, hint):
+    """The fingerprint is the same for both."""
+    cause = a_cause(None, 1, "Lost.", reason=reason, fingerprint="HostLost")
+    rest.on("GET", f"{RUN}/errors", listed(cause))
+
+    out = muster("run", "errors", "nightly")[1]
+
+    assert hint in out and "muster run why 3f2a1c9e fleet-1/tenant_07" in out
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        (a_summary("Canceled", Canceled=2), "Nothing failed; it was cancelled."),
+        (a_summary("InProgress", InProgress=2), "Nothing went wrong so far."),
+    ],
+)
+def test_no_errors_are_not_said_to_be_a_success(muster, rest, summary, said):
+    rest.on("GET", SUMMARY, summary)
+    rest.on("GET", f"{RUN}/errors", listed())
+
+    assert muster("run", "errors", "nightly")[1].splitlines()[-1] == said

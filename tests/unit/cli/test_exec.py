@@ -298,3 +298,21 @@ def test_ctrl_c_cancels_what_nobody_else_knows_of(muster, rest, monkeypatch):
 
     assert code == 4 and RUN_ID in err
     assert len(rest.sent("POST", f"{RUN}/cancel")) == 1
+
+
+def test_more_rows_than_are_kept_are_refused_here(muster, rest):
+    code, _, err = muster(*SELECT, "--max-rows", "1001")
+
+    assert (code, "at most 1000" in err) == (1, True)
+    assert rest.sent("POST", QUERIES) == []
+
+
+def test_what_targets_said_stands_beside_the_table(muster, rest):
+    where = {"serverName": "eu1", "databaseName": "a", "stepName": "main"}
+    notices = [{"severity": "NOTICE", "message": "hello"}]
+    rest.on("GET", f"{RUN}/messages", listed({**where, "notices": notices}))
+
+    code, out, err = muster(*SELECT)
+
+    assert (code, err) == (0, "eu1/a: NOTICE: hello\n")
+    assert "hello" not in out

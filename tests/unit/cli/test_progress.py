@@ -98,3 +98,21 @@ def test_a_dumb_terminal_gets_lines_and_an_old_one_another_bar(monkeypatch):
 )
 def test_spans_are_read_by_people(seconds, expected):
     assert progress.span(seconds) == expected
+
+
+def test_steps_ahead_and_what_holds_the_run_are_drawn():
+    summary = a_summary(
+        "InProgress", Succeeded=1, Created=1, stepCount=3, waitReason="AccountPaused"
+    )
+
+    told = progress.block(HERE, summary, [], [], 100)
+
+    assert told[1].endswith("1/2   50%  step 1 of 3") and told[-1] == "waits    AccountPaused"
+
+
+def test_executions_of_several_steps_are_not_called_targets():
+    steps = [{"stepName": name} for name in ("a", "b")]
+
+    told = progress.sentence(a_summary("Failed", Succeeded=3, Failed=1, steps=steps))
+
+    assert told == "3 of 4 target executions succeeded, 1 failed."

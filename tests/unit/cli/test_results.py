@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.unit.cli.fake_rest import JOB, RUN, a_page, a_run, listed, sets
+from tests.unit.cli.fake_rest import JOB, RUN, RUN_ID, a_page, a_run, a_summary, listed, sets
 
 RESULTS = f"{RUN}/results"
 WHERE = ["serverName", "databaseName", "schemaName"]
@@ -115,3 +115,76 @@ def test_people_are_told_of_further_sets(muster, rest):
     assert "--set 2" in muster("run", "results", "nightly")[1].splitlines()[-1]
     assert "--set" not in muster("run", "results", "nightly", "--set", "2")[1]
     assert muster("run", "results", "nightly", "-o", "tsv")[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("summary", "advice"),
+    [
+        (a_summary("Failed", Failed=2), "muster run errors"),
+        (a_summary("Canceled", Canceled=2), "muster run show"),
+        (a_summary("InProgress", InProgress=2), "muster run watch"),
+    ],
+)
+@pytest.mark.parametrize("form", ["table", "tsv"])
+def test_no_results_are_told_with_what_to_do(muster, rest, summary, advice, form):
+    rest.on("GET", RESULTS, a_page(targets=0))
+    rest.on("GET", f"{RUN}/summary", summary)
+
+    code, out, err = muster("run", "results", "nightly", "-o", form)
+
+    assert code == 0 and err.startswith("No target has succeeded") and advice in err
+    assert out == ("" if form == "table" else "server\tdatabase\tschema\n")
+
+
+# Notices
+
+
+MESSAGES = f"{RUN}/messages"
+
+
+def a_voice(*notices, database="a"):
+    where = {"stepName": "main", "serverName": "fleet-1", "databaseName": database, "attempt": 1}
+    return {**where, "notices": list(notices)}
+
+
+def test_notices_stand_beside_the_results_with_their_target(muster, rest):
+    rest.on("GET", RESULTS, sets(a_page(["fleet-1", "a", None, 1])))
+    notice = {"severity": "WARNING", "message": "no index", "hint": "Make one."}
+    rest.on("GET", MESSAGES, listed(a_voice(notice), a_voice({"message": "done"}, database="b")))
+
+    _, out, err = muster("run", "results", "nightly", "-o", "tsv")
+
+    assert "no index" not in out
+    assert err.splitlines() == [
+        "fleet-1/a: WARNING: no index",
+        "fleet-1/a:   hint: Make one.",
+        "fleet-1/b: NOTICE: done",
+    ]
+
+
+def test_of_many_notices_the_first_are_told_and_how_to_read_the_others(muster, rest):
+    rest.on("GET", RESULTS, sets(a_page(["fleet-1", "a", None, 1])))
+    rest.on("GET", MESSAGES, listed(a_voice(*({"message": f"{n}"} for n in range(30)))))
+
+    err = muster("run", "results", "nightly")[2].splitlines()
+
+    assert len(err) == 21 and err[-1] == f"There are more: muster run messages {RUN_ID}"
+
+
+def test_messages_are_listed_whole(muster, rest):
+    notice = {"severity": "NOTICE", "sqlstate": "00000", "message": "two\nlines"}
+    rest.on("GET", MESSAGES, listed(a_voice(notice)))
+
+    out = muster("run", "messages", "nightly", "--step", "main", "-o", "tsv")[1]
+
+    assert out.splitlines() == [
+        "step\tserver\tdatabase\tschema\tattempt\tseverity\tsqlstate\tmessage",
+        "main\tfleet-1\ta\t\t1\tNOTICE\t00000\ttwo\\nlines",
+    ]
+    assert rest.asked(MESSAGES) == [{"step": "main"}]
+
+
+def test_targets_that_said_nothing_are_told(muster, rest):
+    rest.on("GET", MESSAGES, listed())
+
+    assert muster("run", "messages", "nightly")[1].splitlines()[-1] == "No target said anything."

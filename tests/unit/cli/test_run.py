@@ -96,6 +96,21 @@ def test_watch_for_scripts_is_one_document_and_the_lines_go_to_stderr(muster, re
     assert len(err.splitlines()) == 2
 
 
+def test_the_pace_is_drawn_anew_while_nothing_else_changes(muster, rest, terminal):
+    """Its tag does not count the pace; what runs and failed is asked for only when something moved."""
+    out = terminal()["stdout"]
+    going = [a_summary("InProgress", Succeeded=1, InProgress=2, etaSeconds=left) for left in (9, 4)]
+    slow = a_summary("InProgress", Succeeded=1, InProgress=2)
+    rest.on("GET", SUMMARY, *going, slow, a_summary(Succeeded=3))
+    rest.on("GET", f"{RUN}/targets", listed())
+
+    muster("run", "watch", "nightly")
+
+    drawn = out.getvalue().split("\r")
+    assert ["ETA 9 s" in drawn[0], "ETA 4 s" in drawn[1], "ETA" in drawn[2]] == [True, True, False]
+    assert len(rest.asked(f"{RUN}/targets")) == 1
+
+
 def test_wait_is_silent_until_the_end(muster, rest):
     rest.on("GET", SUMMARY, GOING, a_summary("Canceled", Canceled=3))
 
@@ -326,4 +341,139 @@ def test_why_of_targets_without_a_stored_reason_is_asked_for_each_server(muster,
     assert muster("run", "why", "nightly", "-o", "tsv")[1].splitlines()[1:] == [
         "ServerConnections\t2\tfleet-1/a\tServerConnections!",
         "ServerDisabled\t1\tfleet-2/c\tServerDisabled!",
+    ]
+
+
+# Who did it, and what became of it
+
+
+CANCELLED = {
+    "requestedBy": "ann", "requestedAt": "2031-01-01T00:00:05.5Z", "reason": "wrong fleet", "door": "rest",
+    "needed": "pg_cancel_backend", "completedAt": "2031-01-01T00:00:06Z",
+}  # fmt: skip
+TARGET = f"{RUN}/steps/main/targets/id-of-tenant_07"
+
+
+def an_end(rest, lifecycle, attempt=None, *, cancellations=(), **why):
+    """Of tenant_07: what the API tells about it and its only attempt."""
+    rest.on("GET", f"{RUN}/targets", listed(a_target("tenant_07", lifecycle)))
+    told = {"lifecycle": lifecycle, "cancellations": list(cancellations), **why}
+    rest.on("GET", f"{TARGET}/why", told)
+    attempts = [{"properties": attempt}] if attempt else []
+    rest.on("GET", f"{TARGET}/attempts", listed(*attempts))
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (
+            {"origin": "caller", "actor": "ann", "door": "rest"},
+            "started by ann over REST, version 3",
+        ),
+        (
+            {"origin": "slot", "actor": "schedule", "slot": "2031-01-01T00:00:00Z"},
+            "started by its schedule for 2031-01-01T00:00:00Z, version 3",
+        ),
+        ({"origin": "rerun", "actor": "bob", "door": "psql"}, "rerun by bob in psql, version 3"),
+    ],
+)
+def test_show_tells_who_started_it(muster, rest, more, line):
+    rest.on("GET", SUMMARY, a_summary(Succeeded=1, jobVersion=3, **more))
+
+    assert f"  {line}" in muster("run", "show", "nightly")[1].splitlines()
+
+
+@pytest.mark.parametrize("verb", ["show", "why"])
+def test_who_cancelled_it_is_told(muster, rest, verb):
+    part = {"requestedBy": "bob", "requestedAt": "2031-01-01T00:00:07Z", "door": "psql"}
+    one = {**part, "stepName": "main", "targetId": "t", "serverName": "s", "databaseName": "d"}
+    said = [CANCELLED, {**part, "stepName": "main"}, one]
+    rest.on("GET", SUMMARY, a_summary("Canceled", Canceled=1, cancellations=said))
+    rest.on("GET", f"{RUN}/targets", listed())
+
+    lines = muster("run", verb, "nightly")[1].splitlines()
+
+    assert [line for line in lines if "cancelled" in line] == [
+        "  cancelled by ann over REST at 2031-01-01T00:00:05Z: wrong fleet (over at 2031-01-01T00:00:06Z, it took pg_cancel_backend)",
+        "  cancelled step main by bob in psql at 2031-01-01T00:00:07Z (under way)",
+        "  cancelled s/d of step main by bob in psql at 2031-01-01T00:00:07Z (under way)",
+    ]  # fmt: skip
+
+
+def test_why_of_a_cancelled_target_tells_who_it_was(muster, rest):
+    an_end(rest, "Canceled", cancellations=[CANCELLED], message="It is over: Canceled.")
+
+    assert "  cancelled by ann over REST" in muster("run", "why", "nightly", "tenant_07")[1]
+
+
+@pytest.mark.parametrize("verb", ["show", "why"])
+def test_a_paused_account_is_what_a_run_waits_for(muster, rest, verb):
+    rest.on("GET", SUMMARY, a_summary("Created", waitReason="AccountPaused"))
+
+    out = muster("run", verb, "nightly")[1]
+
+    assert "AccountPaused: the account is paused" in out and "muster account resume" in out
+
+
+def test_why_of_a_target_that_is_over_gives_its_own_reason(muster, rest):
+    """Its last attempt failed for another one than the target ended for."""
+    failed = {"attempt": 2, "lifecycle": "Failed", "endReason": "LockTimeout", "message": "locked"}
+    an_end(rest, "TimedOut", failed, details={"endReason": "TimedOut"})
+
+    first = muster("run", "why", "nightly", "tenant_07")[1].splitlines()[0]
+    row = muster("run", "why", "nightly", "tenant_07", "-o", "tsv")[1].splitlines()[1].split("\t")
+
+    assert first == "fleet-1/tenant_07: TimedOut (TimedOut)"
+    assert row[:3] == ["fleet-1/tenant_07", "TimedOut", "TimedOut"]
+
+
+LOST = {
+    "attempt": 1, "lifecycle": "Failed", "endReason": "OutcomeUnknown", "message": "Nobody knows.",
+    "startTime": "2031-01-01T00:00:01.25Z", "backendPid": 4711,
+}  # fmt: skip
+
+
+def test_why_of_an_unknown_outcome_says_where_to_look_and_what_to_do(muster, rest):
+    attempt = LOST | {"xactId": "771@1/2031", "statementNo": 3}
+    an_end(rest, "Failed", attempt, details={"endReason": "OutcomeUnknown"})
+
+    out = muster("run", "why", "nightly", "tenant_07")[1]
+
+    assert (
+        "  attempt 1: Failed, began 2031-01-01T00:00:01Z, pid 4711, transaction 771, 3 statements completed"
+        in out.splitlines()
+    )
+    assert "→ It may have committed or not: look in the target" in out and "--guard" in out
+    assert "from statement" not in out
+
+
+@pytest.mark.parametrize(("completed", "first"), [({"statementNo": 3}, 4), ({}, 1)])
+def test_without_a_transaction_the_first_doubtful_statement_is_told(muster, rest, completed, first):
+    attempt = LOST | {"xactId": "autocommit"} | completed
+    an_end(rest, "Failed", attempt, details={"endReason": "OutcomeUnknown"})
+
+    out = muster("run", "why", "nightly", "tenant_07")[1]
+
+    assert f"from statement {first} on it is unknown" in out
+    assert "transaction autocommit" not in out
+
+
+def test_why_of_a_run_tells_of_targets_whose_host_was_lost(muster, rest):
+    lost = [{"reason": "HostLost", "count": 2}]
+    running = [
+        a_target("a", "InProgress"),
+        a_target("b", "InProgress", waitReason="HostLost"),
+        a_target("c", "InProgress", waitReason="HostLost"),
+    ]
+    rest.on("GET", SUMMARY, a_summary("InProgress", InProgress=3, byReason=lost))
+    rest.on(
+        "GET",
+        f"{RUN}/targets",
+        lambda query: listed(*running * ("InProgress" in query["lifecycle"])),
+    )
+    why = {"lifecycle": "InProgress", "waitReason": "HostLost", "message": "Its host was lost."}
+    rest.on("GET", f"{RUN}/steps/main/targets/id-of-b/why", why)
+
+    assert muster("run", "why", "nightly", "-o", "tsv")[1].splitlines()[1:] == [
+        "HostLost\t2\tfleet-1/b\tIts host was lost."
     ]

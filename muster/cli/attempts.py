@@ -1,0 +1,38 @@
+"""Where and when an attempt ran, and from where on nobody knows what it did."""
+
+from typing import Any
+
+from muster.cli import fixes
+from muster.cli.output import many, moment
+from muster.cli.runs import Run
+
+AUTOCOMMIT = "autocommit"  # in the place of a transaction's id: each statement commits by itself
+UNKNOWN = "OutcomeUnknown"
+UNSURE = {UNKNOWN, "HostLost"}  # of these there is more to know than the message
+
+
+def where(attempt: dict[str, Any]) -> str:
+    """What finds it in the target's log and catalogue."""
+    told = []
+    if attempt.get("startTime"):
+        told.append(f"began {moment(attempt['startTime'])}")
+    if attempt.get("backendPid"):
+        told.append(f"pid {attempt['backendPid']}")
+    if (xact := attempt.get("xactId")) and xact != AUTOCOMMIT:
+        told.append(f"transaction {xact.partition('@')[0]}")
+    if attempt.get("statementNo"):
+        told.append(f"{many(attempt['statementNo'], 'statement')} completed")
+    return "".join(f", {each}" for each in told)
+
+
+def unsure(run: Run, why: dict[str, Any], attempt: dict[str, Any]) -> list[str]:
+    """For an end that leaves a doubt: from where on, and what to do about it."""
+    reason = why.get("details", {}).get("endReason")
+    if reason not in UNSURE:
+        return []
+    told = []
+    if reason == UNKNOWN and attempt.get("xactId") == AUTOCOMMIT:
+        first = (attempt.get("statementNo") or 0) + 1
+        told = [f"Each statement commits by itself; from statement {first} on it is unknown."]
+    known = fixes.of(run, {"reason": reason})
+    return [*told, *([f"→ {known.hint}"] if known else [])]

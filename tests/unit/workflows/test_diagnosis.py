@@ -1,0 +1,55 @@
+"""What the doctor says of an account, from the facts."""
+
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+
+from fsm.launch.protocol import Kind, State
+from fsm.launch.workload import Workload
+from workflows.diagnosis import Facts, told
+
+NOON = datetime(2031, 1, 1, 12, tzinfo=UTC)
+SILENT = {"beat_by": NOON - timedelta(seconds=1)}
+
+
+def a_workload(kind, state=State.RUNNING, **more):
+    known = {name: None for name in (each.name for each in fields(Workload))}
+    return Workload(**known | {"id": UUID(int=7), "kind": kind, "state": state} | more)
+
+
+def facts(*workloads, state="Ready"):
+    return Facts(
+        account=SimpleNamespace(observed={"state": state}),
+        machine=None,
+        workloads=[a_workload(Kind.ENGINE), *workloads],
+        launchers=1,
+        agents=1,
+        now=NOON,
+    )
+
+
+def test_an_account_that_is_ready_and_has_a_live_host_is_healthy():
+    said = told(facts(a_workload(Kind.HOST, **SILENT), a_workload(Kind.HOST)))
+
+    assert (said["healthy"], said["advice"], len(said["hosts"])) == (True, [], 2)
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [[], [a_workload(Kind.HOST, State.FAILURE)], [a_workload(Kind.HOST, **SILENT)]],
+)
+def test_without_a_live_host_nothing_can_run(hosts):
+    said = told(facts(*hosts))
+
+    assert said["healthy"] is False
+    assert said["advice"][0].startswith("No host of the account is alive")
+
+
+@pytest.mark.parametrize("state", ["Creating", "Updating", "Disabled", None])
+def test_an_account_that_is_not_ready_is_not_healthy(state):
+    said = told(facts(a_workload(Kind.HOST), state=state))
+
+    assert said["healthy"] is False
