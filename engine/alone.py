@@ -65,16 +65,18 @@ class Alone(Course):
         self.watch.turn("running")
         lock_timeout = self.step.lock_timeout
         for piece in self.step.pieces:
+            self._undone = not (self.completed or piece.commits_inside)
             if (wanted := self.step.lock_timeout_of(piece)) != lock_timeout:
                 await self.say(prologue.lock_timeout(wanted))
                 lock_timeout = wanted
-            self._sent, self._undone = True, not (self.completed or piece.commits_inside)
+            self._sent = True
             self.keep(await self.ask_piece(piece))
             if self.session.in_transaction:
                 return await self._told_what_stays(await self._left_open())
         return await self.succeeded()
 
     async def _left_open(self) -> Outcome:
+        self.completed -= 1
         return await self.refused(
             "The script began a transaction and left it open; it was rolled back.",
             reason="StatementFailed",

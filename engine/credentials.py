@@ -5,7 +5,6 @@ References are re-read after a while, and at once when a target refused what the
 
 import asyncio
 import os
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Self, TypeVar
@@ -41,8 +40,8 @@ class Credentials:
         self._clock = clock
         self._vault = vault
         self._read: dict[str, tuple[float, Secret]] = {}
-        # By reference: many targets log in at once, and one of them reads it for all.
-        self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # By name and reference: many targets log in at once, and all hear what one of them finds.
+        self._reading: dict[tuple[str, str], asyncio.Task[Secret]] = {}
 
     @classmethod
     def of(cls, bootstrap: Bootstrap, clock: Clock) -> Self:
@@ -60,7 +59,7 @@ class Credentials:
         except InvalidRequest as fault:
             if fault.code != "TargetAuthenticationFailed":
                 raise
-            self.forget(credential)
+            self._forget(credential, password)
             newer = await self.open(credential, identity)
             if newer == password:
                 raise
@@ -77,9 +76,11 @@ class Credentials:
                 raise _unreadable(credential, why) from None
         return await self._referred(credential)
 
-    def forget(self, credential: Credential) -> None:
-        """The target refused it: it may have been changed meanwhile."""
-        self._read.pop(credential.secret, None)
+    def _forget(self, credential: Credential, refused: Secret) -> None:
+        """A target refused it, so it may have changed; what somebody has read since then is kept."""
+        known = self._read.get(credential.secret)
+        if known is not None and known[1] == refused:
+            del self._read[credential.secret]
 
     async def _referred(self, credential: Credential) -> Secret:
         reference = credential.secret
@@ -89,13 +90,25 @@ class Credentials:
         why = credential_references.not_allowed(reference, self._allowed)
         if why is not None:
             raise _unreadable(credential, f"is {reference}. {why}")
-        async with self._reading[reference]:
-            known = self._read.get(reference)
-            if known is not None and self._clock.monotonic() - known[0] < KEPT:
-                return known[1]
-            secret = Secret(await self._read_anew(credential))
-            self._read[reference] = (self._clock.monotonic(), secret)
-            return secret
+        known = self._read.get(reference)
+        if known is not None and self._clock.monotonic() - known[0] < KEPT:
+            return known[1]
+        key = credential.name, reference
+        reading = self._reading.get(key)
+        if reading is None:
+            reading = self._reading[key] = asyncio.create_task(self._keep(credential))
+            reading.add_done_callback(lambda done: self._is_read(key, done))
+        return await asyncio.shield(reading)
+
+    async def _keep(self, credential: Credential) -> Secret:
+        secret = Secret(await self._read_anew(credential))
+        self._read[credential.secret] = (self._clock.monotonic(), secret)
+        return secret
+
+    def _is_read(self, key: tuple[str, str], done: "asyncio.Task[Secret]") -> None:
+        del self._reading[key]
+        if not done.cancelled():
+            done.exception()  # whoever waited for it may be gone
 
     async def _read_anew(self, credential: Credential) -> str:
         match credential.secret.partition(":"):

@@ -247,7 +247,7 @@ class Floor:
             return None
         step, target = running.step, running.target
         step.busy -= 1
-        if told.needed and told.lifecycle == "Canceled":
+        if told.needed and told.lifecycle in {"Canceled", "Failed"}:
             step.needs[target.ordinal] = told.needed
         # One that still follows has waited in vain, and was given back.
         step.brisk = running.leader is None and now - running.since < BRISK

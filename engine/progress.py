@@ -128,8 +128,8 @@ class Progress:
     def _has_begun(self, run: Run, said: str) -> bool:
         """Of one that has not, nothing goes on here."""
         run.begun = said == BEGUN
-        if said == "Queued":
-            run.queued, run.step = True, None
+        if said in {"Queued", "Paused"}:
+            run.queued, run.step = said == "Queued", None
         elif not run.begun:
             self._over(run)
         return run.begun

@@ -31,7 +31,9 @@ BUSY = timedelta(milliseconds=100)  # until a job is looked at again that somebo
 
 
 class Outcome(StrEnum):
-    FIRED = "fired"  # unless it is refused: then the database records it as skipped
+    FIRED = (
+        "fired"  # unless it is refused: then the database records it as skipped, or a Once waits
+    )
     COALESCED = "coalesced"
     MISSED = "missed"
 
@@ -159,7 +161,7 @@ class Scheduler(Part):
         return min(self._wait, self.means.heartbeat)
 
     async def turn(self) -> None:
-        """Slots of a paused account are decided too: the database records each as skipped."""
+        """Slots of a paused account are decided too: the database records each as skipped, but a Once waits."""
         beat = self.means.view.beat
         self.doing = "draining" if beat.draining else "paused" if beat.paused else "idle"
         self._wait = self.means.heartbeat

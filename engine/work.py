@@ -133,11 +133,15 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         """Seconds that the script begins with; 0 = none."""
         return self.lock_timeout_of(self.pieces[0])
 
+    @cached_property
+    def _sets_lock_timeout(self) -> bool:
+        return OWN_LOCK_TIMEOUT.search(self.script) is not None
+
     def lock_timeout_of(self, piece: "Piece") -> float:
         wanted = self.options.settings.lock_timeout_seconds
         if wanted is not None:
             return wanted
-        if OWN_LOCK_TIMEOUT.search(self.script):
+        if self._sets_lock_timeout:
             piece = self.pieces[0]
         return 0.0 if self.autocommit and piece.patient else LOCK_TIMEOUT
 

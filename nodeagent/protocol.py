@@ -128,7 +128,9 @@ class RemoveSchema(_Frozen, frozen=True):
     drop_schema: bool = False
 
 
-class DirectoryPool(_Frozen, frozen=True):
+class DirectoryPool(_Frozen, frozen=True, omit_defaults=True):
+    """What nobody said is not sent: an older agent would not know all of it."""
+
     name: str
     databases: tuple[str, ...] = ()
     pattern: str | None = None

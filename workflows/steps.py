@@ -17,6 +17,7 @@ from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
 from workflows.plane import Plane
 from workflows.validation.step import step as validate
+from workflows.validation.step import unguarded
 
 GROUPS, CREDENTIALS = "targetGroups", "credentials"
 OPTIONS = (
@@ -99,12 +100,18 @@ def document(given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _script(given: dict[str, Any]) -> list[FieldError]:
+    if len(given["action"]["value"]) > LONG:
+        return await asyncio.to_thread(_problems, given)
+    return _problems(given)
+
+
+def _problems(given: dict[str, Any]) -> list[FieldError]:
     text, transaction = given["action"]["value"], given.get("transaction", "auto")
-    if len(text) > LONG:
-        problems = await asyncio.to_thread(script.check, text, transaction)
-    else:
-        problems = script.check(text, transaction)
-    return [problem.error("properties.action.value") for problem in problems]
+    problems = script.check(text, transaction)
+    errors = [problem.error("properties.action.value") for problem in problems]
+    if given.get("guard") and transaction == "auto" and script.split(text).autocommit:
+        errors.append(unguarded())
+    return errors
 
 
 def _references(given: dict[str, Any]) -> Iterator[Reference]:

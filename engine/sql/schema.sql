@@ -2232,13 +2232,6 @@ CREATE OR REPLACE FUNCTION jobs_internal.read_request_v1(p_request_id uuid)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.record_results_v1(p_results jsonb)
- RETURNS TABLE(invocation_id uuid, lifecycle text, attempts integer, not_before timestamp with time zone, needed text)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.record_results_v2(p_results jsonb)
  RETURNS TABLE(invocation_id uuid, lifecycle text, attempts integer, not_before timestamp with time zone, needed text, deadline timestamp with time zone)
  LANGUAGE plpgsql

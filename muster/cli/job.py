@@ -88,7 +88,7 @@ def _make(
 ) -> None:
     """The schedule counts last: a slot that is due at once needs the step."""
     resting = {**said, "schedule": schedules.resting(said["schedule"])}
-    api.put(path, {"properties": resting}, new=not options.replace)
+    api.put(path, {"properties": resting}, new=True)
     try:
         api.put(under(path, "steps", options.step), {"properties": step})
         if said != resting:
@@ -243,8 +243,8 @@ def _when(said: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
         told = "none, the schedule is disabled"
     elif said.get("paused"):
         told = "none while the job is paused"
-    else:  # a Once disables itself as soon as it has run
-        told = "due now" if schedule.get("type") == "Once" else "none"
+    else:  # a Once disables itself as soon as it has run, and waits for steps or the end of a pause
+        told = "as soon as it can begin" if schedule.get("type") == "Once" else "none"
     overlap = schedule.get("overlap")
     return [f"next run: {told}", *([f"overlap: {overlap}"] if overlap else [])]
 

@@ -10,8 +10,8 @@ Names are resolved for each connect, all answers are checked (egress.py), the co
 checked address and nowhere else while TLS verifies the name (wire.py). Every value is a keyword
 argument, so no PG* variable, password file or service file has a say. Failures are Faults:
 TargetNotAllowed, TargetTlsError, TargetAuthenticationFailed, ConnectNotGranted,
-TargetDatabaseNotFound (not worth repeating), TargetUnreachable, TargetTimeout (Unavailable). They
-have the server's SQLSTATE and words where it gave any. None of them holds a secret.
+TargetDatabaseNotFound, and as Unavailable TargetUnreachable, TargetTimeout. They have the server's
+SQLSTATE and words where it gave any. None of them holds a secret.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ LIFECYCLES = {
     "SucceededWithSkipped", "Failed", "Skipped",
 }  # fmt: skip
 OTHERS = LIFECYCLES | {
-    "Begun", "Queued", "Over",                                         # whether a run began
+    "Begun", "Queued", "Paused", "Over",                                         # whether a run began
     "Include", "SqlServer", "SqlElasticPool", "SqlDatabase", "SqlSchema",  # members of groups
     "Once", "Late", "Newer", "UntilNextRow",                           # slots of schedules
     "EpochNotInCharge", "HostNotKnown", "Incompatible", "InternalServerError",  # codes of faults

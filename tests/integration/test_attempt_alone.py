@@ -110,8 +110,27 @@ async def test_a_transaction_that_a_script_leaves_open_is_no_success(place):
     outcome = await place.run("begin; insert into t values (2)", transaction="none")
 
     assert told(outcome) == ("Failed", "StatementFailed", False)
-    assert "left it open" in outcome.message
+    assert outcome.message == "The script began a transaction and left it open; it was rolled back."
     assert await count(place) == 2
+
+
+async def test_what_is_committed_is_not_repeated_though_what_stopped_us_came_between(place):
+    """While the next one's lock timeout was set."""
+    session = await place.lend(direct=True)
+    say = session.say
+
+    async def interrupted(text, **more):
+        if text == "set lock_timeout=0":
+            text = "do $$ begin raise exception 'enough' using errcode = '57014'; end $$"
+        return await say(text, **more)
+
+    session.say = interrupted
+    place.sessions.give_back(session)
+
+    outcome = await place.run("insert into t values (2); vacuum t", transaction="none")
+
+    assert told(outcome) == ("Failed", "StatementFailed", False)
+    assert outcome.last_message == "enough. Statement 1 stays committed."
 
 
 async def test_each_statement_has_the_lock_timeout_of_its_kind(place):

@@ -13,8 +13,9 @@ from muster.core.errors import Unavailable
 from tests.support.engine_world import bootstrap
 from tests.support.executions import EPOCH
 from tests.support.fake_clock import FakeClock
+from tests.support.launching import until
 from tests.support.parts import means
-from tests.support.road import FAILED, SUCCEEDED, Key, Stage, set_steps
+from tests.support.road import FAILED, SUCCEEDED, Key, Stage, another_run, set_steps
 
 pytestmark = pytest.mark.newest
 
@@ -60,6 +61,25 @@ def statements(monkeypatch):
 
 def held(controller: Controller) -> set[str]:
     return {str(invocation) for invocation in controller.means.view.floor.running}
+
+
+async def test_runs_that_met_a_pause_which_was_not_heard_of_begin_after_it(
+    controller, stage, owner, engine
+):
+    runs = [(await another_run(owner, engine, stage.job, stage.host)).run for _ in range(2)]
+    here = "select count(*) from jobs_internal.job_execution where job_execution_id = any($1) and "
+
+    async def both(what: str) -> bool:
+        controller.means.clock.passed += 1  # it looks at everything
+        await controller.turn()
+        return await owner.fetchval(here + what, runs) == 2
+
+    await owner.execute("update jobs_internal.instance set paused = true")
+    await until(lambda: both("wait_reason = 'AccountPaused' and lifecycle = 'Created'"))
+
+    await owner.execute("update jobs_internal.instance set paused = false")
+
+    await until(lambda: both("lifecycle <> 'Created'"))
 
 
 async def test_what_is_told_while_a_reservation_is_under_way_is_heard(

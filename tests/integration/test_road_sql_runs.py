@@ -42,7 +42,7 @@ async def test_nothing_begins_while_the_account_is_paused(owner, engine):
     [run] = await runs_of(owner, "allow", 1)
     await owner.execute("select jobs.sp_pause()")
 
-    assert await begin(engine, run) == "Queued"
+    assert await begin(engine, run) == "Paused"
     assert await lives(owner, run) == ("Created", "AccountPaused", None)
 
     await owner.execute("select jobs.sp_resume()")

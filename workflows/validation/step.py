@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 from muster.core.errors import FieldError
-from muster.core.script import split
 from workflows.validation import common
 
 P = "properties"
@@ -34,14 +33,15 @@ def step(name: str, given: dict[str, Any]) -> list[FieldError]:
 
 
 def _guard(given: dict[str, Any]) -> list[FieldError]:
-    """Its row stands in the script's own transaction."""
-    if not given.get("guard"):
-        return []
+    """Its row stands in the script's own transaction; whether the script has one is judged with it."""
     access = (given.get("settings") or {}).get("access", "readWrite")
-    alone = given.get("transaction") == "none" or split(given["action"]["value"]).autocommit
-    if access == "readWrite" and not alone:
-        return []
-    return [FieldError(f"{P}.guard", "Needs a script that writes, in a transaction of its own.")]
+    if given.get("guard") and (access != "readWrite" or given.get("transaction") == "none"):
+        return [unguarded()]
+    return []
+
+
+def unguarded() -> FieldError:
+    return FieldError(f"{P}.guard", "Needs a script that writes, in a transaction of its own.")
 
 
 def _execution_options(given: dict[str, Any]) -> list[FieldError]:

@@ -11,13 +11,27 @@ set enable_sort = off
 as $$
 declare
     most_bytes constant bigint := 8 * 1024 * 1024;
+    most_targets constant integer := 20000;
     wanted constant integer := case when p_step is not null then (find_step_v1(p_run, p_step)).step_id end;
     one record;
     item jsonb;
     items jsonb[] := '{}';
     bytes bigint := 0;
     next jsonb;
+    -- Most targets say nothing: a page ends behind so many of them, however few have spoken.
+    beyond record;
 begin
+    select t.step_id, t.ordinal into beyond
+      from target_execution t
+     where (t.run_day, t.job_execution_id) = (p_run.run_day, p_run.job_execution_id)
+       and (wanted is null or t.step_id = wanted)
+       and (p_after is null
+            or (t.step_id, t.ordinal) >= ((p_after ->> 'stepId')::integer, (p_after ->> 'ordinal')::integer))
+     order by t.step_id, t.ordinal
+    offset most_targets limit 1;
+    if found then
+        next := jsonb_build_object('stepId', beyond.step_id, 'ordinal', beyond.ordinal);
+    end if;
     -- In the order of the keys, so that a page reads little beyond its own targets: hence the settings above.
     for one in
         select t.step_id, t.ordinal, s.step_name, k.attempt, k.notices, d.target_id, d.server_name, d.database_name,
@@ -38,6 +52,8 @@ begin
            and (wanted is null or t.step_id = wanted)
            and (p_after is null
                 or (t.step_id, t.ordinal) >= ((p_after ->> 'stepId')::integer, (p_after ->> 'ordinal')::integer))
+           and (next is null
+                or (t.step_id, t.ordinal) < ((next ->> 'stepId')::integer, (next ->> 'ordinal')::integer))
            and jsonb_array_length(k.notices) > 0
          order by t.step_id, t.ordinal
     loop

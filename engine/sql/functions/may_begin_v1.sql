@@ -28,7 +28,7 @@ begin
         update job_execution x
            set wait_reason = 'AccountPaused'
          where x.job_execution_id = p_run.job_execution_id and x.wait_reason is distinct from 'AccountPaused';
-        return 'Queued';
+        return 'Paused';
     end if;
     select j.overlap into mode from job j where j.job_id = p_run.job_id;
     if mode in ('skipExecution', 'queueOne', 'cancelPrevious') then
@@ -64,4 +64,4 @@ begin
 end $$;
 comment on function jobs_internal.may_begin_v1(jobs_internal.job_execution) is
     'Of a run that the caller has locked. Begun: it has, or it may. Otherwise it is Skipped, Queued or Canceled now, as the '
-    'job''s way with older runs that are not over wants it, or Over; Queued too while the account is paused.';
+    'job''s way with older runs that are not over wants it, or Over; or Paused, as the account is.';

@@ -554,7 +554,10 @@ def test_a_job_is_shown_with_its_next_run_and_its_overlap(muster, a_job):
     [
         ({"enabled": False}, "next run: none, the schedule is disabled"),
         ({"paused": True}, "next run: none while the job is paused"),
-        ({"type": "Once", "startTime": "2001-01-01T00:00:00Z"}, "next run: due now"),
+        (
+            {"type": "Once", "startTime": "2001-01-01T00:00:00Z"},
+            "next run: as soon as it can begin",
+        ),
     ],
 )
 def test_a_job_without_a_next_run_says_why(muster, a_job, said, told):

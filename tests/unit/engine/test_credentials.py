@@ -1,5 +1,6 @@
 """Secrets are opened where they belong, as far as the operator allows, and never told."""
 
+import asyncio
 import base64
 from pathlib import Path
 from uuid import UUID
@@ -9,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from engine.credentials import KEPT, Credentials
 from engine.directory import Credential
-from muster.core.errors import Fault, InvalidRequest
+from muster.core.errors import Fault, InvalidRequest, Unavailable
 from muster.core.sealing import belongs_to, seal
 from muster.core.settings import Secret
 from tests.support.fake_clock import FakeClock
@@ -109,8 +110,57 @@ async def test_a_reference_is_read_again_after_a_while_and_when_it_was_refused(t
     clock.passed += KEPT
     assert await now() == "new"
     file.write_text("newest")
-    credentials.forget(credential)
+    assert await credentials.log_in(credential, IDENTITY, only("newest")) == "newest"
     assert await now() == "newest"
+
+
+def only(right: str):
+    """A door that opens to one password."""
+
+    async def dial(password: Secret) -> str:
+        if password.reveal() != right:
+            raise InvalidRequest("No.", code="TargetAuthenticationFailed")
+        return right
+
+    return dial
+
+
+async def test_many_who_wait_for_a_reference_hear_of_one_failure_together(monkeypatch) -> None:
+    credentials, reads = opener("env:"), []
+
+    async def away(self, credential):
+        reads.append(credential.name)
+        await asyncio.sleep(0)
+        raise Unavailable("Not now.", code="CredentialUnreadable")
+
+    monkeypatch.setattr(Credentials, "_read_anew", away)
+    opening = [credentials.open(named("env:X"), IDENTITY) for _ in range(50)]
+
+    heard = await asyncio.gather(*opening, return_exceptions=True)
+
+    assert {type(each) for each in heard} == {Unavailable}
+    assert len(reads) == 1
+    with pytest.raises(Unavailable):  # and who comes later asks anew
+        await credentials.open(named("env:X"), IDENTITY)
+    assert len(reads) == 2
+
+
+async def test_what_was_read_since_a_refusal_is_kept(tmp_path) -> None:
+    file, refused_twice = tmp_path / "b", asyncio.Event()
+    file.write_text("old")
+    credentials, credential = opener("file:"), named(f"file:{file}")
+
+    async def late(password: Secret) -> str:
+        """Refused only after somebody else has read the new one."""
+        if password.reveal() == "old":
+            file.write_text("new")
+            await credentials.log_in(credential, IDENTITY, only("new"))
+            file.write_text("newest")
+            refused_twice.set()
+        return await only("new")(password)
+
+    assert await credentials.log_in(credential, IDENTITY, late) == "new"
+    assert refused_twice.is_set()
 
 
 async def test_a_login_that_is_refused_is_tried_once_more_with_what_changed(tmp_path) -> None:
