@@ -27,6 +27,8 @@ async def controller(account, stage):
     part = Controller(dataclasses.replace(means(account, store), clock=a_clock()))
     has_slots(part, stage, 2)
     yield part
+    part._forget()
+    part._planner.hang_up()
     part._road.hang_up()
     await store.close()
 
