@@ -3,12 +3,10 @@
 A copy of the database, made anew whenever the Controller begins; nothing here speaks to anybody.
 """
 
-import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -16,9 +14,9 @@ import msgspec
 
 from engine.policies import Queue, RoundRobin
 from engine.resources import Node, Path, Tree
+from engine.timers import Timers
 
 OVER = frozenset({"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"})
-LEAST_TIMERS = 10_000  # fewer are not worth tidying
 BRISK = 0.5  # seconds: tasks that are reserved and over within them follow each other
 NEEDS = ("nothing", "protocol", "pg_cancel_backend", "pg_terminate_backend")  # weakest first
 NOBODY = UUID(int=0)
@@ -130,9 +128,6 @@ class Waiting:
     watched: float | None = None  # the deadline that a timer stands for
 
 
-Timer = tuple[float, int, StepRun, Waiting]
-
-
 @dataclass(eq=False, slots=True)
 class Running:
     """Reserved or running. Whoever follows another has no slots of its own until that one is over."""
@@ -154,9 +149,7 @@ class Floor:
         self.running: dict[UUID, Running] = {}  # by invocation
         self._unfollowed: dict[Running, None] = {}
         self.inbox: list[Told] = []  # of lost hosts: to be heard like their own word
-        self._timers: list[Timer] = []
-        self._most_timers = LEAST_TIMERS
-        self._number = count()
+        self._timers: Timers[tuple[StepRun, Waiting]] = Timers(_waits)
 
     def steps(self) -> Iterator[StepRun]:
         return (run.step for run in self.runs.values() if run.step is not None)
@@ -176,7 +169,7 @@ class Floor:
         if target.due is None:
             self._enqueue(step, target)
         else:
-            self._remind(target.due, step, target)
+            self._timers.add(target.due, (step, target))
 
     def hold(self, step: StepRun, target: Waiting, invocation: UUID, host: UUID) -> None:
         """It was reserved before this core began."""
@@ -304,8 +297,7 @@ class Floor:
     def due(self, now: float) -> list[tuple[StepRun, Waiting]]:
         """Waiting targets whose deadline has passed, which nobody picks; those whose time has come may start."""
         late: dict[Waiting, StepRun] = {}
-        while self._timers and self._timers[0][0] <= now:
-            at, _, step, target = heapq.heappop(self._timers)
+        for at, (step, target) in self._timers.due(now):
             if at == target.watched:
                 target.watched = None
             if step.waiting.get(target.ordinal) is not target:
@@ -331,38 +323,18 @@ class Floor:
         self.policy.put(target.queue, target.ordinal)
         if target.deadline is not None and target.deadline != target.watched:
             target.watched = target.deadline
-            self._remind(target.deadline, step, target)
-
-    def _remind(self, at: float, step: StepRun, target: Waiting) -> None:
-        if len(self._timers) >= self._most_timers:
-            self._tidy()
-            self._most_timers = max(LEAST_TIMERS, 2 * len(self._timers))
-        heapq.heappush(self._timers, (at, next(self._number), step, target))
-
-    def _tidy(self) -> None:
-        """A deadline may be a day away: what no longer waits for it must not be kept so long."""
-        waiting = sum(len(step.waiting) for step in self.steps())
-        if len(self._timers) <= LEAST_TIMERS + 4 * waiting:  # most of them are needed
-            return
-        needed = []
-        for timer in self._timers:
-            _, _, step, target = timer
-            if step.waiting.get(target.ordinal) is target:
-                needed.append(timer)
-            else:
-                target.watched = None
-        heapq.heapify(needed)
-        self._timers = needed
+            self._timers.add(target.deadline, (step, target))
 
     @property
     def next_due(self) -> float | None:
-        return self._timers[0][0] if self._timers else None
+        return self._timers.next
 
     def forget(self, run: Run) -> None:
         self.runs.pop(run.id, None)
         if run.step is not None:
             self.policy.drop(run.step.queues.values())
-        self._tidy()
+        # A deadline may be a day away: what no longer waits for it must not be kept so long.
+        self._timers.tidy(expected=4 * sum(len(step.waiting) for step in self.steps()))
 
     def _queue(self, step: StepRun, row: Mapping[str, Any]) -> Queue[StepRun]:
         server, pool = row["server_id"], row["pool_name"]
@@ -382,6 +354,15 @@ class Floor:
         if found is None:
             found = step.queues[path] = Queue(step, step.run.job_id, path)
         return found
+
+
+def _waits(timer: tuple[StepRun, Waiting]) -> bool:
+    """One that does not gets another timer when it waits again."""
+    step, target = timer
+    if step.waiting.get(target.ordinal) is target:
+        return True
+    target.watched = None
+    return False
 
 
 def _withdraw(late: Iterable[Waiting]) -> None:
