@@ -24,8 +24,8 @@ from engine.speech import CLEAN, CLEAN_LIMIT
 from engine.work import Credential, Server
 from muster.core import connect
 from muster.core.clock import Clock
-from muster.core.connect import NoRoom
 from muster.core.errors import Unavailable
+from muster.core.refusals import NoRoom
 from muster.core.settings import Settings
 
 IDLE = 30.0  # seconds

@@ -17,14 +17,12 @@ SQLSTATE and words where it gave any. None of them holds a secret.
 import asyncio
 import contextlib
 import ipaddress
-import re
 import socket
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any, cast
+from typing import cast
 
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
@@ -33,35 +31,19 @@ from muster.core import egress, login_keys
 from muster.core.db import Connection
 from muster.core.egress import Address, Pair, Rules, check_address, check_host_syntax
 from muster.core.endpoint import Endpoint, check_endpoint, tls_context
-from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
+from muster.core.errors import Fault, Unavailable
+from muster.core.refusals import Login, as_fault, not_allowed, printable, timed_out, unreachable
 from muster.core.settings import Secret, Settings
-from muster.core.wire import Dialer, Tap, Tls, TlsRefusedError
+from muster.core.wire import Dialer, Tap, Tls
 
 __all__ = ["Connector", "Endpoint", "Rules", "check_address", "check_endpoint", "check_host_syntax"]
 
-SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 CLOSE_LIMIT = 2.0  # seconds; a server that does not say good-bye is hung up on
 
 login_keys.install()
 
 OwnServers = Callable[[], Awaitable[AbstractSet[Pair]]] | AbstractSet[Pair]
 Resolve = Callable[[str, int], Awaitable[list[Address]]]
-
-
-class NoRoom(Unavailable):
-    """The server is there and has no session for us now: too many, or it is just starting."""
-
-    def __init__(self, message: str, *, crowded: bool = False, **more: Any) -> None:
-        super().__init__(message, **more)
-        self.crowded = crowded
-
-
-@dataclass(frozen=True)
-class Login:
-    user: str
-    password: str = field(repr=False)
-    database: str
-    application_name: str
 
 
 class Connector:
@@ -133,7 +115,7 @@ class Connector:
                     async with asyncio.timeout(max(share, 0.01)):
                         return await _connect(endpoint, host, address, attribute, login, tap)
                 except TimeoutError:
-                    last = _timeout(host)
+                    last = timed_out(host)
                 except Unavailable as fault:
                     last = fault  # another host may do
         raise last or Unavailable("The endpoint names no server.", code="TargetUnreachable")
@@ -153,9 +135,9 @@ class Connector:
                 continue
             for address in found:
                 if why := check_address(address, endpoint.port, rules, host=host):
-                    raise _not_allowed(host, why)
+                    raise not_allowed(host, why)
             if await self._is_own(found, endpoint.port):
-                raise _not_allowed(host, egress.OWN)
+                raise not_allowed(host, egress.OWN)
             for address in found:
                 some = True
                 yield host, address
@@ -172,17 +154,17 @@ class Connector:
         if literal := egress.address_of(host):
             return [literal]
         if wrong:
-            raise _not_allowed(host, wrong[0].message)
+            raise not_allowed(host, wrong[0].message)
         try:
             async with asyncio.timeout(limit):
                 found = await self._resolve(host, port)
         except TimeoutError:
-            raise _timeout(host) from None
+            raise timed_out(host) from None
         except OSError as error:
-            context = _printable(f"{type(error).__name__} {error}")
-            raise _unreachable(host, "its name can't be resolved", context=context) from None
+            context = printable(f"{type(error).__name__} {error}")
+            raise unreachable(host, "its name can't be resolved", context=context) from None
         if not found:
-            raise _unreachable(host, "its name has no address")
+            raise unreachable(host, "its name has no address")
         return found
 
     async def _is_own(self, addresses: list[Address], port: int) -> bool:
@@ -225,7 +207,7 @@ async def _connect(
 ) -> Connection:
     context = tls_context(endpoint)
     dialer = Dialer(address, endpoint.port, Tls(context, host) if context else None, tap)
-    with _as_fault(host, login, dialer), _hung_up_unless_done(dialer):
+    with as_fault(host, login, dialer), _hung_up_unless_done(dialer):
         return await asyncpg.connect(
             host=str(address),
             port=endpoint.port,
@@ -253,71 +235,6 @@ def _hung_up_unless_done(dialer: Dialer) -> Iterator[None]:
         raise
 
 
-@contextlib.contextmanager
-def _as_fault(host: str, login: Login, dialer: Dialer) -> Iterator[None]:
-    """The one place where failures to connect get their code."""
-    try:
-        yield
-    except TimeoutError:  # the system's, also an OSError
-        raise _timeout(host) from None
-    except (ssl.SSLError, TlsRefusedError) as error:
-        raise _tls_error(host, error) from None
-    except asyncpg.TargetServerAttributeNotMatched:
-        raise _unreachable(host, "it is not in the wanted role") from None
-    except asyncpg.PostgresError as error:
-        raise _given_up(host, dialer) or _refused(host, login, error) from None
-    except (
-        OSError,
-        asyncpg.InterfaceError,
-        asyncpg.InternalClientError,
-        AttributeError,  # a server that lies can lead asyncpg into errors of its own
-        LookupError,
-        ValueError,
-    ) as error:
-        why, context = "no PostgreSQL answers there", _clean(error, login)
-        raise _given_up(host, dialer) or _unreachable(host, why, context=context) from None
-
-
-def _given_up(host: str, dialer: Dialer) -> Fault | None:
-    """By ourselves: the server asked for what it must not have."""
-    if not dialer.refusal:
-        return None
-    message = f"The connection to {host} was given up: {dialer.refusal}."
-    return InvalidRequest(message, code="TargetAuthenticationFailed")
-
-
-def _refused(host: str, login: Login, error: asyncpg.PostgresError) -> Fault:
-    """What a server answered to a login."""
-    user, database = _printable(login.user), _printable(login.database)
-    said: dict[str, Any] = {
-        "sqlstate": error.sqlstate if SQLSTATE.fullmatch(error.sqlstate or "") else None,
-        "detail": _words(error, login),
-        "context": _clean(error, login),
-    }
-    match error:
-        case asyncpg.InvalidPasswordError():
-            why = "the password is wrong, or there is no such role"
-            message = f"The server {host} did not accept the login '{user}': {why}."
-            return InvalidRequest(message, code="TargetAuthenticationFailed", **said)
-        case asyncpg.InvalidAuthorizationSpecificationError():
-            why = "its pg_hba.conf has no entry for that, or the role may not log in"
-            message = f"The server {host} lets nobody in as '{user}' from here: {why}."
-            return InvalidRequest(message, code="TargetAuthenticationFailed", **said)
-        case asyncpg.InsufficientPrivilegeError():
-            grant = f"GRANT CONNECT ON DATABASE {_identifier(database)} TO {_identifier(user)};"
-            message = f"The login '{user}' may not connect to '{database}' on {host}. Run: {grant}"
-            return InvalidRequest(message, code="ConnectNotGranted", **said)
-        case asyncpg.InvalidCatalogNameError():
-            message = f"The database '{database}' does not exist on {host}."
-            return NotFound(message, code="TargetDatabaseNotFound", **said)
-    why = f"it refused the connection ({said['sqlstate'] or 'no SQLSTATE'})"
-    if isinstance(error, asyncpg.TooManyConnectionsError | asyncpg.CannotConnectNowError):
-        crowded = isinstance(error, asyncpg.TooManyConnectionsError)
-        message = f"The server {host} can't be reached: {why}."
-        return NoRoom(message, code="TargetUnreachable", crowded=crowded, **said)
-    return _unreachable(host, why, **said)
-
-
 def _is_local(address: Address) -> bool:
     """This machine has that address: only then can it be bound."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
@@ -327,47 +244,3 @@ def _is_local(address: Address) -> bool:
         except OSError:
             return False
         return True
-
-
-def _not_allowed(host: str, why: str) -> InvalidRequest:
-    message = f"The server {host[:253]} may not be connected to: {why}."
-    return InvalidRequest(message, code="TargetNotAllowed")
-
-
-def _timeout(host: str) -> Unavailable:
-    return Unavailable(f"The server {host} did not answer in time.", code="TargetTimeout")
-
-
-def _tls_error(host: str, error: Exception) -> InvalidRequest:
-    why = getattr(error, "verify_message", "") or getattr(error, "reason", "") or str(error)
-    message = f"No verified TLS connection to {host}: {_printable(why)}."
-    return InvalidRequest(message, code="TargetTlsError")
-
-
-def _unreachable(host: str, why: str, **said: Any) -> Unavailable:
-    message = f"The server {host} can't be reached: {why}."
-    return Unavailable(message, code="TargetUnreachable", **said)
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _words(error: asyncpg.PostgresError, login: Login) -> str:
-    """What a server said; it may have been told the password, and is not trusted to keep it."""
-    parts = (error.args[0] if error.args else "", error.detail, error.hint)
-    return _without_secret(". ".join(part.rstrip(".") for part in parts if part), login)
-
-
-def _clean(error: Exception, login: Login) -> str:
-    text = f"{type(error).__name__} {getattr(error, 'sqlstate', '')} {error}"
-    return _without_secret(text, login)
-
-
-def _without_secret(text: str, login: Login) -> str:
-    return _printable(text.replace(login.password, "***") if login.password else text)
-
-
-def _printable(text: str) -> str:
-    """A server's words are a stranger's: printable and short."""
-    return "".join(letter for letter in text if letter.isprintable())[:500].rstrip(".")

@@ -14,7 +14,7 @@ from engine.directory import Credential, Directory, Document, Group, Member, Poo
 from engine.like import Like
 from engine.patience import Patience
 from engine.resolver import Listed, Resolver, asks
-from muster.core.connect import NoRoom
+from muster.core.refusals import NoRoom
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 from tests.support.fake_clock import FakeClock
 
