@@ -57,3 +57,28 @@ async def test_the_tag_stays_while_only_time_goes_by(owner):
     over = await told()
     assert over["answer"]["etag"] != first
     assert over["answer"]["summary"]["counts"] == {"Succeeded": 3}
+
+
+async def test_a_page_of_messages_ends_though_hardly_anybody_spoke(owner):
+    job = await a_job(owner)
+    run = await a_run(owner, job)
+    await some_targets(owner, job, run, 20_002)
+    await owner.execute(
+        "insert into jobs_internal.task (run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, epoch,"
+        "                                host_id, lifecycle, start_time, end_time, notices)"
+        " select run_day, job_execution_id, step_id, ordinal, 1, gen_random_uuid(), 1, gen_random_uuid(), 'Succeeded',"
+        "        now(), now(), case when ordinal in (2, 20002) then '[{\"message\": \"here\"}]'::jsonb else '[]' end"
+        "   from jobs_internal.target_execution where job_execution_id = $1",
+        run,
+    )
+
+    async def page(after: dict | None) -> dict:
+        options = json.dumps({"after": after})
+        told = await owner.fetchval(READ, "messages", ["nightly", str(run)], options)
+        return json.loads(told)["answer"]
+
+    first = await page(None)
+    second = await page(first["next"])
+
+    assert first["next"] == {"stepId": 1, "ordinal": 20_001}
+    assert (len(first["items"]), len(second["items"]), second["next"]) == (1, 1, None)
