@@ -98,7 +98,7 @@ class Alone(Course):
         reason = "OutcomeUnknown" if self._sent else "ConnectionLost"
         outcome = await self.broken(error, reason=reason, retry=self._safe)
         if self.stop.reason:
-            message = f"{outcomes.wish(self.stop.reason)} {outcome.message}"
+            message = f"{outcomes.WISHES[self.stop.reason]} {outcome.message}"
             return replace(outcome, message=message, last_message=message)
         return outcome
 

@@ -24,6 +24,7 @@ from engine.instance import Host
 from engine.judge import Verdict, judge
 from engine.line import Line
 from engine.part import Means, Part
+from engine.rings import RESULTS
 from engine.road import Q
 from muster.core import telemetry
 from muster.core.errors import Fault
@@ -34,7 +35,6 @@ LOOK = timedelta(seconds=1)
 BEATS = 3  # that a host may miss
 AGAIN = timedelta(seconds=2)  # before a target that can't be asked is asked again
 TOGETHER = 8  # targets that are asked side by side
-RESULTS = "muster_result"
 MESSAGES = {
     Verdict.COMMITTED: "It committed; its host was lost before it could say so.",
     Verdict.ABORTED: "Its host was lost; nothing was committed.",

@@ -19,6 +19,7 @@ from engine.limits import see_limits
 from engine.part import Means, Part
 from engine.planner import Planner, read
 from engine.progress import Progress
+from engine.rings import RESULTS, STARTS
 from engine.road import Batch, Q, Road
 from muster.core.db import Row
 from muster.core.errors import Fault
@@ -28,7 +29,6 @@ LOOK = timedelta(seconds=1)
 AT_ONCE = 500  # tasks of one reservation
 MOST_LATE = 2000  # targets that are timed out by one statement
 TOGETHER = 20  # reservations before anything else is looked at
-STARTS, RESULTS = "muster_execution", "muster_result"
 
 
 class Controller(Part):

@@ -2,9 +2,7 @@
 
 from engine import instance
 from engine.part import Part
-
-PAUSES = "muster_pause"
-STARTS = "muster_execution"
+from engine.rings import PAUSES, STARTS
 
 
 class Heart(Part):

@@ -43,9 +43,8 @@ async def judge(
         async with asyncio.timeout(LIMIT), way.session(database, APPLICATION) as connection:
             await _end(connection, way.pid(backend_pid), application_name(old_invocation), started)
             if xact_id is None:
-                return (
-                    Verdict.ABORTED
-                )  # it is recorded before COMMIT, or what commits by itself, is sent
+                # It is recorded before COMMIT is sent, or what commits by itself.
+                return Verdict.ABORTED
             if xact_id == AUTOCOMMIT:
                 return Verdict.UNKNOWN
             return Verdict(await status_of(connection, xact_id))

@@ -21,6 +21,11 @@ CONNECT_REASONS = {
         "TransactionModeNotPossible",
     )
 }
+WISHES = {  # why an attempt was to stop
+    HOST_STOPPED: "The host that ran it was stopped.",
+    TIMED_OUT: "It did not end within the step's time.",
+    CANCELED: "It was cancelled.",
+}
 NAMES = re.compile(r"\"[^\"]*\"|'[^']*'|«[^»]*»|„[^“]*“|“[^”]*”|`[^']*'")
 NUMBERS = re.compile(r"[0-9]+")
 
@@ -89,25 +94,14 @@ def stopped(reason: str, *, safe: bool) -> dict[str, Any]:
     match reason:
         case "HostStopped" if safe:
             what = {"lifecycle": CANCELED, "again": True, "reason": HOST_STOPPED}
-            return what | {"message": wish(reason)}
+            return what | {"message": WISHES[reason]}
         case "HostStopped":
             message = "The host that ran it was stopped; what was committed before stays."
             return {"lifecycle": FAILED, "reason": "OutcomeUnknown", "message": message}
         case "TimedOut":
-            return {"lifecycle": TIMED_OUT, "reason": TIMED_OUT, "message": wish(reason)}
+            return {"lifecycle": TIMED_OUT, "reason": TIMED_OUT, "message": WISHES[reason]}
         case _:
-            return {"lifecycle": CANCELED, "reason": CANCELED, "message": wish(reason)}
-
-
-def wish(reason: str) -> str:
-    """Why an attempt was to stop."""
-    match reason:
-        case "HostStopped":
-            return "The host that ran it was stopped."
-        case "TimedOut":
-            return "It did not end within the step's time."
-        case _:
-            return "It was cancelled."
+            return {"lifecycle": CANCELED, "reason": CANCELED, "message": WISHES[reason]}
 
 
 def untold() -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """Why a target waits and why it ended: closed lists, each word of which docs/reference/reasons.md explains."""
 
-REFUSED = frozenset(
-    {"ServerFull", "ServerStarting"}
-)  # by the server itself, before anything was sent
+# Those of a server that did not let us in: nothing was sent.
+REFUSED = frozenset({"ServerFull", "ServerStarting"})
 WAIT = {
     "Resolving": "The targets of the step are being looked up.",
     "InstanceSlots": "The account works on as many targets at once as its size allows.",

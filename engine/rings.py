@@ -3,6 +3,8 @@
 import asyncio
 from collections import defaultdict
 
+STARTS, RESULTS, TASKS, PAUSES = "muster_execution", "muster_result", "muster_task", "muster_pause"
+
 
 class Rings:
     """Events by channel and listener, shared by the parts of one core."""

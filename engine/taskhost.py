@@ -27,6 +27,7 @@ from engine.life import any_of
 from engine.line import Line
 from engine.outcome import Outcome
 from engine.registration import Registration
+from engine.rings import PAUSES, TASKS
 from engine.scribe import Scribe
 from engine.session import Session
 from engine.sessions import Full, Sessions
@@ -46,8 +47,6 @@ log = telemetry.get(__name__)
 Q = Queries("engine", "road.sql")
 
 POLL = timedelta(seconds=1)  # in case a wake-up was lost
-TASKS = "muster_task"
-PAUSES = "muster_pause"
 DRAIN = timedelta(hours=24)  # for what runs when we are asked to go
 INTENT_LIMIT = (
     5.0  # seconds that a COMMIT, and a tenant's locks, wait until it is known which one it is

@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
-from engine.controller import RESULTS, Controller
+from engine.controller import Controller
 from engine.instance import Host
+from engine.rings import RESULTS
 from engine.road import Road
 from engine.store import Store
 from muster.core.clock import Clock

@@ -71,7 +71,8 @@ begin
             'run', p_run.job_execution_id, 'stepId', t.step_id, 'ordinal', t.ordinal) end,
         'why', coalesce(told, jsonb_build_object(
             'since', iso_v1(coalesce(t.not_before, last.end_time, t.create_time)), 'waitReason', t.wait_reason))
-            || jsonb_build_object('lifecycle', t.lifecycle, 'cancellations', list_cancellations_v1(p_run, t), 'details', jsonb_strip_nulls(jsonb_build_object(
+            || jsonb_build_object('lifecycle', t.lifecycle, 'cancellations', list_cancellations_v1(p_run, t))
+            || jsonb_build_object('details', jsonb_strip_nulls(jsonb_build_object(
                 'endReason', t.end_reason, 'attempts', t.attempts, 'phase', t.phase, 'notBefore', iso_v1(t.not_before),
                 'triedSince', iso_v1(t.tried_at), 'serverSaid', case when refused then said end,
                 'hostId', live.host_id, 'backendPid', live.backend_pid,

@@ -66,7 +66,8 @@ begin
         )
         select told || coalesce(jsonb_agg(jsonb_build_object(
                    'i', g.i, 'l', g.outcome, 'a', g.attempts, 'b', extract(epoch from g.again_at),
-                   'u', extract(epoch from case when g.outcome <> 'TimedOut' then g.deadline end), 'n', null, 'k', 'return')), '[]')
+                   'u', extract(epoch from case when g.outcome <> 'TimedOut' then g.deadline end), 'n', null,
+                   'k', 'return')), '[]')
           into told
           from decided g;
     end loop;
