@@ -168,8 +168,9 @@ class Controller(Part):
             self._marks[row["host_id"]] = row["number"]
             floor.inbox += read_completion(row["report"])
         inbox, floor.inbox = floor.inbox, []
+        now = self._now
         for one in inbox:
-            step = floor.heard(one, self._now)
+            step = floor.heard(one, now)
             if step is not None and step.over:
                 self._stirred.add(step.run)
         return bool(inbox)

@@ -14,9 +14,10 @@ from engine.blockers import Lookout
 from engine.frames import LONGEST
 from engine.outcome import FAILED, SUCCEEDED, Outcome
 from engine.prologue import Prologue, Scene
-from engine.results import Set
+from engine.results import Ear, Set
 from engine.session import LOST, Session
-from engine.stop import Stopped, Stopper
+from engine.speech import Answer
+from engine.stop import Stop, Stopped
 from engine.token import TIMED_OUT
 from engine.work import Piece, Step, Task, values
 from muster.core.errors import InvalidRequest
@@ -54,7 +55,7 @@ class Course:
         task: Task,
         step: Step,
         name: str,
-        stop: Stopper,
+        stop: Stop,
         watch: Stopwatch,
     ) -> None:
         self.session = session
@@ -62,6 +63,7 @@ class Course:
         self.step = step
         self.stop = stop
         self.watch = watch
+        self.ear: Ear | Answer = session.ear  # what was heard of it
         self.completed = 0
         self.phase = "run"
         self.left_out: frozenset[str] = frozenset()
@@ -240,7 +242,7 @@ class Course:
     async def ended(self, **how: Any) -> Outcome:
         types = await self._type_names() if any(each.foreign for each in self._kept) else {}
         self.watch.turn("")
-        ear = self.session.ear
+        ear = self.ear
         how.setdefault("last_message", how.get("message") or "")
         return Outcome(
             notices=[*self._remarks(), *ear.said()],

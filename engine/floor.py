@@ -3,7 +3,7 @@
 A copy of the database, made anew whenever the Controller begins; nothing here speaks to anybody.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,7 +17,10 @@ from engine.resources import Node, Path, Tree
 from engine.timers import Timers
 
 OVER = frozenset({"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"})
-BRISK = 0.5  # seconds: tasks that are reserved and over within them follow each other
+BRISK = 0.5  # seconds that the last of those who follow each other should have to wait
+DEEPEST = 32  # tasks in one place, with the one that has its slots
+SHALLOW = 2  # the same where somebody limited how many are at work at once
+MEMORY = 0.1  # how much the last task says about the pace of its step
 NEEDS = ("nothing", "protocol", "pg_cancel_backend", "pg_terminate_backend")  # weakest first
 NOBODY = UUID(int=0)
 
@@ -102,7 +105,18 @@ class StepRun:
     queues: dict[Path, Queue["StepRun"]] = field(default_factory=dict)
     limits: dict[str, Node] = field(default_factory=dict)  # of its own parallelism
     needs: dict[int, str] = field(default_factory=dict)  # what cancelling took, by target
-    brisk: bool = False  # its tasks were short lately
+    pace: float | None = None  # seconds that a task had its place, of late
+
+    @property
+    def depth(self) -> int:
+        """So many tasks may be in one place."""
+        if self.pace is None:
+            return 1
+        return min(DEEPEST, int(BRISK / max(self.pace, BRISK / DEEPEST)))
+
+    def took(self, seconds: float) -> None:
+        before = seconds if self.pace is None else self.pace
+        self.pace = before + (seconds - before) * MEMORY
 
     @property
     def over(self) -> bool:
@@ -129,6 +143,14 @@ class Waiting:
 
 
 @dataclass(eq=False, slots=True)
+class Place:
+    """The slots of a task, which those behind it inherit."""
+
+    many: int = 1
+    last: "Running | None" = None
+
+
+@dataclass(eq=False, slots=True)
 class Running:
     """Reserved or running. Whoever follows another has no slots of its own until that one is over."""
 
@@ -138,7 +160,8 @@ class Running:
     leader: "Running | None" = None
     follower: "Running | None" = None
     invocation: UUID = NOBODY
-    since: float = 0.0  # when it was reserved, by the database's clock
+    since: float = 0.0  # when its place became its own, by the database's clock
+    place: Place = field(default_factory=Place)
 
 
 class Floor:
@@ -147,7 +170,7 @@ class Floor:
         self.policy: RoundRobin[StepRun] = RoundRobin(self.tree)
         self.runs: dict[UUID, Run] = {}
         self.running: dict[UUID, Running] = {}  # by invocation
-        self._unfollowed: dict[Running, None] = {}
+        self._places: dict[Place, None] = {}  # in which more could follow
         self.inbox: list[Told] = []  # of lost hosts: to be heard like their own word
         self._timers: Timers[tuple[StepRun, Waiting]] = Timers(_waits)
 
@@ -194,23 +217,31 @@ class Floor:
 
         They need what that one has, for they come from the same queue. Where others wait for room nobody follows.
         """
-        leaders = list(self._unfollowed)[:most]
-        if not leaders or self._is_contested:
+        if not self._places or self._is_contested:
             return
-        for leader in leaders:
-            step, queue = leader.step, leader.target.queue
+        last: Running | None
+        shares = Counter(place.last.target.queue for place in self._places if place.last)
+        for place in list(self._places):
+            last = place.last
+            assert last is not None
+            step, queue = last.step, last.target.queue
+            depth = step.depth if _is_unlimited(queue.path) else min(step.depth, SHALLOW)
             if not queue.items or step.canceled or step.run.canceled:
-                del self._unfollowed[leader]
+                del self._places[place]
             elif (
-                step.brisk
+                2 * place.many <= depth
                 and not self.policy.closed(step.run.job_id)
-                and self.tree.has_room_for(queue.path, leader.host)
+                and self.tree.has_room_for(queue.path, last.host)
             ):
-                del self._unfollowed[leader]
-                step.busy += 1
-                target = step.waiting.pop(queue.items.popleft())
-                leader.follower = Running(step, target, leader.host, leader)
-                yield leader.follower
+                share = -(-len(queue.items) // shares[queue])
+                for _ in range(min(most, share, depth - place.many)):
+                    most -= 1
+                    place.many += 1
+                    step.busy += 1
+                    target = step.waiting.pop(queue.items.popleft())
+                    last.follower = Running(step, target, last.host, last, place=place)
+                    last = place.last = last.follower
+                    yield last
 
     @property
     def _is_contested(self) -> bool:
@@ -219,18 +250,24 @@ class Floor:
     def reserved(self, running: Running) -> None:
         self.running[running.invocation] = running
         if running.leader is None:
-            self._unfollowed[running] = None
+            running.place.last = running
+            self._places[running.place] = None
 
-    def _left(self, running: Running) -> None:
+    def _left(self, running: Running, now: float) -> None:
         """It is over, or was never begun: its place is its follower's, or free."""
-        self._unfollowed.pop(running, None)
-        leader, follower = running.leader, running.follower
+        leader, follower, place = running.leader, running.follower, running.place
+        place.many -= 1
         if leader is not None:
-            leader.follower = None
-        elif follower is not None:
-            follower.leader = None
-            self._unfollowed[follower] = None
+            leader.follower = follower
+        if follower is not None:
+            follower.leader = leader
+            follower.since = now
+        if place.last is running:
+            place.last = leader
+        if place.many:
+            self._places[place] = None
         else:
+            self._places.pop(place, None)
             self.policy.over(running.target.queue, running.host)
 
     def heard(self, told: Told, now: float) -> StepRun | None:
@@ -243,8 +280,8 @@ class Floor:
         if told.needed and told.lifecycle in {"Canceled", "Failed"}:
             step.needs[target.ordinal] = told.needed
         # One that still follows has waited in vain, and was given back.
-        step.brisk = running.leader is None and now - running.since < BRISK
-        self._left(running)
+        step.took(now - running.since if running.leader is None else 2 * BRISK)
+        self._left(running, now)
         if told.lifecycle not in OVER:
             target.attempts = told.attempts
             target.due, target.deadline = told.not_before, told.until
@@ -256,7 +293,7 @@ class Floor:
         running = self.running.pop(invocation, None)
         if running is not None:
             running.step.busy -= 1
-            self._left(running)
+            self._left(running, running.since)
             running.target.due = None
             self.wait(running.step, running.target)
 
@@ -287,7 +324,7 @@ class Floor:
                 target.queue.items.remove(ordinal)
         elif invocation is not None and (running := self.running.pop(invocation, None)):
             step.busy -= 1
-            self._left(running)
+            self._left(running, running.since)
 
     def all_ended(self, step: StepRun) -> None:
         """Nothing of the step waits any more."""
@@ -363,6 +400,11 @@ def _waits(timer: tuple[StepRun, Waiting]) -> bool:
         return True
     target.watched = None
     return False
+
+
+def _is_unlimited(path: Path) -> bool:
+    """Nobody has said how many may be at work at once, but for the server and the account as a whole."""
+    return all(node.slots is None for node in path[2:])
 
 
 def _withdraw(late: Iterable[Waiting]) -> None:

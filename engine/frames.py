@@ -43,7 +43,7 @@ class Frames(Tap):
             if self._missing > 0:
                 return
             data, self._held = bytes(self._held), None
-        at, end = self.leap(data), len(data)
+        at, mark, end = self.leap(data, 0), 0, len(data)
         while end - at >= HEAD and not self.broken_off:
             (size,) = SIZE(data, at + 1)
             if not 4 <= size <= MESSAGE_LIMIT:
@@ -53,20 +53,30 @@ class Frames(Tap):
             if after > end:
                 break
             kind = data[at]
-            if kind in ABOUT:
+            if kind == READY:
+                self.count(after - mark)
+                self.status = data[at + HEAD] if size > 4 else AT_REST
+                self.ready()
+                mark = after
+                after = self.leap(data, after)
+            elif kind in ABOUT:
                 self._learn(kind, data[at + HEAD : after])
             else:
                 self.hear(kind, data, at + HEAD, after)
             at = after
+        self.count(at - mark)
         if at < end:
             self._held = bytearray(data[at:])
             enough = end - at >= HEAD
             size = 1 + int.from_bytes(data[at + 1 : at + HEAD], "big") if enough else HEAD
             self._missing = size - (end - at)
 
-    def leap(self, data: bytes) -> int:  # noqa: ARG002 - who knows what comes may use it
-        """How much of it need not be looked at."""
-        return 0
+    def leap(self, data: bytes, at: int) -> int:  # noqa: ARG002 - who knows what comes may use it
+        """From where on it must be looked at; an answer begins there, or goes on."""
+        return at
+
+    def count(self, size: int) -> None:
+        """So many bytes of an answer were looked at."""
 
     def hear(self, kind: int, data: bytes, start: int, end: int) -> None:
         """A message that is about a statement; its body stands there."""
@@ -84,10 +94,7 @@ class Frames(Tap):
         super().break_off(why)
 
     def _learn(self, kind: int, body: bytes) -> None:
-        if kind == READY:
-            self.status = body[0] if body else AT_REST
-            self.ready()
-        elif kind == ERROR:
+        if kind == ERROR:
             self.failure = fields(body) if self.failure is None else self.failure
         else:
             name, _, value = body.partition(b"\0")

@@ -10,6 +10,7 @@ from engine.token import CANCELED, HOST_STOPPED, TIMED_OUT
 from muster.core.errors import Fault, Unavailable
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
+BROKEN_OFF = "BrokenOff"
 NOT_RETRIED = frozenset({"42", "28", "22", "23"})  # classes of SQLSTATE
 CONNECT_REASONS = {
     code: code

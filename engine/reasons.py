@@ -24,6 +24,7 @@ WAIT = {
 END = frozenset(
     {
         "AlreadyApplied",
+        "BrokenOff",
         "Canceled",
         "ConnectFailed",
         "ConnectionLost",

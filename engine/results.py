@@ -31,7 +31,8 @@ HEARD = frozenset((DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA, *COPY_ASKED))
 # taken in one leap. Where it does not fit, only time is lost.
 SETTINGS = re.compile(
     rb"(?:C\0\0\0\x0aBEGIN\0)?(?:C\0\0\0\x08SET\0)+"
-    rb"(?:T\0\0\0!\0\x01\?column\?\0\0{6}\0\0\0\x17\0\x04\xff{4}\0\0D\0\0\0\x0b\0\x01\0\0\0\x011C\0\0\0\x0dSELECT 1\0)?"
+    rb"(?:T\0\0\0!\0\x01\?column\?\0\0{6}\0\0\0\x17\0\x04\xff{4}\0\0D\0\0\0\x0b\0\x01\0\0\0\x011C\0\0\0\x0dSELECT 1\0"
+    rb"(?:C\0\0\0\x08SET\0)?)?"
 ).match
 
 TYPES = {
@@ -108,18 +109,17 @@ class Ear(Frames):
             return self.notices
         return [*self.notices, {"severity": "INFO", "message": f"{self._unheard} more not kept."}]
 
-    def feed(self, data: bytes) -> None:
+    def count(self, size: int) -> None:
         if self.listening:
-            self.received += len(data)
-        super().feed(data)
+            self.received += size
 
-    def leap(self, data: bytes) -> int:
-        if self.skipping and (settings := SETTINGS(data)):
+    def leap(self, data: bytes, at: int) -> int:
+        if self.skipping and (settings := SETTINGS(data, at)):
             number = settings[0].count(COMPLETED)
             if number <= self.skipping:
                 self.skipping -= number
                 return settings.end()
-        return 0
+        return at
 
     def hear(self, kind: int, data: bytes, start: int, end: int) -> None:
         if not self.listening:

@@ -7,7 +7,7 @@ a hundred in one statement. Written twice is harmless, so an answer that got los
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -35,11 +35,27 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between tries to reach the con
 KINDS = ("start", "commit", "result", "return", "contact")  # as report_v1 takes them
 
 
+class Ballot(msgspec.Struct, eq=False):
+    """Of words that belong together."""
+
+    open: int
+    said: "asyncio.Future[set[UUID]]"  # the invocations that were refused
+    refused: set[UUID]
+
+    def count(self, invocation: UUID | None, *, good: bool) -> None:
+        if not good and invocation is not None:
+            self.refused.add(invocation)
+        self.open -= 1
+        if not self.open and not self.said.done():
+            self.said.set_result(self.refused)
+
+
 class Word(msgspec.Struct, eq=False):
     kind: str
     text: str
     invocation: UUID | None
     said: "asyncio.Future[bool] | None" = None  # for who waits for it
+    ballot: Ballot | None = None
 
 
 class Scribe:
@@ -50,7 +66,17 @@ class Scribe:
 
     def start(self, task: Task, pid: int | None, version: int | None) -> Awaitable[bool]:
         """True once it is committed; False: nothing may be sent."""
-        return self._ask("start", task, f',"p":{pid or "null"},"v":{version or "null"}}}')
+        return self._ask("start", task, _session(pid, version))
+
+    def start_all(
+        self, tasks: Sequence[Task], pid: int | None, version: int | None
+    ) -> "asyncio.Future[set[UUID]]":
+        """Those of which nothing may be sent, once the others are committed."""
+        ballot = Ballot(len(tasks), asyncio.get_running_loop().create_future(), set())
+        for task in tasks:
+            text = task.key + _session(pid, version)
+            self._awaited.add(Word("start", text, task.invocation_id, ballot=ballot))
+        return ballot.said
 
     def intend(self, task: Task, xact_id: str) -> Awaitable[bool]:
         """True once it is known by which transaction the task commits; False: it must not."""
@@ -191,7 +217,14 @@ def _rest(told: Any) -> str:
     return "," + msgspec.json.encode(told)[1:].decode()
 
 
+def _session(pid: int | None, version: int | None) -> str:
+    """In which it starts, behind the task's key."""
+    return f',"p":{pid or "null"},"v":{version or "null"}}}'
+
+
 def _answer(word: Word, *, good: bool) -> None:
+    if word.ballot is not None:
+        word.ballot.count(word.invocation, good=good)
     if word.said and not word.said.done():  # whoever waited may have been broken off
         word.said.set_result(good)
 

@@ -7,8 +7,11 @@ drop the rows. Answers come in the order of what was said; whoever gives up on o
 import asyncio
 import struct
 from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import asyncpg
+from msgspec import Struct
 
 from engine.frames import AT_REST
 from engine.results import Ear, Set
@@ -27,6 +30,98 @@ class HungUp(asyncpg.ConnectionDoesNotExistError):
 GONE = (HungUp, asyncpg.InterfaceError)  # no refusal: nobody said anything
 
 
+class Leg(NamedTuple):
+    """What is said of one attempt in a flight of several; behind it the session is cleaned."""
+
+    opening: str
+    text: str
+    skip: int  # statements of the opening: their answers are not kept
+    end: str
+
+
+class Answer(Struct):
+    """What was heard of one."""
+
+    sets: list[Set]
+    notices: list[dict[str, str]]
+    received: int
+    skipping: int  # statements of the opening that were not answered
+    offset: int  # of the text in what was sent
+    failure: dict[str, str] | None
+    at: float  # of the loop's time
+    tag: str = ""  # of its end
+    clean: bool = False
+
+    def said(self) -> list[dict[str, str]]:
+        return self.notices
+
+    @property
+    def error(self) -> asyncpg.PostgresError | None:
+        return None if self.failure is None else _refusal(self.failure)
+
+
+class Flight:
+    """Answers to each leg, of which there are three: to its text, to its end and to the cleaning."""
+
+    def __init__(self, ear: Ear, legs: Sequence[Leg], loop: asyncio.AbstractEventLoop) -> None:
+        self.answers: list[Answer] = []
+        self.farewell: dict[str, str] | None = None  # what the server said last before it hung up
+        self.landed: asyncio.Future[None] = loop.create_future()
+        self._ear = ear
+        self._legs = deque(legs)
+        self._time = loop.time
+        self._next = self._text_answered
+        self._depart()
+
+    def answered(self, failure: dict[str, str] | None) -> None:
+        self._next(failure)
+
+    def broken(self, failure: dict[str, str] | None) -> None:
+        self.farewell = failure
+        self._land()
+
+    @property
+    def loss(self) -> "HungUp":
+        """What became of the first that has no answer."""
+        error = HungUp("The connection was closed.")
+        error.__cause__ = None if self.farewell is None else _refusal(self.farewell)
+        return error
+
+    def _land(self) -> None:
+        if not self.landed.done():
+            self.landed.set_result(None)
+
+    def _depart(self) -> None:
+        if not self._legs:
+            self._land()
+            return
+        leg = self._legs.popleft()
+        self._offset = len(leg.opening)
+        self._ear.reset()
+        self._ear.turn(listening=True, skip=leg.skip)
+        self._next = self._text_answered
+
+    def _text_answered(self, failure: dict[str, str] | None) -> None:
+        ear = self._ear
+        self._answer = Answer(
+            ear.sets, ear.said(), ear.received, ear.skipping, self._offset, failure, self._time()
+        )
+        ear.turn(listening=False)
+        ear.tag = b""
+        self._next = self._end_answered
+
+    def _end_answered(self, failure: dict[str, str] | None) -> None:
+        answer = self._answer
+        answer.failure = answer.failure or failure
+        answer.tag = self._ear.tag.decode("ascii", "replace")
+        self._next = self._cleaned
+
+    def _cleaned(self, failure: dict[str, str] | None) -> None:
+        self._answer.clean = failure is None
+        self.answers.append(self._answer)
+        self._depart()
+
+
 class Speech:
     def __init__(self, connection: Connection, ear: Ear) -> None:
         self.connection = connection
@@ -36,6 +131,7 @@ class Speech:
         self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._waiting: deque[asyncio.Future[str]] = deque()  # for answers
+        self._flight: Flight | None = None
         self._unsent = b""
         self._limit: asyncio.TimerHandle | None = None
 
@@ -78,6 +174,29 @@ class Speech:
         self.ear.received = received
         return self.ear.sets[-1].tag if self.ear.sets else ""
 
+    async def fly(self, legs: Sequence[Leg]) -> Flight:
+        """All of them in one breath. There are fewer answers where the line broke; what has none may have run."""
+        if self.cleaned is not None:
+            await self._until_cleaned()
+        said = [text for leg in legs for text in (leg.opening + leg.text, leg.end, CLEAN)]
+        framed = b"".join([self.framed(text) for text in said])
+        flight = Flight(self.ear, legs, self.loop)
+        if self.lost:
+            return flight
+        self._flight = flight
+        self._queue(framed)
+        try:
+            await flight.landed
+        except asyncio.CancelledError:
+            self.abandon()
+            raise
+        finally:
+            self._flight = None
+        if not self.lost:
+            self.cleaned = self.loop.create_future()
+            self.cleaned.set_result(flight.answers[-1].clean)
+        return flight
+
     def hang_up(self) -> None:
         self.lost = True
         self.connection.terminate()
@@ -85,7 +204,8 @@ class Speech:
     def abandon(self) -> None:
         self.hang_up()
 
-    def write(self, text: str) -> None:
+    def framed(self, text: str) -> bytes:
+        """As a message of the simple protocol."""
         try:
             said = text.encode(self.ear.encoding)
         except UnicodeEncodeError:
@@ -93,9 +213,12 @@ class Speech:
             raise InvalidRequest(message) from None
         if b"\0" in said:
             raise InvalidRequest("The script has a NUL, which can't be sent.")
+        return b"%b%b\0" % (QUERY(b"Q", len(said) + 5), said)
+
+    def _queue(self, framed: bytes) -> None:
         if not self._unsent:
             self.loop.call_soon(self._send)
-        self._unsent += b"%b%b\0" % (QUERY(b"Q", len(said) + 5), said)
+        self._unsent += framed
 
     def _send(self) -> None:
         """At the end of a turn of the loop: whoever is woken at the other end would take our place here."""
@@ -106,9 +229,9 @@ class Speech:
     async def _answer(self, text: str, *, clean: bool = False) -> str:
         if self.lost:
             raise asyncpg.InterfaceError("The connection is closed.")
-        self.write(text)
+        self._queue(self.framed(text))
         if clean:
-            self.write(CLEAN)
+            self._queue(self.framed(CLEAN))
             self.cleaned = self.loop.create_future()
         self.ear.failure, self.ear.tag = None, b""
         waiting: asyncio.Future[str] = self.loop.create_future()
@@ -127,7 +250,9 @@ class Speech:
 
     def _over(self) -> None:
         failure, self.ear.failure = self.ear.failure, None
-        if self._waiting:
+        if self._flight is not None:
+            self._flight.answered(failure)
+        elif self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.done():
                 if failure is not None:
@@ -151,6 +276,8 @@ class Speech:
     def _end(self) -> None:
         self.lost = True
         failure = self.ear.failure
+        if self._flight is not None:
+            self._flight.broken(failure)
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.done():

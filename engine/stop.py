@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import asyncpg
 
@@ -23,11 +23,25 @@ class Stopped(Exception):  # noqa: N818 - what happened, not what is wrong
     """Nothing more is sent."""
 
 
+class Stop(Protocol):
+    """What an attempt knows of the wish to end it."""
+
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def needed(self) -> str | None:
+        """What it took."""
+
+    def out_of_time(self) -> bool: ...
+    def depart(self) -> None: ...
+    def land(self) -> None: ...
+
+
 class Stopper:
     """Watches over an attempt: the token and the deadline end what flies and ground the rest."""
 
     def __init__(self, session: Session, name: str, token: Token, deadline: float) -> None:
-        self.needed: str | None = None
+        self._needed: str | None = None
         self._session = session
         self._name = name  # application_name of the attempt
         self._token = token
@@ -37,6 +51,10 @@ class Stopper:
         self._landed: asyncio.Event | None = None  # while we wait for it
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def needed(self) -> str | None:
+        return self._needed
 
     @property
     def reason(self) -> str | None:
@@ -91,7 +109,7 @@ class Stopper:
             ("pg_terminate_backend", lambda: self._beside(Q.terminate_backend)),
         )
         for name, way in ways:
-            self.needed = name
+            self._needed = name
             # A signal may come late: nobody else may be hit by it.
             self._session.spoiled = True
             if await self._tried(way):

@@ -15,9 +15,10 @@ from uuid import UUID
 
 import msgspec
 
-from engine import attempt, pauses
+from engine import attempt, convoy, pauses
 from engine.bootstrap import Bootstrap
 from engine.budget import Contact
+from engine.convoy import Rider
 from engine.credentials import Credentials
 from engine.ends import FINAL, gravest
 from engine.instance import HostBeat
@@ -169,23 +170,54 @@ class JobTaskHost:
                 self._scribe.give_back(task)
 
     async def _work(self, task: Task) -> None:
-        """One task from its reservation to its outcome."""
-        token = self._tokens[task.invocation_id]
+        """One task from its reservation to its outcome, and with it those that can go along."""
+        tasks = self._gathered(task)
         try:
-            if task.invocation_id in self._waiting and not token.reason:
-                await self._attempt(task, token)
+            if len(tasks) > 1:
+                await self._attempt_together(tasks)
+            elif self._is_wanted(task):
+                await self._attempt(task)
         except FINAL:
             raise
         except Exception:
             log.exception("an attempt broke down", run=task.job_execution_id, ordinal=task.ordinal)
-            await self._give_up(task)
+            for each in tasks:
+                await self._give_up(each)
         finally:
-            self._begun.discard(task.invocation_id)
-            self._intended.discard(task.invocation_id)
-            self._waiting.pop(task.invocation_id, None)
-            self._tokens.pop(task.invocation_id, None)
-            if follower := self._followers.pop(task.invocation_id, None):
+            for each in tasks:
+                self._begun.discard(each.invocation_id)
+                self._intended.discard(each.invocation_id)
+                self._waiting.pop(each.invocation_id, None)
+                self._tokens.pop(each.invocation_id, None)
+            if follower := self._followers.pop(tasks[-1].invocation_id, None):
                 self._begin(follower)
+
+    def _is_wanted(self, task: Task) -> bool:
+        id = task.invocation_id
+        return id in self._waiting and not self._tokens[id].reason
+
+    def _gathered(self, task: Task) -> list[Task]:
+        """With those that follow it and can go to their database in one breath with it."""
+        tasks = [task]
+        step, known = self._library.known_step(task), self._library.known(task)
+        if step is None or known is None or not step.goes_along:
+            return tasks
+        _, server, who = known
+        if server.pooling == "transaction" or "$(" in who.username:
+            return tasks
+        while (
+            len(tasks) < convoy.MOST and convoy.may_ride(tasks[-1]) and self._is_wanted(tasks[-1])
+        ):
+            last = tasks[-1].invocation_id
+            follower = self._followers.get(last)
+            if (
+                follower is None
+                or not (convoy.may_ride(follower) and self._is_wanted(follower))
+                or follower.login != task.login
+            ):
+                break
+            tasks.append(self._followers.pop(last))
+        return tasks
 
     async def _give_up(self, task: Task) -> None:
         """Somebody must hear of it, unless it was given back before."""
@@ -194,27 +226,10 @@ class JobTaskHost:
             unknown = task.invocation_id in self._intended
             self._scribe.result(task, Outcome.broken(unknown=unknown))
 
-    async def _attempt(self, task: Task, token: Token) -> None:
-        retry_on: tuple[str, ...] = ()
-        try:
-            step = self._library.known_step(task) or await self._library.step(task)
-            if step.refusal:
-                raise InvalidRequest(step.refusal, code="ScriptRefused")
-            retry_on = step.options.retry_on
-            until = self._until(step, task.first_start or task.tried_at)
-            session = await self._session(task, step, until)
-        except Full as full:
-            self._scribe.give_back(task, pauses.pause(full, step, task, self._clock.now()))
+    async def _attempt(self, task: Task) -> None:
+        if (found := await self._admitted([task])) is None:
             return
-        except FINAL:
-            raise
-        except Fault as fault:
-            if fault.code == "ControlDatabaseUnavailable":
-                self._scribe.give_back(task)
-                return
-            if await self._start(task, None):
-                self._scribe.result(task, Outcome.of_connect(fault, retry_on))
-            return
+        step, session = found
         outcome = None
         try:
             outcome = await attempt.run(
@@ -223,7 +238,7 @@ class JobTaskHost:
                 step,
                 start=partial(self._start, task, session),
                 intend=partial(self._intend, task),
-                token=token,
+                token=self._tokens[task.invocation_id],
                 deadline=self._until(step, task.first_start),
             )
         finally:
@@ -231,6 +246,55 @@ class JobTaskHost:
         await reach("host.finished")
         if outcome is not None:
             self._scribe.result(task, outcome)
+
+    async def _attempt_together(self, tasks: list[Task]) -> None:
+        """As each by itself; where that is not so simple, each by itself."""
+        if (found := await self._admitted(tasks)) is None:
+            return
+        step, session = found
+        if not session.ear.standard_strings:
+            self._sessions.give_back(session)
+            for task in filter(self._is_wanted, tasks):
+                await self._attempt(task)
+            return
+        riders = [
+            Rider(task, self._tokens[task.invocation_id], self._until(step, task.first_start))
+            for task in tasks
+        ]
+        try:
+            outcomes = await convoy.run(
+                session, riders, step, start=partial(self._start_all, tasks, session)
+            )
+        finally:
+            self._sessions.give_back(session)
+        await reach("host.finished")
+        for task, outcome in outcomes:
+            self._scribe.result(task, outcome)
+
+    async def _admitted(self, tasks: list[Task]) -> tuple[Step, Session] | None:
+        """A session that all of them can use; None: they were told why there is none."""
+        retry_on: tuple[str, ...] = ()
+        task = tasks[0]
+        try:
+            step = self._library.known_step(task) or await self._library.step(task)
+            if step.refusal:
+                raise InvalidRequest(step.refusal, code="ScriptRefused")
+            retry_on = step.options.retry_on
+            until = self._until(step, task.first_start or task.tried_at)
+            return step, await self._session(task, step, until)
+        except Full as full:
+            for each in tasks:
+                self._scribe.give_back(each, pauses.pause(full, step, each, self._clock.now()))
+        except FINAL:
+            raise
+        except Fault as fault:
+            away = fault.code == "ControlDatabaseUnavailable"
+            for each in tasks:
+                if away:
+                    self._scribe.give_back(each)
+                elif await self._start(each, None):
+                    self._scribe.result(each, Outcome.of_connect(fault, retry_on))
+        return None
 
     def _until(self, step: Step, since: datetime | None) -> float:
         """By our own clock: when the step's time is over, which counts from the first start or try."""
@@ -258,6 +322,19 @@ class JobTaskHost:
         accepted = await self._scribe.start(task, pid, version)
         await reach("host.started")
         return accepted
+
+    async def _start_all(self, tasks: list[Task], session: Session) -> set[UUID]:
+        """The same for several; those of which nothing may be sent."""
+        wanted = [task for task in tasks if self._waiting.pop(task.invocation_id, None)]
+        begun = {task.invocation_id for task in wanted}
+        given_back = {task.invocation_id for task in tasks} - begun
+        if not wanted:
+            return given_back
+        self._begun |= begun
+        await reach("host.before_start")
+        refused = await self._scribe.start_all(wanted, session.backend_pid, session.version)
+        await reach("host.started")
+        return refused | given_back
 
     async def _intend(self, task: Task, xact_id: str) -> bool | None:
         """None: nobody could be told in time, so nothing may be committed."""

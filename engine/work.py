@@ -12,7 +12,9 @@ import msgspec
 from engine import directory
 from muster.core import variables
 from muster.core.errors import InvalidRequest
+from muster.core.reading import QUERY, only_reads
 from muster.core.script import Script, check, split
+from muster.core.sqltext import tokens
 
 KEPT_RUNS = 32  # of a step
 BANNER = 300  # characters of the first statement
@@ -129,6 +131,19 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         return self.options.guard and not self.autocommit and not self.read_only
 
     @cached_property
+    def goes_along(self) -> bool:
+        """Several of its tasks can go to one database in one breath: each one query that writes nothing.
+
+        It may turn out to write after all, and is no such step from then on.
+        """
+        if len(self.parsed.statements) != 1 or self.refusal or self.whole or self.needs_session:
+            return False
+        (query,) = self.parsed.statements
+        reads = self.read_only and query.head.split(" ", 1)[0] in QUERY
+        plain = not self.guarded and not self.options.settings.parameters and not self.has_output
+        return plain and (reads or only_reads(tokens(query.text)))
+
+    @cached_property
     def lock_timeout(self) -> float:
         """Seconds that the script begins with; 0 = none."""
         return self.lock_timeout_of(self.pieces[0])
@@ -226,6 +241,11 @@ class Task(msgspec.Struct, frozen=True, dict=True):
             f'{{"d":"{self.run_day}","r":"{run}","s":{step},"o":{place},"a":{self.attempt}'
             f',"i":"{self.invocation_id}"'
         )
+
+    @property
+    def login(self) -> tuple[str, str | None, UUID | None, int | None]:
+        """Tasks with the same one can use one session."""
+        return self.server_id, self.database_name, self.credential_id, self.credential_version
 
     @property
     def most_rows(self) -> int:

@@ -155,7 +155,7 @@ async def _none(place):
 
 async def test_an_answer_that_nobody_asked_for_ends_the_session(place):
     session = await place.lend()
-    session.write("select 1")
+    session._queue(session.framed("select 1"))
     await until(lambda: _lost(session))
 
     assert session.ear.dialer.refusal == "it speaks out of turn"

@@ -69,13 +69,13 @@ def a_task(**more: Any) -> Task:
 def overhear(session: Session) -> list[str]:
     """Grows by whatever is said in it from now on."""
     said: list[str] = []
-    write = session.write
+    framed = session.framed
 
-    def both(text: str) -> None:
+    def both(text: str) -> bytes:
         said.append(text)
-        write(text)
+        return framed(text)
 
-    session.write = both  # type: ignore[method-assign]
+    session.framed = both  # type: ignore[method-assign]
     return said
 
 

@@ -30,9 +30,10 @@ begin
         end if;
         foreach day in array days loop
             return query
-            select batch.number, 'task', t.*, case when batch.leaders <> '{}'
-                       then batch.leaders[array_position(batch.invocations, t.invocation_id)] end, known
-              from open_dispatch_v1(batch, day) t;
+            select batch.number, 'task', t.*, l.leader, known
+              from unnest(batch.invocations, batch.leaders) with ordinality l (invocation, leader, place)
+              join open_dispatch_v1(batch, day) t on t.invocation_id = l.invocation
+             order by l.place;
         end loop;
         if batch.cancels <> '{}' then
             return query
