@@ -10,7 +10,7 @@ import asyncpg
 from engine.aftermath import AUTOCOMMIT, status_of
 from engine.prologue import application_name
 from engine.session import LOST
-from engine.targets import Way
+from engine.way import Way
 from muster.core.db import Connection
 from muster.core.errors import Unavailable
 from muster.core.sql import Queries

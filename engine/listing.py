@@ -12,11 +12,11 @@ from engine.credentials import Credentials
 from engine.directory import Credential, Member, Server
 from engine.resolver import Door, Listed
 from engine.session import LOST
+from engine.way import Way
 from muster.core.connect import Connector, close
 from muster.core.db import Connection
 from muster.core.enumeration import left_out
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
-from muster.core.settings import Secret
 from muster.core.sql import Queries
 
 Q = Queries("engine", "listing.sql")
@@ -83,7 +83,8 @@ class Listing:
         self, server: Server, database: str, who: Credential
     ) -> AsyncIterator[Connection]:
         with _told():
-            connection = await self._open(server, database, who)
+            way = Way(self._connector, server, who, self._credentials, self._identity)
+            connection = await way.open(database, APPLICATION)
             try:
                 async with _in_time(server, SESSION_LIMIT):
                     async with _in_time(server):
@@ -94,18 +95,6 @@ class Listing:
                 connection.terminate()  # a good-bye that is waited for could hang as well
                 raise
             await close(connection)
-
-    async def _open(self, server: Server, database: str, who: Credential) -> Connection:
-        async def dial(password: Secret) -> Connection:
-            return await self._connector.open(
-                server.endpoint.direct(),
-                user=who.username,
-                password=password,
-                application_name=APPLICATION,
-                database=database,
-            )
-
-        return await self._credentials.log_in(who, self._identity, dial)
 
 
 async def _pages(

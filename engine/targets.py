@@ -1,9 +1,7 @@
 """How the engine reaches servers: by the directory, with credentials opened here and nowhere else."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
 from uuid import UUID
 
 import msgspec
@@ -14,51 +12,13 @@ from engine.directory import Document, Server
 from engine.library import Served
 from engine.line import Line
 from engine.listing import Listing
-from engine.work import Credential, named
+from engine.way import Way
+from engine.work import Credential
 from muster.core.clock import Clock
-from muster.core.connect import Connector, close
-from muster.core.db import Connection
-from muster.core.settings import Secret
+from muster.core.connect import Connector
 from muster.core.sql import Queries
 
 Q = Queries("engine", "road.sql")
-
-
-class Way(NamedTuple):
-    """To a server, as somebody."""
-
-    connector: Connector
-    server: Server
-    who: Credential
-    credentials: Credentials
-    identity: UUID  # of the control database
-
-    @contextlib.asynccontextmanager
-    async def session(
-        self, database: str | None, application_name: str
-    ) -> AsyncIterator[Connection]:
-        """Past any pooler; without a database where the server itself is the target."""
-        name = database or self.server.maintenance_database
-        there = {"target_server_name": self.server.name, "target_database_name": name}
-
-        async def dial(password: Secret) -> Connection:
-            return await self.connector.open(
-                self.server.endpoint.direct(),
-                user=named(self.who.username, there),
-                password=password,
-                application_name=application_name,
-                database=name,
-            )
-
-        connection = await self.credentials.log_in(self.who, self.identity, dial)
-        try:
-            yield connection
-        finally:
-            await close(connection)
-
-    def pid(self, told: int | None) -> int | None:
-        """Of an attempt's backend; what a pooler says its pid is may be anybody's."""
-        return None if self.server.pooling == "transaction" else told
 
 
 class Targets:

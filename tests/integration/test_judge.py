@@ -12,7 +12,7 @@ import pytest
 from engine import judge as judging
 from engine.credentials import Credentials
 from engine.judge import Verdict, judge
-from engine.targets import Way
+from engine.way import Way
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.errors import Unavailable
