@@ -22,7 +22,7 @@ def main() -> None:
         fleet.a_job("fanout", SCRIPT)
         fleet.a_job("touch", SCRIPT, group="databases")
         places = [(d, s) for s, d in itertools.product(fleet.schemas, fleet.databases)]
-        texts = fleet.do(said(fleet, SCRIPT, places))
+        texts = fleet.do(said(fleet, SCRIPT, places, together=True))
         tasks = [(database, each) for (database, _), each in zip(places, texts, strict=True)]
         kept = fleet.do(Kept.of(fleet))
         queue = fleet.do(fleet.a_database(QUEUE))

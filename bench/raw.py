@@ -1,7 +1,7 @@
 """The limit: bare asyncpg that says to targets what a host says for the same tasks, and nothing else.
 
-What a host says is not repeated here: one attempt is run as a host runs it and listened to, and the other
-tasks get the same texts with their own names in them.
+What a host says is not repeated here: one attempt is run as a host runs it, alone or in a convoy, and listened to,
+and the other tasks get the same texts with their own names in them.
 """
 
 import asyncio
@@ -31,7 +31,13 @@ Said = tuple[str, ...]  # the messages of one task, each answered before the nex
 Say = Callable[[asyncpg.Connection, Said], Awaitable[None]]
 
 
-async def said(fleet: Fleet, script: str, places: Iterable[tuple[str, str | None]]) -> list[Said]:
+async def said(
+    fleet: Fleet,
+    script: str,
+    places: Iterable[tuple[str, str | None]],
+    *,
+    together: bool = False,
+) -> list[Said]:
     """For each database and schema."""
     places = list(places)
     database, schema = places[0]
@@ -42,7 +48,7 @@ async def said(fleet: Fleet, script: str, places: Iterable[tuple[str, str | None
         database_name=database,
         schema_name=schema,
     )
-    texts = await _heard(fleet, script, task)
+    texts = await _heard(fleet, script, task, together=together)
     lock = str(lock_key(task))
     return [
         tuple(
@@ -100,7 +106,7 @@ class Kept:
             await connection.close()
 
 
-async def _heard(fleet: Fleet, script: str, task: Task) -> Said:
+async def _heard(fleet: Fleet, script: str, task: Task, *, together: bool) -> Said:
     place = fleet.target
     server = Server(
         server_id=TARGET_SERVER,
@@ -121,7 +127,11 @@ async def _heard(fleet: Fleet, script: str, task: Task) -> Said:
                 session = await host.lend()
                 heard = overhear(session)
                 sessions.give_back(session)
-                outcome = await host.run(a_step(script, timeout=TIMEOUT), task, within=TIMEOUT)
+                step, within = a_step(script, timeout=TIMEOUT), float(TIMEOUT)
+                if together:
+                    (outcome,) = await host.ride(step, [task], within=within)
+                else:
+                    outcome = await host.run(step, task, within=within)
         finally:
             await sessions.close()
     if outcome is None or outcome.lifecycle != "Succeeded" or {heard[0], heard[-1]} != {LAST}:

@@ -19,13 +19,13 @@ import msgspec
 
 from engine import instance
 from engine.aftermath import AUTOCOMMIT
-from engine.floor import read_completion
 from engine.instance import Host
 from engine.judge import Verdict, judge
 from engine.line import Line
 from engine.part import Means, Part
 from engine.rings import RESULTS
 from engine.road import Q
+from engine.runs import read_completion
 from muster.core import telemetry
 from muster.core.errors import Fault
 

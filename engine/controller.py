@@ -14,13 +14,14 @@ from uuid import UUID
 import msgspec
 
 from engine import news
-from engine.floor import Floor, Run, Running, StepRun, Waiting, read_completion
+from engine.floor import Floor
 from engine.limits import see_limits
 from engine.part import Means, Part
 from engine.planner import Planner, read
 from engine.progress import Progress
 from engine.rings import RESULTS, STARTS
 from engine.road import Batch, Q, Road
+from engine.runs import Run, Running, StepRun, Waiting, read_completion
 from muster.core.db import Row
 from muster.core.errors import Fault
 from muster.core.failpoints import reach

@@ -28,10 +28,14 @@ from muster.core.errors import Fault
 
 MOST = 16  # that go together
 PATIENCE = 1.0  # seconds that one of them may keep the others waiting
+BRIEF = (
+    0.5  # seconds that each way of stopping has: behind who is stopped there may be others like it
+)
 ZERO, INTERRUPTED = "22012", "57014"
 NOTHING_IS_WRITTEN = ";set transaction read only"
 ENDS = {"commit": "COMMIT", "rollback": "ROLLBACK"}
 AGAIN = "It went to its database together with others and was broken off; it is made again."
+SILENCE = Answer([], [], 0, 0, 0, None, 0.0)
 
 
 class Rider(NamedTuple):
@@ -65,7 +69,8 @@ async def run(
         rider.token.listen(partial(_pass_on, rider.token, token))
     patience = session.loop.call_later(PATIENCE, token.cancel, BROKEN_OFF)
     try:
-        with Stopper(session, name, token, min(rider.deadline for rider in riders)) as stop:
+        until = min(rider.deadline for rider in riders)
+        with Stopper(session, name, token, until, BRIEF) as stop:
             began = session.loop.time()
             flight = await _fly(session, riders, step, stop)
             seats = [Seat(session, rider, step, stop) for rider in riders]
@@ -166,8 +171,11 @@ class Seat(Course):
     async def judge(self, flight: Flight, at: int) -> Outcome:
         answers = flight.answers
         if at < len(answers):
+            self.ear = answers[at]
             dirty = any(not each.clean for each in answers[:at])
             return await (self._again() if dirty else self._answered(answers[at]))
+        if at > len(answers):
+            self.ear = SILENCE  # what was heard last was said of another
         if self.stop.reason:
             return await self.stopped(safe=True)
         if at > len(answers) or self._others.reason or not self.session.lost:
@@ -177,7 +185,6 @@ class Seat(Course):
         return await self.broken(flight.loss, reason="ConnectionLost", retry=True)
 
     async def _answered(self, answer: Answer) -> Outcome:
-        self.ear = answer
         error = answer.error
         (self._piece,) = self.step.pieces
         self._offset = answer.offset

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from engine.floor import Plan, Reached, Run
 from engine.orders import Order
+from engine.runs import Plan, Reached, Run
 
 
 class _Started(msgspec.Struct, frozen=True):

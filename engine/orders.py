@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from engine.floor import NEEDS, Floor, Run, StepRun, strongest
+from engine.floor import Floor
 from engine.road import Q, Road
+from engine.runs import NEEDS, Run, StepRun, strongest
 from muster.core.failpoints import reach
 
 LIMIT = 60.0  # seconds to cancel a step; it may have a million targets

@@ -10,12 +10,12 @@ import asyncpg
 import msgspec
 
 from engine.directory import Credential, Document
-from engine.floor import Plan, Run
 from engine.found import Found, Target
 from engine.line import Line
 from engine.patience import Patience
 from engine.resolver import Resolver, asks
 from engine.road import Q
+from engine.runs import Plan, Run
 from engine.store import Q as S
 from engine.store import Store
 from engine.targets import Targets

@@ -13,12 +13,13 @@ import asyncpg
 
 from engine.directory import Document
 from engine.ends import FINAL, Disagreement
-from engine.floor import OVER, Floor, Plan, Reached, Run, StepRun
+from engine.floor import Floor
 from engine.orders import Orders
 from engine.part import Means
 from engine.planner import BEGUN, Draft, Planner, reason_of, refuse
 from engine.resolver import asks
 from engine.road import Batch, Q, Road
+from engine.runs import OVER, Plan, Reached, Run, StepRun
 from muster.core import telemetry
 from muster.core.errors import Fault
 from muster.core.failpoints import reach

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
-from engine.floor import Running, StepRun, Waiting
 from engine.line import Line
+from engine.runs import Running, StepRun, Waiting
 from engine.store import Store
 from muster.core.db import Row
 from muster.core.sql import Queries

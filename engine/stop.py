@@ -15,7 +15,7 @@ from muster.core.sql import Queries
 
 Q = Queries("engine", "attempt.sql")
 
-STEP = 3.0  # seconds that each way has
+STEP = 3.0  # seconds that each way has, if nobody says otherwise
 GRACE = 0.2  # seconds that the server has to time out by itself
 
 
@@ -40,12 +40,15 @@ class Stop(Protocol):
 class Stopper:
     """Watches over an attempt: the token and the deadline end what flies and ground the rest."""
 
-    def __init__(self, session: Session, name: str, token: Token, deadline: float) -> None:
+    def __init__(
+        self, session: Session, name: str, token: Token, deadline: float, patience: float = STEP
+    ) -> None:
         self._needed: str | None = None
         self._session = session
         self._name = name  # application_name of the attempt
         self._token = token
         self._deadline = deadline
+        self._patience = patience  # seconds that each way has
         self._late = False
         self._flying = False
         self._landed: asyncio.Event | None = None  # while we wait for it
@@ -119,7 +122,7 @@ class Stopper:
     async def _tried(self, way: Callable[[], Awaitable[None]]) -> bool:
         """Whether it has landed."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STEP):
+            async with asyncio.timeout(self._patience):
                 with contextlib.suppress(OSError, Fault, asyncpg.PostgresError):
                     await way()
                 assert self._landed

@@ -21,6 +21,7 @@ from engine.budget import Contact
 from engine.convoy import Rider
 from engine.credentials import Credentials
 from engine.ends import FINAL, gravest
+from engine.hand import Hand
 from engine.instance import HostBeat
 from engine.lease import Lease
 from engine.library import Library
@@ -33,7 +34,7 @@ from engine.scribe import Scribe
 from engine.session import Session
 from engine.sessions import Full, Sessions
 from engine.store import Store
-from engine.token import Token
+from engine.token import HOST_STOPPED
 from engine.work import Step, Task, as_login, at
 from engine.workers import Workers
 from muster.core import telemetry
@@ -72,11 +73,7 @@ class JobTaskHost:
         self._bell: Connection | None = None
         self._line = Line(store)
         self._library = Library(self._line, clock)
-        self._tokens: dict[UUID, Token] = {}
-        self._waiting: dict[UUID, Task] = {}  # taken and not begun
-        self._followers: dict[UUID, Task] = {}  # of those, by the task in whose place each begins
-        self._begun: set[UUID] = set()  # their start was said
-        self._intended: set[UUID] = set()  # may have committed, if nobody knows better
+        self._hand = Hand()
         self._scribe = Scribe(store, self._id, clock, self._renew)
         credentials = Credentials.of(bootstrap, clock)
         self._sessions = Sessions(bootstrap.settings(), credentials, clock, self._met)
@@ -139,20 +136,13 @@ class JobTaskHost:
         (self._rung if channel == TASKS else self._asked).set()
 
     def _accept(self, row: Any) -> None:
-        invocation: UUID = row["invocation_id"]
         if row["kind"] == "cancel":
-            if invocation in self._tokens:
-                self._tokens[invocation].cancel("Canceled")
+            self._hand.cancel(row["invocation_id"])
             return
-        task = Task.of(row[2:])
+        task, leader = Task.of(row[2:]), row["leader"]
         if self._leaving:
             self._scribe.give_back(task)
-            return
-        self._waiting[invocation] = task
-        self._tokens[invocation] = Token()
-        leader = row["leader"]
-        if leader in self._tokens:
-            self._followers[leader] = task
+        elif self._hand.take(task, leader):
             loop = asyncio.get_running_loop()
             loop.call_later(LONGEST_FOLLOW, self._lose_patience, leader, task)
         else:
@@ -163,19 +153,17 @@ class JobTaskHost:
 
     def _lose_patience(self, leader: UUID, task: Task) -> None:
         """What it follows takes long: there may be room for it elsewhere."""
-        if self._followers.get(leader) is task:
-            del self._followers[leader]
-            del self._tokens[task.invocation_id]
-            if self._waiting.pop(task.invocation_id, None):
-                self._scribe.give_back(task)
+        if self._hand.unfollow(leader, task):
+            self._scribe.give_back(task)
 
     async def _work(self, task: Task) -> None:
         """One task from its reservation to its outcome, and with it those that can go along."""
-        tasks = self._gathered(task)
+        tasks = [task]
         try:
+            tasks = self._gathered(task)
             if len(tasks) > 1:
                 await self._attempt_together(tasks)
-            elif self._is_wanted(task):
+            elif self._hand.is_wanted(task):
                 await self._attempt(task)
         except FINAL:
             raise
@@ -184,46 +172,27 @@ class JobTaskHost:
             for each in tasks:
                 await self._give_up(each)
         finally:
-            for each in tasks:
-                self._begun.discard(each.invocation_id)
-                self._intended.discard(each.invocation_id)
-                self._waiting.pop(each.invocation_id, None)
-                self._tokens.pop(each.invocation_id, None)
-            if follower := self._followers.pop(tasks[-1].invocation_id, None):
+            if follower := self._hand.lay_down(tasks):
                 self._begin(follower)
-
-    def _is_wanted(self, task: Task) -> bool:
-        id = task.invocation_id
-        return id in self._waiting and not self._tokens[id].reason
 
     def _gathered(self, task: Task) -> list[Task]:
         """With those that follow it and can go to their database in one breath with it."""
-        tasks = [task]
         step, known = self._library.known_step(task), self._library.known(task)
         if step is None or known is None or not step.goes_along:
-            return tasks
+            return [task]
         _, server, who = known
         if server.pooling == "transaction" or "$(" in who.username:
-            return tasks
-        while (
-            len(tasks) < convoy.MOST and convoy.may_ride(tasks[-1]) and self._is_wanted(tasks[-1])
-        ):
-            last = tasks[-1].invocation_id
-            follower = self._followers.get(last)
-            if (
-                follower is None
-                or not (convoy.may_ride(follower) and self._is_wanted(follower))
-                or follower.login != task.login
-            ):
-                break
-            tasks.append(self._followers.pop(last))
-        return tasks
+            return [task]
+        login = task.login
+        return self._hand.gather(
+            task, convoy.MOST, lambda each: convoy.may_ride(each) and each.login == login
+        )
 
     async def _give_up(self, task: Task) -> None:
         """Somebody must hear of it, unless it was given back before."""
-        if self._waiting.pop(task.invocation_id, None) or task.invocation_id in self._begun:
+        if self._hand.give_up(task):
             await self._scribe.start(task, None, None)  # if it was not: said twice it is said once
-            unknown = task.invocation_id in self._intended
+            unknown = task.invocation_id in self._hand.intended
             self._scribe.result(task, Outcome.broken(unknown=unknown))
 
     async def _attempt(self, task: Task) -> None:
@@ -238,7 +207,7 @@ class JobTaskHost:
                 step,
                 start=partial(self._start, task, session),
                 intend=partial(self._intend, task),
-                token=self._tokens[task.invocation_id],
+                token=self._hand.token(task),
                 deadline=self._until(step, task.first_start),
             )
         finally:
@@ -254,11 +223,11 @@ class JobTaskHost:
         step, session = found
         if not session.ear.standard_strings:
             self._sessions.give_back(session)
-            for task in filter(self._is_wanted, tasks):
+            for task in filter(self._hand.is_wanted, tasks):
                 await self._attempt(task)
             return
         riders = [
-            Rider(task, self._tokens[task.invocation_id], self._until(step, task.first_start))
+            Rider(task, self._hand.token(task), self._until(step, task.first_start))
             for task in tasks
         ]
         try:
@@ -314,9 +283,8 @@ class JobTaskHost:
 
     async def _start(self, task: Task, session: Session | None) -> bool:
         """Committed before anything is sent; an attempt may also come no further than to the door."""
-        if self._waiting.pop(task.invocation_id, None) is None:
-            return False  # it was given back meanwhile
-        self._begun.add(task.invocation_id)
+        if not self._hand.begin(task):
+            return False
         pid, version = (session.backend_pid, session.version) if session else (None, None)
         await reach("host.before_start")
         accepted = await self._scribe.start(task, pid, version)
@@ -325,14 +293,13 @@ class JobTaskHost:
 
     async def _start_all(self, tasks: list[Task], session: Session) -> set[UUID]:
         """The same for several; those of which nothing may be sent."""
-        wanted = [task for task in tasks if self._waiting.pop(task.invocation_id, None)]
-        begun = {task.invocation_id for task in wanted}
-        given_back = {task.invocation_id for task in tasks} - begun
-        if not wanted:
+        begun = [task for task in tasks if self._hand.begin(task)]
+        ours = {task.invocation_id for task in begun}
+        given_back = {task.invocation_id for task in tasks} - ours
+        if not begun:
             return given_back
-        self._begun |= begun
         await reach("host.before_start")
-        refused = await self._scribe.start_all(wanted, session.backend_pid, session.version)
+        refused = await self._scribe.start_all(begun, session.backend_pid, session.version)
         await reach("host.started")
         return refused | given_back
 
@@ -343,7 +310,7 @@ class JobTaskHost:
         await reach("host.intended")
         if not done:
             return None
-        self._intended.add(task.invocation_id)
+        self._hand.intended.add(task.invocation_id)
         return said.result()
 
     def _met(self, contact: Contact) -> None:
@@ -352,15 +319,13 @@ class JobTaskHost:
     def _close(self) -> None:
         """Nothing new begins, and what has not begun goes back."""
         self.workers.set_open(open=False)
-        for task in self._waiting.values():
+        for task in self._hand.drop():
             self._scribe.give_back(task)
-        self._waiting.clear()
 
     async def _wind_up(self) -> None:
         """Whatever still runs is stopped at its target and will run again; bounded, for we must go."""
         self._close()
-        for token in self._tokens.values():
-            token.cancel("HostStopped")
+        self._hand.cancel_all(HOST_STOPPED)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STOP_LIMIT):
                 await self.workers.drain(DRAIN)

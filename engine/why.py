@@ -3,9 +3,10 @@
 from typing import Any
 from uuid import UUID
 
-from engine.floor import Floor, StepRun, Waiting
+from engine.floor import Floor
 from engine.reasons import WAIT
 from engine.resources import Node
+from engine.runs import StepRun, Waiting
 from engine.view import View
 
 

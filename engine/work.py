@@ -243,9 +243,10 @@ class Task(msgspec.Struct, frozen=True, dict=True):
         )
 
     @property
-    def login(self) -> tuple[str, str | None, UUID | None, int | None]:
+    def login(self) -> tuple[object, ...]:
         """Tasks with the same one can use one session."""
-        return self.server_id, self.database_name, self.credential_id, self.credential_version
+        place = self.server_id, self.directory, self.database_name
+        return *place, self.credential_id, self.credential_version
 
     @property
     def most_rows(self) -> int:

@@ -148,7 +148,8 @@ async def ends_first(here: Crew, run: UUID, tasks: list[asyncpg.Record]) -> tupl
     async def over() -> bool:
         nonlocal judges
         judges = max(judges, len(await here.fleet.account.fetch(JUDGES)))
-        again = [t for t in await here.fleet.tasks(run) if t["attempt"] == 2 and t["start_time"]]
+        begun = [t for t in await here.fleet.tasks(run) if t["attempt"] == 2 and t["start_time"]]
+        again = [task for task in begun if task["ordinal"] in first]
         # Asked afterwards: who is seen now was there when it began.
         there = {row["pid"] for row in await alive(here, tasks)}
         seen.update(there & {first[task["ordinal"]] for task in again})

@@ -2,6 +2,7 @@
 
 async with a_place(targets, tmp_path) as place:
     outcome = await place.run("select 1")            lends a session, runs one attempt, gives it back
+    outcomes = await place.ride("select 1", tasks)   the same for several that go together, in their order
     place.task(…), place.step("…", guard=True)       what an attempt is given
     await place.fetch("select …")                    looks from outside, as the administrator of the database
 """
@@ -9,7 +10,7 @@ async with a_place(targets, tmp_path) as place:
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -20,8 +21,9 @@ import asyncpg
 import msgspec
 from msgspec.structs import replace
 
-from engine import attempt
+from engine import attempt, convoy
 from engine.budget import Contact
+from engine.convoy import Rider
 from engine.credentials import Credentials
 from engine.outcome import Outcome
 from engine.session import Session
@@ -150,6 +152,40 @@ class Place:
             )  # fmt: skip
         finally:
             self.sessions.give_back(session)
+
+    async def ride(
+        self,
+        script: str | Step,
+        tasks: Sequence[Task],
+        *,
+        tokens: Sequence[Token] | None = None,
+        within: float | Sequence[float] = 60.0,
+        session: Session | None = None,
+        refused: Collection[Task] = (),
+        start: Any = None,
+        **options: Any,
+    ) -> list[Outcome | None]:
+        """None: its start was refused. A session that is given is given back."""
+        step = script if isinstance(script, Step) else a_step(script, **options)
+        times = [within] * len(tasks) if isinstance(within, float) else within
+        tokens = tokens or [Token() for _ in tasks]
+        session = session or await self.lend()
+        riders = [
+            Rider(task, token, now() + time)
+            for task, token, time in zip(tasks, tokens, times, strict=True)
+        ]
+
+        async def started() -> set[UUID]:
+            self.started.extend(task.invocation_id for task in tasks)
+            return {task.invocation_id for task in refused}
+
+        try:
+            told = await convoy.run(session, riders, step, start=start or started)
+        finally:
+            self.sessions.give_back(session)
+        outcomes = {task.invocation_id: outcome for task, outcome in told}
+        assert len(outcomes) == len(told), "each has one"
+        return [outcomes.get(task.invocation_id) for task in tasks]
 
     async def fetch(self, query: str, *args: Any) -> list[asyncpg.Record]:
         async with self.connection() as connection:

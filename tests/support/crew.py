@@ -171,7 +171,7 @@ def is_stopped(running: Running) -> bool:
 @contextlib.asynccontextmanager
 async def crew(
     settings: Settings, db: Database, control: Postgres, targets: Postgres, folder: Path, *,
-    databases: int = 3, hosts: int = 2, **given: Any,
+    databases: int = 3, max_connections: int = 20, hosts: int = 2, **given: Any,
 ) -> AsyncIterator[Crew]:  # fmt: skip
     arms = folder / "failpoints.json"
     told = {
@@ -180,7 +180,10 @@ async def crew(
     } | given  # fmt: skip
     async with (
         world(settings, db, control, folder / "world", **told) as running,
-        fleet(settings, db, targets, folder, databases=databases, start=False, account=running.account) as jobs,
+        fleet(
+            settings, db, targets, folder, databases=databases, max_connections=max_connections,
+            start=False, account=running.account,
+        ) as jobs,
     ):  # fmt: skip
         here = Crew(running, jobs, arms)
         # A sequence that was copied is not in the log before: after a crash it would begin anew.

@@ -3,10 +3,16 @@
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
-from engine.floor import Floor, Plan, Run, Running, StepRun, Told, Waiting
+import pytest
+
+from engine.floor import Floor
+from engine.runs import DEEPEST, Plan, Run, Running, StepRun, Told, Waiting
 
 HOST = UUID(int=1)
 NOW = 100.0
+IN_PAIRS = 0.25  # seconds of a task of which one more may follow
+FOUR = 0.125  # the same, four in one place
+FAST = 0.001
 
 
 def a_floor(slots: int = 2) -> Floor:
@@ -16,15 +22,24 @@ def a_floor(slots: int = 2) -> Floor:
     return floor
 
 
-def a_step(floor: Floor, targets: int, *, brisk: bool = True) -> StepRun:
+def a_step(
+    floor: Floor,
+    targets: int,
+    *,
+    pace: float | None = IN_PAIRS,
+    pool: str | None = None,
+    parallelism: int | None = None,
+    per_database: int | None = None,
+) -> StepRun:
     """All on one database."""
-    plan = Plan(1, "step", uuid4(), "group", 60)
+    options = {"slotsPerDatabase": per_database}
+    plan = Plan(1, "step", uuid4(), "group", 60, max_parallelism=parallelism, options=options)
     run = Run(uuid4(), uuid4(), "job", 1, None, (plan,), {}, begun=True, canceled=False)
     floor.runs[run.id] = run
-    step = run.step = StepRun(run, plan, planned=True, brisk=brisk)
+    step = run.step = StepRun(run, plan, planned=True, pace=pace)
     for ordinal in range(1, targets + 1):
         row = {"ordinal": ordinal, "attempts": 0, "not_before": None, "deadline": None}
-        place = {"server_id": "s", "pool_name": None, "database_name": "d"}
+        place = {"server_id": "s", "pool_name": pool, "database_name": "d"}
         floor.load(step, row | place | {"invocation_id": None})
     return step
 
@@ -77,28 +92,26 @@ def test_each_that_runs_is_followed_by_one_and_its_place_goes_on():
 
 def test_nobody_follows_what_may_take_long_or_where_others_wait():
     floor = a_floor(slots=1)
-    step = a_step(floor, 3, brisk=False)
+    step = a_step(floor, 3, pace=None)
 
     [first] = reserve(floor)
     over(floor, first, after=0.6)
     [second] = reserve(floor)
-    assert not step.brisk
-    step.brisk = True
+    step.pace = FAST
     a_step(floor, 1)
 
     assert ordinals([first, second]) == [(1, None), (2, None)]
     assert reserve(floor) == [], "another job waits"
 
 
-def test_who_waited_in_vain_waits_again_and_nobody_follows_in_its_stead():
+def test_who_waited_in_vain_waits_again_and_makes_its_step_a_slower_one():
     floor = a_floor(slots=1)
     step = a_step(floor, 2)
     leader, follower = reserve(floor)
 
     over(floor, follower, lifecycle="Created")
 
-    assert (step.brisk, list(step.waiting), floor.tree.instance.used) == (False, [2], 1)
-    step.brisk = True
+    assert (list(step.waiting), floor.tree.instance.used) == ([2], 1)
     assert reserve(floor) == []
     over(floor, leader)
     assert ordinals(reserve(floor)) == [(2, None)]
@@ -158,6 +171,204 @@ def test_a_follower_of_a_lost_host_returns_without_a_place():
     assert ordinals(reserve(floor)) == [(2, None)]
 
 
+@pytest.mark.parametrize(
+    ("pace", "many"),
+    [
+        (None, 1),
+        (0.0, DEEPEST),
+        (FAST, DEEPEST),
+        (0.05, 10),
+        (FOUR, 4),
+        (IN_PAIRS, 2),
+        (0.3, 1),
+        (0.5, 1),
+        (9.0, 1),
+    ],
+)
+def test_the_shorter_the_tasks_of_a_step_were_the_more_are_in_one_place(pace, many):
+    floor = a_floor(slots=1)
+    a_step(floor, 100, pace=pace)
+
+    made = reserve(floor)
+
+    assert ordinals(made) == [(1, None), *((n, n - 1) for n in range(2, many + 1))]
+    assert floor.tree.instance.used == 1
+
+
+def test_the_first_task_of_a_step_tells_its_pace_and_later_ones_change_it_by_and_by():
+    floor = a_floor(slots=1)
+    step = a_step(floor, 100, pace=None)
+    [first] = reserve(floor)
+
+    over(floor, first, after=0.01)
+    told = step.pace
+    then = reserve(floor)
+    over(floor, then[0], after=0.2)
+
+    assert told == pytest.approx(0.01)
+    assert len(then) == DEEPEST
+    assert 0.01 < step.pace < 0.05
+
+
+@pytest.mark.parametrize(("after", "many"), [(FAST, 25), (9.0, 0)])
+def test_one_that_was_slow_keeps_others_from_following(after, many):
+    floor = a_floor(slots=1)
+    step = a_step(floor, 100, pace=FAST)
+    first, *rest = reserve(floor)
+    for running in rest[7:]:
+        floor.ended(step, running.target.ordinal, running.invocation)
+
+    over(floor, first, after=after)
+
+    assert floor.tree.instance.used == 1
+    assert len(reserve(floor)) == many
+
+
+def test_one_that_took_very_long_says_no_more_than_one_that_took_long():
+    paces = []
+    for after in (1.0, 3_600.0):
+        floor = a_floor(slots=1)
+        step = a_step(floor, 1, pace=FAST)
+        over(floor, reserve(floor)[0], after=after)
+        paces.append(step.pace)
+
+    assert paces[0] == pytest.approx(paces[1])
+    assert paces[0] > FAST
+
+
+def test_one_that_follows_has_its_time_from_when_its_place_became_its_own():
+    floor = a_floor(slots=1)
+    step = a_step(floor, 2, pace=IN_PAIRS)
+    leader, follower = reserve(floor)
+
+    over(floor, leader, after=IN_PAIRS)
+    over(floor, follower, after=2 * IN_PAIRS)
+
+    assert step.pace == pytest.approx(IN_PAIRS)
+
+
+def test_places_of_one_database_share_what_waits_there():
+    floor = a_floor(slots=2)
+    a_step(floor, 10, pace=FAST)
+
+    made = reserve(floor)
+
+    first, second = made[0].place, made[1].place
+    assert first.many == 5, "its half of the eight that wait"
+    assert second.many > 1, "the other one has some of the rest"
+    made += reserve(floor)
+    assert len(made) == 10
+    assert {running.place for running in made} == {first, second}
+    assert floor.tree.instance.used == 2
+
+
+def test_no_more_follow_than_can_be_handed_over_at_once():
+    floor = a_floor(slots=2)
+    a_step(floor, 100, pace=FAST)
+    for _ in range(2):
+        take(floor, Running(*floor.pick()))
+
+    made = list(floor.follow(20))
+
+    assert len(made) == 20
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+@pytest.mark.parametrize("who", ["database", "pool", "parallelism", "per_database"])
+def test_where_somebody_limited_how_many_are_at_work_one_follows_each(who, slots):
+    floor = a_floor(slots=9)
+    match who:
+        case "database":
+            a_step(floor, 100, pace=FAST)
+            floor.tree.limit(floor.tree.server("s").databases["d"], slots)
+        case "pool":
+            floor.tree.limit(floor.tree.pool("s", "p"), slots)
+            a_step(floor, 100, pace=FAST, pool="p")
+        case name:
+            a_step(floor, 100, pace=FAST, **{name: slots})
+
+    made = reserve(floor) + reserve(floor)
+
+    assert [leader is None for _, leader in ordinals(made)] == [True] * slots + [False] * slots
+    assert {running.place.many for running in made} == {2}
+
+
+def test_the_limit_of_a_server_does_not_keep_many_from_one_place():
+    floor = a_floor(slots=9)
+    floor.tree.limit(floor.tree.server("s"), 1)
+    a_step(floor, 100, pace=FAST)
+
+    assert len(reserve(floor)) == DEEPEST
+
+
+def test_a_place_is_filled_up_when_half_of_those_in_it_are_gone():
+    floor = a_floor(slots=1)
+    a_step(floor, 100, pace=FOUR)
+    first = reserve(floor)
+
+    over(floor, first[0], after=FOUR)
+    then = reserve(floor)
+    over(floor, first[1], after=2 * FOUR)
+
+    assert (ordinals(first)[-1], then) == ((4, 3), [])
+    assert ordinals(reserve(floor)) == [(5, 4), (6, 5)]
+    assert first[0].place.many == 4
+
+
+def test_who_stands_in_the_middle_leaves_and_the_others_close_up():
+    floor = a_floor(slots=1)
+    step = a_step(floor, 4, pace=FOUR)
+    one, two, three, four = reserve(floor)
+    assert reserve(floor) == [], "nobody waits"
+
+    floor.ended(step, two.target.ordinal, two.invocation)
+    assert (one.follower, three.leader, three.follower, four.leader) == (three, one, four, three)
+    floor.returned(three.invocation)
+    assert (one.follower, four.leader, one.place.last) == (four, one, four)
+    over(floor, one, after=FOUR)
+
+    assert (four.leader, four.since, floor.tree.instance.used) == (None, NOW + FOUR, 1)
+    assert ordinals(reserve(floor)) == [(3, 4)]
+
+
+def test_who_comes_next_follows_the_last_that_is_left():
+    floor = a_floor(slots=1)
+    step = a_step(floor, 6, pace=FOUR)
+    one, two, three, four = reserve(floor)
+
+    for running in (four, three):
+        floor.ended(step, running.target.ordinal, running.invocation)
+
+    assert ordinals(reserve(floor)) == [(5, 2), (6, 5)]
+    assert (one.follower, two.follower.target.ordinal) == (two, 5)
+
+
+def test_the_slots_of_the_first_are_those_of_each_that_follows_until_the_last_is_over():
+    floor = a_floor(slots=1)
+    step = a_step(floor, DEEPEST, pace=FAST)
+    made = reserve(floor)
+
+    used = []
+    for number, running in enumerate(made, 1):
+        over(floor, running, after=FAST * number)
+        used.append((floor.tree.instance.used, floor.tree.server("s").used))
+
+    assert used == [(1, 1)] * (DEEPEST - 1) + [(0, 0)]
+    assert step.over
+
+
+def test_nobody_follows_in_a_step_that_is_cancelled():
+    floor = a_floor(slots=1)
+    step = a_step(floor, 100, pace=FOUR)
+    first = reserve(floor)
+
+    step.canceled = True
+    for number, running in enumerate(first[:3], 1):
+        over(floor, running, after=FOUR * number)
+
+    assert reserve(floor) == []
+
+
 def a_retry(
     floor: Floor, step: StepRun, ordinal: int = 1, *, due: float | None = None, deadline: float
 ) -> Waiting:
@@ -174,7 +385,7 @@ def at(moment: float | None) -> datetime | None:
 
 def test_a_retry_that_waits_for_a_slot_is_late_at_its_deadline_and_not_before():
     floor = a_floor(slots=1)
-    a_step(floor, 1, brisk=False)
+    a_step(floor, 1, pace=None)
     reserve(floor)  # the only slot is another run's
     step = a_step(floor, 0)
     target = a_retry(floor, step, due=101.0, deadline=160.0)
@@ -191,7 +402,7 @@ def test_a_retry_that_waits_for_a_slot_is_late_at_its_deadline_and_not_before():
 
 def test_a_target_that_never_began_is_never_late():
     floor = a_floor(slots=1)
-    step = a_step(floor, 2, brisk=False)
+    step = a_step(floor, 2, pace=None)
     [running] = reserve(floor)
 
     floor.returned(running.invocation)
@@ -204,7 +415,7 @@ def test_a_target_that_never_began_is_never_late():
 
 def test_what_was_tried_has_the_deadline_that_the_database_tells():
     floor = a_floor(slots=1)
-    step = a_step(floor, 1, brisk=False)
+    step = a_step(floor, 1, pace=None)
     [running] = reserve(floor)
 
     floor.heard(Told(running.invocation, "Created", 0, not_before=102.0, until=150.0), NOW)

@@ -3,6 +3,7 @@
 import asyncio
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from engine.ends import Disagreement, Fenced, HostEnded, gravest
@@ -23,6 +24,8 @@ class Store:
     def __init__(self, *acts: Exception) -> None:
         self.acts = list(acts)
         self.said: list[tuple[str, ...]] = []
+        self.refused: set[UUID] = set()
+        self.unbearable: set[UUID] = set()  # what is said of them can't be written
 
     async def open_session(self) -> "Store":
         return self
@@ -40,8 +43,11 @@ class Store:
         assert (host, epoch) == (HOST, self.epoch)
         if self.acts:
             raise self.acts.pop(0)
+        whole = "".join(each for each in columns if each is not None)
+        if columns[0] and any(str(each) in columns[0] for each in self.unbearable):
+            raise asyncpg.DataError("it can't be written")
         self.said.append(tuple("-" if each is None else str(each.count('"i"')) for each in columns))
-        return []
+        return [each for each in self.refused if str(each) in whole]
 
 
 async def renew() -> None:
@@ -61,6 +67,61 @@ async def test_a_start_goes_past_results():
     running.cancel()
 
     assert sorted(store.said) == [("-", "-", "3", "-", "-"), ("1", "-", "-", "-", "-")]
+
+
+async def test_starts_that_belong_together_are_said_in_one_breath():
+    store = Store()
+    scribe = Scribe(store, HOST, FakeClock(), renew)
+    start = scribe.start_all([a_task() for _ in range(5)], 1, 180_000)
+    running = asyncio.create_task(scribe.run())
+
+    assert await start == set()
+    running.cancel()
+
+    assert store.said == [("5", "-", "-", "-", "-")]
+
+
+async def test_of_several_starts_those_that_were_refused_are_told():
+    store = Store()
+    scribe = Scribe(store, HOST, FakeClock(), renew)
+    tasks = [a_task() for _ in range(5)]
+    store.refused = {tasks[1].invocation_id, tasks[4].invocation_id}
+    running = asyncio.create_task(scribe.run())
+
+    assert await scribe.start_all(tasks, 1, 180_000) == store.refused
+    running.cancel()
+
+
+async def test_one_start_that_cannot_be_written_does_not_hurt_the_others():
+    store = Store()
+    scribe = Scribe(store, HOST, FakeClock(), renew)
+    first, other = ([a_task() for _ in range(3)] for _ in range(2))
+    store.unbearable = {first[1].invocation_id}
+    store.refused = {first[2].invocation_id}
+    both = [scribe.start_all(tasks, 1, 180_000) for tasks in (first, other)]
+    told: list[set[UUID]] = []
+    both[0].add_done_callback(lambda said: told.append(set(said.result())))
+    running = asyncio.create_task(scribe.run())
+
+    assert await asyncio.gather(*both) == [store.unbearable | store.refused, set()]
+    assert told == [store.unbearable | store.refused], "not before all of them are known"
+    await scribe.flushed()
+    running.cancel()
+
+    alone, given_back = ("1", "-", "-", "-", "-"), ("-", "-", "-", "1", "-")
+    assert store.said == [alone, given_back, *[alone] * 4]
+
+
+async def test_whoever_waited_for_several_starts_may_be_gone_before_they_are_said():
+    store = Store()
+    scribe = Scribe(store, HOST, FakeClock(), renew)
+    scribe.start_all([a_task() for _ in range(3)], 1, 180_000).cancel()
+    running = asyncio.create_task(scribe.run())
+
+    assert await scribe.start(a_task(), 1, 180_000) is True
+    running.cancel()
+
+    assert store.said == [("4", "-", "-", "-", "-")]
 
 
 async def test_what_was_not_heard_is_said_again():

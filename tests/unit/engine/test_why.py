@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from engine.floor import Floor, StepRun
+from engine.floor import Floor
+from engine.runs import StepRun
 from engine.instance import Beat
 from engine.view import View
 from engine.why import why
@@ -17,7 +18,7 @@ def asked(floor: Floor, step: StepRun) -> dict[str, Any]:
 
 def test_who_waits_for_a_slot_names_what_is_full_and_how_many_are_ahead():
     floor = a_floor(slots=1)
-    a_step(floor, 1, brisk=False)
+    a_step(floor, 1, pace=None)
     reserve(floor)
     step = a_step(floor, 1)
     floor.pick()

@@ -1,9 +1,12 @@
 """Steps, tasks and their variables."""
 
+from uuid import uuid4
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.work import Credential, Server, Step, Task, as_login, at, named, values
 from muster.core.errors import InvalidRequest
@@ -74,6 +77,84 @@ def test_only_what_queues_patiently_waits_for_locks_without_limit(script, option
     step = a_step(script, **options)
 
     assert [step.lock_timeout_of(piece) for piece in step.pieces] == timeouts
+
+
+READ_ONLY = {"settings": {"access": "readOnly"}}
+
+
+@pytest.mark.parametrize(
+    ("script", "options"),
+    [
+        ("select count(*) from t", {}),
+        ("select 1;", {}),
+        ("-- all\nselect '$(target_schema_name)'", {}),
+        ("with a as (select 1) select * from a", {}),
+        ("table t", {}),
+        ("values (1)", {}),
+        ("select 1", {"idempotent": True, "retryOn": ["40"]}),
+        ("select 1", {"settings": {"role": "r", "searchPath": "a", "lockTimeoutSeconds": 1}}),
+        ("select mine(1), pg_sleep(1)", READ_ONLY),
+        ("select mine(1)", {"settings": {"access": "preferStandby"}}),
+        ("table t for update", READ_ONLY),
+    ],
+)
+def test_a_step_that_is_one_query_which_writes_nothing_goes_along_with_others(script, options):
+    assert a_step(script, **options).goes_along
+
+
+@pytest.mark.parametrize(
+    ("script", "options"),
+    [
+        ("select 1; select 2", {}),
+        ("", {}),
+        ("-- nothing", {}),
+        ("select mine(1)", {}),
+        ("select pg_sleep(1)", {}),
+        ("insert into t values (1)", {}),
+        ("insert into t values (1)", READ_ONLY),
+        ("do $$ begin end $$", READ_ONLY),
+        ("explain select 1", READ_ONLY),
+        ("selec 1", {}),
+        ("selec 1", READ_ONLY),
+        ("select 1 from from t", {}),
+        ("select 1 from from t", READ_ONLY),
+        ("vacuum t", {}),
+        ("select 1", {"transaction": "none"}),
+        ("select 1", {"transaction": "none"} | READ_ONLY),
+        ("select 1", {"guard": True}),
+        ("select 1", {"guard": True} | READ_ONLY),
+        ("select 1", {"settings": {"parameters": {"work_mem": "1MB"}}}),
+        ("select 1", {"settings": {"parameters": {"work_mem": "1MB"}, "access": "readOnly"}}),
+        ("set search_path = a", READ_ONLY),
+        ("commit", {}),
+    ],
+)
+def test_any_other_step_goes_alone(script, options):
+    assert not a_step(script, **options).goes_along
+
+
+def test_a_step_whose_rows_are_wanted_elsewhere_goes_alone():
+    step = a_step("select 1")
+
+    assert not replace(step, has_output=True).goes_along
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"server_id": "/another"},
+        {"directory": 2},
+        {"database_name": "another"},
+        {"credential_id": uuid4()},
+        {"credential_version": 2},
+    ],
+)
+def test_tasks_share_a_login_on_one_database_that_they_know_alike_with_one_credential(other):
+    task = a_task()
+    alike = replace(task, invocation_id=uuid4(), ordinal=2, target_id=uuid4(), schema_name="x")
+
+    assert alike.login == task.login
+    assert replace(task, **other).login != task.login
 
 
 def test_a_task_is_a_row():

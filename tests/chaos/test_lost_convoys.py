@@ -1,0 +1,147 @@
+"""Hosts that are lost while several tasks go to a database in one breath: all of them are done in the end."""
+
+import contextlib
+import signal
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from fsm.launch.protocol import Kind
+from tests.chaos.road_invariants import PROBE, violations
+from tests.chaos.test_lost_hosts import ends_first, gone
+from tests.support.crew import Crew, crew
+from tests.support.fleet import Shared, plane
+from tests.support.launching import until
+
+pytestmark = pytest.mark.newest
+together = pytest.mark.asyncio(loop_scope="module")
+
+MANY = 40
+SCHEMAS = f"""
+do $$ begin
+    for number in 1..{MANY} loop
+        execute format('create schema t%s', lpad(number::text, 2, '0'));
+    end loop;
+end $$
+"""
+# In the middle: neither among the first, which go alone, nor among the last.
+SLEEPER = "select pg_sleep(case when '$(target_schema_name)' = 't20' and $(attempt) = 1 then 30 else 0 end)"
+ASLEEP = (
+    "select pid from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()"
+)
+
+
+@contextlib.asynccontextmanager
+async def narrow(postgres, targets, folder):
+    """Room for two sessions, so that most of the tasks follow others."""
+    async with (
+        plane(postgres) as (settings, db),
+        crew(settings, db, targets, targets, folder, databases=1, max_connections=2) as here,
+    ):
+        fleet = here.fleet
+        await fleet.query(0, PROBE)
+        await fleet.query(0, SCHEMAS)
+        await fleet.call("sp_add_target_group", target_group_name="schemas")
+        await fleet.call(
+            "sp_add_target_group_member", target_group_name="schemas", target_type="SqlSchema",
+            server_name="fleet", database_name=fleet.databases[0], schema_pattern="t%",
+        )  # fmt: skip
+        yield here
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(postgres, targets, tmp_path_factory):
+    made = Shared(lambda: narrow(postgres, targets, tmp_path_factory.mktemp("convoys")), Crew.log)
+    yield made
+    await made.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def here(shared, request):
+    async with shared.lent(lambda: request.session.testsfailed) as made:
+        made.arm({})
+        made.ends.clear()
+        yield made
+
+
+async def riding(here: Crew) -> tuple[UUID, list[asyncpg.Record]]:
+    """A run, and those of its tasks that share a session in which one of them sleeps."""
+    await here.fleet.run("select 1", group="schemas")  # so that nobody has to connect first
+    name = f"together {uuid4()}"
+    options = {"settings": {"access": "readOnly"}}
+    await here.fleet.job(name, SLEEPER, group="schemas", options=options)
+    run = await here.fleet.start(name)
+    riders: list[asyncpg.Record] = []
+
+    async def several() -> bool:
+        nonlocal riders
+        pids = {row["pid"] for row in await here.fleet.query(0, ASLEEP)}
+        live = [t for t in await here.fleet.tasks(run) if t["lifecycle"] == "InProgress"]
+        riders = [task for task in live if task["backend_pid"] in pids]
+        return len(riders) > 1
+
+    await until(several)
+    return run, riders
+
+
+async def lost(here: Crew, run: UUID) -> set[int]:
+    """Ordinals of the attempts that were lost with their host, each of which was the first of its target."""
+    tasks = [t for t in await here.fleet.tasks(run) if t["end_reason"] == "HostLost"]
+    assert {task["attempt"] for task in tasks} == {1}
+    return {task["ordinal"] for task in tasks}
+
+
+def ordinals(tasks: list[asyncpg.Record]) -> set[int]:
+    return {task["ordinal"] for task in tasks}
+
+
+@together
+async def test_what_a_killed_host_had_under_way_ends_at_once_and_is_done_again(here: Crew):
+    run, riders = await riding(here)
+    victim = here.host_of(riders[0])
+
+    async with here.kept():
+        victim.send(signal.SIGKILL)
+        await gone(here, riders, within=5)
+        ended = await here.fleet.ended(run)
+
+    assert (ended, here.ends) == ("Succeeded", [(Kind.HOST, -signal.SIGKILL)])
+    assert await here.fleet.lifecycles(run) == {"Succeeded": MANY}
+    assert ordinals(riders) <= await lost(here, run)
+    assert await violations(here.fleet) == []
+
+
+@together
+async def test_what_a_stopped_host_had_under_way_is_ended_before_another_begins(here: Crew):
+    run, riders = await riding(here)
+    victim = here.host_of(riders[0])
+
+    victim.send(signal.SIGSTOP)
+    met, judges = await ends_first(here, run, riders)
+    await here.disowned(victim)
+    victim.send(signal.SIGCONT)
+    ended = await here.fleet.ended(run)
+
+    assert (met, ended) == (set(), "Succeeded")
+    assert judges <= 1, "a server spares us one session for that"
+    await here.world.until(victim, lambda told: told["running"] == 0, "over")
+    assert await here.fleet.lifecycles(run) == {"Succeeded": MANY}
+    assert ordinals(riders) <= await lost(here, run)
+    assert await violations(here.fleet) == []
+
+
+@together
+@pytest.mark.parametrize("point", ["host.before_start", "host.started", "host.finished"])
+async def test_a_host_that_dies_around_a_flight_leaves_nothing_undone(here: Crew, point):
+    run, riders = await riding(here)
+
+    async with here.kept():
+        here.arm({point: "kill times:1"})
+        ended = await here.fleet.ended(run)
+
+    assert (ended, here.ends) == ("Succeeded", [(Kind.HOST, -signal.SIGKILL)])
+    assert await here.fleet.lifecycles(run) == {"Succeeded": MANY}
+    assert len(riders) > 1
+    assert await violations(here.fleet) == []
