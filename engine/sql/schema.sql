@@ -401,7 +401,12 @@ create table jobs_internal.server_directory (
     disabled boolean not null default false,
     revision bigint not null,
     embedded boolean not null default false,
+    client_certificate text,
+    client_key text,
+    client_key_fingerprint text,
     constraint a_budget_allows_something CHECK ((max_connections > 0)),
+    constraint a_client_certificate_has_its_key CHECK ((num_nonnulls(client_certificate, client_key, client_key_fingerprint) = ANY (ARRAY[0, 3]))),
+    constraint a_client_key_is_sealed CHECK ((client_key ~~ 'sealed:%'::text)),
     constraint a_pooling_is_known CHECK ((pooling = ANY (ARRAY['none'::text, 'session'::text, 'transaction'::text]))),
     constraint a_port_is_a_port CHECK (((port >= 1) AND (port <= 65535))),
     constraint a_rate_allows_something CHECK ((connections_per_second > (0)::double precision)),
@@ -632,7 +637,7 @@ END),
     constraint a_task_that_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text])))),
     constraint task_pkey PRIMARY KEY (run_day, job_execution_id, step_id, ordinal, attempt)
 );
-CREATE UNIQUE INDEX one_live_attempt ON ONLY jobs_internal.task USING btree (run_day, job_execution_id, step_id, ordinal) WHERE (lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text]));
+CREATE UNIQUE INDEX one_live_attempt ON ONLY jobs_internal.task USING btree (run_day, job_execution_id, step_id, ordinal) WHERE (end_time IS NULL);
 CREATE TRIGGER a_task_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.task FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text) OR ((old.lifecycle = 'Created'::text) AND (new.lifecycle = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'TimedOut'::text])))))) EXECUTE FUNCTION refuse_move();
 
 create view jobs.deleted_job_executions as
