@@ -78,7 +78,10 @@ def _refused(host: str, login: Login, error: asyncpg.PostgresError) -> Fault:
             message = f"The server {host} did not accept the login '{user}': {why}."
             return InvalidRequest(message, code="TargetAuthenticationFailed", **said)
         case asyncpg.InvalidAuthorizationSpecificationError():
-            why = "its pg_hba.conf has no entry for that, or the role may not log in"
+            why = (
+                "its pg_hba.conf has no entry for that or wants a client certificate that it accepts,"
+                " or the role may not log in"
+            )
             message = f"The server {host} lets nobody in as '{user}' from here: {why}."
             return InvalidRequest(message, code="TargetAuthenticationFailed", **said)
         case asyncpg.InsufficientPrivilegeError():
