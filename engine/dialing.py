@@ -134,6 +134,7 @@ class Dialing:
             database=login.database,
             timeout=min(self._settings.connect_limit, left),
             tap=ear,
+            proven=True,
         )
 
 

@@ -33,6 +33,7 @@ class Way(NamedTuple):
                 password=password,
                 application_name=application_name,
                 database=name,
+                proven=True,
             )
 
         return await self.credentials.log_in(self.who, self.identity, dial)

@@ -104,6 +104,14 @@ def not_allowed(host: str, why: str) -> InvalidRequest:
     return InvalidRequest(message, code="TargetNotAllowed")
 
 
+def not_proven(host: str, user: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"The server {host} let '{user}' in by its client certificate alone. Jobs log in by the password of their"
+        " credential: let its pg_hba.conf ask for that as well (scram-sha-256 clientcert=verify-ca instead of cert).",
+        code="CertificateIsNoLogin",
+    )
+
+
 def timed_out(host: str) -> Unavailable:
     return Unavailable(f"The server {host} did not answer in time.", code="TargetTimeout")
 

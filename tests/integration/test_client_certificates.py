@@ -113,13 +113,15 @@ async def test_a_task_shows_the_certificate_and_the_next_one_after_it_was_change
     assert serial(before) != serial(after)
 
 
-async def test_a_certificate_alone_is_a_login_where_the_server_says_so(place, authority):
+async def test_a_certificate_alone_is_no_login_for_jobs_whatever_the_server_says(place, authority):
+    """It may be the administrator's, whose login no step is lent."""
     await place.log_in_as(BY_NAME)
     await place.show(a_pair(authority, BY_NAME))
 
-    task = await place.attempt("select current_user::text")
+    refused = await place.attempt("select current_user::text")
 
-    assert json.loads(task["results"])[0]["rows"] == [[BY_NAME]]
+    assert (refused["lifecycle"], refused["end_reason"]) == ("Failed", "ConnectFailed")
+    assert "by its client certificate alone" in refused["message"]
 
 
 async def test_without_a_certificate_the_servers_words_are_told_until_it_has_one(place, authority):
