@@ -1,4 +1,4 @@
-"""Opens the secrets of credentials where they are used: sealed values, or references to outside.
+"""Opens secrets where they are used: those of credentials, sealed or references to outside, and client keys.
 
 References are re-read after a while, and at once when a target refused what they said.
 """
@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Self, TypeVar
 from uuid import UUID
 
+import msgspec
+
 from engine.bootstrap import Bootstrap
-from engine.directory import Credential
+from engine.directory import Credential, Server
 from engine.vault import Vault
 from muster.core import credential_references
 from muster.core.clock import Clock
+from muster.core.endpoint import Endpoint
 from muster.core.errors import Fault, InvalidRequest, NotFound
-from muster.core.sealing import PREFIX, belongs_to, open_sealed
+from muster.core.sealing import PREFIX, belongs_to, belongs_to_server, open_sealed
 from muster.core.settings import Secret
 
 T = TypeVar("T")
@@ -75,6 +78,24 @@ class Credentials:
                 why = "was sealed for another account or database."
                 raise _unreadable(credential, why) from None
         return await self._referred(credential)
+
+    def certify(self, endpoint: Endpoint, server: Server, identity: UUID) -> Endpoint:
+        """For one connect: with the key of the certificate that the server is shown, if there is one.
+
+        A Fault with code ClientKeyUnreadable; never with the key in it.
+        """
+        if server.client_key is None or endpoint.ssl_mode == "disable":
+            return endpoint
+        context = belongs_to_server(self._account, identity, server.server_id)
+        try:
+            key = open_sealed(self._private_key, server.client_key, context)
+        except Fault:
+            raise InvalidRequest(
+                f"The clientKey of the server '{server.name}' can't be opened: it was sealed for another"
+                " account or database. PUT the server with its endpoint.clientKey again.",
+                code="ClientKeyUnreadable",
+            ) from None
+        return msgspec.structs.replace(endpoint, client_key=key.reveal())
 
     def _forget(self, credential: Credential, refused: Secret) -> None:
         """A target refused it, so it may have changed; what somebody has read since then is kept."""

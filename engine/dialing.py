@@ -125,14 +125,16 @@ class Dialing:
         self, login: Login, password: Secret, deadline: float, ear: Ear | None
     ) -> Connection:
         left = timedelta(seconds=max(0.1, deadline - self._clock.monotonic()))
+        endpoint = self._credentials.certify(login.endpoint, login.server, login.identity)
         return await Connector(self._settings, login.server.own).open(
-            login.endpoint,
+            endpoint,
             user=login.who.username,
             password=password,
             application_name=APPLICATION,
             database=login.database,
             timeout=min(self._settings.connect_limit, left),
             tap=ear,
+            proven=True,
         )
 
 

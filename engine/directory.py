@@ -46,6 +46,8 @@ class Server(_Read, frozen=True):
     job_credential: str | None = None
     disabled: bool = False
     embedded: bool = False  # a cluster that Muster made
+    client_certificate: str | None = None  # PEM
+    client_key: str | None = None  # sealed; opened where the server is dialed
 
     def pool_of(self, database: str) -> str | None:
         return next((pool.name for pool in self.pools if pool.holds(database)), None)
@@ -63,11 +65,13 @@ class Server(_Read, frozen=True):
 
     @property
     def endpoint(self) -> Endpoint:
+        """Without the key of its client certificate: this one may be kept."""
         return Endpoint(
             hosts=self.hosts,
             port=self.port,
             ssl_mode=self.ssl_mode,
             ca_certificate=self.ca_certificate,
+            client_certificate=self.client_certificate,
             pooling=self.pooling,
             direct_host=self.direct_host,
             target_session_attrs=self.target_session_attrs,

@@ -16,6 +16,7 @@ CONNECT_REASONS = {
     code: code
     for code in (
         "ScriptRefused",
+        "ClientKeyUnreadable",
         "CredentialMissing",
         "CredentialUnreadable",
         "TargetNotAllowed",

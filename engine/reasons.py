@@ -26,6 +26,7 @@ END = frozenset(
         "AlreadyApplied",
         "BrokenOff",
         "Canceled",
+        "ClientKeyUnreadable",
         "ConnectFailed",
         "ConnectionLost",
         "CredentialMissing",

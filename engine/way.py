@@ -26,12 +26,14 @@ class Way(NamedTuple):
         there = {"target_server_name": self.server.name, "target_database_name": name}
 
         async def dial(password: Secret) -> Connection:
+            endpoint = self.server.endpoint.direct()
             return await self.connector.open(
-                self.server.endpoint.direct(),
+                self.credentials.certify(endpoint, self.server, self.identity),
                 user=named(self.who.username, there),
                 password=password,
                 application_name=application_name,
                 database=name,
+                proven=True,
             )
 
         return await self.credentials.log_in(self.who, self.identity, dial)

@@ -56,7 +56,7 @@ async def prepare_database(ctx: Context) -> Outcome:
             "The database only reads: its server is a standby, or its transactions are read only.",
             code="JobAgentDatabaseSecondary",
         ) from refused
-    await control.sync_directory(where)
+    await control.sync_directory(where, made.identity)
     return Done(
         scratch={
             INSTALLED: True,
@@ -97,7 +97,7 @@ async def apply_changes(ctx: Context) -> Outcome:
         epoch = await instance.launch(ctx, where, at_least=read.epoch)
     outcome = await _seen(ctx, read, epoch)
     if isinstance(outcome, Done):
-        await control.sync_directory(where)
+        await control.sync_directory(where, read.identity)
     return outcome
 
 
@@ -112,7 +112,7 @@ async def recover(ctx: Context) -> Outcome:
     epoch = await instance.launch(ctx, where, at_least=read.epoch)
     outcome = await _seen(ctx, read, epoch)
     if isinstance(outcome, Done):
-        await control.sync_directory(where)
+        await control.sync_directory(where, read.identity)
     return outcome
 
 

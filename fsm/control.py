@@ -1,16 +1,20 @@
 """The control database of an account, as its machine sees it: through the node agent only."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
-from uuid import uuid5
+from uuid import UUID, uuid5
 
 import msgspec
 
-from fsm.administrator import PASSWORD, endpoint_of, is_embedded, login_of, secret_of
+from fsm.administrator import CLIENT_KEY, PASSWORD, endpoint_of, is_embedded, login_of, secret_of
 from fsm.context import Context
 from fsm.store import Q, Resource, resource_by_key, resource_of
+from muster.core import sealing
 from muster.core.endpoint import Endpoint
 from muster.core.errors import NotFound, PreconditionFailed, Unavailable
+from muster.core.secrets import fingerprint
+from muster.core.settings import Secret
 from nodeagent.client import AgentClient, login
 from nodeagent.protocol import DirectoryPool, DirectoryServer, Login, Roles, SyncDirectory
 
@@ -73,26 +77,68 @@ async def of(ctx: Context) -> Control:
     return Control(ctx, services.agent, server, database, endpoint)
 
 
-async def sync_directory(where: Control, *, known: str | None = None) -> str:
+@dataclass(frozen=True)
+class Recipient:
+    """Whom the keys of client certificates are sealed for: the account, in this very control database."""
+
+    account: UUID
+    identity: UUID
+    public_key: str
+
+    def sealed(self, server_id: str, key: str) -> str:
+        context = sealing.belongs_to_server(self.account, self.identity, server_id)
+        return sealing.seal(self.public_key, Secret(key), context)
+
+    def fingerprint(self, server: Resource) -> str:
+        """Another one where the key was set again, or would be sealed for somebody else."""
+        stored = fingerprint(server.sealed[CLIENT_KEY])
+        return sha256(f"{self.public_key}/{self.identity}/{stored}".encode()).hexdigest()
+
+
+async def sync_directory(where: Control, identity: UUID, *, known: str | None = None) -> str:
     """What the account may reach: every server of its subscription, with its pools and budgets.
 
-    The digest of what was sent; nothing is sent when it is the `known` one.
+    The digest of what was sent; nothing is sent when it is the `known` one. `identity` is that of the
+    control database as it was found: there alone can keys be opened.
     """
-    services = where.ctx.services
+    services, account = where.ctx.services, where.ctx.resource
+    recipient = Recipient(account.uid, identity, where.ctx.scratch["publicKey"])
     rows = await services.db.fetch(Q.servers_of_subscription, where.server.key)
     servers = [resource_of(row) for row in rows if row["type"] == SERVER]
     pools = [resource_of(row) for row in rows if row["type"] == POOL]
-    otherwise = where.ctx.resource.properties.get("defaultCredential")
-    listed = tuple(
-        _entry(server, endpoint_of(services, server), pools, otherwise)
+    otherwise = account.properties.get("defaultCredential")
+    reached = [
+        (server, endpoint_of(services, server))
         for server in servers
         if server.properties.get("endpoint") or server.observed.get("endpoint")
+    ]
+    listed = tuple(
+        _certified(_entry(server, endpoint, pools, otherwise), server, endpoint, recipient)
+        for server, endpoint in reached
     )
     revision = await services.db.fetchval(Q.directory_revision)
     command = SyncDirectory(revision=revision, servers=listed)
     if command.digest != known:
-        await where.operate(command)
+        keys = {
+            server.id: recipient.sealed(server.id, endpoint.client_key)
+            for server, endpoint in reached
+            if endpoint.client_certificate and endpoint.client_key
+        }
+        await where.operate(msgspec.structs.replace(command, client_keys=keys))
     return command.digest
+
+
+def _certified(
+    entry: DirectoryServer, server: Resource, endpoint: Endpoint, recipient: Recipient
+) -> DirectoryServer:
+    """With the certificate that we show; its key is sealed only when the directory is sent."""
+    if not (endpoint.client_certificate and endpoint.client_key):
+        return entry
+    return msgspec.structs.replace(
+        entry,
+        client_certificate=endpoint.client_certificate,
+        client_key_fingerprint=recipient.fingerprint(server),
+    )
 
 
 def _entry(

@@ -105,7 +105,8 @@ class Watch:
         if wrong is not None:
             await self._tell(context.machine, "unhealthy", wrong)
         uid = context.resource.uid
-        self._sent[uid] = await control.sync_directory(where, known=self._sent.get(uid))
+        known = self._sent.get(uid)
+        self._sent[uid] = await control.sync_directory(where, read.identity, known=known)
 
     async def _show_paused(self, context: Context, read: EpochRead) -> None:
         """Whoever paused it: in SQL nobody tells us."""

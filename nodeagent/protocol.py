@@ -159,17 +159,21 @@ class DirectoryServer(_Frozen, frozen=True):
     job_credential: str | None = None
     disabled: bool = False
     embedded: bool = False  # a cluster that Muster made
+    # What nobody said is not sent: an older agent would not know it.
+    client_certificate: str | msgspec.UnsetType = msgspec.UNSET
+    client_key_fingerprint: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class SyncDirectory(_Frozen, frozen=True):
+class SyncDirectory(_Frozen, frozen=True, omit_defaults=True):
     """Replaces the whole directory; a revision that is not newer changes nothing."""
 
     revision: int
     servers: tuple[DirectoryServer, ...]
+    client_keys: dict[str, str] = {}  # by server_id; sealed for the account's own key
 
     @property
     def digest(self) -> str:
-        """Of the servers alone: by it a change is noticed."""
+        """Of the servers alone: by it a change is noticed, and a key never seals alike."""
         return hashlib.sha256(msgspec.json.encode(self.servers, order="deterministic")).hexdigest()
 
 
@@ -302,7 +306,7 @@ COMMANDS: Mapping[str, Spec] = MappingProxyType({spec.name: spec for spec in (
     Spec("upgrade_schema", UpgradeSchema, SchemaUpgraded,  _A, False, 15),
     Spec("remove_schema",  RemoveSchema,  SchemaRemoved,   _A, False, 15),
     Spec("verify_schema",  VerifySchema,  SchemaVerified,  _O, True,  5, function="verify_v1"),
-    Spec("sync_directory", SyncDirectory, DirectorySynced, _O, False, 10, function="sync_directory_v1"),
+    Spec("sync_directory", SyncDirectory, DirectorySynced, _O, False, 10, function="sync_directory_v1", sealed=("client_keys",)),
     Spec("read_epoch",     ReadEpoch,     EpochRead,       _O, True,  5, function="read_epoch_v1"),
     Spec("drain",          Drain,         Draining,        _O, False, 5, function="set_draining_v1"),
     Spec("pause",          Pause,         Paused,          _O, False, 5, function="set_paused_v1"),

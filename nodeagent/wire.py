@@ -35,7 +35,7 @@ def digest(spec: Spec, args: msgspec.Struct) -> str:
     """What makes two commands the same; without secrets, which never seal alike."""
     plain = msgspec.to_builtins(args)
     for name in spec.sealed:
-        del plain[name]
+        plain.pop(name, None)
     return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()
 
 

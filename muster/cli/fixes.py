@@ -37,11 +37,16 @@ FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else 
     "28P01": Fix(LOGIN),
     "28000": Fix(
         "select * from pg_hba_file_rules",
-        "At the server: does an entry let the login in from where Muster runs, and may the role log in? "
+        "At the server: does an entry let the login in from where Muster runs, does it want a client "
+        "certificate, and may the role log in? "
         "The server's own words are in the attempt.",
     ),
     "TargetAuthenticationFailed": Fix(
         LOGIN, "Is the password right, and may the role log in and connect to the database there?"
+    ),
+    "ClientKeyUnreadable": Fix(
+        SERVER + " --client-certificate-file FILE --client-key-file FILE",
+        "The key is sealed again for the account when it is given again.",
     ),
     "CredentialMissing": Fix(LOGIN),
     "CredentialUnreadable": Fix(LOGIN),

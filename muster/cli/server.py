@@ -11,7 +11,12 @@ from muster.cli.exits import Exit
 from muster.cli.output import Table
 
 COLUMNS = ("name", "host", "port", "state", "version", "max_connections", "job_credential")
-ENDPOINT = {  # option → property
+FILES = {  # option → property
+    "ca_file": "caCertificate",
+    "client_certificate_file": "clientCertificate",
+    "client_key_file": "clientKey",
+}
+ENDPOINT = {  # likewise
     "host": "host",
     "port": "port",
     "ssl_mode": "sslMode",
@@ -33,6 +38,10 @@ def add(commands: Commands) -> None:
     one.add_argument(
         "--ca-file", type=Path, metavar="FILE", help="PEM of who signed its certificate"
     )
+    one.add_argument(
+        "--client-certificate-file", type=Path, metavar="FILE", help="PEM of what it is shown"
+    )
+    one.add_argument("--client-key-file", type=Path, metavar="FILE", help="PEM of its key")
     one.add_argument("--maintenance-database", metavar="NAME", help="default: postgres")
     one.add_argument("--pooling", choices=("none", "session", "transaction"))
     one.add_argument("--direct-host", metavar="HOST[:PORT]", help="past the pooler")
@@ -76,8 +85,9 @@ def _properties(options: argparse.Namespace) -> dict[str, Any]:
         for option, name in ENDPOINT.items()
         if getattr(options, option) is not None
     }
-    if options.ca_file:
-        endpoint["caCertificate"] = inputs.text(options.ca_file)
+    for option, name in FILES.items():
+        if file := getattr(options, option):
+            endpoint[name] = inputs.text(file)
     if endpoint and not options.host:
         raise Refused("say --host: the other options say how it is reached")
     properties: dict[str, Any] = {"endpoint": endpoint} if endpoint else {}

@@ -32,7 +32,15 @@ from muster.core.db import Connection
 from muster.core.egress import Address, Pair, Rules, check_address, check_host_syntax
 from muster.core.endpoint import Endpoint, check_endpoint, tls_context
 from muster.core.errors import Fault, Unavailable
-from muster.core.refusals import Login, as_fault, not_allowed, printable, timed_out, unreachable
+from muster.core.refusals import (
+    Login,
+    as_fault,
+    not_allowed,
+    not_proven,
+    printable,
+    timed_out,
+    unreachable,
+)
 from muster.core.settings import Secret, Settings
 from muster.core.wire import Dialer, Tap, Tls
 
@@ -93,7 +101,9 @@ class Connector:
         database: str | None = None,
         timeout: timedelta | None = None,  # noqa: ASYNC109 - shared out over the candidates below
         tap: Tap | None = None,
+        proven: bool = False,
     ) -> Connection:
+        """`proven`: a client certificate is no login; the server must have asked for the password as well."""
         limit = (timeout or self._settings.connect_limit).total_seconds()
         login = Login(
             user,
@@ -113,7 +123,9 @@ class Connector:
                 share = (deadline - asyncio.get_running_loop().time()) / left
                 try:
                     async with asyncio.timeout(max(share, 0.01)):
-                        return await _connect(endpoint, host, address, attribute, login, tap)
+                        return await _connect(
+                            endpoint, host, address, attribute, login, tap, proven=proven
+                        )
                 except TimeoutError:
                     last = timed_out(host)
                 except Unavailable as fault:
@@ -204,11 +216,13 @@ async def _connect(
     attribute: str,
     login: Login,
     tap: Tap | None,
+    *,
+    proven: bool,
 ) -> Connection:
     context = tls_context(endpoint)
     dialer = Dialer(address, endpoint.port, Tls(context, host) if context else None, tap)
     with as_fault(host, login, dialer), _hung_up_unless_done(dialer):
-        return await asyncpg.connect(
+        connection = await asyncpg.connect(
             host=str(address),
             port=endpoint.port,
             user=login.user,
@@ -224,6 +238,9 @@ async def _connect(
             krbsrvname="postgres",
             gsslib="gssapi",
         )
+        if proven and endpoint.client_key is not None and not dialer.proven:
+            raise not_proven(host, login.user)
+        return connection
 
 
 @contextlib.contextmanager

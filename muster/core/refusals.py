@@ -78,7 +78,10 @@ def _refused(host: str, login: Login, error: asyncpg.PostgresError) -> Fault:
             message = f"The server {host} did not accept the login '{user}': {why}."
             return InvalidRequest(message, code="TargetAuthenticationFailed", **said)
         case asyncpg.InvalidAuthorizationSpecificationError():
-            why = "its pg_hba.conf has no entry for that, or the role may not log in"
+            why = (
+                "its pg_hba.conf has no entry for that or wants a client certificate that it accepts,"
+                " or the role may not log in"
+            )
             message = f"The server {host} lets nobody in as '{user}' from here: {why}."
             return InvalidRequest(message, code="TargetAuthenticationFailed", **said)
         case asyncpg.InsufficientPrivilegeError():
@@ -99,6 +102,14 @@ def _refused(host: str, login: Login, error: asyncpg.PostgresError) -> Fault:
 def not_allowed(host: str, why: str) -> InvalidRequest:
     message = f"The server {host[:253]} may not be connected to: {why}."
     return InvalidRequest(message, code="TargetNotAllowed")
+
+
+def not_proven(host: str, user: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"The server {host} let '{user}' in by its client certificate alone. Jobs log in by the password of their"
+        " credential: let its pg_hba.conf ask for that as well (scram-sha-256 clientcert=verify-ca instead of cert).",
+        code="CertificateIsNoLogin",
+    )
 
 
 def timed_out(host: str) -> Unavailable:

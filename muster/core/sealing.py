@@ -1,7 +1,7 @@
 """Secrets for one account: sealed with its public key, opened only where its private key is.
 
 A sealed value is text `sealed:` + base64 of an ephemeral X25519 key, a nonce and the ciphertext, bound
-to account, control database and credential: anywhere else it does not open.
+to account, control database and the credential or server that it is for: anywhere else it does not open.
 """
 
 import base64
@@ -28,6 +28,11 @@ def belongs_to(account_uid: UUID, identity: UUID, credential: str) -> str:
     return f"{account_uid}/{identity}/{credential.lower()}"
 
 
+def belongs_to_server(account_uid: UUID, identity: UUID, server_id: str) -> str:
+    """What the key of a client certificate is bound to; no credential's name leads to the same."""
+    return f"client-key/{account_uid}/{identity}/{server_id.lower()}"
+
+
 def seal(public_key: str, plain: Secret, context: str) -> str:
     """`public_key` is base64, as the control database shows it."""
     there = X25519PublicKey.from_public_bytes(base64.b64decode(public_key, validate=True))
@@ -39,7 +44,7 @@ def seal(public_key: str, plain: Secret, context: str) -> str:
 
 
 def open_sealed(private_key: Secret, sealed: str, context: str) -> Secret:
-    """Refuses what was made for another account, control database or credential."""
+    """Refuses what was made for another account, control database or purpose."""
     here = X25519PrivateKey.from_private_bytes(base64.b64decode(private_key.reveal()))
     try:
         raw = base64.b64decode(sealed.removeprefix(PREFIX), validate=True)

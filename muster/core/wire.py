@@ -42,6 +42,9 @@ class Auth(IntEnum):
     SASL_FINAL = 12
 
 
+PASSWORDS = frozenset({Auth.CLEARTEXT, Auth.MD5, Auth.SASL})
+
+
 class TlsRefusedError(ConnectionError):
     """The server does not speak TLS; we don't go on without."""
 
@@ -85,6 +88,7 @@ class Dialer:
         self, address: Address, port: int, tls: Tls | None, tap: Tap | None = None
     ) -> None:
         self.refusal: str | None = None
+        self.proven = False  # the server wanted to know the password
         self.key = b""
         self.tap = tap
         if tap:
@@ -239,6 +243,7 @@ class Guard(asyncio.Protocol):
         if message[0] != AUTHENTICATION:
             return None
         kind = int.from_bytes(message[5:9], "big")
+        self._dialer.proven = self._dialer.proven or kind in PASSWORDS
         match kind:
             case Auth.OK:
                 self._accepted = True

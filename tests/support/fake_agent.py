@@ -50,6 +50,7 @@ class Instance:
     released: bool = False
     revision: int = 0
     directory: tuple[DirectoryServer, ...] = ()
+    client_keys: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -133,6 +134,7 @@ class FakeAgent:
                 applied = command.revision > row.revision
                 if applied:
                     row.revision, row.directory = command.revision, command.servers
+                    row.client_keys = command.client_keys
                 return DirectorySynced(applied=applied, revision=row.revision)
             case Drain():
                 row.draining = True

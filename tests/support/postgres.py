@@ -118,22 +118,24 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def running(*, migrated: bool = True, durable: bool = False, **more: str) -> Iterator[Postgres]:
+def running(
+    *, migrated: bool = True, durable: bool = False, binaries: Path | None = None, **more: str
+) -> Iterator[Postgres]:
     """Starts a server with its roles and the migrated template; ends and removes it afterwards.
 
-    `more` are settings of it.
+    `binaries` are those that were chosen for all, unless given; `more` are settings of it.
     """
     home = Path(tempfile.mkdtemp(prefix="muster-pg-", dir=_quickest()))
-    owner = _owner()
-    if owner:
-        shutil.chown(home, **owner)
+    who = owner()
+    if who:
+        shutil.chown(home, **who)
     machine = None
     try:
-        binaries = _binaries(home, owner)
+        binaries = binaries or _binaries(home, who)
         root = Role("postgres", secrets.token_hex(16))
-        _initdb(binaries, home / "data", root, owner, FAST | (DURABLE if durable else {}) | more)
-        server, port = _start(binaries, home / "data", root, owner)
-        machine = Machine(binaries, home / "data", root, owner, port, server)
+        _initdb(binaries, home / "data", root, who, FAST | (DURABLE if durable else {}) | more)
+        server, port = _start(binaries, home / "data", root, who)
+        machine = Machine(binaries, home / "data", root, who, port, server)
         roles = [Role(name, secrets.token_hex(16)) for name in ("muster_app", "fleet_admin")]
         postgres = Postgres(port, root, *roles, machine=machine)
         asyncio.run(_prepare(postgres, migrated))
@@ -247,6 +249,6 @@ def _quickest() -> str | None:
     return str(memory) if enough and os.access(memory, os.W_OK) else None
 
 
-def _owner() -> dict[str, str]:
+def owner() -> dict[str, str]:
     """PostgreSQL refuses root."""
     return {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}

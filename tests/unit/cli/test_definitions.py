@@ -26,12 +26,14 @@ def one_group(rest):
 
 
 def test_a_server_is_registered_with_what_was_said(muster, one_group, tmp_path):
-    (tmp_path / "ca.pem").write_text("PEM")
+    for name in ("ca", "cert", "key"):
+        (tmp_path / f"{name}.pem").write_text(f"PEM of {name}")
     (tmp_path / "password").write_text("secret word\n")
 
     code, out, err = muster(
         "server", "add", "eu1", "--host", "db1", "--port", "6432", "--ssl-mode", "require",
-        "--ca-file", str(tmp_path / "ca.pem"), "--pooling", "transaction", "--max-connections", "20",
+        "--ca-file", str(tmp_path / "ca.pem"), "--client-certificate-file", str(tmp_path / "cert.pem"),
+        "--client-key-file", str(tmp_path / "key.pem"), "--pooling", "transaction", "--max-connections", "20",
         "--job-credential", "login", "--label", "region=eu", "--label", "a=b=c",
         "--admin", "root", "--admin-password-file", str(tmp_path / "password"),
     )  # fmt: skip
@@ -41,7 +43,8 @@ def test_a_server_is_registered_with_what_was_said(muster, one_group, tmp_path):
         {
             "location": "local",
             "properties": {
-                "endpoint": {"host": "db1", "port": 6432, "sslMode": "require", "pooling": "transaction", "caCertificate": "PEM"},
+                "endpoint": {"host": "db1", "port": 6432, "sslMode": "require", "pooling": "transaction", "caCertificate": "PEM of ca",
+                             "clientCertificate": "PEM of cert", "clientKey": "PEM of key"},
                 "maxConnections": 20,
                 "jobCredential": "login",
                 "labels": {"region": "eu", "a": "b=c"},

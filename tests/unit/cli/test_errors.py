@@ -134,6 +134,12 @@ def test_a_step_whose_targets_failed_is_told_by_them_alone(muster, rest):
             "may the role log in?",
         ),
         (
+            {"fingerprint": "ClientKeyUnreadable", "reason": "ClientKeyUnreadable"},
+            "muster server add fleet-1 --replace --host HOST --port PORT "
+            "--client-certificate-file FILE --client-key-file FILE",
+            "sealed again",
+        ),
+        (
             {"fingerprint": "ConnectNotGranted", "sqlstate": "42501",
              "message": 'No. Run: GRANT CONNECT ON DATABASE "a""b" TO "u";'},
             'GRANT CONNECT ON DATABASE "a""b" TO "u";',

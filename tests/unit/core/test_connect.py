@@ -321,6 +321,7 @@ class Recorder:
         self.aborted = False
         self.refusal: str | None = None
         self.trusted = trusted
+        self.proven = False
         self.guard = Guard(self, self)  # type: ignore[arg-type]
         self.guard._transport = self  # type: ignore[assignment]
 

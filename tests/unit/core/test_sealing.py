@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.core.errors import InvalidRequest
-from muster.core.sealing import belongs_to, open_sealed, seal
+from muster.core.sealing import belongs_to, belongs_to_server, open_sealed, seal
 from muster.core.settings import Secret
 
 PAIR = X25519PrivateKey.generate()
@@ -43,6 +43,28 @@ def test_it_opens_only_where_it_belongs(elsewhere):
 
     with pytest.raises(InvalidRequest):
         open_sealed(PRIVATE, sealed, elsewhere)
+
+
+@given(name=st.text())
+def test_no_credential_is_named_so_that_it_is_taken_for_a_server(name):
+    assert belongs_to(UID, IDENTITY, name) != belongs_to_server(UID, IDENTITY, name)
+    assert not belongs_to(UID, IDENTITY, name).startswith("client-key/")
+
+
+def test_the_key_for_a_server_opens_for_that_one_alone():
+    sealed = seal(PUBLIC, Secret("x"), belongs_to_server(UID, IDENTITY, "/Servers/A"))
+
+    assert open_sealed(PRIVATE, sealed, belongs_to_server(UID, IDENTITY, "/servers/a")) == Secret(
+        "x"
+    )
+    for other in (
+        belongs_to_server(UID, IDENTITY, "/servers/b"),
+        belongs_to_server(UID, UID, "/servers/a"),
+        belongs_to_server(IDENTITY, IDENTITY, "/servers/a"),
+        belongs_to(UID, IDENTITY, "/servers/a"),
+    ):
+        with pytest.raises(InvalidRequest):
+            open_sealed(PRIVATE, sealed, other)
 
 
 def test_names_ignore_case():

@@ -3,7 +3,7 @@ import base64
 import pytest
 
 from muster.core.errors import Internal, Unavailable
-from muster.core.secrets import Keyring
+from muster.core.secrets import Keyring, fingerprint
 from muster.core.settings import Secret, SettingsError
 
 
@@ -39,6 +39,13 @@ def test_rotation_wraps_anew_without_touching_the_secret():
     assert BOTH.rewrap(rewrapped, "c") == rewrapped
     with pytest.raises(Unavailable, match="'old'"):
         NEW.open(sealed, "c")
+
+
+def test_a_fingerprint_stays_when_keys_are_rotated_and_changes_when_the_secret_is_set_again():
+    sealed = OLD.seal("x", "c")
+
+    assert fingerprint(BOTH.rewrap(sealed, "c")) == fingerprint(sealed)
+    assert fingerprint(OLD.seal("x", "c")) != fingerprint(sealed)
 
 
 def test_a_changed_bit_is_noticed():

@@ -9,9 +9,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from engine.credentials import KEPT, Credentials
-from engine.directory import Credential
+from engine.directory import Credential, Server
 from muster.core.errors import Fault, InvalidRequest, Unavailable
-from muster.core.sealing import belongs_to, seal
+from muster.core.sealing import belongs_to, belongs_to_server, seal
 from muster.core.settings import Secret
 from tests.support.fake_clock import FakeClock
 
@@ -41,6 +41,48 @@ async def test_a_sealed_secret_opens_for_its_own_credential_alone() -> None:
 
     assert (await opener().open(named(sealed), IDENTITY)).reveal() == "geheim"
     assert "sealed for another" in await refused(opener(), named(sealed, "another"))
+
+
+def a_server(**more: str | None) -> Server:
+    given = {"ssl_mode": "verify-full", "client_certificate": "PEM"} | more
+    return Server(server_id="/s/A", name="eu1", hosts=("h",), port=5432, **given)
+
+
+def test_a_server_without_a_certificate_is_dialed_as_it_is() -> None:
+    server = a_server(client_certificate=None)
+
+    assert opener().certify(server.endpoint, server, IDENTITY) == server.endpoint
+
+
+def test_the_key_of_a_certificate_is_opened_for_the_one_connect() -> None:
+    sealed = seal(PUBLIC, Secret("the key"), belongs_to_server(ACCOUNT, IDENTITY, "/s/a"))
+    server = a_server(client_key=sealed)
+
+    shown = opener().certify(server.endpoint.direct(), server, IDENTITY)
+
+    assert (shown.client_certificate, shown.client_key) == ("PEM", "the key")
+    assert server.endpoint.client_key is None
+
+
+def test_where_there_is_no_tls_no_key_is_opened() -> None:
+    server = a_server(client_key="sealed:broken", ssl_mode="disable")
+
+    assert opener().certify(server.endpoint, server, IDENTITY).client_key is None
+
+
+@pytest.mark.parametrize(
+    "context",
+    [belongs_to(ACCOUNT, IDENTITY, "/s/a"), belongs_to_server(ACCOUNT, UUID(int=9), "/s/a")],
+)
+def test_a_key_that_belongs_elsewhere_names_the_server_and_what_to_do(context) -> None:
+    server = a_server(client_key=seal(PUBLIC, Secret("the key"), context))
+
+    with pytest.raises(InvalidRequest) as caught:
+        opener().certify(server.endpoint, server, IDENTITY)
+
+    assert caught.value.code == "ClientKeyUnreadable"
+    assert "'eu1'" in caught.value.message and "endpoint.clientKey" in caught.value.message
+    assert "sealed:" not in str(caught.value) and "the key" not in str(caught.value)
 
 
 async def test_references_are_read_as_far_as_they_are_allowed(monkeypatch, tmp_path) -> None:

@@ -19,6 +19,7 @@ from muster.core.errors import InvalidRequest, NotFound, Unavailable
         (NotFound("x", code="TargetDatabaseNotFound"), "ConnectFailed", False),
         (InvalidRequest("x", code="TargetNotAllowed"), "TargetNotAllowed", False),
         (NotFound("x", code="CredentialMissing"), "CredentialMissing", False),
+        (InvalidRequest("x", code="ClientKeyUnreadable"), "ClientKeyUnreadable", False),
         (
             _unreadable(Credential(name="c", username="u", secret="s"), "x"),
             "CredentialUnreadable",

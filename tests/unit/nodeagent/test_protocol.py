@@ -5,9 +5,18 @@ import pytest
 
 from muster.core.errors import Fault, FieldError, Internal
 from nodeagent.commands import HANDLERS
-from nodeagent.protocol import COMMANDS, SPECS, Class, InstallSchema, Roles
+from nodeagent.protocol import (
+    COMMANDS,
+    SPECS,
+    Class,
+    DirectoryServer,
+    InstallSchema,
+    Roles,
+    SyncDirectory,
+)
 from nodeagent.wire import KINDS, CommandError, digest
 
+A_SERVER = DirectoryServer(server_id="/s", name="s", hosts=("h",))
 UID = UUID("0f8fad5b-d9cb-469f-a165-70867728950e")
 
 
@@ -31,6 +40,24 @@ def test_a_digest_knows_the_arguments_but_not_the_secrets():
     assert install() == install(agent_password="sealed anew", engine_password="sealed anew")
     assert install() != install(public_key="another")
     assert install() != install(identity=uuid4())
+
+
+def test_a_directory_is_the_same_however_its_keys_were_sealed():
+    def sync(**more):
+        return SyncDirectory(revision=1, servers=(A_SERVER,), **more)
+
+    spec, once, anew = COMMANDS["sync_directory"], sync(client_keys={"/s": "sealed:a"}), sync()
+
+    assert once.digest == anew.digest
+    assert digest(spec, once) == digest(spec, anew)
+    assert digest(spec, sync(client_keys={"/s": "sealed:b"})) == digest(spec, once)
+
+
+def test_a_directory_without_certificates_says_nothing_that_an_older_agent_does_not_know():
+    said = msgspec.to_builtins(SyncDirectory(revision=1, servers=(A_SERVER,)))
+
+    assert set(said) == {"revision", "servers"}
+    assert not [name for name in said["servers"][0] if name.startswith("client")]
 
 
 def test_role_names_fit_and_differ_between_accounts():
