@@ -3,7 +3,7 @@
     riders = [Rider(task, token, deadline), …]           of one step, first attempts, on one session
     for task, outcome in await run(session, riders, step, start=…): …
 
-The server lets none of them write anything, so whatever comes in between is no loss: one that has to stop, or takes
+None of them is committed that wrote anything, so whatever comes in between is no loss: one that has to stop, or takes
 long, breaks the flight off. Who got no answer of its own by then is made again, as an attempt that does not count,
 and goes alone.
 """
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from engine import prologue
-from engine.course import LOCKED, READ_ONLY, Course, Stopwatch
+from engine.course import LOCKED, Course, Stopwatch
 from engine.found import UNLISTED
 from engine.outcome import BROKEN_OFF, Outcome
 from engine.prologue import Scene, application_name
@@ -32,7 +32,11 @@ BRIEF = (
     0.5  # seconds that each way of stopping has: behind who is stopped there may be others like it
 )
 ZERO, INTERRUPTED = "22012", "57014"
-NOTHING_IS_WRITTEN = ";set transaction read only"
+# Divides by zero, which rolls back, when something was written after all.
+UNWRITTEN = (
+    "\n;select 1 operator(pg_catalog./)"
+    " pg_catalog.int4(pg_catalog.txid_current_if_assigned() is null)"
+)
 ENDS = {"commit": "COMMIT", "rollback": "ROLLBACK"}
 AGAIN = "It went to its database together with others and was broken off; it is made again."
 SILENCE = Answer([], [], 0, 0, 0, None, 0.0)
@@ -109,10 +113,10 @@ def _leg(session: Session, rider: Rider, step: Step) -> Leg:
     name = application_name(task.invocation_id)
     scene = Scene(task, step, name, left, session.watches_client, frozenset())
     opening, (piece,) = prologue.together(scene), step.pieces
-    more = "" if step.read_only else NOTHING_IS_WRITTEN
     text = piece.rendered(values(task, step)) if piece.varies else piece.text
+    more = "" if step.read_only else UNWRITTEN
     end = "rollback" if task.rolls_back else "commit"
-    return Leg(f"{step.banner}{opening.text}{more};", text, opening.statements + bool(more), end)
+    return Leg(f"{step.banner}{opening.text};", text + more, opening.statements, end)
 
 
 def _share(watch: Stopwatch, began: float, flight: Flight, seats: Sequence["Seat"]) -> None:
@@ -147,7 +151,7 @@ class Own:
 
     @property
     def needed(self) -> str | None:
-        return self._stop.needed
+        return self._stop.needed if self.reason else None
 
     def out_of_time(self) -> bool:
         return self._time() >= self._rider.deadline
@@ -189,12 +193,12 @@ class Seat(Course):
         (self._piece,) = self.step.pieces
         self._offset = answer.offset
         if error is None and answer.tag == ENDS["rollback" if self.task.rolls_back else "commit"]:
-            self.phase = "commit"
+            self.phase = "run" if self.step.read_only else "commit"
             self.completed = 1
-            self.keep(answer.sets)
+            self.keep(answer.sets if self.step.read_only else answer.sets[:-1])
             return await self.succeeded()
         state = None if error is None else error.sqlstate
-        if state == READ_ONLY and not self.step.read_only:
+        if state == ZERO and answer.sets:  # behind the query
             self.step.__dict__["goes_along"] = False  # it writes, whatever its words are
         elif error is not None and not self._alone_it_tells_more(state, answer):
             return await self.failed(error, undone=True)

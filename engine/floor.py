@@ -71,7 +71,8 @@ class Floor:
         if not self._places or self._is_contested:
             return
         last: Running | None
-        shares = Counter(place.last.target.queue for place in self._places if place.last)
+        queues = Counter(place.last.target.queue for place in self._places if place.last)
+        shares = {queue: -(-len(queue.items) // many) for queue, many in queues.items()}
         for place in list(self._places):
             last = place.last
             assert last is not None
@@ -84,7 +85,7 @@ class Floor:
                 and not self.policy.closed(step.run.job_id)
                 and self.tree.has_room_for(queue.path, last.host)
             ):
-                share = -(-len(queue.items) // shares[queue])
+                share = min(shares[queue], len(queue.items))
                 for _ in range(min(most, share, depth - place.many)):
                     most -= 1
                     place.many += 1

@@ -31,8 +31,7 @@ HEARD = frozenset((DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA, *COPY_ASKED))
 # taken in one leap. Where it does not fit, only time is lost.
 SETTINGS = re.compile(
     rb"(?:C\0\0\0\x0aBEGIN\0)?(?:C\0\0\0\x08SET\0)+"
-    rb"(?:T\0\0\0!\0\x01\?column\?\0\0{6}\0\0\0\x17\0\x04\xff{4}\0\0D\0\0\0\x0b\0\x01\0\0\0\x011C\0\0\0\x0dSELECT 1\0"
-    rb"(?:C\0\0\0\x08SET\0)?)?"
+    rb"(?:T\0\0\0!\0\x01\?column\?\0\0{6}\0\0\0\x17\0\x04\xff{4}\0\0D\0\0\0\x0b\0\x01\0\0\0\x011C\0\0\0\x0dSELECT 1\0)?"
 ).match
 
 TYPES = {

@@ -41,14 +41,19 @@ class Stopper:
     """Watches over an attempt: the token and the deadline end what flies and ground the rest."""
 
     def __init__(
-        self, session: Session, name: str, token: Token, deadline: float, patience: float = STEP
+        self,
+        session: Session,
+        name: str,
+        token: Token,
+        deadline: float,
+        patience: float | None = None,
     ) -> None:
         self._needed: str | None = None
         self._session = session
         self._name = name  # application_name of the attempt
         self._token = token
         self._deadline = deadline
-        self._patience = patience  # seconds that each way has
+        self._patience = STEP if patience is None else patience
         self._late = False
         self._flying = False
         self._landed: asyncio.Event | None = None  # while we wait for it

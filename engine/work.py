@@ -23,6 +23,7 @@ WITHOUT_LOCK_TIMEOUT = re.compile(r"vacuum\b|.*\bconcurrently\b")
 COMMITS_INSIDE = re.compile(r"(?:call|do)\b")
 LOCK_TIMEOUT = 5.0  # seconds
 OWN_LOCK_TIMEOUT = re.compile(r"(?i)\bset(?:\s+session)?\s+lock_timeout|'lock_timeout'\s*,")
+SHORTEST_RIDE = 10  # seconds of a step whose tasks may wait for each other
 MOST_TOLD = 3  # of what is wrong with a script
 
 
@@ -141,6 +142,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         (query,) = self.parsed.statements
         reads = self.read_only and query.head.split(" ", 1)[0] in QUERY
         plain = not self.guarded and not self.options.settings.parameters and not self.has_output
+        plain = plain and self.timeout_seconds >= SHORTEST_RIDE
         return plain and (reads or only_reads(tokens(query.text)))
 
     @cached_property

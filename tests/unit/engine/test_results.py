@@ -188,6 +188,7 @@ class Broken:
 
     refusal = None
     trusted = False
+    proven = False
     key = b""
 
     def hang_up(self):
