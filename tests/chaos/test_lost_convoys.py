@@ -1,7 +1,9 @@
 """Hosts that are lost while several tasks go to a database in one breath: all of them are done in the end."""
 
+import asyncio
 import contextlib
 import signal
+from collections import Counter
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -12,25 +14,22 @@ from fsm.launch.protocol import Kind
 from tests.chaos.road_invariants import PROBE, violations
 from tests.chaos.test_lost_hosts import ends_first, gone
 from tests.support.crew import Crew, crew
+from tests.support.engine_world import Running
 from tests.support.fleet import Shared, plane
 from tests.support.launching import until
 
 pytestmark = pytest.mark.newest
 together = pytest.mark.asyncio(loop_scope="module")
 
-MANY = 40
+MANY = 120
 SCHEMAS = f"""
 do $$ begin
     for number in 1..{MANY} loop
-        execute format('create schema t%s', lpad(number::text, 2, '0'));
+        execute format('create schema t%s', lpad(number::text, 3, '0'));
     end loop;
 end $$
 """
-# In the middle: neither among the first, which go alone, nor among the last.
-SLEEPER = "select pg_sleep(case when '$(target_schema_name)' = 't20' and $(attempt) = 1 then 30 else 0 end)"
-ASLEEP = (
-    "select pid from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()"
-)
+NAPS = "select pg_sleep(case when $(attempt) = 1 then 0.06 else 0 end)"
 
 
 @contextlib.asynccontextmanager
@@ -66,24 +65,39 @@ async def here(shared, request):
         yield made
 
 
-async def riding(here: Crew) -> tuple[UUID, list[asyncpg.Record]]:
-    """A run, and those of its tasks that share a session in which one of them sleeps."""
-    await here.fleet.run("select 1", group="schemas")  # so that nobody has to connect first
+async def begun(here: Crew) -> UUID:
+    """A run whose tasks ride."""
     name = f"together {uuid4()}"
     options = {"settings": {"access": "readOnly"}}
-    await here.fleet.job(name, SLEEPER, group="schemas", options=options)
+    await here.fleet.job(name, NAPS, group="schemas", options=options)
     run = await here.fleet.start(name)
-    riders: list[asyncpg.Record] = []
 
     async def several() -> bool:
-        nonlocal riders
-        pids = {row["pid"] for row in await here.fleet.query(0, ASLEEP)}
-        live = [t for t in await here.fleet.tasks(run) if t["lifecycle"] == "InProgress"]
-        riders = [task for task in live if task["backend_pid"] in pids]
-        return len(riders) > 1
+        return bool(await riders_of(here, run))
 
     await until(several)
-    return run, riders
+    return run
+
+
+async def riders_of(here: Crew, run: UUID) -> list[asyncpg.Record]:
+    """Its tasks that share a session with others now."""
+    live = [task for task in await here.fleet.tasks(run) if task["lifecycle"] == "InProgress"]
+    shared = Counter(task["backend_pid"] for task in live)
+    return [task for task in live if shared[task["backend_pid"]] > 1]
+
+
+async def frozen(here: Crew) -> tuple[UUID, list[asyncpg.Record], Running]:
+    """A run, and what rides in it while its host stands still."""
+    run = await begun(here)
+    async with asyncio.timeout(10):
+        while True:
+            victim = here.host_of((await here.fleet.tasks(run))[0])
+            victim.send(signal.SIGSTOP)
+            await asyncio.sleep(0.3)  # what it had said is written by then
+            if riders := await riders_of(here, run):
+                return run, riders, victim
+            victim.send(signal.SIGCONT)
+            await asyncio.sleep(0.03)
 
 
 async def lost(here: Crew, run: UUID) -> set[int]:
@@ -99,8 +113,7 @@ def ordinals(tasks: list[asyncpg.Record]) -> set[int]:
 
 @together
 async def test_what_a_killed_host_had_under_way_ends_at_once_and_is_done_again(here: Crew):
-    run, riders = await riding(here)
-    victim = here.host_of(riders[0])
+    run, riders, victim = await frozen(here)
 
     async with here.kept():
         victim.send(signal.SIGKILL)
@@ -115,10 +128,8 @@ async def test_what_a_killed_host_had_under_way_ends_at_once_and_is_done_again(h
 
 @together
 async def test_what_a_stopped_host_had_under_way_is_ended_before_another_begins(here: Crew):
-    run, riders = await riding(here)
-    victim = here.host_of(riders[0])
+    run, riders, victim = await frozen(here)
 
-    victim.send(signal.SIGSTOP)
     met, judges = await ends_first(here, run, riders)
     await here.disowned(victim)
     victim.send(signal.SIGCONT)
@@ -135,7 +146,7 @@ async def test_what_a_stopped_host_had_under_way_is_ended_before_another_begins(
 @together
 @pytest.mark.parametrize("point", ["host.before_start", "host.started", "host.finished"])
 async def test_a_host_that_dies_around_a_flight_leaves_nothing_undone(here: Crew, point):
-    run, riders = await riding(here)
+    run = await begun(here)
 
     async with here.kept():
         here.arm({point: "kill times:1"})
@@ -143,5 +154,4 @@ async def test_a_host_that_dies_around_a_flight_leaves_nothing_undone(here: Crew
 
     assert (ended, here.ends) == ("Succeeded", [(Kind.HOST, -signal.SIGKILL)])
     assert await here.fleet.lifecycles(run) == {"Succeeded": MANY}
-    assert len(riders) > 1
     assert await violations(here.fleet) == []
