@@ -7,7 +7,6 @@ lost: every second we look anyway.
 """
 
 import asyncio
-from collections import Counter
 from datetime import timedelta
 from uuid import UUID
 
@@ -145,8 +144,7 @@ class Controller(Part):
         view = self.means.view
         live = {id: host.slots for id, host in view.hosts.items() if view.gets_tasks(id)}
         if live != {id: node.slots for id, node in floor.tree.hosts.items()}:
-            busy = Counter(running.host for running in floor.running.values())
-            floor.policy.wake(floor.tree.see_hosts(live, busy))
+            floor.policy.wake(floor.tree.see_hosts(live, floor.used_slots()))
 
     async def _see_news(self, floor: Floor, progress: Progress) -> None:
         """What somebody started or wants to stop."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from engine import prologue
-from engine.course import LOCKED, Course, Stopwatch
+from engine.course import INTERRUPTED, LOCKED, Course, Stopwatch
 from engine.found import UNLISTED
 from engine.outcome import BROKEN_OFF, Outcome
 from engine.prologue import Scene, application_name
@@ -27,15 +27,13 @@ from engine.work import Step, Task, values
 from muster.core.errors import Fault
 
 MOST = 16  # that go together
-PATIENCE = 1.0  # seconds that one of them may keep the others waiting
-BRIEF = (
-    0.5  # seconds that each way of stopping has: behind who is stopped there may be others like it
-)
-ZERO, INTERRUPTED = "22012", "57014"
+PATIENCE = 1.0  # seconds for all of them
+BRIEF = 0.5  # seconds for a cancel: behind who is hit there may be others like it
+ZERO = "22012"
 # Divides by zero, which rolls back, when something was written after all.
 UNWRITTEN = (
-    "\n;select 1 operator(pg_catalog./)"
-    " pg_catalog.int4(pg_catalog.txid_current_if_assigned() is null)"
+    "\n;select where 0 operator(pg_catalog.=)"
+    " (1 operator(pg_catalog./) pg_catalog.int4(pg_catalog.txid_current_if_assigned() is null))"
 )
 ENDS = {"commit": "COMMIT", "rollback": "ROLLBACK"}
 AGAIN = "It went to its database together with others and was broken off; it is made again."
@@ -199,7 +197,7 @@ class Seat(Course):
             return await self.succeeded()
         state = None if error is None else error.sqlstate
         if state == ZERO and answer.sets:  # behind the query
-            self.step.__dict__["goes_along"] = False  # it writes, whatever its words are
+            self.step.goes_alone()  # it writes, whatever its words are
         elif error is not None and not self._alone_it_tells_more(state, answer):
             return await self.failed(error, undone=True)
         return await self._again()

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from engine.policies import Queue, RoundRobin
 from engine.resources import Node, Path, Tree
-from engine.runs import LONG, OVER, SHALLOW, Place, Run, Running, StepRun, Told, Waiting
+from engine.runs import LONG, OVER, SHALLOW, Heard, Place, Run, Running, StepRun, Told, Waiting
 from engine.timers import Timers
 
 
@@ -22,6 +22,7 @@ class Floor:
         self.runs: dict[UUID, Run] = {}
         self.running: dict[UUID, Running] = {}  # by invocation
         self._places: dict[Place, None] = {}  # in which more could follow
+        self._heard_last: Place | None = None
         self.inbox: list[Told] = []  # of lost hosts: to be heard like their own word
         self._timers: Timers[tuple[StepRun, Waiting]] = Timers(_waits)
 
@@ -70,12 +71,10 @@ class Floor:
         """
         if not self._places or self._is_contested:
             return
-        last: Running | None
-        queues = Counter(place.last.target.queue for place in self._places if place.last)
+        places = [(place, place.last) for place in self._places if place.last is not None]
+        queues = Counter(last.target.queue for _, last in places)
         shares = {queue: -(-len(queue.items) // many) for queue, many in queues.items()}
-        for place in list(self._places):
-            last = place.last
-            assert last is not None
+        for place, last in places:
             step, queue = last.step, last.target.queue
             depth = step.depth if _is_unlimited(queue.path) else min(step.depth, SHALLOW)
             if not queue.items or step.canceled or step.run.canceled:
@@ -91,9 +90,10 @@ class Floor:
                     place.many += 1
                     step.busy += 1
                     target = step.waiting.pop(queue.items.popleft())
-                    last.follower = Running(step, target, last.host, last, place=place)
-                    last = place.last = last.follower
-                    yield last
+                    behind = place.last or last
+                    follower = Running(step, target, last.host, behind, place=place)
+                    behind.follower = place.last = follower
+                    yield follower
 
     @property
     def _is_contested(self) -> bool:
@@ -131,14 +131,28 @@ class Floor:
         step.busy -= 1
         if told.needed and told.lifecycle in {"Canceled", "Failed"}:
             step.needs[target.ordinal] = told.needed
-        # One that still follows has waited in vain, and was given back.
-        step.took(now - running.since if running.leader is None else LONG)
+        self._learn_pace(running, now)
         self._left(running, now)
         if told.lifecycle not in OVER:
             target.attempts = told.attempts
             target.due, target.deadline = told.not_before, told.until
             self.wait(step, target)
         return step
+
+    def _learn_pace(self, running: Running, now: float) -> None:
+        """Riders are heard together, and had their place one after the other."""
+        step, place = running.step, running.place
+        if running.leader is not None:  # it has waited in vain, and was given back
+            step.took(LONG)
+            return
+        heard = place.heard
+        if heard is not None and heard.at == now and self._heard_last is place:
+            heard.many += 1
+            step.pace = heard.before
+        else:
+            heard = place.heard = Heard(now, running.since, 1, step.pace)
+            self._heard_last = place
+        step.took(now - heard.since, heard.many)
 
     def returned(self, invocation: UUID) -> None:
         """A reservation that came to nothing."""
@@ -148,6 +162,10 @@ class Floor:
             self._left(running, running.since)
             running.target.due = None
             self.wait(running.step, running.target)
+
+    def used_slots(self) -> Counter[UUID]:
+        """Of each host; whoever follows another has none."""
+        return Counter(each.host for each in self.running.values() if each.leader is None)
 
     def held(self, step: StepRun) -> dict[int, UUID]:
         """The invocations of what is reserved or runs, by its target."""

@@ -12,17 +12,25 @@ class Hand:
         self._tokens: dict[UUID, Token] = {}
         self._waiting: dict[UUID, Task] = {}  # taken and not begun
         self._followers: dict[UUID, Task] = {}  # of those, by the task in whose place each begins
+        self._leaders: dict[UUID, UUID] = {}  # the other way round
         self._begun: set[UUID] = set()  # their start was said
         self.intended: set[UUID] = set()  # may have committed, if nobody knows better
 
     def take(self, task: Task, leader: UUID | None) -> bool:
-        """Whether it has to wait for its leader."""
+        """Whether it has to wait: for its leader, or for whoever stands behind that already."""
+        follows = leader in self._tokens
         self._waiting[task.invocation_id] = task
-        follows = leader is not None and leader in self._tokens
         self._tokens[task.invocation_id] = Token()
-        if leader is not None and follows:
-            self._followers[leader] = task
-        return follows
+        if leader is None or not follows:
+            return False
+        while (other := self._followers.get(leader)) is not None:
+            leader = other.invocation_id
+        self._follow(leader, task)
+        return True
+
+    def _follow(self, leader: UUID, task: Task) -> None:
+        self._followers[leader] = task
+        self._leaders[task.invocation_id] = leader
 
     def token(self, task: Task) -> Token:
         return self._tokens[task.invocation_id]
@@ -40,22 +48,30 @@ class Hand:
         id = task.invocation_id
         return id in self._waiting and not self._tokens[id].reason
 
-    def unfollow(self, leader: UUID, task: Task) -> bool:
-        """It does not wait for its leader any longer; whether it did, and goes back."""
-        if self._followers.get(leader) is not task:
+    def unfollow(self, task: Task) -> bool:
+        """It waits for nobody any longer; whether it did, and goes back. Whoever stands behind it moves up."""
+        id = task.invocation_id
+        leader = self._leaders.get(id)
+        if leader is None:
             return False
-        del self._followers[leader]
-        del self._tokens[task.invocation_id]
-        return self._waiting.pop(task.invocation_id, None) is not None
+        self._released(leader)
+        if follower := self._released(id):
+            self._follow(leader, follower)
+        del self._tokens[id]
+        return self._waiting.pop(id, None) is not None
 
     def gather(self, task: Task, most: int, goes: Callable[[Task], bool]) -> list[Task]:
         """With those that follow it, as far as they are wanted and may go with it."""
         tasks = [task]
-        while len(tasks) < most and self.is_wanted(tasks[-1]) and goes(tasks[-1]):
-            follower = self._followers.get(tasks[-1].invocation_id)
+        if not (self.is_wanted(task) and goes(task)):
+            return tasks
+        while len(tasks) < most:
+            last = tasks[-1].invocation_id
+            follower = self._followers.get(last)
             if follower is None or not (self.is_wanted(follower) and goes(follower)):
                 break
-            tasks.append(self._followers.pop(tasks[-1].invocation_id))
+            self._released(last)
+            tasks.append(follower)
         return tasks
 
     def begin(self, task: Task) -> bool:
@@ -70,16 +86,24 @@ class Hand:
         waited = self._waiting.pop(task.invocation_id, None) is not None
         return waited or task.invocation_id in self._begun
 
-    def lay_down(self, tasks: Iterable[Task]) -> Task | None:
-        """They are over, whoever follows the last of them may begin."""
-        follower = None
+    def lay_down(self, tasks: Iterable[Task]) -> list[Task]:
+        """They are over, and whoever follows one of them may begin."""
+        followers = []
         for task in tasks:
             id = task.invocation_id
             self._begun.discard(id)
             self.intended.discard(id)
             self._waiting.pop(id, None)
             self._tokens.pop(id, None)
-            follower = self._followers.pop(id, None)
+            if follower := self._released(id):
+                followers.append(follower)
+        return followers
+
+    def _released(self, leader: UUID) -> Task | None:
+        """Whoever followed it."""
+        follower = self._followers.pop(leader, None)
+        if follower is not None:
+            del self._leaders[follower.invocation_id]
         return follower
 
     def drop(self) -> list[Task]:

@@ -109,11 +109,11 @@ class StepRun:
             return 1
         return min(DEEPEST, int(BRISK / max(self.pace, BRISK / DEEPEST)))
 
-    def took(self, seconds: float) -> None:
-        """One that took very long says no more than one that took long."""
-        seconds = min(seconds, LONG)
-        before = seconds if self.pace is None else self.pace
-        self.pace = before + (seconds - before) * MEMORY
+    def took(self, seconds: float, many: int = 1) -> None:
+        """So many, one after the other. What took very long says no more than what took long."""
+        each = min(seconds / many, LONG)
+        before = each if self.pace is None else self.pace
+        self.pace = each + (before - each) * (1 - MEMORY) ** many
 
     @property
     def over(self) -> bool:
@@ -145,6 +145,17 @@ class Place:
 
     many: int = 1
     last: "Running | None" = None
+    heard: "Heard | None" = None
+
+
+@dataclass(eq=False, slots=True)
+class Heard:
+    """Of those in a place that were over together: since when it was theirs, how many, and the pace before."""
+
+    at: float
+    since: float
+    many: int
+    before: float | None
 
 
 @dataclass(eq=False, slots=True)

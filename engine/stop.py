@@ -53,7 +53,7 @@ class Stopper:
         self._name = name  # application_name of the attempt
         self._token = token
         self._deadline = deadline
-        self._patience = STEP if patience is None else patience
+        self._patience = STEP if patience is None else patience  # with each way but the last
         self._late = False
         self._flying = False
         self._landed: asyncio.Event | None = None  # while we wait for it
@@ -117,17 +117,18 @@ class Stopper:
             ("pg_terminate_backend", lambda: self._beside(Q.terminate_backend)),
         )
         for name, way in ways:
+            patience = STEP if way is ways[-1][1] else self._patience
             self._needed = name
             # A signal may come late: nobody else may be hit by it.
             self._session.spoiled = True
-            if await self._tried(way):
+            if await self._tried(way, patience):
                 return
         self._session.hang_up()
 
-    async def _tried(self, way: Callable[[], Awaitable[None]]) -> bool:
+    async def _tried(self, way: Callable[[], Awaitable[None]], patience: float) -> bool:
         """Whether it has landed."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(patience):
                 with contextlib.suppress(OSError, Fault, asyncpg.PostgresError):
                     await way()
                 assert self._landed

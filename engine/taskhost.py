@@ -54,6 +54,7 @@ INTENT_LIMIT = (
     5.0  # seconds that a COMMIT, and a tenant's locks, wait until it is known which one it is
 )
 STOP_LIMIT = 3.0  # seconds for what runs when we have to go
+LARGE_ANSWER = 256 * 1024  # bytes; those of a convoy are in memory together
 LONGEST_FOLLOW = 1.0  # seconds that a task waits for the one in whose place it begins
 
 
@@ -144,16 +145,16 @@ class JobTaskHost:
             self._scribe.give_back(task)
         elif self._hand.take(task, leader):
             loop = asyncio.get_running_loop()
-            loop.call_later(LONGEST_FOLLOW, self._lose_patience, leader, task)
+            loop.call_later(LONGEST_FOLLOW, self._lose_patience, task)
         else:
             self._begin(task)
 
     def _begin(self, task: Task) -> None:
         self.workers.queue.put_nowait(partial(self._work, task))
 
-    def _lose_patience(self, leader: UUID, task: Task) -> None:
+    def _lose_patience(self, task: Task) -> None:
         """What it follows takes long: there may be room for it elsewhere."""
-        if self._hand.unfollow(leader, task):
+        if self._hand.unfollow(task):
             self._scribe.give_back(task)
 
     async def _work(self, task: Task) -> None:
@@ -172,7 +173,7 @@ class JobTaskHost:
             for each in tasks:
                 await self._give_up(each)
         finally:
-            if follower := self._hand.lay_down(tasks):
+            for follower in self._hand.lay_down(tasks):
                 self._begin(follower)
 
     def _gathered(self, task: Task) -> list[Task]:
@@ -214,17 +215,24 @@ class JobTaskHost:
             self._sessions.give_back(session)
         await reach("host.finished")
         if outcome is not None:
-            self._scribe.result(task, outcome)
+            self._tell(step, task, outcome)
+
+    def _tell(self, step: Step, task: Task, outcome: Outcome) -> None:
+        if outcome.bytes > LARGE_ANSWER:
+            step.goes_alone()
+        self._scribe.result(task, outcome)
 
     async def _attempt_together(self, tasks: list[Task]) -> None:
-        """As each by itself; where that is not so simple, each by itself."""
+        """As each by itself; where that is not so simple, they go back, and each by itself."""
         if (found := await self._admitted(tasks)) is None:
             return
         step, session = found
-        if not session.ear.standard_strings:
+        if not session.ear.standard_strings:  # a message is read as a whole before its first SET
+            step.goes_alone()
             self._sessions.give_back(session)
-            for task in filter(self._hand.is_wanted, tasks):
-                await self._attempt(task)
+            for task in tasks:
+                if self._hand.give_up(task):
+                    self._scribe.give_back(task)
             return
         riders = [
             Rider(task, self._hand.token(task), self._until(step, task.first_start))
@@ -238,7 +246,7 @@ class JobTaskHost:
             self._sessions.give_back(session)
         await reach("host.finished")
         for task, outcome in outcomes:
-            self._scribe.result(task, outcome)
+            self._tell(step, task, outcome)
 
     async def _admitted(self, tasks: list[Task]) -> tuple[Step, Session] | None:
         """A session that all of them can use; None: they were told why there is none."""

@@ -135,7 +135,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
     def goes_along(self) -> bool:
         """Several of its tasks can go to one database in one breath: each one query that writes nothing.
 
-        It may turn out to write after all, and is no such step from then on.
+        See `goes_alone`.
         """
         if len(self.parsed.statements) != 1 or self.refusal or self.whole or self.needs_session:
             return False
@@ -144,6 +144,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         plain = not self.guarded and not self.options.settings.parameters and not self.has_output
         plain = plain and self.timeout_seconds >= SHORTEST_RIDE
         return plain and (reads or only_reads(tokens(query.text)))
+
+    def goes_alone(self) -> None:
+        """From now on, here: it writes after all, or something else keeps its tasks from going together."""
+        self.__dict__["goes_along"] = False
 
     @cached_property
     def lock_timeout(self) -> float:
@@ -201,7 +205,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True, dict=True):
-    """A row of take_v1 whose kind is 'task'; in the order in which it is asked for."""
+    """A row of take_v2 whose kind is 'task'; in the order in which it is asked for."""
 
     number: int
     run_day: date

@@ -637,7 +637,7 @@ END),
     constraint a_task_that_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text])))),
     constraint task_pkey PRIMARY KEY (run_day, job_execution_id, step_id, ordinal, attempt)
 );
-CREATE UNIQUE INDEX one_live_attempt ON ONLY jobs_internal.task USING btree (run_day, job_execution_id, step_id, ordinal) WHERE (end_time IS NULL);
+CREATE UNIQUE INDEX one_live_attempt ON ONLY jobs_internal.task USING btree (run_day, job_execution_id, step_id, ordinal) WHERE (lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text]));
 CREATE TRIGGER a_task_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.task FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text) OR ((old.lifecycle = 'Created'::text) AND (new.lifecycle = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'TimedOut'::text])))))) EXECUTE FUNCTION refuse_move();
 
 create view jobs.deleted_job_executions as

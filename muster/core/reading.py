@@ -1,7 +1,7 @@
 """Whether a statement only reads, as far as its words tell; a word that is not known here might write.
 
-It may still be wrong: a view or an operator can call anything. Who relies on it runs the statement where the
-server lets nothing be written.
+It may still be wrong: a view or an operator can call anything. Who relies on it looks whether something was written
+before it commits.
 """
 
 from collections.abc import Iterable
@@ -10,8 +10,7 @@ from muster.core.sqltext import TRIVIA, Kind, Token
 
 QUERY = frozenset({"select", "values", "table", "with"})
 NOT_IN_A_QUERY = frozenset({"insert", "update", "delete", "merge", "into", "for"})
-# What may stand before a parenthesis: words of the grammar, types, and functions that change nothing anywhere
-# and do not tell what kind of transaction they are called in.
+# What may stand before a parenthesis: words of the grammar, types, and functions that change nothing anywhere.
 HARMLESS = frozenset(
     """
     all and any array as between bit by case char character cube decimal distinct else except exists filter from

@@ -43,6 +43,18 @@ DECISIONS = [
 ]  # fmt: skip
 
 
+async def test_what_would_have_been_made_again_and_was_cancelled_says_so(stage, owner):
+    (key,) = await stage.started(1)
+    await owner.execute(CANCEL["target"])
+    said = {"lifecycle": "Canceled", "reason": "BrokenOff", "lastMessage": "It is made again."}
+
+    await stage.report(results=[key | said | AGAIN])
+
+    task, target = await stage.task(1), await stage.target(1)
+    assert (task["end_reason"], target["end_reason"]) == ("BrokenOff", "Canceled")
+    assert target["last_message"] == "It was cancelled."
+
+
 @pytest.mark.parametrize(("attempt", "says", "retries", "cancelled", "expected"), DECISIONS)
 async def test_the_target_ends_or_waits(stage, owner, attempt, says, retries, cancelled, expected):
     await set_steps(owner, retry_attempts=retries)

@@ -25,7 +25,7 @@ begin
     end if;
     busy := array(select t.ordinal from task t
                    where t.run_day = day and t.job_execution_id = p_run and t.step_id = p_step_id
-                     and t.end_time is null
+                     and t.lifecycle in ('Created', 'InProgress')
                      and (p_ordinals is null or t.ordinal = any(p_ordinals)));
     -- Those that wait may be many, and no host has a say in them; the others are few, and their hosts stand still.
     return query
@@ -34,17 +34,17 @@ begin
     perform hold_hosts_v1(array(
         select t.host_id from task t
          where t.run_day = day and t.job_execution_id = p_run and t.step_id = p_step_id
-           and t.end_time is null and t.ordinal = any(busy)));
+           and t.lifecycle in ('Created', 'InProgress') and t.ordinal = any(busy)));
     delete from task t
      where t.run_day = day and t.job_execution_id = p_run and t.step_id = p_step_id
-       and t.end_time is null and t.lifecycle = 'Created' and t.ordinal = any(busy);
+       and t.lifecycle = 'Created' and t.ordinal = any(busy);
     return query
     select t.ordinal, t.host_id, t.invocation_id, false from task t
      where t.run_day = day and t.job_execution_id = p_run and t.step_id = p_step_id
-       and t.end_time is null and t.lifecycle = 'InProgress' and t.ordinal = any(busy);
+       and t.lifecycle = 'InProgress' and t.ordinal = any(busy);
     running := array(select t.ordinal from task t
                       where t.run_day = day and t.job_execution_id = p_run and t.step_id = p_step_id
-                        and t.end_time is null and t.lifecycle = 'InProgress' and t.ordinal = any(busy));
+                        and t.lifecycle = 'InProgress' and t.ordinal = any(busy));
     with given as materialized (
         select day as d, p_run as r, p_step_id as s, o from unnest(running) o
     )

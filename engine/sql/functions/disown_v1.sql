@@ -19,13 +19,13 @@ begin
     return query
     with gone as (
         delete from task t
-         where t.run_day = any(days) and t.host_id = p_host and t.end_time is null and t.lifecycle = 'Created'
+         where t.run_day = any(days) and t.host_id = p_host and t.lifecycle = 'Created'
         returning t.*
     ), kept as (
         update task t
            set invocation_id = gen_random_uuid(),
                disowned      = coalesce(t.disowned, t.invocation_id)
-         where t.run_day = any(days) and t.host_id = p_host and t.end_time is null and t.lifecycle = 'InProgress'
+         where t.run_day = any(days) and t.host_id = p_host and t.lifecycle = 'InProgress'
         returning t.*
     ), marked as (
         update target_execution x

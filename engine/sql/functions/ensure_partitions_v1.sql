@@ -17,7 +17,7 @@ begin
         return;
     end if;
     -- Made beside its parent and attached: whoever reads or writes other days goes on meanwhile.
-    for parent, fill in values ('step_execution', 85), ('target_execution', 60), ('task', 60) loop
+    for parent, fill in values ('step_execution', 85), ('target_execution', 60), ('task', 100) loop
         execute format('create table jobs_internal.%I (like jobs_internal.%I including defaults including constraints)'
                        ' with (fillfactor = %s)', parent || suffix, parent, fill);
         execute format('comment on table jobs_internal.%I is %L',

@@ -22,7 +22,7 @@ begin
     select k.* into live from task k
      where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
            = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
-       and k.end_time is null;
+       and k.lifecycle in ('Created', 'InProgress');
     select k.* into last from task k
      where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
            = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)

@@ -13,6 +13,6 @@ begin
     return query
     select t.invocation_id
       from task t
-     where t.run_day = any(days) and t.end_time is null;
+     where t.run_day = any(days) and t.lifecycle in ('Created', 'InProgress');
 end $$;
 comment on function jobs_internal.live_invocations_v1(bigint) is 'Of every task that is reserved or runs.';

@@ -37,7 +37,7 @@ begin
       left join (select t.ordinal, t.attempt, t.host_id, t.invocation_id, t.lifecycle
                    from task t
                   where t.run_day = p_run_day and t.job_execution_id = p_run and t.step_id = p_step_id
-                    and t.end_time is null
+                    and t.lifecycle in ('Created', 'InProgress')
                   order by t.ordinal offset 0) t on t.ordinal = x.ordinal
      where x.run_day = p_run_day and x.job_execution_id = p_run and x.step_id = p_step_id
        and x.end_time is null;

@@ -55,6 +55,8 @@ begin
             select w.*,
                    case when not w.wanted then w.lifecycle when w.unwanted then 'Canceled'
                         else 'WaitingForRetry' end as outcome,
+                   -- We ended it ourselves, to make it again, and somebody cancelled it meanwhile.
+                   w.wanted and w.unwanted and w.lifecycle = 'Canceled' as called_off,
                    case when w.wanted and not w.unwanted then least(
                        w.deadline,
                        now + make_interval(secs => case when w.afresh then 0 else (1 + random() * w.jitter) * case
@@ -109,8 +111,9 @@ begin
             select day, g.r, g.s, g.o, g.target_execution_id, g.snapshot_id, g.outcome, g.phase, g.afresh::integer,
                    g.again_at, case g.outcome when 'WaitingForRetry' then 'Retry' end,
                    case when g.outcome <> 'WaitingForRetry' then now end,
-                   case g.outcome when 'WaitingForRetry' then null when g.lifecycle then g.reason else 'Canceled' end,
-                   g.said
+                   case when g.outcome = 'WaitingForRetry' then null
+                        when g.outcome = g.lifecycle and not g.called_off then g.reason else 'Canceled' end,
+                   case when g.called_off then 'It was cancelled.' else g.said end
               from decided g
             on conflict (run_day, job_execution_id, step_id, ordinal) do update
                set lifecycle    = excluded.lifecycle,
@@ -126,7 +129,7 @@ begin
                                        ended_at, result_hash)
             select distinct on (g.job_id, g.content_hash, d.target_id)
                    g.job_id, g.content_hash, d.target_id, g.outcome,
-                   case g.outcome when g.lifecycle then g.reason else 'Canceled' end, g.r, g.s, now,
+                   case when g.outcome = g.lifecycle and not g.called_off then g.reason else 'Canceled' end, g.r, g.s, now,
                    decode(g."resultHash", 'hex')
               from decided g
              -- A range of one in its order: only the primary key has that, and the other index would be read to its end.

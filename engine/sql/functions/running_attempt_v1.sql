@@ -19,7 +19,7 @@ begin
       join step_execution e on (e.run_day, e.job_execution_id, e.step_id) = (r.run_day, p_run, p_step_id)
       join snapshot_target d on (d.snapshot_id, d.ordinal) = (e.snapshot_id, p_ordinal)
       join task t on (t.run_day, t.job_execution_id, t.step_id, t.ordinal) = (r.run_day, p_run, p_step_id, p_ordinal)
-     where r.job_execution_id = p_run and t.end_time is null and t.lifecycle = 'InProgress' and t.backend_pid is not null;
+     where r.job_execution_id = p_run and t.lifecycle = 'InProgress' and t.backend_pid is not null;
 end $$;
 comment on function jobs_internal.running_attempt_v1(bigint, uuid, integer, integer) is
     'The session at its target in which a target''s attempt runs, if one does, and who may look at it.';

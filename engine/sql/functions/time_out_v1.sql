@@ -20,7 +20,7 @@ begin
           from unnest(p_ordinals) o
          where not exists (select from task t
                             where t.run_day = day and t.job_execution_id = p_run and t.step_id = p_step_id
-                              and t.ordinal = o and t.end_time is null)
+                              and t.ordinal = o and t.lifecycle in ('Created', 'InProgress'))
     )
     update target_execution x
        set lifecycle    = 'TimedOut',

@@ -487,3 +487,24 @@ def test_a_run_that_is_over_leaves_no_timers(monkeypatch):
     floor.forget(step.run)
 
     assert (len(floor._timers), floor.next_due) == (1, 2_000.0)
+
+
+def test_riders_that_are_heard_together_share_their_time():
+    floor = a_floor(slots=1)
+    step = a_step(floor, 9, pace=0.0)
+    riders = reserve(floor)
+
+    for rider in riders[:8]:
+        over(floor, rider, after=0.8)
+
+    assert len(riders) == 9
+    assert step.pace == pytest.approx(0.1 * (1 - 0.9**8))
+
+
+def test_those_that_follow_have_no_slots_of_their_host():
+    floor = a_floor(slots=2)
+    a_step(floor, 9, pace=0.0)
+    reserve(floor)
+
+    assert len(floor.running) == 9
+    assert floor.used_slots() == {HOST: 2}
