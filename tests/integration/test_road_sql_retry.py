@@ -74,9 +74,11 @@ async def test_the_target_ends_or_waits(stage, owner, attempt, says, retries, ca
     assert target["wait_reason"] == ("Retry" if waiting else None)
     assert (target["not_before"] is not None) is waiting
     changed = expected == "Canceled" != attempt
-    assert target["end_reason"] == (None if waiting else "Canceled" if changed else reason)
+    called_off = attempt == "Canceled" and bool(cancelled)
+    canceled = changed or called_off
+    assert target["end_reason"] == (None if waiting else "Canceled" if canceled else reason)
     assert (target["last_message"], target["phase"], target["attempts"]) == (
-        "so it was",
+        "It was cancelled." if called_off else "so it was",
         "commit",
         1,
     )
