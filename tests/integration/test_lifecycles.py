@@ -6,8 +6,11 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from tests.support import postgres
 from tests.support.fake_clusters import FakeClusters
 from tests.support.world import World, unhurried
+
+pytestmark = pytest.mark.targets
 
 
 @pytest.fixture
@@ -353,5 +356,5 @@ async def make(world, targets):
 
 async def drop(targets, name):
     connection = await connect(targets)
-    await connection.execute(f'drop database if exists "{name}" with (force)')
+    await postgres.drop(connection, name)
     await connection.close()
