@@ -315,6 +315,19 @@ async def test_a_backend_whose_host_is_gone_does_not_go_on(place):
     assert await rows(place) == []
 
 
+async def test_a_backend_that_notices_nothing_is_told_when_the_line_breaks(place, monkeypatch):
+    monkeypatch.setattr("engine.dialing.WATCHES_CLIENT", 10**9)
+    async with line_to(place.targets.port) as line:
+        running, name = await asleep(place, line)
+        line.cut()
+        line.mend()
+        outcome = await running
+        await until(gone(place, name))
+
+    assert told(outcome) == ("Failed", "ConnectionLost", True)
+    assert await rows(place) == []
+
+
 async def asleep(place, line, within=60):
     """An attempt behind the line whose backend sleeps for a minute, and what that is called."""
     server, task = msgspec.structs.replace(place.server, port=line.port), place.task()
