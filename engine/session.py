@@ -87,6 +87,11 @@ class Session(Speech):
                 message = "The second connection was lost."
                 raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
 
+    def call_off(self) -> None:
+        """After the line broke: a server that does not watch its client would go on for nobody."""
+        if not self.watches_client:
+            self.spawn(self._cancel())
+
     def abandon(self) -> None:
         """Hangs up at once; where the server would not notice, it is told to give up."""
         if not self.spoiled and not self.lost:

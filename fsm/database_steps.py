@@ -87,10 +87,12 @@ async def drop(ctx: Context) -> Outcome:
         about = await connection.fetchrow(T.about_server)
         assert about is not None
         force = bool(ctx.payload.get("force")) or is_embedded(server)
-        force = force and about["number"] >= WITH_FORCE
         # PostgreSQL itself would wait five seconds for them before it refuses.
         if not force and (others := await connection.fetchval(T.other_sessions, name)):
             raise Conflict(f"{others} sessions use database '{name}'.", code="DatabaseInUse")
+        if force and about["number"] < WITH_FORCE:
+            await connection.execute(T.end_sessions, name)
+            force = False
         await connection.execute(await connection.fetchval(T.drop_database, name, force))
     return Done()
 

@@ -16,6 +16,7 @@ from nodeagent.work import Work
 
 GATE = 0x6D757374_6E6F6465  # "mustnode"
 LEDGER = "jobs_internal.migration"
+OLDEST = 14  # PostgreSQL for a control database; targets may be older
 
 
 class Whose(StrEnum):
@@ -50,6 +51,17 @@ async def find(connection: Connection, work: Work) -> Found:
         if was_mine or (kept is not None and kept["released"]):
             whose = Whose.KEPT
     return Found(whose, row["login"], was_mine, row["has_journal"])
+
+
+def refuse_old(connection: Connection) -> None:
+    version = connection.get_server_version().major
+    if version < OLDEST:
+        raise InvalidRequest(
+            f"The control database is on PostgreSQL {version}; it needs {OLDEST} or newer. "
+            "Choose a database on another server: as a target this one will do.",
+            code="ServerVersionUnsupported",
+            target="properties.databaseId",
+        )
 
 
 def occupied() -> InvalidRequest:

@@ -27,6 +27,15 @@ def postgres() -> Iterator[server.Postgres]:
 
 @pytest.fixture(scope="session")
 def targets() -> Iterator[server.Postgres]:
+    with server.running(migrated=False, binaries=server.THEIRS) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def control(request: pytest.FixtureRequest) -> Iterator[server.Postgres]:
+    if server.THEIRS == server.OURS:
+        yield request.getfixturevalue("targets")
+        return
     with server.running(migrated=False) as running:
         yield running
 

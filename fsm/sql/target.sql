@@ -48,3 +48,9 @@ select format(
 -- name: other_sessions
 -- How many sessions but ours are in a database.
 select count(*) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid();
+
+-- name: end_sessions
+-- Ends the sessions of people in a database; those of the server's own work leave a DROP DATABASE by themselves.
+select pg_terminate_backend(pid)
+  from pg_stat_activity
+ where datname = $1 and usename is not null and pid <> pg_backend_pid();

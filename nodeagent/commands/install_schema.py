@@ -12,6 +12,7 @@ from nodeagent.work import Work
 
 async def run(work: Work) -> str:
     async with work.means.databases.administer(work.access, work.spec.timeout) as connection:
+        schema.refuse_old(connection)
         found = await schema.find(connection, work)
         if found.whose is Whose.FOREIGN:
             raise schema.occupied()

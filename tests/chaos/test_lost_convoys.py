@@ -18,7 +18,7 @@ from tests.support.engine_world import Running
 from tests.support.fleet import Shared, plane
 from tests.support.launching import until
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.targets]
 together = pytest.mark.asyncio(loop_scope="module")
 
 MANY = 120
@@ -33,11 +33,11 @@ NAPS = "select pg_sleep(case when $(attempt) = 1 then 0.06 else 0 end)"
 
 
 @contextlib.asynccontextmanager
-async def narrow(postgres, targets, folder):
+async def narrow(postgres, control, targets, folder):
     """Room for two sessions, so that most of the tasks follow others."""
     async with (
         plane(postgres) as (settings, db),
-        crew(settings, db, targets, targets, folder, databases=1, max_connections=2) as here,
+        crew(settings, db, control, targets, folder, databases=1, max_connections=2) as here,
     ):
         fleet = here.fleet
         await fleet.query(0, PROBE)
@@ -51,8 +51,9 @@ async def narrow(postgres, targets, folder):
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(postgres, targets, tmp_path_factory):
-    made = Shared(lambda: narrow(postgres, targets, tmp_path_factory.mktemp("convoys")), Crew.log)
+async def shared(postgres, control, targets, tmp_path_factory):
+    make = tmp_path_factory.mktemp
+    made = Shared(lambda: narrow(postgres, control, targets, make("convoys")), Crew.log)
     yield made
     await made.close()
 

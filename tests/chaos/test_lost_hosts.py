@@ -16,7 +16,7 @@ from tests.support.crew import Crew, code, crew
 from tests.support.fleet import Shared, plane
 from tests.support.launching import until
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.targets]
 together = pytest.mark.asyncio(loop_scope="module")
 
 JUDGES = "select from pg_stat_activity where application_name = 'muster-judge'"
@@ -24,10 +24,10 @@ ALIVE = "select pid, wait_event from pg_stat_activity where pid = any($1)"
 
 
 @contextlib.asynccontextmanager
-async def probed(postgres, targets, folder):
+async def probed(postgres, control, targets, folder):
     async with (
         plane(postgres) as (settings, db),
-        crew(settings, db, targets, targets, folder, databases=2) as here,
+        crew(settings, db, control, targets, folder, databases=2) as here,
     ):
         for name in here.fleet.databases:
             await here.fleet.query(name, PROBE)
@@ -36,8 +36,9 @@ async def probed(postgres, targets, folder):
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(postgres, targets, tmp_path_factory):
-    made = Shared(lambda: probed(postgres, targets, tmp_path_factory.mktemp("lost")), Crew.log)
+async def shared(postgres, control, targets, tmp_path_factory):
+    make = tmp_path_factory.mktemp
+    made = Shared(lambda: probed(postgres, control, targets, make("lost")), Crew.log)
     yield made
     await made.close()
 
@@ -70,8 +71,8 @@ def pids(tasks: list[asyncpg.Record]) -> list[int]:
 
 
 async def alive(here: Crew, tasks: list[asyncpg.Record]) -> list[asyncpg.Record]:
-    """Their sessions at the target, as only a superuser sees them."""
-    return await here.fleet.account.fetch(ALIVE, pids(tasks))
+    """Their sessions at the target."""
+    return await here.fleet.query("postgres", ALIVE, pids(tasks))
 
 
 async def gone(here: Crew, tasks: list[asyncpg.Record], within: float) -> None:
@@ -147,7 +148,7 @@ async def ends_first(here: Crew, run: UUID, tasks: list[asyncpg.Record]) -> tupl
 
     async def over() -> bool:
         nonlocal judges
-        judges = max(judges, len(await here.fleet.account.fetch(JUDGES)))
+        judges = max(judges, len(await here.fleet.query("postgres", JUDGES)))
         begun = [t for t in await here.fleet.tasks(run) if t["attempt"] == 2 and t["start_time"]]
         again = [task for task in begun if task["ordinal"] in first]
         # Asked afterwards: who is seen now was there when it began.

@@ -12,20 +12,20 @@ from tests.support import postgres as server
 from tests.support.control_db import installed
 from tests.support.fleet import Fleet, fleet
 
-pytestmark = [pytest.mark.newest, pytest.mark.slow]
+pytestmark = [pytest.mark.newest, pytest.mark.slow, pytest.mark.targets]
 
 
 @pytest.fixture(scope="module")
 def forgetful():
     """A server that writes its log only when somebody commits."""
     lazy = {"wal_writer_delay": "10s", "wal_level": "minimal", "max_wal_senders": "0"}
-    with server.running(migrated=False, durable=True, **lazy) as own:
+    with server.running(migrated=False, durable=True, binaries=server.THEIRS, **lazy) as own:
         yield own
 
 
 @pytest.fixture
-async def here(settings, db, targets, forgetful, tmp_path):
-    account = await installed(settings, db, targets)
+async def here(settings, db, control, forgetful, tmp_path):
+    account = await installed(settings, db, control)
     async with fleet(
         settings, db, forgetful, tmp_path, databases=1, account=account
     ) as made:  # fmt: skip

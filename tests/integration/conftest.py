@@ -9,8 +9,8 @@ from tests.support.road import a_stage
 
 
 @pytest.fixture
-async def account(settings, db, targets):
-    return await installed(settings, db, targets)
+async def account(settings, db, control):
+    return await installed(settings, db, control)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from tests.support.attempts import a_place, a_snare, a_step, renewed
 from tests.support.postgres import Role
 
-pytestmark = [pytest.mark.newest, pytest.mark.deep]
+pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
 
 
 @pytest.fixture

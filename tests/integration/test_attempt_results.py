@@ -9,7 +9,7 @@ from engine import results
 from engine.outcome import Outcome
 from tests.support.attempts import a_place
 
-pytestmark = [pytest.mark.newest, pytest.mark.deep]
+pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
 
 MIB = 1024 * 1024
 

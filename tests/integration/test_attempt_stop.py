@@ -10,7 +10,7 @@ from engine.token import Token
 from tests.support.attempts import a_place, a_snare, until
 from tests.support.line import line_to
 
-pytestmark = [pytest.mark.newest, pytest.mark.deep]
+pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
 
 STUBBORN = """do $$
 begin

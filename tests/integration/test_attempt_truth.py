@@ -9,7 +9,7 @@ import pytest
 from tests.support.attempts import a_place, a_snare, a_step, now, renewed, until
 from tests.support.line import line_to
 
-pytestmark = pytest.mark.deep
+pytestmark = [pytest.mark.deep, pytest.mark.targets]
 
 
 @pytest.fixture
@@ -221,6 +221,16 @@ async def test_a_text_that_the_grammar_refuses_goes_whole(place):
     assert (refused + "; select from from t")[wrong.position - 1 :] == "from t"
 
 
+async def test_syntax_that_only_older_servers_know_is_theirs_to_judge(place):
+    outcome = await place.run("insert into t values (1); select 4 !")
+
+    if place.contacts[0].server_version < 140_000:
+        assert told(outcome) == ("Succeeded", None, False)
+        assert outcome.results[-1]["rows"] == [["24"]]
+    else:
+        assert (outcome.lifecycle, outcome.sqlstate) == ("Failed", "42601")
+
+
 async def test_a_rehearsal_is_rolled_back(place):
     outcome = await place.run(
         "insert into t values (1); select count(*) from t", place.task(overrides={"rollback": True})
@@ -290,21 +300,43 @@ async def test_a_backend_that_is_ended_before_commit_is_tried_again(place):
 
 
 async def test_a_backend_whose_host_is_gone_does_not_go_on(place):
-    """Without a word, as when the host's machine is gone: only the server can notice."""
+    """Without a word, as when the host's machine is gone: only the server can notice.
+
+    Where it can't, the time that the step had left is the end.
+    """
+    within = 60 if await place.watches_client() else 5
     async with line_to(place.targets.port) as line:
-        server = msgspec.structs.replace(place.server, port=line.port)
-        task = place.task()
-        running = asyncio.create_task(
-            place.run("select pg_sleep(60); insert into t values (1)", task, server=server)
-        )
-        name = f"muster {task.invocation_id.hex}"
-        seen = "select count(*) from pg_stat_activity where application_name = $1 and wait_event = 'PgSleep'"
-        await until(lambda: place.value(seen, name))
+        running, name = await asleep(place, line, within)
         line.cut()
         outcome = await running
 
     assert told(outcome) == ("Failed", "ConnectionLost", True)
     await until(gone(place, name))
+    assert await rows(place) == []
+
+
+async def test_a_backend_that_notices_nothing_is_told_when_the_line_breaks(place, monkeypatch):
+    monkeypatch.setattr("engine.dialing.WATCHES_CLIENT", 10**9)
+    async with line_to(place.targets.port) as line:
+        running, name = await asleep(place, line)
+        line.cut()
+        line.mend()
+        outcome = await running
+        await until(gone(place, name))
+
+    assert told(outcome) == ("Failed", "ConnectionLost", True)
+    assert await rows(place) == []
+
+
+async def asleep(place, line, within=60):
+    """An attempt behind the line whose backend sleeps for a minute, and what that is called."""
+    server, task = msgspec.structs.replace(place.server, port=line.port), place.task()
+    script = "select pg_sleep(60); insert into t values (1)"
+    running = asyncio.create_task(place.run(script, task, server=server, within=within))
+    name = f"muster {task.invocation_id.hex}"
+    seen = "select count(*) from pg_stat_activity where application_name = $1 and wait_event = 'PgSleep'"
+    await until(lambda: place.value(seen, name))
+    return running, name
 
 
 @pytest.mark.parametrize("word", [b"begin;", b"insert into"])

@@ -10,6 +10,8 @@ from engine.outcome import Outcome
 from engine.work import Task
 from tests.support.attempts import Place, a_place, a_step, overhear, renewed
 
+pytestmark = pytest.mark.targets
+
 SCHEMAS = ("s1", "s2", "s3", "s4")
 READ_ONLY = {"settings": {"access": "readOnly"}}
 # How long it took and how many bytes were read with it are not the task's own; nor is where it was when it ended.

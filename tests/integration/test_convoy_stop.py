@@ -13,7 +13,7 @@ from engine.token import Token
 from engine.work import Step, Task
 from tests.support.attempts import Place, a_place, a_step, overhear, renewed, until
 
-pytestmark = pytest.mark.deep
+pytestmark = [pytest.mark.deep, pytest.mark.targets]
 
 SCHEMAS = ("s1", "s2", "s3", "s4")
 READ_ONLY = {"settings": {"access": "readOnly"}}

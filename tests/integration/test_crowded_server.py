@@ -10,12 +10,11 @@ import asyncpg
 import pytest
 
 from tests.support import postgres
-from tests.support.control_db import installed
 from tests.support.fleet import Fleet, fleet
 from tests.support.launching import until
 from tests.support.postgres import Postgres
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.targets]
 
 OURS = "select count(*) from pg_stat_activity where application_name like 'muster%'"
 RESERVED = 3  # for superusers, by default
@@ -31,7 +30,10 @@ class Seen:
 
 @pytest.fixture
 def small(request: pytest.FixtureRequest) -> Iterator[tuple[Postgres, int]]:
-    with postgres.running(migrated=False, max_connections=str(request.param)) as running:
+    most = str(request.param)
+    with postgres.running(
+        migrated=False, binaries=postgres.THEIRS, max_connections=most
+    ) as running:
         yield running, request.param
 
 
@@ -51,10 +53,9 @@ def small(request: pytest.FixtureRequest) -> Iterator[tuple[Postgres, int]]:
     indirect=["small"],
 )
 async def test_a_small_server_has_room_for_everybody(
-    settings, db, targets, small, tmp_path, databases, budget
+    settings, db, account, small, tmp_path, databases, budget
 ):
     server, most = small
-    account = await installed(settings, db, targets)
     async with fleet(
         settings, db, server, tmp_path, databases=databases, max_connections=budget, account=account
     ) as here:

@@ -12,7 +12,7 @@ from engine import convoy
 from tests.support.fleet import Fleet, fleet
 from tests.support.launching import until
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.targets]
 
 ALONE = "lock table public.gate in access exclusive mode nowait; select 1"
 SLOW = "select pg_sleep(case when '$(target_schema_name)' = 't05' then 4 else 0 end)"
@@ -39,7 +39,7 @@ ASLEEP = (
 )
 
 END_ALL = """
-select pg_terminate_backend(pid, 5000) from pg_stat_activity
+select pg_terminate_backend(pid) from pg_stat_activity
  where datname = current_database() and pid <> pg_backend_pid()
 """
 
@@ -54,17 +54,18 @@ async def with_schemas(made: Fleet, many: int) -> None:
 
 
 @pytest.fixture
-async def here(settings, db, targets, tmp_path):
-    async with fleet(settings, db, targets, tmp_path, databases=1) as made:
+async def here(settings, db, account, targets, tmp_path):
+    async with fleet(settings, db, targets, tmp_path, databases=1, account=account) as made:
         await made.query(0, "create table gate ()")
         await with_schemas(made, 24)
         yield made
 
 
 @pytest.fixture
-async def narrow(settings, db, targets, tmp_path):
+async def narrow(settings, db, account, targets, tmp_path):
     """Room for two sessions, so that most of the tasks follow others."""
-    async with fleet(settings, db, targets, tmp_path, databases=1, max_connections=2) as made:
+    few = {"databases": 1, "max_connections": 2}
+    async with fleet(settings, db, targets, tmp_path, account=account, **few) as made:
         await with_schemas(made, MANY)
         await made.run(READ, group="schemas")  # so that nobody has to connect first
         yield made
@@ -171,6 +172,7 @@ async def test_where_strings_are_not_as_the_standard_has_them_each_goes_alone(na
     database = narrow.databases[0]
     await narrow.query(0, f'alter database "{database}" set standard_conforming_strings = off')
     await narrow.query(0, END_ALL)
+    await until(lambda: nobody(narrow))
 
     run = await narrow.run(r"select '\$(target_schema_name)'", group="schemas")
 
@@ -179,6 +181,10 @@ async def test_where_strings_are_not_as_the_standard_has_them_each_goes_alone(na
     assert set(together(tasks).values()) == {1}
     rows = [json.loads(task["results"])[0]["rows"] for task in tasks]
     assert rows == [[[rf"\t{number:02}"]] for number in range(1, MANY + 1)]
+
+
+async def nobody(here: Fleet) -> bool:
+    return await here.sessions() == 0
 
 
 async def test_what_writes_though_it_seems_to_read_has_written_once_in_each(narrow: Fleet):

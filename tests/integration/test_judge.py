@@ -19,6 +19,8 @@ from muster.core.errors import Unavailable
 from muster.core.settings import Secret
 from tests.support.attempts import IDENTITY, a_place, settings, until
 
+pytestmark = pytest.mark.targets
+
 
 @pytest.fixture
 async def place(targets, tmp_path):

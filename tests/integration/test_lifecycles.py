@@ -6,8 +6,11 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from tests.support import postgres
 from tests.support.fake_clusters import FakeClusters
 from tests.support.world import World, unhurried
+
+pytestmark = pytest.mark.targets
 
 
 @pytest.fixture
@@ -249,6 +252,22 @@ async def test_a_delete_that_fails_tries_again_by_itself(world, targets):
     assert database.id.name not in await world.databases()
 
 
+async def test_a_forced_delete_ends_the_sessions_that_are_there(world, targets):
+    server = await registered(world, targets)
+    database = await world.put_database(server, deletionPolicy="Drop")
+    await world.run()
+    holder = await connect(targets, database.id.name)
+
+    asked = await world.delete(database, force=True)
+    await world.run()
+
+    assert (await world.operation(asked)).status == "Succeeded"
+    assert database.id.name not in await world.databases()
+    with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):
+        await holder.fetch("select 1")
+    await holder.close()
+
+
 async def test_a_second_delete_joins_the_one_under_way(world, targets):
     server = await registered(world, targets)
     database = await world.put_database(server, deletionPolicy="Drop")
@@ -353,5 +372,5 @@ async def make(world, targets):
 
 async def drop(targets, name):
     connection = await connect(targets)
-    await connection.execute(f'drop database if exists "{name}" with (force)')
+    await postgres.drop(connection, name)
     await connection.close()

@@ -17,7 +17,7 @@ from muster.core.settings import Secret
 from tests.support.attempts import IDENTITY, a_place, settings, until
 from tests.support.line import line_to
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.targets]
 
 
 @pytest.fixture

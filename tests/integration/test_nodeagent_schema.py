@@ -99,6 +99,23 @@ async def test_the_same_id_with_other_arguments_is_a_conflict(agent, targets):
     assert caught.value.code == "IdempotencyKeyMismatch"
 
 
+async def test_a_server_that_is_too_old_for_control_databases_is_refused(
+    agent, targets, monkeypatch
+):
+    monkeypatch.setattr("nodeagent.schema.OLDEST", 99)
+    account = await a_control_database(targets)
+
+    with pytest.raises(InvalidRequest) as caught:
+        await agent.install(account)
+
+    assert (caught.value.code, caught.value.target) == (
+        "ServerVersionUnsupported",
+        "properties.databaseId",
+    )
+    assert await account.fetch("select from pg_namespace where nspname like 'jobs%'") == []
+    assert await account.role_rows() == []
+
+
 class Breaking(Connector):
     """Loses the connection at the n-th statement of an administrator's session."""
 

@@ -17,7 +17,7 @@ from tests.support.line import line_to
 from tests.support.postgres import Role
 from tests.support.refusing import refusing
 
-pytestmark = [pytest.mark.newest, pytest.mark.deep]
+pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ async def more(place):
     yield names
     await place.sessions.close()
     for name in names:
-        await place.execute(f"drop database {name} with (force)")
+        await place.execute(f"drop database {name}")
 
 
 async def pid(session):

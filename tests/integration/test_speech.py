@@ -13,7 +13,7 @@ from engine.work import Server
 from tests.support.attempts import Place, a_place, overhear, until
 from tests.support.line import HOST
 
-pytestmark = [pytest.mark.newest, pytest.mark.deep]
+pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
 
 
 @pytest.fixture
@@ -64,7 +64,9 @@ async def liar(place: Place, answer: bytes, *, closes: bool = False) -> AsyncIte
                 writer.write(data)
 
     def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talks.add(asyncio.ensure_future(serve(reader, writer)))
+        talk = asyncio.ensure_future(serve(reader, writer))
+        talk.add_done_callback(lambda _: writer.close())  # also when it was over before it began
+        talks.add(talk)
 
     server = await asyncio.start_server(meet, HOST, 0)
     try:

@@ -5,7 +5,7 @@ import pytest
 from tests.support.fleet import fleet
 from tests.support.refusing import refusing
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.targets]
 
 HANG_UP = "select pg_terminate_backend(pg_backend_pid())"
 
@@ -18,11 +18,11 @@ HANG_UP = "select pg_terminate_backend(pg_backend_pid())"
     ],
 )
 async def test_a_server_that_never_lets_us_in_is_quoted_at_the_end(
-    settings, db, targets, tmp_path, sqlstate, said, reason
+    settings, db, account, targets, tmp_path, sqlstate, said, reason
 ):
     async with (
         refusing(sqlstate, said) as port,
-        fleet(settings, db, targets, tmp_path, databases=1) as here,
+        fleet(settings, db, targets, tmp_path, databases=1, account=account) as here,
     ):
         await here.root.execute("update jobs_internal.server_directory set port = $1", port)
 
@@ -35,10 +35,10 @@ async def test_a_server_that_never_lets_us_in_is_quoted_at_the_end(
 
 
 async def test_a_retry_does_not_wait_longer_for_a_session_than_its_step_has_time(
-    settings, db, targets, tmp_path
+    settings, db, account, targets, tmp_path
 ):
-    one_in_an_hour = 1 / 3600
-    async with fleet(settings, db, targets, tmp_path, databases=1, rate=one_in_an_hour) as here:
+    few = {"databases": 1, "rate": 1 / 3600}  # one in an hour
+    async with fleet(settings, db, targets, tmp_path, account=account, **few) as here:
         run = await here.run(HANG_UP, step_timeout_seconds=4, initial_retry_interval_seconds=3)
 
         (target,), (task,) = await here.targets_of(run), await here.tasks(run)

@@ -33,6 +33,8 @@ from workflows import (
 from workflows.model.resource import Body
 from workflows.targets import Q as T
 
+pytestmark = pytest.mark.targets
+
 
 @pytest.fixture
 def plane(settings, db):

@@ -33,7 +33,7 @@ from engine.work import Credential, Server, Step, Task, as_login, at
 from muster.core.clock import Clock
 from muster.core.settings import Secret, Settings
 from tests.support.line import Line
-from tests.support.postgres import Postgres, Role
+from tests.support.postgres import Postgres, Role, drop
 
 IDENTITY = UUID(int=7)
 SERVER = "/subscriptions/s1/resourcegroups/g1/providers/microsoft.sql/servers/eu1"
@@ -211,6 +211,12 @@ class Place:
             if not connection.is_closed():
                 await connection.close()
 
+    async def watches_client(self) -> bool:
+        """Whether the server can notice that its client is gone, which it learned with version 14."""
+        return await self.value(
+            "select exists (select from pg_settings where name = 'client_connection_check_interval')"
+        )
+
     async def ours(self) -> int:
         """How many sessions the owner of this place has at the server."""
         return await self.value(
@@ -238,7 +244,7 @@ async def a_place(targets: Postgres, home: Path, **server: Any) -> AsyncIterator
         yield place
     finally:
         await sessions.close()
-        await root.execute(f"drop database {name} with (force)")
+        await drop(root, name)
         await root.execute(f"drop owned by {name} cascade")
         await root.execute(f"drop role {name}")
         await root.close()

@@ -9,7 +9,7 @@ from fsm.sql_target import T
 from muster.core.errors import Unavailable
 from muster.core.scram import verifier
 from muster.core.settings import Secret
-from tests.support.postgres import Postgres
+from tests.support.postgres import Postgres, drop
 
 
 @dataclass
@@ -57,7 +57,7 @@ class FakeClusters:
                     "select datname from pg_database where pg_get_userbyid(datdba) = $1", login
                 )
                 for row in owned:
-                    await connection.execute(f'drop database "{row["datname"]}" with (force)')
+                    await drop(connection, row["datname"])
                 await connection.execute(f'drop role "{login}"')
         finally:
             await connection.close()

@@ -35,7 +35,7 @@ from muster.core.settings import Secret, Settings
 from tests.support.control_db import Account, installed
 from tests.support.engine_world import secrets_of, spec_settings
 from tests.support.launching import until
-from tests.support.postgres import Postgres
+from tests.support.postgres import Postgres, drop
 
 SERVER = """
 insert into jobs_internal.server_directory (server_id, name, hosts, port, ssl_mode, max_connections,
@@ -241,9 +241,8 @@ class Fleet:
 
     async def sessions(self) -> int:
         """Of ours, at the targets."""
-        return await self.root.fetchval(
-            "select count(*) from pg_stat_activity where datname = any($1)", self.databases
-        )
+        look = "select count(*) from pg_stat_activity where datname = any($1)"
+        return (await self.query("postgres", look, self.databases))[0][0]
 
 
 @contextlib.asynccontextmanager
@@ -290,7 +289,7 @@ async def fleet(
         if maker.is_closed():  # its server was away
             maker = await asyncpg.connect(targets.url("postgres", targets.administrator))
         for name in names:
-            await maker.execute(f'drop database if exists "{name}" with (force)')
+            await drop(maker, name)
         await maker.close()
 
 

