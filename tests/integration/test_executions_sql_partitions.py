@@ -58,7 +58,7 @@ async def test_a_day_is_three_tables_that_belong_to_the_owner(account, owner):
     options = await owner.fetch(
         "select relname, reloptions from pg_class where relname like '%n_20260301'"
     )
-    assert {row[0]: row[1] for row in options}["target_execution_20260301"] == ["fillfactor=85"]
+    assert {row[0]: row[1] for row in options}["target_execution_20260301"] == ["fillfactor=60"]
 
 
 async def test_a_day_has_every_rule_of_its_parent(owner):
