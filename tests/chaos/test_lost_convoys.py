@@ -145,7 +145,14 @@ async def test_what_a_stopped_host_had_under_way_is_ended_before_another_begins(
 
 
 @together
-@pytest.mark.parametrize("point", ["host.before_start", "host.started", "host.finished"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        "host.started",
+        pytest.param("host.before_start", marks=pytest.mark.slow),
+        pytest.param("host.finished", marks=pytest.mark.slow),
+    ],
+)
 async def test_a_host_that_dies_around_a_flight_leaves_nothing_undone(here: Crew, point):
     run = await begun(here)
 
