@@ -35,7 +35,6 @@ UNWRITTEN = (
     "\n;select where 0 operator(pg_catalog.=)"
     " (1 operator(pg_catalog./) pg_catalog.int4(pg_catalog.txid_current_if_assigned() is null))"
 )
-ENDS = {"commit": "COMMIT", "rollback": "ROLLBACK"}
 AGAIN = "It went to its database together with others and was broken off; it is made again."
 SILENCE = Answer([], [], 0, 0, 0, None, 0.0)
 
@@ -95,11 +94,8 @@ async def _fly(session: Session, riders: Sequence[Rider], step: Step, stop: Stop
     try:
         legs = [_leg(session, rider, step) for rider in riders]
         stop.depart()
-    except (Fault, Stopped):  # whatever it is, each is told by itself
-        return Flight(session.ear, (), session.loop)
-    try:
         return await session.fly(legs)
-    except Fault:
+    except (Fault, Stopped):  # whatever it is, each is told by itself
         return Flight(session.ear, (), session.loop)
     finally:
         stop.land()
@@ -113,8 +109,11 @@ def _leg(session: Session, rider: Rider, step: Step) -> Leg:
     opening, (piece,) = prologue.together(scene), step.pieces
     text = piece.rendered(values(task, step)) if piece.varies else piece.text
     more = "" if step.read_only else UNWRITTEN
-    end = "rollback" if task.rolls_back else "commit"
-    return Leg(f"{step.banner}{opening.text};", text + more, opening.statements, end)
+    return Leg(f"{step.banner}{opening.text};", text + more, opening.statements, _end(task))
+
+
+def _end(task: Task) -> str:
+    return "rollback" if task.rolls_back else "commit"
 
 
 def _share(watch: Stopwatch, began: float, flight: Flight, seats: Sequence["Seat"]) -> None:
@@ -190,7 +189,7 @@ class Seat(Course):
         error = answer.error
         (self._piece,) = self.step.pieces
         self._offset = answer.offset
-        if error is None and answer.tag == ENDS["rollback" if self.task.rolls_back else "commit"]:
+        if error is None and answer.tag == _end(self.task).upper():
             self.phase = "run" if self.step.read_only else "commit"
             self.completed = 1
             self.keep(answer.sets if self.step.read_only else answer.sets[:-1])

@@ -22,7 +22,7 @@ class Floor:
         self.runs: dict[UUID, Run] = {}
         self.running: dict[UUID, Running] = {}  # by invocation
         self._places: dict[Place, None] = {}  # in which more could follow
-        self._heard_last: Place | None = None
+        self._heard: Heard | None = None  # the last that were over
         self.inbox: list[Told] = []  # of lost hosts: to be heard like their own word
         self._timers: Timers[tuple[StepRun, Waiting]] = Timers(_waits)
 
@@ -145,13 +145,11 @@ class Floor:
         if running.leader is not None:  # it has waited in vain, and was given back
             step.took(LONG)
             return
-        heard = place.heard
-        if heard is not None and heard.at == now and self._heard_last is place:
-            heard.many += 1
-            step.pace = heard.before
-        else:
-            heard = place.heard = Heard(now, running.since, 1, step.pace)
-            self._heard_last = place
+        heard = self._heard
+        if heard is None or heard.place is not place or heard.at != now:
+            heard = self._heard = Heard(place, now, running.since, step.pace)
+        heard.many += 1
+        step.pace = heard.before
         step.took(now - heard.since, heard.many)
 
     def returned(self, invocation: UUID) -> None:

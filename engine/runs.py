@@ -145,17 +145,17 @@ class Place:
 
     many: int = 1
     last: "Running | None" = None
-    heard: "Heard | None" = None
 
 
 @dataclass(eq=False, slots=True)
 class Heard:
     """Of those in a place that were over together: since when it was theirs, how many, and the pace before."""
 
+    place: Place
     at: float
     since: float
-    many: int
     before: float | None
+    many: int = 0
 
 
 @dataclass(eq=False, slots=True)

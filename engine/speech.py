@@ -81,11 +81,9 @@ class Flight:
         self._land()
 
     @property
-    def loss(self) -> "HungUp":
+    def loss(self) -> HungUp:
         """What became of the first that has no answer."""
-        error = HungUp("The connection was closed.")
-        error.__cause__ = None if self.farewell is None else _refusal(self.farewell)
-        return error
+        return _hung_up(self.farewell)
 
     def _land(self) -> None:
         if not self.landed.done():
@@ -281,10 +279,15 @@ class Speech:
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.done():
-                error = HungUp("The connection was closed.")
-                error.__cause__ = None if failure is None else _refusal(failure)
-                waiting.set_exception(error)
+                waiting.set_exception(_hung_up(failure))
         self._is_cleaned(good=False)
+
+
+def _hung_up(farewell: dict[str, str] | None) -> HungUp:
+    """With what the server said last, if it said something."""
+    error = HungUp("The connection was closed.")
+    error.__cause__ = None if farewell is None else _refusal(farewell)
+    return error
 
 
 def _refusal(failure: dict[str, str]) -> asyncpg.PostgresError:
