@@ -9,10 +9,10 @@ from engine import speech
 from engine.outcome import Outcome
 from engine.work import Task
 from tests.support.attempts import Place, a_place, a_step, overhear, renewed
+from tests.support.convoys import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
 
 pytestmark = pytest.mark.targets
 
-SCHEMAS = ("s1", "s2", "s3", "s4")
 READ_ONLY = {"settings": {"access": "readOnly"}}
 # How long it took and how many bytes were read with it are not the task's own; nor is where it was when it ended.
 NOT_COMPARED = {"timings", "bytes"}
@@ -39,24 +39,6 @@ async def place(targets, tmp_path):
         made_by += LOUD
         await made.execute(made_by)
         yield made
-
-
-def some_tasks(place: Place, run: UUID | None = None, **more) -> list[Task]:
-    """One for each schema, of one run."""
-    run = run or uuid4()
-    return [
-        place.task(job_execution_id=run, schema_name=schema, ordinal=number, **more)
-        for number, schema in enumerate(SCHEMAS, 1)
-    ]
-
-
-def told(outcome: Outcome | None):
-    assert outcome is not None
-    return outcome.lifecycle, outcome.reason, outcome.retry, outcome.again
-
-
-SUCCEEDED = ("Succeeded", None, False, False)
-AGAIN = ("Canceled", "BrokenOff", False, True)
 
 
 def essence(outcome: Outcome | None):

@@ -12,13 +12,11 @@ from engine.prologue import KEY_CLASS, lock_key
 from engine.token import Token
 from engine.work import Step, Task
 from tests.support.attempts import Place, a_place, a_step, overhear, renewed, until
+from tests.support.convoys import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
 
 pytestmark = [pytest.mark.deep, pytest.mark.targets]
 
-SCHEMAS = ("s1", "s2", "s3", "s4")
 READ_ONLY = {"settings": {"access": "readOnly"}}
-SUCCEEDED = ("Succeeded", None, False, False)
-AGAIN = ("Canceled", "BrokenOff", False, True)
 CANCELED = ("Canceled", "Canceled", False, False)
 TIMED_OUT = ("TimedOut", "TimedOut", False, False)
 LONG = 60.0  # seconds; whoever waits for it to be over fails
@@ -37,25 +35,11 @@ async def place(targets, tmp_path):
         yield made
 
 
-def some_tasks(place: Place, many: int = 4) -> list[Task]:
-    """One for each schema, of one run."""
-    run = uuid4()
-    return [
-        place.task(job_execution_id=run, schema_name=schema, ordinal=number)
-        for number, schema in enumerate(SCHEMAS[:many], 1)
-    ]
-
-
 def sleeps(*schemas: str) -> Step:
     """For a minute in these; elsewhere it is over at once."""
     names = ", ".join(f"'{name}'" for name in schemas)
     seconds = f"case when '$(target_schema_name)' in ({names}) then {LONG} else 0 end"
     return a_step(f"select pg_sleep({seconds})", **READ_ONLY)
-
-
-def told(outcome: Outcome | None):
-    assert outcome is not None
-    return outcome.lifecycle, outcome.reason, outcome.retry, outcome.again
 
 
 def asleep(place: Place) -> Callable[[], Awaitable[int | None]]:

@@ -1,0 +1,26 @@
+"""Tasks on the schemas of one place, and what became of them in a convoy."""
+
+from uuid import uuid4
+
+from engine.outcome import Outcome
+from engine.work import Task
+from tests.support.attempts import Place
+
+SCHEMAS = ("s1", "s2", "s3", "s4")
+SUCCEEDED = ("Succeeded", None, False, False)
+AGAIN = ("Canceled", "BrokenOff", False, True)
+
+
+def some_tasks(place: Place, many: int = len(SCHEMAS)) -> list[Task]:
+    """One for each schema, of one run."""
+    run = uuid4()
+    return [
+        place.task(job_execution_id=run, schema_name=schema, ordinal=number)
+        for number, schema in enumerate(SCHEMAS[:many], 1)
+    ]
+
+
+def told(outcome: Outcome | None) -> tuple[str, str | None, bool, bool]:
+    """How it ended, and whether it is tried again, and whether that counts."""
+    assert outcome is not None
+    return outcome.lifecycle, outcome.reason, outcome.retry, outcome.again
