@@ -1,7 +1,6 @@
 """A process that is refused stops, one that is unheard stops in time, and nothing else stops it."""
 
 import asyncio
-from datetime import timedelta
 from uuid import UUID
 
 import httpx
@@ -80,8 +79,7 @@ async def test_trouble_is_endured_until_patience_ends():
         heard = clock.monotonic()
         await asyncio.wait_for(made.lost.wait(), 5)
 
-    assert timedelta(seconds=30) < timedelta(seconds=clock.monotonic() - heard)
-    assert clock.monotonic() - heard < 30 + 2 * START.heartbeat
+    assert 30 < clock.monotonic() - heard < 30 + 2 * START.heartbeat
     assert made.why == "unheard for 30 s"
 
 
