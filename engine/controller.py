@@ -50,6 +50,7 @@ class Controller(Part):
         """What memory holds may be wrong: the next turn reads the database."""
         self._floor: Floor | None = None
         self.means.view.floor = None
+        self._road.forget()
         self._stirred: set[Run] = set()  # those that may have to move on
         self._marks: dict[UUID, int] = {}  # the newest completion of each host that was heard
         if self._progress is not None:
@@ -85,11 +86,11 @@ class Controller(Part):
         self.doing = f"{len(floor.runs)} runs, {len(floor.running)} tasks" if floor.runs else mood
 
     async def _work(self, floor: Floor, progress: Progress) -> None:
+        self._see_hosts(floor)
         if look := self._past_look:
             await self._look(floor, progress)
         elif self._news.is_set():
             await self._see_news(floor, progress)
-        self._see_hosts(floor)
         if look:
             self._told.set()
         await self._let_time_pass(floor)
@@ -148,8 +149,17 @@ class Controller(Part):
 
     async def _see_news(self, floor: Floor, progress: Progress) -> None:
         """What somebody started or wants to stop."""
+        step = progress.load_encore() if self._news.is_set() else None
         self._news.clear()
-        (seen,) = await self._road.rows(Q.news, list(floor.runs))
+        seen: Row | None
+        if step is None:
+            (seen,) = await self._road.rows(Q.news, list(floor.runs))
+        else:
+            batch = Batch()
+            self._pick(floor, batch)
+            seen = await progress.write_encore(step, batch)
+        if seen is None:
+            return
         for run in news.runs(seen["runs"]):
             floor.runs[run.id] = run
             self._stirred.add(run)

@@ -5,11 +5,11 @@ not depend on how full the tables were when they were last looked at.
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
 
-from engine.store import LIMIT, Q, Store, told_as_faults
+from asyncpg import PostgresError
+
+from engine.store import LIMIT, Q, Store, as_fault
 from muster.core.db import Connection, Row
 
 IDLE = 60.0  # seconds; a server has many accounts
@@ -19,19 +19,24 @@ class Line:
     """Used by one after the other; a session in which something went wrong is not used again."""
 
     def __init__(self, store: Store) -> None:
+        self.number = 0  # of the session, counted from 1
         self._store = store
         self._session: Connection | None = None
         self._turn = asyncio.Lock()
         self._expiry: asyncio.TimerHandle | None = None
         self._uses = 0
 
-    async def fetch(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
-        async with self._at_hand(limit) as session:
-            return await session.fetch(query, *args)
+    async def fetch(
+        self, query: str, *args: Any, limit: float | None = None, within: int = 0
+    ) -> list[Row]:
+        """`within`: the number of the only session in which it may be said."""
+        async with self._turn:
+            rows: list[Row] = await self._say("fetch", query, args, limit, within)
+            return rows
 
-    async def value(self, query: str, *args: Any, limit: float | None = None) -> Any:
-        async with self._at_hand(limit) as session:
-            return await session.fetchval(query, *args)
+    async def value(self, query: str, *args: Any, within: int = 0) -> Any:
+        async with self._turn:
+            return await self._say("fetchval", query, args, None, within)
 
     def hang_up(self) -> None:
         if self._expiry is not None:
@@ -41,22 +46,32 @@ class Line:
             self._session.terminate()
             self._session = None
 
-    @contextlib.asynccontextmanager
-    async def _at_hand(self, limit: float | None) -> AsyncIterator[Connection]:
-        async with self._turn:
-            self._uses += 1
-            with told_as_faults():
-                async with asyncio.timeout(limit or LIMIT):
-                    try:
-                        if self._session is None or self._session.is_closed():
-                            self._session = await self._store.open_session()
-                            await self._session.execute(Q.preset)
-                        yield self._session
-                    except BaseException:
-                        self.hang_up()
-                        raise
-            if self._expiry is None:
-                self._look_again()
+    async def _say(
+        self, how: str, query: str, args: tuple[Any, ...], limit: float | None, within: int
+    ) -> Any:
+        """Leaner than it would be with a context for each of its duties: it is said while a task waits."""
+        self._uses += 1
+        try:
+            if self._session is None or self._session.is_closed():
+                if within:
+                    raise ConnectionResetError
+                async with asyncio.timeout(LIMIT):
+                    self._session = await self._store.open_session()
+                    await self._session.execute(Q.preset)
+                self.number += 1
+            elif within not in {0, self.number}:
+                raise ConnectionResetError
+            said = await getattr(self._session, how)(query, *args, timeout=limit or LIMIT)
+        except BaseException as error:
+            fault = as_fault(error)
+            if fault is not error or not isinstance(error, PostgresError):
+                self.hang_up()  # otherwise it was refused and undone, and that is all
+            if fault is error:
+                raise
+            raise fault from error
+        if self._expiry is None:
+            self._look_again()
+        return said
 
     def _look_again(self) -> None:
         loop = asyncio.get_running_loop()

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid5
+from uuid import UUID, uuid5
 
 import asyncpg
 import msgspec
@@ -40,6 +40,12 @@ class Draft:
 
     said: tuple[Any, ...]  # as plan_step_v1 takes them, behind the epoch
     columns: tuple[list[Any], ...]
+    version: int | None  # of the group; None: it does not tell by itself what its targets are
+
+    @property
+    def snapshot_id(self) -> UUID:
+        id: UUID = self.said[2]
+        return id
 
     @property
     def is_large(self) -> bool:
@@ -94,7 +100,8 @@ class Planner:
             msgspec.json.encode(_left_out(found)).decode(),
             *columns,
         )
-        return Draft(said, columns)
+        lasts = document.version and len(document.groups) == 1 and not asks(document)
+        return Draft(said, columns, document.version if lasts else None)
 
     async def _own_login(self, plan: Plan) -> Credential | None:
         """Whom the step names, unless it is somebody else at each target."""

@@ -12,6 +12,7 @@ from datetime import timedelta
 import asyncpg
 
 from engine.directory import Document
+from engine.encore import Encore
 from engine.ends import FINAL, Disagreement
 from engine.floor import Floor
 from engine.orders import Orders
@@ -21,6 +22,7 @@ from engine.resolver import asks
 from engine.road import Batch, Q, Road
 from engine.runs import OVER, Plan, Reached, Run, StepRun
 from muster.core import telemetry
+from muster.core.db import Row
 from muster.core.errors import Fault
 from muster.core.failpoints import reach
 
@@ -50,6 +52,7 @@ class Progress:
         self.known: dict[str, Document] = {}  # groups as they are right now
         self._planning: dict[asyncio.Task[None], StepRun] = {}
         self._drafts: dict[StepRun, Draft] = {}
+        self._encore: Encore | None = None
 
     def end(self) -> None:
         planning, self._planning = self._planning, {}
@@ -212,6 +215,37 @@ class Progress:
             await self._road.value(Q.end_step, run.id, id, reason_of(fault), fault.message)
             self._step_over(step, "Failed")
 
+    def load_encore(self) -> StepRun | None:
+        """As `load_next` one of a run that somebody may have started by now; None: nothing is expected."""
+        if self._encore is None or self._floor.runs or not self._means.view.open:
+            return None
+        step = self._encore.step()
+        self._load(step, self._encore.draft)
+        return step
+
+    async def write_encore(self, step: StepRun, batch: Batch) -> Row | None:
+        """None: it was started, and is written as `write` does it; otherwise what is new instead."""
+        encore, run = self._encore, step.run
+        assert encore is not None
+        try:
+            (seen,) = await self._road.rows(Q.news_or_encore, [], *encore.said(batch))
+        except asyncpg.PostgresError:
+            log.exception("a run could not be begun as expected", job=run.job_id)
+            seen = None
+        if seen is not None and seen["job_execution_id"] is not None:
+            await reach("core.planned")
+            run.id, run.day = seen["job_execution_id"], seen["run_day"]
+            self._floor.runs[run.id] = run
+            await self._has_written(step, batch, seen["begun"], seen["skipped"])
+            await reach("core.reserved")
+            return None
+        self._give_back(batch)
+        self._floor.forget(run)
+        if seen is None:
+            self._encore = None
+            (seen,) = await self._road.rows(Q.news, [])
+        return seen
+
     def load_next(self) -> StepRun | None:
         """A step whose targets may be picked, and must be written with what is reserved of them."""
         for step, draft in self._drafts.items():
@@ -234,6 +268,12 @@ class Progress:
             return
         await reach("core.planned")
         ((begun, skipped, _),) = said
+        self._encore = Encore.of(step, draft) or self._encore
+        await self._has_written(step, batch, begun, skipped)
+
+    async def _has_written(
+        self, step: StepRun, batch: Batch, begun: str, skipped: list[int] | None
+    ) -> None:
         if begun != BEGUN or skipped != []:
             self._give_back(batch)
         await self._has_planned(step, begun, skipped)

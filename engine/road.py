@@ -52,13 +52,20 @@ class Batch:
 
 
 class Road:
+    """Nothing is said in another session than what was said before, until it is forgotten: see `reserve_tasks_v1`."""
+
     def __init__(self, store: Store, alive: Callable[[], None]) -> None:
         self._store = store
         self._line = Line(store)
+        self._within = 0  # the number of the session
         self._alive = alive  # said while something takes long
 
+    def forget(self) -> None:
+        """Whoever speaks from now on knows nothing of what was said before."""
+        self._within = 0
+
     async def rows(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
-        asked = self._line.fetch(query, self._store.epoch, *args, limit=limit)
+        asked = self._asked(query, *args, limit=limit)
         if limit is None:
             return await asked
         asking = asyncio.ensure_future(asked)
@@ -71,7 +78,15 @@ class Road:
         return asking.result()
 
     async def value(self, query: str, *args: Any) -> Any:
-        return await self._line.value(query, self._store.epoch, *args)
+        ((said,),) = await self._asked(query, *args)
+        return said
+
+    async def _asked(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
+        rows = await self._line.fetch(
+            query, self._store.epoch, *args, limit=limit, within=self._within
+        )
+        self._within = self._line.number
+        return rows
 
     async def reserve(self, batch: Batch, known: Mapping[UUID, int]) -> list[Row]:
         """Completions behind the known numbers of each host."""

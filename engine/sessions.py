@@ -24,6 +24,7 @@ from engine.speech import CLEAN, CLEAN_LIMIT
 from engine.work import Credential, Server
 from muster.core import connect
 from muster.core.clock import Clock
+from muster.core.endpoint import Endpoint
 from muster.core.errors import Unavailable
 from muster.core.refusals import NoRoom
 from muster.core.settings import Settings
@@ -74,11 +75,7 @@ class Sessions:
     ) -> Session:
         """Full while there is no room until the deadline; else a Fault as muster.core.connect tells."""
         asked = self._clock.monotonic()
-        desk = self._desks.get(server.server_id)
-        if desk is None:
-            desk = self._desks[server.server_id] = Desk(server)
-        endpoint, way = desk.see(server, direct=direct)
-        key = Key(database, who.credential_id, who.row_version, who.username, way)
+        desk, endpoint, key = self._found(server, database, who, direct=direct)
         session = self._at_once(desk, key)
         if session is None:
             session = await self._wait(desk, key, deadline)
@@ -88,9 +85,37 @@ class Sessions:
             login = Login(server, endpoint, database, who, identity)
             session = await self._open(desk, key, login, deadline)
             connecting = self._clock.monotonic() - granted
-        session.waited, session.connecting, session.cleaned = granted - asked, connecting, None
+        return self._lend(session, granted - asked, connecting)
+
+    def lend_idle(
+        self, server: Server, database: str, who: Credential, *, direct: bool
+    ) -> Session | None:
+        """One that is open and of no use to anybody else."""
+        desk, _, key = self._found(server, database, who, direct=direct)
+        session = self._at_once(desk, key)
+        return None if session is None else self._lend(session, 0.0, 0.0)
+
+    def lay_back(self, session: Session) -> None:
+        """Nothing was said in it."""
+        since = session.idle_since
+        self._lent.discard(session)
+        session.desk.take_back(session.key)
+        self._rest(session)
+        session.idle_since = since
+
+    def _found(
+        self, server: Server, database: str, who: Credential, *, direct: bool
+    ) -> tuple[Desk, Endpoint, Key]:
+        desk = self._desks.get(server.server_id)
+        if desk is None:
+            desk = self._desks[server.server_id] = Desk(server)
+        endpoint, way = desk.see(server, direct=direct)
+        return desk, endpoint, Key(database, who.credential_id, who.row_version, who.username, way)
+
+    def _lend(self, session: Session, waited: float, connecting: float) -> Session:
+        session.waited, session.connecting, session.cleaned = waited, connecting, None
         self._lent.add(session)
-        desk.lend(key)
+        session.desk.lend(session.key)
         return session
 
     def give_back(self, session: Session) -> None:

@@ -122,21 +122,27 @@ class Store:
 
 @contextlib.contextmanager
 def told_as_faults() -> Iterator[None]:
-    """The only place of the engine that reads SQLSTATE; what it does not know is our mistake."""
     try:
         yield
-    except asyncpg.PostgresError as error:
-        state = error.sqlstate or ""
+    except (asyncpg.PostgresError, *AWAY) as error:
+        fault = as_fault(error)
+        if fault is error:
+            raise
+        raise fault from error
+
+
+def as_fault(error: BaseException) -> BaseException:
+    """The only place of the engine that reads SQLSTATE; what it does not know is our mistake."""
+    state = getattr(error, "sqlstate", None) or ""
+    if isinstance(error, asyncpg.PostgresError):
         if state in OURS:
-            raise OURS[state](str(error.args[0])) from error
+            return OURS[state](str(error.args[0]))
         if state in MISSING:
             message = f"The schema of the control database is not what it must be ({state})."
-            raise NotFound(message, code="ControlSchemaMissing") from error
+            return NotFound(message, code="ControlSchemaMissing")
         if state[:2] in PASSING or state == LOCKED:
-            raise _away(error) from error
-        raise
-    except AWAY as error:
-        raise _away(error) from error
+            return _away(error)
+    return _away(error) if isinstance(error, AWAY) else error
 
 
 def _away(error: BaseException) -> Unavailable:

@@ -29,10 +29,19 @@ class Workers:
         else:
             self._open.clear()
 
+    @property
+    def is_open(self) -> bool:
+        return self._open.is_set()
+
     async def run(self) -> None:
         """For ever; broken off, it breaks off the tasks."""
         async with asyncio.TaskGroup() as self._group:
             self.resize(self.slots)
+
+    def do_now(self, task: Task) -> None:
+        """Beside the others and open or not: it has begun elsewhere."""
+        assert self._group is not None
+        self._group.create_task(self._do(task))
 
     def resize(self, slots: int) -> None:
         """More at once from now on, or fewer as soon as what runs is over."""

@@ -1282,6 +1282,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.begin_duty_v1(p_epoch bigint, p_job_id 
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.begin_encore_v1(p_epoch bigint, p_job_id uuid, p_job_version integer, p_step_id integer, p_group_version bigint, p_snapshot_id uuid, p_hosts uuid[], p_ordinals integer[], p_invocations uuid[], OUT job_execution_id uuid, OUT run_day date, OUT begun text, OUT skipped integer[])
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.begin_run_v1(p_epoch bigint, p_run uuid)
  RETURNS text
  LANGUAGE plpgsql
@@ -2542,6 +2549,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.take_v1(p_host uuid, p_after bigint)
 
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.take_v2(p_host uuid, p_after bigint)
+ RETURNS TABLE(number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone, leader uuid, directory bigint)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.take_v3(p_host uuid, p_after bigint, p_hurried boolean)
  RETURNS TABLE(number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone, leader uuid, directory bigint)
  LANGUAGE plpgsql
  SECURITY DEFINER

@@ -60,7 +60,7 @@ async def test_a_reserved_task_reaches_its_host_with_all_that_it_needs(stage, ow
         "target_id": described["target_id"], "server_id": "/servers/2", "server_name": "s2",
         "pool_name": None, "database_name": "db2", "schema_name": None, "labels": "{}",
         "credential_id": None, "credential_version": None, "first_start": None, "tried_at": None,
-        "leader": None, "directory": revision,
+        "leader": None, "directory": revision, "started": False,
     }  # fmt: skip
     task = await stage.task(2)
     assert (task["lifecycle"], task["host_id"], task["epoch"]) == ("Created", stage.host, EPOCH)
@@ -101,11 +101,12 @@ async def test_a_task_comes_with_the_one_in_whose_place_it_begins(stage):
     assert [(row["ordinal"], row["leader"]) for row in rows] == [(1, None), (2, invocations[0])]
 
 
-async def test_what_is_no_longer_reserved_is_not_taken(stage):
+async def test_what_went_back_or_is_over_is_not_taken_and_what_has_started_is(stage):
     made = await stage.reserve(1, 2, 3)
-    await stage.report(starts=made[:1], returns=made[1:2])
+    await stage.report(starts=made[:2], returns=made[2:])
+    await stage.report(results=[made[0] | SUCCEEDED])
 
-    assert [row["ordinal"] for row in await stage.ask("take", stage.host, 0)] == [3]
+    assert [row["ordinal"] for row in await stage.ask("take", stage.host, 0)] == [2]
 
 
 async def test_a_target_that_is_over_is_not_reserved(stage):

@@ -9,6 +9,8 @@ declare
     gone uuid;
     rows integer;
 begin
+    -- Nobody begins with one of them meanwhile.
+    perform pg_advisory_xact_lock(hashtextextended('muster snapshots', 0));
     with old as (
         select s.snapshot_id, s.targets
           from snapshot s

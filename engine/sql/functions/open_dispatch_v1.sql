@@ -36,7 +36,7 @@ begin
            select from task t
             where (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt)
                   = (p_day, g.run, g.step, g.ordinal, g.attempt)
-              and t.invocation_id = g.invocation and t.lifecycle = 'Created' limit 1) t
+              and t.invocation_id = g.invocation and t.end_time is null limit 1) t
      cross join lateral (
            select x.* from target_execution x
             where (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (p_day, g.run, g.step, g.ordinal) limit 1) x
@@ -53,4 +53,5 @@ begin
      order by g.place;
 end $$;
 comment on function jobs_internal.open_dispatch_v1(jobs_internal.dispatch, date) is
-    'The tasks of a dispatch in runs of one day that are still reserved, with all that running them needs.';
+    'The tasks of a dispatch in runs of one day that are not over, with all that running them needs. One that has started is '
+    'told as well: whoever started it may not have heard the answer.';

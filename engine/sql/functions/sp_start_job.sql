@@ -21,8 +21,8 @@ begin
         raise exception 'job "%" belongs to Muster itself and is not started by people', started.name
             using errcode = 'MU013', column = 'job_name';
     end if;
-    sp_start_job.job_execution_id := coalesce(sp_start_job.job_execution_id, gen_random_uuid());
-    if not exists (select from job_execution x where x.job_execution_id = sp_start_job.job_execution_id) then
+    if sp_start_job.job_execution_id is null
+       or not exists (select from job_execution x where x.job_execution_id = sp_start_job.job_execution_id) then
         select case when i.draining or i.released_at is not null then 'the account is going: nothing new starts'
                     when i.paused then 'the account is paused: nothing starts until jobs.sp_resume()'
                     when started.paused then format('job "%s" is paused', started.name)
@@ -34,6 +34,7 @@ begin
         if refusal is not null then
             raise exception '%', refusal using errcode = 'MU013', column = 'job_name';
         end if;
+        sp_start_job.job_execution_id := coalesce(sp_start_job.job_execution_id, gen_random_uuid());
         perform ensure_partitions_v1(today);
         select * into who from actor_v1();
         insert into job_execution (job_execution_id, job_id, job_version, run_day, origin, actor, door, priority,
@@ -45,6 +46,7 @@ begin
             perform note_v1('sp_start_job', jsonb_build_object(
                 'job_name', started.name, 'job_execution_id', sp_start_job.job_execution_id));
             perform pg_notify('muster_execution', '');
+            return;
         end if;
     end if;
     if not exists (select from job_execution x

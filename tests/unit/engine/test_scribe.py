@@ -39,7 +39,9 @@ class Store:
     async def execute(self, _: str) -> None:
         """The limits of a line."""
 
-    async def fetchval(self, _: str, host: UUID, epoch: int, *columns: str | None) -> list[UUID]:
+    async def fetchval(
+        self, _: str, host: UUID, epoch: int, *columns: str | None, timeout: float
+    ) -> list[UUID]:
         assert (host, epoch) == (HOST, self.epoch)
         if self.acts:
             raise self.acts.pop(0)

@@ -1,0 +1,53 @@
+"""The run that was planned last, once more: the next one to start is expected to be like it.
+
+A core that has nothing to do asks what is new, and tells in the same statement what it would reserve if that were
+another run of the same version. The database looks whether it is so, and nothing else is to be done: then the group and
+the servers are as they were, and the snapshot of the last run is the new one's too.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from engine.planner import Draft
+from engine.road import Batch
+from engine.runs import NOBODY, Plan, Run, StepRun
+
+MOST = 100  # targets; whoever has more does not wait for a statement
+
+
+@dataclass(frozen=True)
+class Encore:
+    like: Run
+    plan: Plan
+    draft: Draft
+
+    @classmethod
+    def of(cls, step: StepRun, draft: Draft) -> "Encore | None":
+        """None: it can't be told beforehand."""
+        run, plan = step.run, step.plan
+        if draft.version is None or plan is not run.steps[0] or len(draft.columns[0]) > MOST:
+            return None
+        return cls(run, plan, draft)
+
+    def step(self) -> StepRun:
+        """Of a run that nobody has started yet."""
+        like = self.like
+        run = Run(
+            id=NOBODY,
+            job_id=like.job_id,
+            job_name=like.job_name,
+            version=like.version,
+            day=None,
+            steps=like.steps,
+            reached={},
+            begun=False,
+            canceled=False,
+        )
+        step = run.step = StepRun(run, self.plan)
+        return step
+
+    def said(self, batch: Batch) -> tuple[Any, ...]:
+        """As begin_encore_v1 takes it, behind the epoch."""
+        like, draft = self.like, self.draft
+        which = like.job_id, like.version, self.plan.step_id, draft.version, draft.snapshot_id
+        return *which, batch.hosts, batch.ordinals, batch.invocations
