@@ -19,9 +19,6 @@ class Hand:
     def __bool__(self) -> bool:
         return bool(self._tokens)
 
-    def __contains__(self, invocation: UUID) -> bool:
-        return invocation in self._tokens
-
     def take(self, task: Task, leader: UUID | None) -> bool:
         """Whether it has to wait: for its leader, or for whoever stands behind that already."""
         follows = leader in self._tokens

@@ -34,9 +34,9 @@ class Line:
             rows: list[Row] = await self._say("fetch", query, args, limit, within)
             return rows
 
-    async def value(self, query: str, *args: Any, within: int = 0) -> Any:
+    async def value(self, query: str, *args: Any) -> Any:
         async with self._turn:
-            return await self._say("fetchval", query, args, None, within)
+            return await self._say("fetchval", query, args, None, 0)
 
     def hang_up(self) -> None:
         if self._expiry is not None:

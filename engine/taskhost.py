@@ -106,17 +106,15 @@ class JobTaskHost:
     # What is to be done
 
     async def _take_on(self) -> None:
-        """Dispatches in their order, each once; from the first on when the session is another: see `reserve_tasks_v1`."""
-        last = within = 0
+        """Dispatches in their order, each once."""
+        last = 0
         while True:
             rung = self._rung.is_set()
             self._rung.clear()
             ready = self._errands.ready() if rung and self._is_idle else None
             try:
                 await self._listen()
-                rows = await self._taken(last, within, ready)
-                within = self._line.number
-                for row in rows:
+                for row in await self._taken(last, ready):
                     last = max(last, row["number"])
                     if row["started"] and ready is not None:
                         self._go_on(Task.of(row[3:]), ready)
@@ -126,7 +124,6 @@ class JobTaskHost:
             except FINAL:
                 raise
             except Fault as fault:
-                last = within = 0
                 log.debug("nothing can be taken", why=fault.message)
             finally:
                 if ready is not None:
@@ -137,16 +134,16 @@ class JobTaskHost:
     def _is_idle(self) -> bool:
         return self.workers.is_open and not self._hand
 
-    async def _taken(self, last: int, within: int, ready: Ready | None) -> list[Row]:
+    async def _taken(self, last: int, ready: Ready | None) -> list[Row]:
         rows: list[Row] | None = None
         if ready is not None:
             with contextlib.suppress(
                 Fenced
             ):  # by an epoch that has gone: the scribe learns the next
                 which = (last, self._store.epoch, *ready.said)
-                rows = await self._line.fetch(Q.take_and_start, self._id, *which, within=within)
+                rows = await self._line.fetch(Q.take_and_start, self._id, *which)
         if rows is None:
-            rows = await self._line.fetch(Q.take, self._id, last, within=within)
+            rows = await self._line.fetch(Q.take, self._id, last)
         if rows:
             await reach("host.taken")
         return rows
@@ -163,8 +160,6 @@ class JobTaskHost:
             self._hand.cancel(row["invocation_id"])
             return
         task, leader = Task.of(row[3:]), row["leader"]
-        if task.invocation_id in self._hand:
-            return  # it was told twice
         if self._leaving:
             self._scribe.give_back(task)
         elif self._hand.take(task, leader):

@@ -12,12 +12,13 @@ as $$
 declare
     days date[] := p_run_days[1:1];
     day date;
+    next bigint;
+    microseconds bigint;
 begin
     perform fence_v1(p_epoch);
     perform hold_dispatch_v1();
     -- Nobody waits for the disk: what was reserved is no attempt, and a start, which is waited for, comes behind it in the
-    -- log. A crash may take it back, and ends the sessions: core and hosts then believe nothing that they remember, not even
-    -- which dispatches they know, whose numbers may be given once more.
+    -- log. A crash may take it back, and ends the core's session, which then believes nothing that it remembers.
     perform set_config('synchronous_commit', 'off', true);
     if days[1] <> any(p_run_days) then
         days := array(select distinct d from unnest(p_run_days) d);
@@ -33,8 +34,14 @@ begin
                   and x.end_time is null limit 1) x
          where t.run_day = day;
     end loop;
-    insert into dispatch (host_id, run_days, runs, steps, ordinals, attempts, invocations, leaders, cancels)
-    select t.host,
+    -- A crash may take back the sequence too, but hosts know which number was the last: the clock has gone on by then.
+    next := nextval('hand_over');
+    microseconds := extract(epoch from clock_timestamp()) * 1000000;
+    if microseconds > next then
+        next := setval('hand_over', microseconds);
+    end if;
+    insert into dispatch (host_id, number, run_days, runs, steps, ordinals, attempts, invocations, leaders, cancels)
+    select t.host, next,
            coalesce(array_agg(t.run_day order by t.place) filter (where t.stop is null), '{}'),
            coalesce(array_agg(t.run order by t.place) filter (where t.stop is null), '{}'),
            coalesce(array_agg(t.step order by t.place) filter (where t.stop is null), '{}'),
