@@ -111,6 +111,8 @@ class Communicator(Part):
         for row in await self._line.fetch(Q.disown, self.means.store.epoch, host):
             new = row["invocation_id"]
             held = floor.find(row["job_execution_id"], row["step_id"], row["ordinal"])
+            if held is None and row["old_invocation"] in floor.running:
+                held = row["old_invocation"]  # of a run that is just being begun
             if row["task_lifecycle"] == "Created":
                 if held is not None:
                     floor.returned(held)

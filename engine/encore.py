@@ -5,7 +5,7 @@ another run of the same version. The database looks whether it is so, and nothin
 the servers are as they were, and the snapshot of the last run is the new one's too.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.planner import Draft
@@ -31,18 +31,8 @@ class Encore:
 
     def step(self) -> StepRun:
         """Of a run that nobody has started yet."""
-        like = self.like
-        run = Run(
-            id=NOBODY,
-            job_id=like.job_id,
-            job_name=like.job_name,
-            version=like.version,
-            day=None,
-            steps=like.steps,
-            reached={},
-            begun=False,
-            canceled=False,
-        )
+        fresh: dict[str, Any] = {"reached": {}, "begun": False, "canceled": False, "step": None}
+        run = replace(self.like, id=NOBODY, day=None, queued=False, rests_until=0.0, **fresh)
         step = run.step = StepRun(run, self.plan)
         return step
 

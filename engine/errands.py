@@ -33,8 +33,9 @@ log = telemetry.get(__name__)
 INTENT_LIMIT = (
     5.0  # seconds that a COMMIT, and a tenant's locks, wait until it is known which one it is
 )
-Start = Callable[[], Awaitable[bool]]
 LARGE_ANSWER = 256 * 1024  # bytes; those of a convoy are in memory together
+
+Start = Callable[[], Awaitable[bool]]
 
 
 class Ready(NamedTuple):
@@ -79,9 +80,12 @@ class Errands:
         if step is None or known is None or step.refusal:
             return None
         _, server, who = known
-        session = self._sessions.lend_idle(
-            at(server, step), like.database_name, who, direct=step.needs_session
-        )
+        try:
+            session = self._sessions.lend_idle(
+                at(server, step), like.database_name, who, direct=step.needs_session
+            )
+        except Fault:  # it can't be reached in this way any more: whoever wants it is told
+            return None
         return None if session is None else Ready(like, step, session)
 
     def unready(self, ready: Ready) -> None:

@@ -11,12 +11,13 @@ from asyncpg import PostgresError
 
 from engine.store import LIMIT, Q, Store, as_fault
 from muster.core.db import Connection, Row
+from muster.core.errors import Unavailable
 
 IDLE = 60.0  # seconds; a server has many accounts
 
 
 class Line:
-    """Used by one after the other; a session in which something went wrong is not used again."""
+    """Used by one after the other; a session in which more went wrong than a refusal is not used again."""
 
     def __init__(self, store: Store) -> None:
         self.number = 0  # of the session, counted from 1
@@ -31,12 +32,12 @@ class Line:
     ) -> list[Row]:
         """`within`: the number of the only session in which it may be said."""
         async with self._turn:
-            rows: list[Row] = await self._say("fetch", query, args, limit, within)
-            return rows
+            return await self._say(query, args, limit, within)
 
     async def value(self, query: str, *args: Any) -> Any:
         async with self._turn:
-            return await self._say("fetchval", query, args, None, 0)
+            rows = await self._say(query, args, None, 0)
+            return rows[0][0] if rows else None
 
     def hang_up(self) -> None:
         if self._expiry is not None:
@@ -47,8 +48,8 @@ class Line:
             self._session = None
 
     async def _say(
-        self, how: str, query: str, args: tuple[Any, ...], limit: float | None, within: int
-    ) -> Any:
+        self, query: str, args: tuple[Any, ...], limit: float | None, within: int
+    ) -> list[Row]:
         """Leaner than it would be with a context for each of its duties: it is said while a task waits."""
         self._uses += 1
         try:
@@ -56,15 +57,14 @@ class Line:
                 if within:
                     raise ConnectionResetError
                 async with asyncio.timeout(LIMIT):
-                    self._session = await self._store.open_session()
-                    await self._session.execute(Q.preset)
-                self.number += 1
+                    await self._open()
             elif within not in {0, self.number}:
                 raise ConnectionResetError
-            said = await getattr(self._session, how)(query, *args, timeout=limit or LIMIT)
+            assert self._session is not None
+            said = await self._session.fetch(query, *args, timeout=limit or LIMIT)
         except BaseException as error:
             fault = as_fault(error)
-            if fault is not error or not isinstance(error, PostgresError):
+            if isinstance(fault, Unavailable) or not isinstance(error, PostgresError):
                 self.hang_up()  # otherwise it was refused and undone, and that is all
             if fault is error:
                 raise
@@ -72,6 +72,16 @@ class Line:
         if self._expiry is None:
             self._look_again()
         return said
+
+    async def _open(self) -> None:
+        session = await self._store.open_session()
+        try:
+            await session.execute(Q.preset)
+        except BaseException:
+            session.terminate()
+            raise
+        self._session = session
+        self.number += 1
 
     def _look_again(self) -> None:
         loop = asyncio.get_running_loop()

@@ -75,6 +75,15 @@ class Outcome(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
         )
 
     @classmethod
+    def unheard(cls) -> Self:
+        """It started, and the answer was lost: nothing was sent."""
+        what = stopped(HOST_STOPPED, safe=True)
+        what["message"] = what["last_message"] = (
+            "The answer to its start was lost; nothing was sent."
+        )
+        return cls(phase="connect", **what)
+
+    @classmethod
     def broken(cls, *, unknown: bool) -> Self:
         """A mistake of ours; `unknown`: COMMIT may have been sent."""
         message = "Something went wrong inside Muster; the host's log has more."

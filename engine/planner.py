@@ -40,12 +40,8 @@ class Draft:
 
     said: tuple[Any, ...]  # as plan_step_v1 takes them, behind the epoch
     columns: tuple[list[Any], ...]
+    snapshot_id: UUID
     version: int | None  # of the group; None: it does not tell by itself what its targets are
-
-    @property
-    def snapshot_id(self) -> UUID:
-        id: UUID = self.said[2]
-        return id
 
     @property
     def is_large(self) -> bool:
@@ -90,10 +86,11 @@ class Planner:
         listing = self._targets.listing(document)
         found = await Resolver(document, listing, own, patience).resolve()
         columns = _columns(found)
+        snapshot_id = uuid5(run.id, f"step {plan.step_id}")
         said = (
             run.id,
             plan.step_id,
-            uuid5(run.id, f"step {plan.step_id}"),
+            snapshot_id,
             document.target_group_id,
             bytes.fromhex(document.hash),
             document.directory.revision,
@@ -101,7 +98,7 @@ class Planner:
             *columns,
         )
         lasts = document.version and len(document.groups) == 1 and not asks(document)
-        return Draft(said, columns, document.version if lasts else None)
+        return Draft(said, columns, snapshot_id, document.version if lasts else None)
 
     async def _own_login(self, plan: Plan) -> Credential | None:
         """Whom the step names, unless it is somebody else at each target."""

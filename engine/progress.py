@@ -268,7 +268,8 @@ class Progress:
             return
         await reach("core.planned")
         ((begun, skipped, _),) = said
-        self._encore = Encore.of(step, draft) or self._encore
+        if begun == BEGUN and skipped is not None:
+            self._encore = Encore.of(step, draft) or self._encore
         await self._has_written(step, batch, begun, skipped)
 
     async def _has_written(

@@ -18,29 +18,32 @@ select host_id, number, report::text from jobs_internal.reserve_v3($1, $2, $3, $
 
 -- name: take
 -- What a host must run and stop, behind the dispatch that it knows.
-select kind, leader, false as started, number, run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, target_execution_id,
-       job_id, job_version, run_create_time, target_type, target_id, server_id, server_name, pool_name, database_name,
-       schema_name, credential_id, credential_version, first_start, tried_at, directory, overrides::text, labels::text
+select kind, leader, started, false as begun, number, run_day, job_execution_id, step_id, ordinal, attempt,
+       invocation_id, target_execution_id, job_id, job_version, run_create_time, target_type, target_id, server_id,
+       server_name, pool_name, database_name, schema_name, credential_id, credential_version, first_start, tried_at,
+       directory, overrides::text, labels::text
   from jobs_internal.take_v3($1, $2, true);
 
 -- name: take_and_start
--- The same; a single task that is as expected has started, in that session.
+-- The same; a single task that is as expected begins, in that session.
 with taken as materialized (
     select * from jobs_internal.take_v3($1, $2, false)
 ), begun as materialized (
     select jobs_internal.report_v1(
                $1, $3, jsonb_build_array(jsonb_build_object(
                    'd', t.run_day, 'r', t.job_execution_id, 's', t.step_id, 'o', t.ordinal, 'a', t.attempt,
-                   'i', t.invocation_id, 'p', $12::integer, 'v', $13::integer)), null, null, null, null) = '{}' as started
+                   'i', t.invocation_id, 'p', $12::integer, 'v', $13::integer)), null, null, null, null) = '{}' as yes
       from taken t
-     where (select pg_catalog.count(*) from taken) = 1 and t.kind = 'task'
+     where (select pg_catalog.count(*) from taken) = 1 and t.kind = 'task' and not t.started
        and (t.job_id, t.job_version, t.step_id, t.server_id, t.directory, t.database_name, t.credential_id,
             t.credential_version) = ($4::uuid, $5::integer, $6::integer, $7::text, $8::bigint, $9::text, $10::uuid,
                                      $11::bigint)
 )
-select kind, leader, coalesce((select b.started from begun b), false) as started, number, run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, target_execution_id,
-       job_id, job_version, run_create_time, target_type, target_id, server_id, server_name, pool_name, database_name,
-       schema_name, credential_id, credential_version, first_start, tried_at, directory, overrides::text, labels::text
+select kind, leader, started, coalesce((select b.yes from begun b), false) as begun, number, run_day, job_execution_id,
+       step_id, ordinal, attempt,
+       invocation_id, target_execution_id, job_id, job_version, run_create_time, target_type, target_id, server_id,
+       server_name, pool_name, database_name, schema_name, credential_id, credential_version, first_start, tried_at,
+       directory, overrides::text, labels::text
   from taken;
 
 -- name: step_document

@@ -189,7 +189,8 @@ class Stream:
             log.debug("the epoch can't be learned", why=fault.message)
 
     async def _one_by_one(self, words: list[Word], error: asyncpg.PostgresError) -> None:
-        """One of them can't be written: the others must not suffer."""
+        """One of them can't be written: the others must not suffer, nor it from what went wrong in the session."""
+        self._line.hang_up()
         if len(words) > 1:
             for word in words:
                 await self._write([word])

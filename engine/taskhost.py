@@ -25,6 +25,7 @@ from engine.lease import Lease
 from engine.library import Library
 from engine.life import any_of
 from engine.line import Line
+from engine.outcome import Outcome
 from engine.registration import Registration
 from engine.rings import PAUSES, TASKS
 from engine.scribe import Scribe
@@ -63,6 +64,7 @@ class JobTaskHost:
         self._leaving = False  # nothing new begins here any more
         self._rung = asyncio.Event()  # there may be something to take
         self._asked = asyncio.Event()  # what we must obey may be another now
+        self._taking = asyncio.Lock()
         self._bell: Connection | None = None
         self._line = Line(store)
         self._library = Library(self._line, clock)
@@ -89,6 +91,7 @@ class JobTaskHost:
                     await any_of(stop, self._sent_off)
                     self._leaving = True
                     self._close()
+                    await self._have_taken()
                     await self._registration.leave()
                     await self.workers.drain(DRAIN)
                 finally:
@@ -111,42 +114,57 @@ class JobTaskHost:
         while True:
             rung = self._rung.is_set()
             self._rung.clear()
-            ready = self._errands.ready() if rung and self._is_idle else None
-            try:
-                await self._listen()
-                for row in await self._taken(last, ready):
-                    last = max(last, row["number"])
-                    if row["started"] and ready is not None:
-                        self._go_on(Task.of(row[3:]), ready)
-                        ready = None
-                    else:
-                        self._accept(row)
-            except FINAL:
-                raise
-            except Fault as fault:
-                log.debug("nothing can be taken", why=fault.message)
-            finally:
-                if ready is not None:
-                    self._errands.unready(ready)
+            async with self._taking:
+                last = await self._take(last, rung=rung)
             await self._clock.sleep_or(self._rung, POLL)
+
+    async def _take(self, last: int, *, rung: bool) -> int:
+        """Behind that dispatch; the last that is known now."""
+        ready = self._errands.ready() if rung and self._is_idle else None
+        try:
+            await self._listen()
+            for row in await self._taken(last, ready):
+                last = max(last, row["number"])
+                if row["begun"] and ready is not None:
+                    self._go_on(Task.of(row[4:]), ready)
+                    ready = None
+                else:
+                    self._accept(row)
+        except FINAL:
+            raise
+        except Fault as fault:
+            log.debug("nothing can be taken", why=fault.message)
+        finally:
+            if ready is not None:
+                self._errands.unready(ready)
+        return last
+
+    async def _have_taken(self) -> None:
+        """What is being taken may have begun with it: it is ours to end."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_LIMIT), self._taking:
+                pass
 
     @property
     def _is_idle(self) -> bool:
         return self.workers.is_open and not self._hand
 
     async def _taken(self, last: int, ready: Ready | None) -> list[Row]:
-        rows: list[Row] | None = None
-        if ready is not None:
-            with contextlib.suppress(
-                Fenced
-            ):  # by an epoch that has gone: the scribe learns the next
-                which = (last, self._store.epoch, *ready.said)
-                rows = await self._line.fetch(Q.take_and_start, self._id, *which)
-        if rows is None:
-            rows = await self._line.fetch(Q.take, self._id, last)
+        try:
+            rows = await self._said(last, ready)
+        except Fenced:
+            if ready is None:
+                raise
+            rows = await self._said(last, None)  # nothing begins by an epoch that has gone
         if rows:
             await reach("host.taken")
         return rows
+
+    async def _said(self, last: int, ready: Ready | None) -> list[Row]:
+        if ready is None:
+            return await self._line.fetch(Q.take, self._id, last)
+        which = (last, self._store.epoch, *ready.said)
+        return await self._line.fetch(Q.take_and_start, self._id, *which)
 
     async def _listen(self) -> None:
         if self._bell is None or self._bell.is_closed():
@@ -159,8 +177,10 @@ class JobTaskHost:
         if row["kind"] == "cancel":
             self._hand.cancel(row["invocation_id"])
             return
-        task, leader = Task.of(row[3:]), row["leader"]
-        if self._leaving:
+        task, leader = Task.of(row[4:]), row["leader"]
+        if row["started"]:
+            self._scribe.result(task, Outcome.unheard())
+        elif self._leaving:
             self._scribe.give_back(task)
         elif self._hand.take(task, leader):
             loop = asyncio.get_running_loop()
@@ -172,7 +192,7 @@ class JobTaskHost:
         """With one that has started: it is our duty now, even if we are leaving."""
         self._hand.take(task, None)
         self._hand.begin(task)
-        self.workers.do_now(partial(self._errands.work, task, ready))
+        self.workers.begin_now(partial(self._errands.work, task, ready))
 
     def _begin(self, task: Task) -> None:
         self.workers.queue.put_nowait(partial(self._errands.work, task))

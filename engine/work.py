@@ -205,7 +205,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True, dict=True):
-    """A row of take_v2 whose kind is 'task'; in the order in which it is asked for."""
+    """A row of take_v3 whose kind is 'task'; in the order in which it is asked for."""
 
     number: int
     run_day: date

@@ -38,9 +38,10 @@ class Workers:
         async with asyncio.TaskGroup() as self._group:
             self.resize(self.slots)
 
-    def do_now(self, task: Task) -> None:
+    def begin_now(self, task: Task) -> None:
         """Beside the others and open or not: it has begun elsewhere."""
         assert self._group is not None
+        self._quiet.clear()
         self._group.create_task(self._do(task))
 
     def resize(self, slots: int) -> None:

@@ -1716,6 +1716,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.hold_instance()
  SECURITY DEFINER
  SET search_path TO 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.hold_snapshots_v1()
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.host_heartbeat_v1(p_host uuid, p_running integer, OUT adopted_epoch bigint, OUT current_epoch bigint, OUT paused boolean, OUT draining boolean, OUT state text)
  RETURNS record
@@ -2053,8 +2060,8 @@ CREATE OR REPLACE FUNCTION jobs_internal.open_cancellations_v1(p_epoch bigint)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.open_dispatch_v1(p_batch dispatch, p_day date)
- RETURNS TABLE(run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone)
+CREATE OR REPLACE FUNCTION jobs_internal.open_dispatch_v2(p_batch dispatch, p_day date)
+ RETURNS TABLE(run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone, started boolean)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
@@ -2556,7 +2563,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.take_v2(p_host uuid, p_after bigint)
 
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.take_v3(p_host uuid, p_after bigint, p_hurried boolean)
- RETURNS TABLE(number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone, leader uuid, directory bigint)
+ RETURNS TABLE(number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone, started boolean, leader uuid, directory bigint)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';

@@ -1,5 +1,6 @@
 """A run like the last one, on a fleet that rests: it begins and starts with fewer words, and only if all is as it was."""
 
+import asyncio
 from uuid import UUID
 
 import asyncpg
@@ -9,8 +10,10 @@ from engine import progress
 from engine.errands import Errands, Ready
 from engine.line import Line
 from engine.progress import Progress
+from engine.sessions import Sessions
+from engine.taskhost import Q
 from muster.core import failpoints
-from muster.core.errors import Unavailable
+from muster.core.errors import InvalidRequest, Unavailable
 from tests.support.fleet import Fleet, fleet
 from tests.support.launching import until
 
@@ -266,25 +269,86 @@ async def test_an_expectation_that_is_refused_costs_no_run(here: Fleet, expected
     assert await done(here) == 3
 
 
-async def test_a_start_whose_answer_was_lost_is_gone_on_with(here: Fleet, readied, monkeypatch):
-    await here.job("again", EFFECT)
-    await once(here)
+@pytest.fixture
+def losing(monkeypatch) -> list[bool]:
+    """The answer to the next taking that starts something is lost: whether it did, and then nothing more."""
     fetch, lost = Line.fetch, []
 
-    async def losing(self, query, *args, **more):
+    async def lose(self, query, *args, **more):
         rows = await fetch(self, query, *args, **more)
-        if "report_v1" in query and rows and not lost:
-            lost.append(rows[0]["started"])
+        if query == Q.take_and_start and rows and not lost:
+            lost.append(rows[0]["begun"])
             raise Unavailable("it was cut off", code="ControlDatabaseUnavailable")
         return rows
 
-    monkeypatch.setattr(Line, "fetch", losing)
+    monkeypatch.setattr(Line, "fetch", lose)
+    return lost
+
+
+async def test_a_start_whose_answer_was_lost_costs_no_attempt(here: Fleet, readied, losing):
+    await here.job("again", EFFECT)
+    await once(here)
 
     run = await once(here)
 
-    assert (lost, await told(here, run)) == ([True], [(1, "Succeeded")])
-    assert readied == [None, None]
+    assert losing == [True]
+    assert await told(here, run) == [(1, "Canceled"), (2, "Succeeded")]
+    (target,) = await here.targets_of(run)
+    assert (target["attempts"], target["uncounted"]) == (2, 1)
     assert await done(here) == 2
+
+
+async def test_one_whose_start_was_lost_can_be_cancelled(here: Fleet, losing):
+    await here.job("again", EFFECT)
+    await once(here)
+
+    run = await here.start("again")
+    await until(lambda: losing)
+    await here.root.execute("select jobs.sp_stop_job($1)", run)
+
+    assert await here.ended(run) in {"Canceled", "Succeeded"}
+    assert losing == [True]
+
+
+async def test_an_outage_makes_nobody_do_again_what_is_done(here: Fleet, monkeypatch):
+    """Its result is not recorded yet when the host takes anew."""
+    await here.job("again", EFFECT)
+    await once(here)
+    _, host = here.alive
+    value, told_at_last = Line.value, asyncio.Event()
+
+    async def late(self, query, *args):
+        if query == Q.report and args[4] is not None:
+            host.living._line.hang_up()
+            host.living._rung.set()
+            await told_at_last.wait()
+        return await value(self, query, *args)
+
+    monkeypatch.setattr(Line, "value", late)
+    run = await here.start("again")
+    await until(lambda: done_twice(here))
+    await asyncio.sleep(0.3)  # it takes anew meanwhile
+    told_at_last.set()
+
+    assert await here.ended(run) == "Succeeded"
+    assert await done(here) == 2
+
+
+async def done_twice(here: Fleet) -> bool:
+    return await done(here) == 2
+
+
+async def test_a_host_is_not_ended_by_a_way_that_is_gone(here: Fleet, readied, monkeypatch):
+    await here.job("again", EFFECT)
+    await once(here)
+
+    def gone(*_, **__):
+        raise InvalidRequest("It can't be reached in this way.", code="TransactionModeNotPossible")
+
+    monkeypatch.setattr(Sessions, "lend_idle", gone)
+
+    assert await told(here, await once(here)) == [(1, "Succeeded")]
+    assert readied == [None, None]
 
 
 async def test_a_host_that_leaves_ends_what_it_has_started(here: Fleet, readied):

@@ -40,7 +40,8 @@ async def test_a_single_task_that_is_as_expected_starts_when_it_is_taken(known, 
     (row,) = await stage.ask("take_and_start", stage.host, 0, EPOCH, *as_expected(known))
     (again,) = await stage.ask("take_and_start", stage.host, 0, EPOCH, *as_expected(known))
 
-    assert (row["started"], again["started"]) == (True, True)
+    assert (row["begun"], row["started"]) == (True, False)
+    assert (again["begun"], again["started"]) == (False, True)
     task = await stage.task(1)
     assert (task["lifecycle"], task["backend_pid"]) == ("InProgress", 7)
     assert (
@@ -60,7 +61,7 @@ async def test_a_single_task_that_is_as_expected_starts_when_it_is_taken(known, 
 async def test_one_that_is_not_as_expected_is_only_taken(known, stage, but):
     (row,) = await stage.ask("take_and_start", stage.host, 0, EPOCH, *as_expected(known, **but))
 
-    assert (row["started"], (await stage.task(1))["lifecycle"]) == (False, "Created")
+    assert (row["begun"], (await stage.task(1))["lifecycle"]) == (False, "Created")
 
 
 async def test_of_several_none_starts_when_it_is_taken(known, stage):
@@ -68,7 +69,7 @@ async def test_of_several_none_starts_when_it_is_taken(known, stage):
 
     rows = await stage.ask("take_and_start", stage.host, 0, EPOCH, *as_expected(known))
 
-    assert [row["started"] for row in rows] == [False, False]
+    assert [row["begun"] for row in rows] == [False, False]
 
 
 async def test_a_stale_epoch_starts_nothing_with_what_is_taken(known, stage):

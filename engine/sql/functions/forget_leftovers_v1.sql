@@ -9,8 +9,7 @@ declare
     gone uuid;
     rows integer;
 begin
-    -- Nobody begins with one of them meanwhile.
-    perform pg_advisory_xact_lock(hashtextextended('muster snapshots', 0));
+    perform hold_snapshots_v1();
     with old as (
         select s.snapshot_id, s.targets
           from snapshot s

@@ -14,6 +14,7 @@ declare
 begin
     runs := 0;
     more := false;
+    perform hold_snapshots_v1();
     for run in
         select x.job_execution_id as id, x.run_day as day
           from job j
@@ -45,8 +46,6 @@ begin
             delete from step_execution where run_day = run.day and job_execution_id = run.id returning snapshot_id
         )
         select array_agg(s.snapshot_id) into unused from steps s;
-        -- Nobody begins with one of them meanwhile.
-        perform pg_advisory_xact_lock(hashtextextended('muster snapshots', 0));
         delete from snapshot s
          where s.snapshot_id = any(unused)
            and not exists (select from step_execution e where e.snapshot_id = s.snapshot_id);

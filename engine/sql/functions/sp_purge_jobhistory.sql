@@ -36,8 +36,7 @@ begin
         delete from step_execution where run_day = any(days) and job_execution_id = any(gone) returning snapshot_id
     )
     select array_agg(distinct s.snapshot_id) into unused from steps s;
-    -- Nobody begins with one of them meanwhile.
-    perform pg_advisory_xact_lock(hashtextextended('muster snapshots', 0));
+    perform hold_snapshots_v1();
     delete from snapshot s
      where s.snapshot_id = any(unused)
        and not exists (select from step_execution e where e.snapshot_id = s.snapshot_id);

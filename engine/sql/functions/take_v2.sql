@@ -11,7 +11,12 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
     return query
-    select t.* from take_v3(p_host, p_after, true) t;
+    select t.number, t.kind, t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt, t.invocation_id,
+           t.target_execution_id, t.job_id, t.job_version, t.run_create_time, t.overrides, t.target_type, t.target_id,
+           t.server_id, t.server_name, t.pool_name, t.database_name, t.schema_name, t.labels, t.credential_id,
+           t.credential_version, t.first_start, t.tried_at, t.leader, t.directory
+      from take_v3(p_host, p_after, true) t
+     where not t.started;
 end $$;
 comment on function jobs_internal.take_v2(uuid, bigint) is
-    'What take_v3 tells who is hurried.';
+    'What take_v3 tells who is hurried, without what has started.';

@@ -5,7 +5,7 @@ returns table (number bigint, kind text, run_day date, job_execution_id uuid, st
                run_create_time timestamptz, overrides jsonb, target_type text, target_id uuid, server_id text,
                server_name text, pool_name text, database_name text, schema_name text, labels jsonb,
                credential_id uuid, credential_version bigint, first_start timestamptz, tried_at timestamptz,
-               leader uuid, directory bigint)
+               started boolean, leader uuid, directory bigint)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -19,6 +19,9 @@ begin
         -- All that is written is what it forgets. Nobody waits for the disk: a crash brings back at most dispatches that
         -- the host names as known with every call, and never a later word without an earlier one.
         perform set_config('synchronous_commit', 'off', true);
+    else
+        -- First, as for who takes tasks from the host: see report_v1.
+        perform pg_advisory_xact_lock_shared(report_lock_v1(p_host));
     end if;
     perform from host h where h.host_id = p_host and h.state <> 'gone';
     if not found then
@@ -34,7 +37,7 @@ begin
             return query
             select batch.number, 'task', t.*, l.leader, known
               from unnest(batch.invocations, batch.leaders) with ordinality l (invocation, leader, place)
-              join open_dispatch_v1(batch, day) t on t.invocation_id = l.invocation
+              join open_dispatch_v2(batch, day) t on t.invocation_id = l.invocation
              order by l.place;
         end loop;
         if batch.cancels <> '{}' then
@@ -42,7 +45,7 @@ begin
             select batch.number, 'cancel', null::date, null::uuid, null::integer, null::integer, null::integer, c.stop,
                    null::uuid, null::uuid, null::integer, null::timestamptz, null::jsonb, null::text, null::uuid,
                    null::text, null::text, null::text, null::text, null::text, null::jsonb, null::uuid, null::bigint,
-                   null::timestamptz, null::timestamptz, null::uuid, known
+                   null::timestamptz, null::timestamptz, false, null::uuid, known
               from unnest(batch.cancels) with ordinality c (stop, place)
              order by c.place;
         end if;
@@ -50,5 +53,5 @@ begin
 end $$;
 comment on function jobs_internal.take_v3(uuid, bigint, boolean) is
     'What a host must run and stop, behind the dispatch that it knows; that one and those before it are forgotten. '
-    'Tasks that are over, or no longer this host''s, are left out. One with a leader begins when that is over. Who is '
-    'hurried writes nothing else in the same transaction.';
+    'Tasks that are over, or no longer this host''s, are left out. One with a leader begins when that is over; one that has '
+    'started did so in a call whose answer was lost. Who is hurried writes nothing else in the same transaction.';

@@ -39,9 +39,9 @@ class Store:
     async def execute(self, _: str) -> None:
         """The limits of a line."""
 
-    async def fetchval(
+    async def fetch(
         self, _: str, host: UUID, epoch: int, *columns: str | None, timeout: float
-    ) -> list[UUID]:
+    ) -> list[tuple[list[UUID]]]:
         assert (host, epoch) == (HOST, self.epoch)
         if self.acts:
             raise self.acts.pop(0)
@@ -49,7 +49,7 @@ class Store:
         if columns[0] and any(str(each) in columns[0] for each in self.unbearable):
             raise asyncpg.DataError("it can't be written")
         self.said.append(tuple("-" if each is None else str(each.count('"i"')) for each in columns))
-        return [each for each in self.refused if str(each) in whole]
+        return [([each for each in self.refused if str(each) in whole],)]
 
 
 async def renew() -> None:

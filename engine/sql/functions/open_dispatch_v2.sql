@@ -1,10 +1,11 @@
 -- for: owner
-create or replace function jobs_internal.open_dispatch_v1(p_batch jobs_internal.dispatch, p_day date)
+create or replace function jobs_internal.open_dispatch_v2(p_batch jobs_internal.dispatch, p_day date)
 returns table (run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer,
                invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer,
                run_create_time timestamptz, overrides jsonb, target_type text, target_id uuid, server_id text,
                server_name text, pool_name text, database_name text, schema_name text, labels jsonb,
-               credential_id uuid, credential_version bigint, first_start timestamptz, tried_at timestamptz)
+               credential_id uuid, credential_version bigint, first_start timestamptz, tried_at timestamptz,
+               started boolean)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -29,11 +30,12 @@ begin
     )
     select p_day, g.run, g.step, g.ordinal, g.attempt, g.invocation, x.target_execution_id, s.job_id, s.job_version,
            s.create_time, s.overrides, d.target_type, d.target_id, d.server_id, d.server_name, d.pool_name,
-           d.database_name, d.schema_name, d.labels, c.credential_id, c.row_version, x.start_time, x.tried_at
+           d.database_name, d.schema_name, d.labels, c.credential_id, c.row_version, x.start_time, x.tried_at,
+           t.lifecycle = 'InProgress'
       from given g
       join step s on (s.run, s.step) = (g.run, g.step)
      cross join lateral (
-           select from task t
+           select t.lifecycle from task t
             where (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt)
                   = (p_day, g.run, g.step, g.ordinal, g.attempt)
               and t.invocation_id = g.invocation and t.end_time is null limit 1) t
@@ -52,6 +54,6 @@ begin
                        where v.server_id = d.server_id and lower(n.name) = lower(v.job_credential))) limit 1) c on true
      order by g.place;
 end $$;
-comment on function jobs_internal.open_dispatch_v1(jobs_internal.dispatch, date) is
+comment on function jobs_internal.open_dispatch_v2(jobs_internal.dispatch, date) is
     'The tasks of a dispatch in runs of one day that are not over, with all that running them needs. One that has started is '
-    'told as well: whoever started it may not have heard the answer.';
+    'told as such: whoever started it did not hear the answer.';
