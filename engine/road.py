@@ -52,7 +52,7 @@ class Batch:
 
 
 class Road:
-    """Nothing is said in another session than what was said before, until it is forgotten: see `reserve_tasks_v1`."""
+    """Nothing is said in another session than what was said before, until it is forgotten: see `begin_encore_v1`."""
 
     def __init__(self, store: Store, alive: Callable[[], None]) -> None:
         self._store = store

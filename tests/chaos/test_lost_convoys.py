@@ -113,6 +113,7 @@ def ordinals(tasks: list[asyncpg.Record]) -> set[int]:
 
 
 @together
+@pytest.mark.slow
 async def test_what_a_killed_host_had_under_way_ends_at_once_and_is_done_again(here: Crew):
     run, riders, victim = await frozen(here)
 

@@ -39,6 +39,9 @@ begin
         skipped := make_targets_v1(run, p_step_id, p_snapshot_id);
     end if;
     if skipped = '{}' and p_hosts <> '{}' then
+        -- Nobody waits for the disk: what is reserved is no attempt, and a start, which is waited for, comes behind it in
+        -- the log. A crash may take it back, and ends the core's session, which then believes nothing that it remembers.
+        perform set_config('synchronous_commit', 'off', true);
         perform reserve_tasks_v1(
             p_epoch, p_hosts, array_fill(run.run_day, many), array_fill(run.job_execution_id, many),
             array_fill(p_step_id, many), p_ordinals, array_fill(1, many), p_invocations, '{}', '{}', '{}');

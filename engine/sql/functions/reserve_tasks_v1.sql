@@ -17,9 +17,6 @@ declare
 begin
     perform fence_v1(p_epoch);
     perform hold_dispatch_v1();
-    -- Nobody waits for the disk: what was reserved is no attempt, and a start, which is waited for, comes behind it in the
-    -- log. A crash may take it back, and ends the core's session, which then believes nothing that it remembers.
-    perform set_config('synchronous_commit', 'off', true);
     if days[1] <> any(p_run_days) then
         days := array(select distinct d from unnest(p_run_days) d);
     end if;
