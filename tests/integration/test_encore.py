@@ -188,6 +188,17 @@ async def test_while_one_begins_with_it_no_snapshot_is_forgotten(here: Fleet, fo
     await here.root.execute(forgets)
 
 
+async def test_history_is_forgotten_by_who_sees_what_began_meanwhile(here: Fleet):
+    await here.job("again", "select 1")
+    await once(here)
+
+    with pytest.raises(asyncpg.FeatureNotSupportedError, match="read committed"):
+        async with here.root.transaction(isolation="repeatable_read"):
+            await here.root.execute("select jobs.sp_purge_jobhistory('again')")
+
+    assert await here.root.fetchval("select count(*) from jobs_internal.snapshot") == 1
+
+
 async def test_targets_that_came_meanwhile_are_visited(here: Fleet):
     await here.job("again", "select 1")
     await once(here)
