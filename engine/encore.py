@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.planner import Draft
 from engine.road import Batch
-from engine.runs import NOBODY, Plan, Run, StepRun
+from engine.runs import NOBODY, Run, StepRun
 
 MOST = 100  # targets; whoever has more does not wait for a statement
 
@@ -18,26 +18,32 @@ MOST = 100  # targets; whoever has more does not wait for a statement
 @dataclass(frozen=True)
 class Encore:
     like: Run
-    plan: Plan
-    draft: Draft
+    draft: Draft  # of its first step
 
     @classmethod
     def of(cls, step: StepRun, draft: Draft) -> "Encore | None":
         """None: it can't be told beforehand."""
-        run, plan = step.run, step.plan
-        if draft.version is None or plan is not run.steps[0] or len(draft.columns[0]) > MOST:
+        first = step.plan is step.run.steps[0]
+        if draft.version is None or not first or len(draft.columns[0]) > MOST:
             return None
-        return cls(run, plan, draft)
+        return cls(step.run, draft)
 
     def step(self) -> StepRun:
         """Of a run that nobody has started yet."""
         fresh: dict[str, Any] = {"reached": {}, "begun": False, "canceled": False, "step": None}
         run = replace(self.like, id=NOBODY, day=None, queued=False, rests_until=0.0, **fresh)
-        step = run.step = StepRun(run, self.plan)
+        step = run.step = StepRun(run, run.steps[0])
         return step
 
     def said(self, batch: Batch) -> tuple[Any, ...]:
         """As begin_encore_v1 takes it, behind the epoch."""
         like, draft = self.like, self.draft
-        which = like.job_id, like.version, self.plan.step_id, draft.version, draft.snapshot_id
-        return *which, batch.hosts, batch.ordinals, batch.invocations
+        job = like.job_id, like.version, like.steps[0].step_id
+        return (
+            *job,
+            draft.version,
+            draft.snapshot_id,
+            batch.hosts,
+            batch.ordinals,
+            batch.invocations,
+        )

@@ -231,20 +231,19 @@ class Progress:
             (seen,) = await self._road.rows(Q.news_or_encore, [], *encore.said(batch))
         except asyncpg.PostgresError:
             log.exception("a run could not be begun as expected", job=run.job_id)
-            seen = None
-        if seen is not None and seen["job_execution_id"] is not None:
-            await reach("core.planned")
-            run.id, run.day = seen["job_execution_id"], seen["run_day"]
-            self._floor.runs[run.id] = run
-            await self._has_written(step, batch, seen["begun"], seen["skipped"])
-            await reach("core.reserved")
-            return None
-        self._give_back(batch)
-        self._floor.forget(run)
-        if seen is None:
             self._encore = None
             (seen,) = await self._road.rows(Q.news, [])
-        return seen
+        id = seen.get("job_execution_id")
+        if id is None:
+            self._give_back(batch)
+            self._floor.forget(run)
+            return seen
+        await reach("core.planned")
+        run.id, run.day = id, seen["run_day"]
+        self._floor.runs[id] = run
+        await self._has_written(step, batch, seen["begun"], seen["skipped"])
+        await reach("core.reserved")
+        return None
 
     def load_next(self) -> StepRun | None:
         """A step whose targets may be picked, and must be written with what is reserved of them."""

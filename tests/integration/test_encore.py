@@ -212,12 +212,7 @@ async def test_targets_that_came_meanwhile_are_visited(here: Fleet):
 
 
 async def test_what_servers_must_be_asked_for_is_not_expected(here: Fleet, expected):
-    await here.call("sp_add_target_group", target_group_name="schemas")
-    await here.call(
-        "sp_add_target_group_member", target_group_name="schemas", target_type="SqlSchema",
-        server_name="fleet", database_name=here.databases[0], schema_pattern="public",
-        refresh_credential_name="fleet",
-    )  # fmt: skip
+    await here.schema_group()
     await here.job("again", "select 1", group="schemas")
 
     first, second = [await once(here) for _ in range(2)]

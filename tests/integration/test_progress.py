@@ -26,16 +26,6 @@ async def slots_are_free(here: Fleet) -> bool:
     return not floor.runs and floor.tree.instance.room == floor.tree.instance.slots
 
 
-async def a_schema_group(here: Fleet) -> None:
-    """One whose server must be asked."""
-    await here.call("sp_add_target_group", target_group_name="schemas")
-    await here.call(
-        "sp_add_target_group_member", target_group_name="schemas", target_type="SqlSchema",
-        server_name="fleet", database_name=here.databases[0], schema_pattern="public",
-        refresh_credential_name="fleet",
-    )  # fmt: skip
-
-
 async def test_one_that_is_queued_begins_when_it_may_and_holds_nothing_before(here: Fleet):
     await here.job("slow", "select pg_sleep(1)")
     await here.root.execute("update jobs_internal.job set overlap = 'queueOne'")
@@ -71,7 +61,7 @@ async def test_it_is_written_by_a_server_that_can_not_watch_its_client_too(
 
 
 async def test_a_server_that_must_be_asked_is_asked_when_the_run_has_begun(here: Fleet):
-    await a_schema_group(here)
+    await here.schema_group()
 
     run = await here.run("select 1", group="schemas")
 
@@ -86,7 +76,7 @@ async def test_a_run_whose_server_does_not_answer_can_be_stopped(here: Fleet, mo
         await asyncio.Event().wait()
 
     monkeypatch.setattr(Listing, "schemas", hangs)
-    await a_schema_group(here)
+    await here.schema_group()
     await here.job("listed", "select 1", group="schemas")
     run = await here.start("listed")
     await asyncio.wait_for(asked.wait(), 10)

@@ -154,6 +154,15 @@ class Fleet:
                 target_group_name=group, **more,
             )  # fmt: skip
 
+    async def schema_group(self) -> None:
+        """`schemas`, whose server must be asked."""
+        await self.call("sp_add_target_group", target_group_name="schemas")
+        await self.call(
+            "sp_add_target_group_member", target_group_name="schemas", target_type="SqlSchema",
+            server_name="fleet", database_name=self.databases[0], schema_pattern="public",
+            refresh_credential_name="fleet",
+        )  # fmt: skip
+
     async def start(self, name: str) -> UUID:
         return await self.root.fetchval("select jobs.sp_start_job($1)", name)
 
