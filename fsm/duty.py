@@ -1,7 +1,7 @@
 """Duties beside the machines: embedded clusters run, leftovers go, old answers are forgotten."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from fsm import commands
@@ -23,6 +23,7 @@ ANSWERS_KEPT = timedelta(hours=24)
 @dataclass(frozen=True)
 class Duty:
     services: Services
+    first_pass: asyncio.Event = field(default_factory=asyncio.Event)  # ended, well or not
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -30,6 +31,8 @@ class Duty:
                 await self.once()
             except (Fault, OSError) as error:
                 log.warning("duty broken off", exc_info=error)
+            finally:
+                self.first_pass.set()
             await self.services.clock.sleep_or(stop, self.services.settings.sweep)
 
     async def once(self) -> None:

@@ -3,7 +3,6 @@
 import base64
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
-from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck
@@ -68,17 +67,3 @@ async def db(settings: Settings) -> AsyncIterator[Database]:
     database = await open_database(settings, application="muster-test")
     yield database
     await database.close()
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where slow ones are left out, an eighth of the deep ones runs, always the same."""
-    if "not slow" not in config.option.markexpr:
-        return
-    left_out = [
-        item
-        for item in items
-        if item.get_closest_marker("deep") and crc32(item.nodeid.encode()) % 8
-    ]
-    config.hook.pytest_deselected(items=left_out)
-    gone = set(left_out)
-    items[:] = [item for item in items if item not in gone]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.cli import client, demo_tour
+from muster.cli.announce import announced
 from muster.cli.client import Api, Refused
 from muster.cli.demo_fleet import ADMIN
 from muster.cli.demo_tour import ACCOUNT, SERVERS, Place, Wrong
@@ -41,11 +42,11 @@ def run(data_dir: Path) -> int:
             print(f"\nAll of this took {time.monotonic() - began:.0f} s.")
             if sys.stdin.isatty() and sys.stdout.isatty():
                 _stay(place, Api(http))
-    except (Wrong, Fault, OSError, subprocess.SubprocessError) as error:
-        print(f"muster demo: {error}", file=sys.stderr)
-        return Exit.USAGE
     except Refused as refused:
         print(refused.line, file=sys.stderr)
+        return Exit.USAGE
+    except Exception as error:  # noqa: BLE001 - a new user gets one line and the logs, no traceback
+        print(f"muster demo: {_first_line(error)} The logs are in {folder}/logs.", file=sys.stderr)
         return Exit.USAGE
     print("\nDone: everything is stopped, the data is kept in", folder)
     return Exit.SUCCEEDED
@@ -57,15 +58,16 @@ def _up(folder: Path) -> Iterator[Place]:
     ready.unlink(missing_ok=True)
     words = ["up", "--data-dir", folder, "--listen", "127.0.0.1:0", "--ready-file", ready]
     environ = {name: value for name, value in os.environ.items() if name != "MUSTER_ACCOUNT"}
-    print("Starting Muster (the first start makes a PostgreSQL cluster) …", flush=True)
     command = [sys.executable, "-P", "-m", "muster", *map(str, words)]
     up = subprocess.Popen(command, env=environ)  # noqa: S603 - ourselves
     try:
-        told = _wait(up, ready)
+        with announced("Starting Muster (the first start makes a PostgreSQL cluster)"):
+            told = _wait(up, ready)
         yield Place(folder, told["url"], told["token"], told["database_url"])
     finally:
         up.send_signal(signal.SIGTERM)
-        code = up.wait(timeout=30)
+        with announced("\nEnding the demo"):
+            code = up.wait(timeout=30)
     if code:
         raise Wrong(f"muster up ended with {code}")
 
@@ -80,6 +82,15 @@ def _wait(up: "subprocess.Popen[bytes]", ready: Path) -> dict[str, Any]:
             return found
         time.sleep(0.1)
     raise Wrong(f"Muster did not become ready within {START_LIMIT:.0f} s; see the logs.")
+
+
+def _first_line(error: BaseException) -> str:
+    """The first failure of a group of tasks, in one line; with its type if it is an unexpected one."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    text = str(error).strip().partition("\n")[0] or "no message."
+    expected = isinstance(error, Wrong | Fault | OSError | subprocess.SubprocessError)
+    return text if expected else f"{type(error).__name__}: {text}"
 
 
 def _stay(place: Place, api: Api) -> None:

@@ -1,6 +1,7 @@
 """The fleet of the demo: tenants on embedded servers, one that has drifted, one that an application holds."""
 
 import asyncio
+import time
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib import resources
@@ -8,6 +9,7 @@ from typing import Any
 
 from muster.core.connect import Connector, Endpoint
 from muster.core.db import Connection
+from muster.core.errors import Unavailable
 from muster.core.settings import Secret, Settings
 from muster.core.sql import Queries
 
@@ -15,6 +17,7 @@ ADMIN = "fleet_admin"
 APPLICATION = "checkout-service"
 TEMPLATE = "tenant_template"
 TENANTS = 20  # on each server
+ANSWER_LIMIT, ANSWER_PAUSE = 60.0, 0.2  # seconds
 
 Q = Queries("muster.cli", "demo.sql")
 SCHEMA = (resources.files("muster.cli") / "tenant.sql").read_text(encoding="utf-8")
@@ -83,7 +86,20 @@ class Fleet:
             database=database,
         )
 
+    async def wait_until_it_answers(self, server: str) -> None:
+        """A server of an earlier demo may still be recovering; raises its last answer after the limit."""
+        deadline = time.monotonic() + ANSWER_LIMIT
+        while True:
+            try:
+                async with self._session(server):
+                    return
+            except Unavailable:
+                if time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(ANSWER_PAUSE)
+
     async def _furnish(self, server: str) -> None:
+        await self.wait_until_it_answers(server)
         async with self._session(server) as session:
             known = {row["datname"] for row in await session.fetch(Q.databases)}
             if TEMPLATE not in known:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.cli import causes, exits, following, main, progress, runs
+from muster.cli.announce import announced
 from muster.cli.client import Api
 from muster.cli.demo_fleet import ADMIN, APPLICATION, Fleet
 from muster.cli.exits import Exit
@@ -85,13 +86,15 @@ def _build(place: Place, api: Api, loop: asyncio.Runner) -> Fleet:
     login = {"administratorLogin": ADMIN, "administratorLoginPassword": password.reveal()}
     with ThreadPoolExecutor(len(NAMES)) as pool:
         body = {**HERE, "properties": login}
-        made = list(pool.map(lambda name: api.put(f"{SERVERS}/{name}", body), NAMES))
+        with announced("\nMaking three PostgreSQL servers"):
+            made = list(pool.map(lambda name: api.put(f"{SERVERS}/{name}", body), NAMES))
         _say(f"Three PostgreSQL servers ({time.monotonic() - began:.1f} s)")
         endpoints = {each["name"]: each["properties"]["endpoint"] for each in made}
         fleet = Fleet(place.database_url, password, endpoints)
-        account = pool.submit(_account, api)
-        loop.run(fleet.furnish())
-        account.result()
+        with announced("\nMaking the tenant databases and the job account"):
+            account = pool.submit(_account, api)
+            loop.run(fleet.furnish())
+            account.result()
     count = len(fleet.tenants)
     _say(f"{count} tenant databases, a job account ({time.monotonic() - began:.1f} s)")
     return fleet

@@ -1,6 +1,7 @@
 """The process that moves machines and serves the Workload API: as many as wanted side by side."""
 
 import asyncio
+import contextlib
 import os
 import secrets
 import socket
@@ -28,10 +29,13 @@ from nodeagent.client import AgentClient
 Ready = Callable[[dict[str, Any]], None]
 
 CLUSTERS = "clusters"  # folder of the embedded servers below the data directory
+CLUSTERS_LIMIT = (
+    30.0  # seconds that the ready state waits for embedded clusters to accept connections
+)
 
 
 async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
-    """Until `stop`; `ready` is called when machines are being moved."""
+    """Until `stop`; `ready` is called when machines are being moved and embedded clusters answer."""
     telemetry.setup("fsm", settings)
     failpoints.setup(settings.failpoints)
     db = await open_database(settings, application="muster-fsm")
@@ -55,13 +59,18 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
         dispatcher = Dispatcher(Runner(services, name), wake)
         async with asyncio.TaskGroup() as group:
             group.create_task(wake.run(stop))
-            duty = group.create_task(Duty(services).run(stop))
-            group.create_task(_break_off(duty, stop))
+            duty = Duty(services)
+            group.create_task(_break_off(group.create_task(duty.run(stop)), stop))
             group.create_task(dispatcher.run(stop))
             group.create_task(rekey.run(services, stop))
             group.create_task(commands.run(services, stop))
             group.create_task(Watch(services, wake.event("directory")).run(stop))
             group.create_task(internal.serve(settings, db, queue, stop))
+            with contextlib.suppress(
+                TimeoutError
+            ):  # a cluster that can't start must not stop the rest
+                async with asyncio.timeout(CLUSTERS_LIMIT):
+                    await duty.first_pass.wait()
             ready({})
     finally:
         await agent.close()

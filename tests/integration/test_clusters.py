@@ -15,6 +15,7 @@ from fsm.duty import LOCK, Duty
 from muster.core.cluster import Cluster
 from muster.core.errors import Unavailable
 from muster.core.settings import Secret
+from muster.roles import fsm
 from tests.support.fake_clusters import FakeClusters
 from tests.support.world import World, unhurried
 
@@ -100,6 +101,33 @@ async def test_a_dead_postmaster_comes_back_and_a_leftover_goes(db, settings, re
     )
     await duty.once()
     assert clusters.known() == []
+
+
+async def test_the_role_is_ready_when_its_clusters_answer(
+    db, settings, tmp_path, reachable, targets
+):
+    """A start after a stop: nobody who waits for `ready` meets a server that does not accept connections."""
+    patient = replace(
+        settings, data_dir=tmp_path, lease=timedelta(seconds=60), step_limit=timedelta(seconds=50)
+    )
+    clusters = EmbeddedClusters(reachable, patient)
+    world = World(db, unhurried(patient), targets, clusters)
+    server = await world.put_server()
+    await world.run()
+    await clusters.stop(server.uid)
+    stop, running = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+    def ready(_):
+        running.set_result(asyncio.ensure_future(clusters.running(server.uid)))
+
+    role = asyncio.ensure_future(fsm.run(patient, stop, ready))
+    await asyncio.wait({role, running}, return_when=asyncio.FIRST_COMPLETED)
+    try:
+        assert await running.result()
+    finally:
+        stop.set()
+        await role
+        await clusters.stop(server.uid)
 
 
 async def test_a_folder_that_nobody_knows_is_left_alone(db, settings, targets):

@@ -1,9 +1,16 @@
 """What the demo promises is checked by the demo itself; here, that it can tell when it is not so."""
 
+import asyncio
+import contextlib
+import io
+import threading
+
 import pytest
 
-from muster.cli import demo, demo_tour
+from muster.cli import demo, demo_fleet, demo_tour
+from muster.cli.announce import announced
 from muster.cli.demo_fleet import TENANTS, Fleet
+from muster.core.refusals import NoRoom
 from muster.core.settings import Secret
 from tests.unit.cli.fake_rest import ACCOUNT, a_summary, listed
 
@@ -49,3 +56,62 @@ def test_a_stack_that_does_not_come_up_is_told(monkeypatch, tmp_path, capsys):
 
     assert demo.run(tmp_path / "d") == 1
     assert "muster up ended with 1" in capsys.readouterr().err
+
+
+def test_a_failure_is_one_line_and_no_traceback(monkeypatch, tmp_path, capsys):
+    """Also one that no code expects, and one inside a group of tasks."""
+
+    async def fails(_self):
+        raise NoRoom("The server 127.0.0.1 is starting.")
+
+    async def furnish():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fails(None))
+
+    @contextlib.contextmanager
+    def broken(_folder):
+        asyncio.run(furnish())
+        yield
+
+    monkeypatch.setattr(demo, "_up", broken)
+
+    assert demo.run(tmp_path / "d") == 1
+    printed = capsys.readouterr().err
+    assert "muster demo: The server 127.0.0.1 is starting. The logs are in" in printed
+    assert printed.count("\n") == 1
+
+
+async def test_a_server_that_is_still_starting_is_waited_for(monkeypatch):
+    answers = iter([NoRoom("57P03"), NoRoom("57P03"), None])
+    asked = []
+
+    @contextlib.asynccontextmanager
+    async def session(_self, server, database="postgres"):
+        asked.append(server)
+        if error := next(answers):
+            raise error
+        yield
+
+    monkeypatch.setattr(Fleet, "_session", session)
+    monkeypatch.setattr(demo_fleet, "ANSWER_PAUSE", 0)
+    fleet = Fleet("postgresql://u@127.0.0.1:1/d", Secret("p"), {})
+
+    await fleet.wait_until_it_answers("fleet-1")
+
+    assert asked == ["fleet-1"] * 3
+
+
+def test_what_takes_long_is_announced_again(monkeypatch):
+    class Stream(io.StringIO):
+        def write(self, text):
+            if text.startswith("  … "):
+                repeated.set()
+            return super().write(text)
+
+    repeated, stream = threading.Event(), Stream()
+    monkeypatch.setattr("sys.stdout", stream)
+
+    with announced("Making the servers", interval=0.01):
+        assert repeated.wait(60)
+
+    assert stream.getvalue().startswith("Making the servers …\n  … 0 s\n")
