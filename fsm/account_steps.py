@@ -228,7 +228,10 @@ async def _seen(ctx: Context, read: EpochRead, epoch: int) -> Outcome:
 
 
 async def _wait(ctx: Context, epoch: int) -> Wait:
-    return Wait(ctx.services.settings.poll_busy, await instance.waits_for(ctx, epoch))
+    """Waiting for a launcher has the limit of the workload queue: none while a launcher lives."""
+    pending = await instance.pending(ctx, epoch)
+    why = await instance.waits_for(ctx, epoch)
+    return Wait(ctx.services.settings.poll_busy, why, restarts_deadline=pending)
 
 
 def _shown(read: EpochRead) -> dict[str, Any]:

@@ -38,6 +38,8 @@ async def launch(ctx: Context, where: Control, *, at_least: int, queued: int | N
                 return engine.epoch
             if ours and engine.misfit:
                 raise incompatible(engine.misfit)
+            if ours and engine.reason is Reason.NOT_CLAIMED:
+                raise no_launcher(ctx)
         used = {engine.id for engine in engines}
         id = next((each for each in tries if each not in used), None)
         if id is None:
@@ -77,6 +79,16 @@ def incompatible(said: str) -> PreconditionFailed:
     )
 
 
+def no_launcher(ctx: Context) -> PreconditionFailed:
+    settings = ctx.services.settings
+    minutes = settings.workload_claim_limit.total_seconds() / 60
+    return PreconditionFailed(
+        f"No launcher of the group '{settings.launcher_group}' was there for {minutes:g} minutes. "
+        "Start one (`muster launcher`; `muster up` has one), then PATCH the account.",
+        code="LauncherUnavailable",
+    )
+
+
 async def active(ctx: Context) -> dict[str | None, Workload]:
     """What has not ended, by its key."""
     return {each.mutex_key: each for each in await _known(ctx) if not each.state.over}
@@ -91,6 +103,12 @@ async def starts(ctx: Context, epoch: int) -> bool:
     """On its way, and not heard of yet."""
     engine = await _engine(ctx, epoch)
     return engine is not None and engine.state in {State.PENDING, State.CLAIMED, State.LAUNCHED}
+
+
+async def pending(ctx: Context, epoch: int) -> bool:
+    """In the queue, and not taken by a launcher."""
+    engine = await _engine(ctx, epoch)
+    return engine is not None and engine.state is State.PENDING
 
 
 async def fence(services: Services, account_uid: UUID) -> None:

@@ -44,6 +44,7 @@ class Wait:
     delay: timedelta
     why: str
     scratch: Mapping[str, Any] = field(default_factory=dict)
+    restarts_deadline: bool = False  # the time of the state is counted from now on
 
 
 Outcome = Done | Wait

@@ -7,6 +7,7 @@ shorter than the lease; transaction 2 records what came of it, if the lease is s
 import asyncio
 import contextlib
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
 from uuid import UUID
 
@@ -50,10 +51,9 @@ class Runner:
             if move:
                 turn = _after(await mover.make(tx, machine, resource, move))
             elif isinstance(row, Step):
-                within = row.within * settings.deadline_scale
-                await tx.execute(Q.record_intent, uid, machine.command, within)
+                await tx.execute(Q.record_intent, uid, machine.command, self._within(row))
             else:
-                await tx.execute(Q.stay, uid, None, 0, None, None)
+                await tx.execute(Q.stay, uid, None, 0, None, None, None)
                 turn = Turn.RESTS
             await reach("fsm.before_commit_1", where)
         await reach("fsm.after_commit_1", where)
@@ -66,7 +66,7 @@ class Runner:
             await asyncio.shield(self._release(machine))
             raise
         async with self.services.db.transaction() as tx:
-            turn = await self._record(tx, machine, mover, result)
+            turn = await self._record(tx, machine, mover, row, result)
             await reach("fsm.before_commit_2", where)
         await reach("fsm.after_commit_2", where)
         return turn
@@ -108,7 +108,12 @@ class Runner:
             telemetry.STEP_SECONDS.labels(machine.lifecycle, machine.state).observe(took)
 
     async def _record(
-        self, tx: Connection, machine: Machine, mover: Mover, result: Outcome | Exception
+        self,
+        tx: Connection,
+        machine: Machine,
+        mover: Mover,
+        row: Step,
+        result: Outcome | Exception,
     ) -> Turn:
         resource = await store.hold(tx, machine)
         if resource is None:
@@ -122,19 +127,23 @@ class Runner:
                 move = replace(move, observed=observed, scratch=scratch)
             case Wait(delay=delay, why=why, scratch=scratch):
                 _count(machine, "wait")
+                deadline = self._within(row) if result.restarts_deadline else None
                 if move is None and scratch:
                     await tx.execute(Q.remember, machine.uid, dict(scratch))
                 if move is None:
-                    await tx.execute(Q.stay, machine.uid, delay, 0, why, None)
+                    await tx.execute(Q.stay, machine.uid, delay, 0, why, None, deadline)
             case Exception():
                 error = faults.told(result)
                 pause = retry.after(result, machine.attempt, mover.settings)
                 _count(machine, "failed" if pause is None else "retry", result)
                 if move is None and pause is not None:
-                    await tx.execute(Q.stay, machine.uid, pause, machine.attempt, None, error)
+                    await tx.execute(Q.stay, machine.uid, pause, machine.attempt, None, error, None)
                 elif move is None:
                     move = Move(event=GIVE_UP, reason=error["code"], error=error)
         return _after(await mover.make(tx, machine, resource, move)) if move else Turn.RESTS
+
+    def _within(self, row: Step) -> timedelta:
+        return row.within * self.services.settings.deadline_scale
 
     async def _release(self, machine: Machine) -> None:
         """A stopping process gives the machine back at once; if it can't, the lease runs out."""
@@ -142,7 +151,7 @@ class Runner:
             async with asyncio.timeout(2), self.services.db.transaction() as tx:
                 if await store.hold(tx, machine):
                     zero = self.services.settings.retry_base * 0
-                    await tx.execute(Q.stay, machine.uid, zero, machine.attempt, None, None)
+                    await tx.execute(Q.stay, machine.uid, zero, machine.attempt, None, None, None)
 
 
 def _after(row: Row) -> Turn:

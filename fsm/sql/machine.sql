@@ -65,9 +65,11 @@ update machine
  where uid = $1;
 
 -- name: stay
--- No move: looks again after $2, or at its deadline if that is sooner.
+-- No move: looks again after $2, or at its deadline if that is sooner. $6: a new deadline, counted from now.
 update machine
-   set due_at = least(clock_timestamp() + $2::interval, deadline_at),
+   set deadline_at = coalesce(clock_timestamp() + $6::interval, deadline_at),
+       due_at = least(clock_timestamp() + $2::interval,
+                      coalesce(clock_timestamp() + $6::interval, deadline_at)),
        attempt = $3, waiting_for = $4, last_error = coalesce($5, last_error),
        lease_owner = null, lease_until = null, version = version + 1
  where uid = $1;

@@ -1,6 +1,6 @@
 """Job accounts whose versions do not fit, whose hosts are sent off, who are acknowledged or mended."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -9,7 +9,7 @@ from fsm.account import S
 from fsm.launch.protocol import Kind, Reason
 from fsm.launch.queue import Queue
 from muster.core.db import Database
-from tests.support.account_world import AccountWorld
+from tests.support.account_world import AccountWorld, FakeLauncher
 from tests.support.fake_clusters import FakeClusters
 from tests.support.plane import a_call, make_plane
 from tests.support.world import Asked, unhurried
@@ -40,6 +40,13 @@ def disabled(world: AccountWorld, account: Asked, times: int = 1):
 
     async def true() -> bool:
         return (await world.path(account)).count(S.DISABLED) >= times
+
+    return true
+
+
+def in_state(world: AccountWorld, account: Asked, state: S):
+    async def true() -> bool:
+        return await world.state(account) == state
 
     return true
 
@@ -146,6 +153,54 @@ async def test_a_creation_whose_engine_does_not_fit_fails_at_its_first_engine(wo
 
     assert (await world.operation(account)).error["code"] == "EngineIncompatible"
     assert world.launcher.started == [1]
+
+
+# Launchers without room, and none at all
+
+
+async def test_waiting_for_a_launcher_has_no_limit_while_one_lives(world):
+    world.launcher.full = True
+    account = await world.put_account()
+    await world.run(until=in_state(world, account, S.STARTING_INSTANCE))
+
+    for _ in range(10):  # 40 minutes; the state itself has 10
+        await world.step(account)
+        await world.advance(timedelta(minutes=4))
+    assert await world.state(account) == S.STARTING_INSTANCE
+
+    world.launcher.full = False
+    await world.run()
+    assert await world.state(account) == S.READY
+
+
+async def test_the_time_of_the_start_counts_once_a_launcher_has_taken_it(world, monkeypatch):
+    account = await world.put_account()
+    await world.run(until=in_state(world, account, S.STARTING_INSTANCE))
+    monkeypatch.setattr(FakeLauncher, "_comes_up", lambda *_: True)  # and no heartbeat is seen
+    await world.launcher.turn()
+
+    for _ in range(3):
+        await world.advance(timedelta(minutes=4))
+        await world.step(account)
+
+    assert await world.state(account) == S.FAILED
+
+
+async def test_without_a_launcher_the_account_fails_and_says_what_is_missing(world):
+    world.launcher.full = True
+    account = await world.put_account()
+    await world.run(until=in_state(world, account, S.STARTING_INSTANCE))
+    (engine,) = (each for each in await world.workloads(account) if each.kind is Kind.ENGINE)
+    async with world.db.transaction() as tx:
+        await world.queue.failure(
+            tx, engine.id, reason=Reason.NOT_CLAIMED, source="monitor", message="no launcher"
+        )
+
+    await world.run()
+
+    error = (await world.operation(account)).error
+    assert error["code"] == "LauncherUnavailable" and "muster launcher" in error["message"]
+    assert await world.state(account) == S.FAILED
 
 
 # What is shown

@@ -29,6 +29,7 @@ class FakeLauncher:
     alive: dict[UUID, Workload] = field(default_factory=dict)
     started: list[int] = field(default_factory=list)  # epochs of engines, in order
     broken: bool = False  # what it starts fails
+    full: bool = False  # it lives and has no room
     version: str = "1.0.0"
     fits: set[str] = field(default_factory=lambda: {"1.0.0"})  # versions that the schema suits
 
@@ -40,7 +41,7 @@ class FakeLauncher:
             world.db, world.settings, name=NAME, group=world.settings.launcher_group,
             home=UUID(int=7), capacity={}, version=self.version,
         )  # fmt: skip
-        while workload := await self._take():
+        while not self.full and (workload := await self._take()):
             await self._start(workload)
 
     async def kill(self, heard_by: Queue | None = None) -> None:
