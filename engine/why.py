@@ -9,6 +9,13 @@ from engine.resources import Node
 from engine.runs import StepRun, Waiting
 from engine.view import View
 
+UNITS = {
+    "InstanceSlots": "task slots of the account",
+    "ServerConnections": "connections of {}",
+    "PoolConnections": "connections of the pool {}",
+    "DatabaseSlots": "task slots of the database {}",
+}
+
 
 def why(view: View, run_id: UUID, step_id: int, ordinal: int) -> dict[str, Any]:
     floor = view.floor
@@ -43,11 +50,23 @@ def _waits(view: View, floor: Floor, step: StepRun, target: Waiting) -> dict[str
     full = floor.policy.why(target.queue) or floor.tree.missing(target.queue.path)
     if full is None:
         return _told(None, "It is about to be reserved.", ahead=_ahead(target))
-    return _told(full.reason, node=full.name, **_numbers(full), ahead=_ahead(target))
+    return _told(
+        full.reason,
+        _counted(full),
+        node=full.name,
+        used=full.used,
+        slots=full.slots,
+        ahead=_ahead(target),
+    )
 
 
-def _numbers(node: Node) -> dict[str, Any]:
-    return {"used": node.used, "slots": node.slots}
+def _counted(node: Node) -> str:
+    """The numbers in words where a limit has some, such as "4 of 4 connections of db-7 are in use."."""
+    unit = UNITS.get(node.reason)
+    if unit is None or not node.slots:
+        return ""
+    short = node.name.rpartition("/")[2]
+    return f"{node.used} of {node.slots} {unit.format(short)} are in use."
 
 
 def _ahead(target: Waiting) -> int:

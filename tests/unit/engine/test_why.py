@@ -26,7 +26,21 @@ def test_who_waits_for_a_slot_names_what_is_full_and_how_many_are_ahead():
     told = asked(floor, step)
 
     assert told["waitReason"] == "InstanceSlots"
+    assert told["message"] == "1 of 1 task slots of the account are in use."
     assert told["details"] == {"node": "instance", "used": 1, "slots": 1, "ahead": 0}
+
+
+def test_full_connections_are_counted_by_the_short_name_of_the_server():
+    floor = a_floor()
+    step = a_step(floor, 1)
+    server = next(iter(floor.tree.servers.values()))
+    server.name, server.slots, server.used = "/subscriptions/s/x/servers/db-7", 4, 4
+    floor.pick()
+
+    told = asked(floor, step)
+
+    assert told["waitReason"] == "ServerConnections"
+    assert told["message"] == "4 of 4 connections of db-7 are in use."
 
 
 def test_what_a_pause_is_for_is_left_to_the_rows():
