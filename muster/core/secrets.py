@@ -47,6 +47,10 @@ class Keyring:
             )
         return next(iter(self._keys))
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(self._keys)
+
     def seal(self, plain: str, context: str) -> str:
         data_key = AESGCM.generate_key(bit_length=256)
         text = _encrypt(AESGCM(data_key), plain.encode(), context)

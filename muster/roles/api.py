@@ -17,6 +17,7 @@ from muster.core.db import open_database
 from muster.core.secrets import Keyring
 from muster.core.settings import Settings
 from muster.core.wake import Q, Wake
+from muster.roles.key_check import check_keys
 from nodeagent.client import AgentClient
 from workflows.plane import Plane
 
@@ -36,6 +37,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
         keyring = Keyring(settings.keys)
         agent = AgentClient(settings, db, keyring)
         try:
+            await check_keys(db, keyring)
             plane = Plane(
                 settings=settings,
                 db=db,

@@ -55,7 +55,7 @@ class DataDir:
         make_folder(self.root / "clusters", 0o711)
         for name, file, make in (
             ("LOCAL_TOKEN", "token", lambda: secrets.token_urlsafe(32)),
-            ("KEYS", "keys", lambda: f"local:{base64.b64encode(os.urandom(32)).decode()}"),
+            ("KEYS", "keys", self._new_key),
         ):
             if not _is_set(given, name):
                 given[f"{PREFIX}{name}_FILE"] = str(self._kept(folder / file, make))
@@ -102,6 +102,17 @@ class DataDir:
         if not path.exists():
             write_private(path, make())
         return path
+
+    def _new_key(self) -> str:
+        """An id of its own, so that a key that was made again is never taken for the lost one."""
+        if (self.root / "metadata" / "data").exists():
+            raise InvalidRequest(
+                f"{self.root / 'secrets' / 'keys'} is missing, but the metadata database in this data "
+                "directory has secrets that were sealed with its keys. Restore that file from a backup, "
+                "or start with an empty data directory.",
+                code="EnvelopeKeyMissing",
+            )
+        return f"k{secrets.token_hex(4)}:{base64.b64encode(os.urandom(32)).decode()}"
 
     def _listen(self) -> str:
         """Port 0 becomes a number here, so that an API that is started again keeps its address."""

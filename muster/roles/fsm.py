@@ -24,6 +24,7 @@ from muster.core.secrets import Keyring
 from muster.core.settings import Settings
 from muster.core.wake import Wake
 from muster.roles import internal
+from muster.roles.key_check import check_keys
 from nodeagent.client import AgentClient
 
 Ready = Callable[[dict[str, Any]], None]
@@ -42,6 +43,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
     keyring = Keyring(settings.keys)
     agent = AgentClient(settings, db, keyring)
     try:
+        await check_keys(db, keyring)
         wake = Wake(settings, db)
         folder = settings.data_dir / CLUSTERS if settings.data_dir else None
         queue = Queue(settings, missing_engines(settings, LIFECYCLES))

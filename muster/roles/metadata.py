@@ -7,8 +7,10 @@ from muster.core.db import open_database
 from muster.core.errors import InvalidRequest
 from muster.core.migrate import migrate
 from muster.core.scram import verifier
+from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
 from muster.core.sql import Queries
+from muster.roles.key_check import check_keys
 
 Q = Queries("muster.roles.sql", "bootstrap.sql")
 
@@ -42,7 +44,7 @@ async def prepare_embedded(cluster: Cluster, password: Secret) -> Secret:
 
 
 async def bring_up_to_date(settings: Settings) -> list[str]:
-    """The migrations that were applied; refuses a server that is too old."""
+    """The migrations that were applied; refuses a server that is too old, and envelope keys of another database."""
     database = await open_database(settings, application="muster-up")
     try:
         version = await database.fetchval(Q.server_version)
@@ -53,6 +55,8 @@ async def bring_up_to_date(settings: Settings) -> list[str]:
                 code="PostgresVersionNotAvailable",
             )
         async with database.connection() as connection:
-            return await migrate(connection, MIGRATIONS)
+            applied = await migrate(connection, MIGRATIONS)
+        await check_keys(database, Keyring(settings.keys))
+        return applied
     finally:
         await database.close()

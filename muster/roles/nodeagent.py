@@ -16,6 +16,7 @@ from muster.core.db import open_database
 from muster.core.secrets import Keyring
 from muster.core.settings import Settings
 from muster.roles.api import address, listen
+from muster.roles.key_check import check_keys
 from nodeagent.control_db import ControlDatabases
 from nodeagent.registry import Registration
 from nodeagent.server import build
@@ -32,9 +33,11 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
     with contextlib.closing(listen(settings.node_agent_listen)) as listener:
         db = await open_database(settings, application="muster-nodeagent")
         try:
+            keyring = Keyring(settings.keys)
+            await check_keys(db, keyring)
             connector = Connector(settings, OwnServers(db))
             databases = ControlDatabases(connector, settings, clock)
-            means = Means(databases, connector, Keyring(settings.keys))
+            means = Means(databases, connector, keyring)
             context = mutual_tls(settings)
             told = address(listener, tls=context is not None)
             if settings.node_agent_url:

@@ -245,6 +245,36 @@ def test_a_second_start_goes_on_with_everything(used: Home, seed: Path) -> None:
     used.stop(process)
 
 
+def test_a_lost_key_file_is_not_replaced(used: Home) -> None:
+    """A new key would leave every stored secret unreadable, and seal new ones beside them."""
+    keys = used.root / "secrets" / "keys"
+    kept = keys.read_text()
+    keys.unlink()
+
+    process = used.up()
+    output, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert f"{keys} is missing" in output and "Restore that file" in output
+    assert not keys.exists()
+    keys.write_text(kept)
+    process = used.up()
+    used.wait_ready(process)
+    used.stop(process)
+
+
+def test_a_key_file_of_another_installation_is_refused(used: Home) -> None:
+    keys = used.root / "secrets" / "keys"
+    name, _, _ = keys.read_text().partition(":")
+    keys.write_text(f"{name}:{'A' * 43}=")
+
+    process = used.up()
+    output, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert f"The envelope key '{name}' is not the key of that id" in output
+
+
 def test_children_get_secrets_as_files_only(used: Home) -> None:
     process = used.up(
         MUSTER_LEASE="31s", MUSTER_REDIS_URL="redis://:canary-7@127.0.0.1:1/0", SOMETHING="else"
