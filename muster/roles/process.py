@@ -20,6 +20,7 @@ from muster.core.errors import Fault
 from muster.core.files import write_private
 from muster.core.settings import Settings, SettingsError
 
+HEARTBEAT = 2.0  # seconds between two updates of the ready file's time of modification
 RARELY = (20_000, 20, 20)  # objects and collections between collections: a task makes hundreds
 
 
@@ -57,7 +58,20 @@ async def _run(role: str, settings: Settings, ready_file: Path | None) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await module.run(settings, stop, announcer(ready_file))
+    heartbeat = asyncio.create_task(beat(ready_file)) if ready_file else None
+    try:
+        await module.run(settings, stop, announcer(ready_file))
+    finally:
+        if heartbeat:
+            heartbeat.cancel()
+
+
+async def beat(ready_file: Path) -> None:
+    """Shows the supervisor that this event loop turns; a process that is stopped or spins does not."""
+    while True:
+        with suppress(OSError):  # not there before the role is ready
+            os.utime(ready_file)
+        await asyncio.sleep(HEARTBEAT)
 
 
 def announcer(ready_file: Path | None) -> Callable[[dict[str, object]], None]:

@@ -1,4 +1,4 @@
-"""Keeps one process per role: starts or adopts it, starts it again when it dies, ends it.
+"""Keeps one process per role: starts or adopts it, replaces it when it dies or hangs, ends it.
 
 A child has a session of its own (a terminal's ^C reaches only us) and outlives a `kill -9` of the
 supervisor. The next one finds it by the path of its ready file in its argv, which no other process
@@ -29,6 +29,10 @@ START_LIMIT = timedelta(seconds=60)
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds; doubled after each death
 HEALTHY = 60.0  # a child that lived so long starts again after the first pause
 LOOK = timedelta(milliseconds=50)
+LIVENESS_CHECK = timedelta(seconds=1)
+SILENCE_LIMIT = (
+    30.0  # seconds without a heartbeat (the ready file's time of modification) mean hung
+)
 
 Command = Callable[[str, Path], list[str]]
 
@@ -60,6 +64,7 @@ class Supervisor:
         command: Command = role_command,
         clock: Clock | None = None,
         say: Callable[[str], None] = print,
+        silence_limit: float = SILENCE_LIMIT,
     ) -> None:
         self.run_folder = make_folder(folder / "run")
         self.log_folder = make_folder(folder / "logs")
@@ -69,6 +74,7 @@ class Supervisor:
         self.command = command
         self.clock = clock or Clock()
         self.say = say
+        self.silence_limit = silence_limit
         self.children: dict[str, Child] = {}
 
     async def start(self) -> dict[str, dict[str, Any]]:
@@ -143,7 +149,7 @@ class Supervisor:
         pause = FIRST_PAUSE
         while True:
             child = self.children[role]
-            await child.process.ended()
+            await self._ended_or_hung(child)
             if self.clock.monotonic() - child.born > HEALTHY:
                 pause = FIRST_PAUSE
             self.say(f"{role} ended ({child.exit_code()}); it starts again in {pause:g} s")
@@ -154,6 +160,38 @@ class Supervisor:
                 self.say(f"{role} is up again")
             except (Unavailable, OSError) as error:
                 self.say(str(error))
+
+    async def _ended_or_hung(self, child: Child) -> None:
+        """Returns when the process has ended; a hung one is ended here."""
+        ended = asyncio.ensure_future(child.process.ended())
+        hung = asyncio.ensure_future(self._hung(child.role))
+        try:
+            await asyncio.wait({ended, hung}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended.cancel()
+            hung.cancel()
+        if child.process.alive:
+            self.say(f"{child.role} has not responded for {self.silence_limit:g} s; it is replaced")
+            await self._end([child.process], timedelta(seconds=2))
+
+    async def _hung(self, role: str) -> None:
+        """Returns after a silence by our own clock: a suspended machine, or a supervisor that was stopped
+        itself, does not count against the role.
+        """
+        beat, silent, looked = -1, 0.0, self.clock.monotonic()
+        while silent <= self.silence_limit:
+            await self.clock.sleep(LIVENESS_CHECK)
+            now = self.clock.monotonic()
+            gap, looked = now - looked, now
+            newest = self._heartbeat(role)
+            counts = newest == beat and gap < self.silence_limit / 2
+            silent, beat = (silent + gap if counts else 0.0), newest
+
+    def _heartbeat(self, role: str) -> int:
+        try:
+            return self.ready_file(role).stat().st_mtime_ns
+        except OSError:
+            return 0
 
     async def _end(self, ending: list[Process], patience: timedelta) -> None:
         for number, limit in (

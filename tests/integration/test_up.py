@@ -53,7 +53,7 @@ with open(ready + ".draft", "w") as file:
     json.dump(told, file)
 os.rename(ready + ".draft", ready)
 while not over.wait(0.2):
-    pass
+    os.utime(ready)
 """
 
 
