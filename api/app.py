@@ -1,6 +1,6 @@
 """The public application: uvicorn → Edge → PathMiddleware → Litestar → one handler per endpoint."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -31,11 +31,11 @@ from muster.core.errors import Fault
 from workflows import authorization, operations
 from workflows.model.resource import Principal
 from workflows.plane import Plane
+from workflows.readiness import Readiness
 
 
 def build(
     plane: Plane,
-    check_database: Callable[[], Awaitable[object]],
     *,
     resources: Iterable[ResourceType] = RESOURCES,
     authorize: Authorize = authorization.authorize,
@@ -60,7 +60,7 @@ def build(
         links=Links(settings),
         paging=Paging(settings),
         types={kind.arm_type.lower(): kind for kind in resources},
-        check_database=check_database,
+        readiness=Readiness(plane),
     )
 
     @asynccontextmanager

@@ -27,7 +27,7 @@ def probes(services: Services) -> list[HTTPRouteHandler]:
     async def readyz(request: AnyRequest) -> Answer:
         exchange = of(request.scope)
         try:
-            await services.check_database()
+            await services.readiness.check()
         except Unavailable:
             return json_answer(exchange, 503, {"status": "unavailable"})
         return json_answer(exchange, 200, {"status": "ok"})

@@ -12,6 +12,7 @@ from fsm.operations import Operation
 from muster.core.ids import ResourceId
 from workflows.model.resource import Call
 from workflows.plane import Plane
+from workflows.readiness import Readiness
 
 Authorize = Callable[[Plane, Call, str, ResourceId], Awaitable[None]]
 FindOperation = Callable[..., Awaitable[Operation]]
@@ -27,7 +28,7 @@ class Services:
     links: Links
     paging: Paging
     types: dict[str, ResourceType]  # by ARM type in lower case
-    check_database: Callable[[], Awaitable[object]]
+    readiness: Readiness
 
     def type_of(self, id: ResourceId) -> ResourceType:
         return self.types[id.type.lower()]

@@ -22,10 +22,10 @@ AWAY = (
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
+    asyncpg.InsufficientResourcesError,  # disk full, out of memory, too many connections
+    asyncpg.PostgresSystemError,  # I/O errors
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
-    asyncpg.DiskFullError,
     asyncpg.QueryCanceledError,
     asyncpg.LockNotAvailableError,
     asyncpg.DeadlockDetectedError,

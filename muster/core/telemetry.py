@@ -1,5 +1,6 @@
 """Logs as JSON lines on stderr and numbers for Prometheus; neither ever carries a secret or a body."""
 
+import contextlib
 import logging
 import re
 import sys
@@ -66,9 +67,19 @@ def _configure(level: int) -> None:
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=lambda *_: structlog.WriteLogger(sys.stderr),
+        logger_factory=lambda *_: Logger(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+class Logger(structlog.WriteLogger):
+    """A line that can't be written (full disk, closed pipe) is lost; what it reports on goes on."""
+
+    def msg(self, message: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            super().msg(message)
+
+    log = debug = info = warn = warning = error = critical = fatal = failure = exception = msg
 
 
 def get(name: str) -> Any:

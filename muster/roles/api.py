@@ -16,7 +16,7 @@ from muster.core.connect import Connector
 from muster.core.db import open_database
 from muster.core.secrets import Keyring
 from muster.core.settings import Settings
-from muster.core.wake import Q, Wake
+from muster.core.wake import Wake
 from muster.roles.key_check import check_keys
 from nodeagent.client import AgentClient
 from workflows.plane import Plane
@@ -49,7 +49,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             certificate = None
             if settings.tls_cert and settings.tls_key:
                 certificate = Certificate(settings.tls_cert, settings.tls_key)
-            app = build(plane, lambda: db.fetchval(Q.alive))
+            app = build(plane)
             server = make(app, certificate.context if certificate else None)
             await _serve(server, plane, certificate, listener, stop, ready)
         finally:

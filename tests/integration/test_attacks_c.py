@@ -245,7 +245,7 @@ async def test_no_answer_shows_its_insides(settings: Settings) -> None:
 
 async def test_no_database_is_503(settings: Settings) -> None:
     async with arm.plane(arm.local(settings)) as plane:
-        app = arm.build(plane, lambda: plane.db.fetchval(arm.Q.alive))
+        app = arm.build(plane)
         await plane.db.close()
         async with arm.calling(app) as client:
             answer = await client.get(arm.SERVER, params=VERSION)

@@ -643,9 +643,7 @@ async def test_a_limit_of_requests_holds_up_no_cancel(here):
     await here.a_job()
     runs = [(await here.post("jobs/nightly/start")).json()["name"] for _ in range(3)]
     limited = replace(here.plane.settings, throttle="on", throttle_writes=1)
-    app = arm.build(
-        replace(here.plane, settings=limited), lambda: here.plane.db.fetchval(arm.Q.alive)
-    )
+    app = arm.build(replace(here.plane, settings=limited))
 
     async with arm.calling(app) as call:
         hurried = replace(here, call=call)

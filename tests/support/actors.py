@@ -83,7 +83,7 @@ async def stage(settings: Settings, **changes: Any) -> AsyncIterator[Stage]:
         **changes,
     )
     async with arm.plane(settings) as plane:
-        app = arm.build(plane, lambda: plane.db.fetchval(arm.Q.alive), http=issuer.client())
+        app = arm.build(plane, http=issuer.client())
         async with arm.calling(app) as local:
             await arm.fill(local)
             await arm.put(local, ELSEWHERE, {"location": "local"})

@@ -56,7 +56,7 @@ async def plane(settings: Settings) -> AsyncIterator[Plane]:
 @contextlib.asynccontextmanager
 async def application(settings: Settings, **others: Any) -> AsyncIterator[Any]:
     async with plane(settings) as made:
-        yield build(made, lambda: made.db.fetchval(Q.alive), **others)
+        yield build(made, **others)
 
 
 def calling(app: Any, token: str | None = TOKEN, **named: Any) -> httpx.AsyncClient:

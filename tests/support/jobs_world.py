@@ -162,7 +162,7 @@ async def jobs_world(
                           connector=connector, agent=agent)  # fmt: skip
             services = Services(settings=settings, db=db, keyring=keyring, connector=connector,
                                 lifecycles=LIFECYCLES, agent=agent, queue=queue)  # fmt: skip
-            app = arm.build(plane, lambda: db.fetchval(arm.Q.alive))
+            app = arm.build(plane)
             async with arm.calling(app) as call:
                 here = JobsWorld(plane, services, app, call, targets)
                 await _prepare(here)

@@ -1,3 +1,5 @@
+import errno
+import io
 import json
 import logging
 
@@ -80,3 +82,16 @@ def test_numbers_for_prometheus():
         b'muster_fsm_steps_total{lifecycle="server",outcome="done",state="making"}'
         in telemetry.metrics()
     )
+
+
+def test_a_line_that_cannot_be_written_stops_nothing(monkeypatch):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    stream = Full()
+    monkeypatch.setattr("sys.stderr", stream)
+
+    telemetry.get(__name__).error("request failed", code="X")
+    stream.close()
+    telemetry.get(__name__).error("request failed", code="X")
