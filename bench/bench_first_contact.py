@@ -8,7 +8,6 @@ import asyncpg
 
 from bench.fleet import DATABASES, ROUNDS, SLOTS, Fleet, Step, a_fleet, line
 from bench.raw import Said, said, say
-from muster.core import login_keys
 from tests.support.stack import until
 
 SCRIPT = "select 1"
@@ -18,7 +17,6 @@ COLD = 120.0  # seconds to wait for: idle sessions close after 30
 def main() -> None:
     found: dict[str, list[float]] = {"ours": [], "limit": []}
     faster: list[float] = []
-    login_keys.remove()  # of this process, in which the limit is measured
     with a_fleet(databases=DATABASES, schemas=1) as fleet:
         fleet.a_job("contact", SCRIPT, SCRIPT, group="databases")
         texts = fleet.do(said(fleet, SCRIPT, [(name, None) for name in fleet.databases]))

@@ -27,7 +27,7 @@ from typing import cast
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 
-from muster.core import egress, login_keys
+from muster.core import egress
 from muster.core.db import Connection
 from muster.core.egress import Address, Pair, Rules, check_address, check_host_syntax
 from muster.core.endpoint import Endpoint, check_endpoint, tls_context
@@ -47,8 +47,6 @@ from muster.core.wire import Dialer, Tap, Tls
 __all__ = ["Connector", "Endpoint", "Rules", "check_address", "check_endpoint", "check_host_syntax"]
 
 CLOSE_LIMIT = 2.0  # seconds; a server that does not say good-bye is hung up on
-
-login_keys.install()
 
 OwnServers = Callable[[], Awaitable[AbstractSet[Pair]]] | AbstractSet[Pair]
 Resolve = Callable[[str, int], Awaitable[list[Address]]]
@@ -220,7 +218,8 @@ async def _connect(
     proven: bool,
 ) -> Connection:
     context = tls_context(endpoint)
-    dialer = Dialer(address, endpoint.port, Tls(context, host) if context else None, tap)
+    tls = Tls(context, host) if context else None
+    dialer = Dialer(address, endpoint.port, tls, tap, password=login.password)
     with as_fault(host, login, dialer), _hung_up_unless_done(dialer):
         connection = await asyncpg.connect(
             host=str(address),

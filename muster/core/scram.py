@@ -4,8 +4,8 @@ import base64
 import hashlib
 import hmac
 import os
-import unicodedata
 
+from muster.core.scram_client import prepared
 from muster.core.settings import Secret
 
 ITERATIONS = 4096
@@ -13,9 +13,8 @@ ITERATIONS = 4096
 
 def verifier(password: Secret) -> str:
     """RFC 5802 in PostgreSQL's form: `SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey`."""
-    text = unicodedata.normalize("NFKC", password.reveal())
     salt = os.urandom(16)
-    salted = hashlib.pbkdf2_hmac("sha256", text.encode(), salt, ITERATIONS)
+    salted = hashlib.pbkdf2_hmac("sha256", prepared(password.reveal()), salt, ITERATIONS)
     client = hmac.digest(salted, b"Client Key", "sha256")
     server = hmac.digest(salted, b"Server Key", "sha256")
     stored = hashlib.sha256(client).digest()

@@ -4,11 +4,11 @@ asyncpg has no hook for the address, for the name that TLS verifies, or for the 
 authentication. It does take an event loop and opens its connections (also the one that cancels a
 statement) by `loop.create_connection`. A `Dialer` is that loop: everything goes to the real one,
 but a connection is made here, to the pinned address. No name is resolved again, TLS can't be
-talked away, and each byte of the server passes the `Guard` before asyncpg sees it.
+talked away, and each byte of the server passes the `Guard` before asyncpg sees it. The guard logs in
+itself, by SCRAM with channel binding: no server gets a password in clear text or as an MD5 hash.
 """
 
 import asyncio
-import re
 import socket
 import ssl
 import struct
@@ -18,6 +18,7 @@ from enum import IntEnum
 from typing import Any, cast
 
 from muster.core.egress import Address
+from muster.core.scram_client import ScramClient, ScramError, end_point
 
 SSL_REQUEST = struct.pack("!ii", 8, 80_877_103)
 CANCEL_REQUEST = 80_877_102
@@ -26,7 +27,6 @@ AUTHENTICATION = ord("R")
 SIZE = struct.Struct("!I").unpack_from
 KEY = ord("K")  # pid and secret by which a session's statement is cancelled
 LONGEST_KEY = 264  # with its size and the pid
-ITERATIONS = 200_000  # a hostile server could make SCRAM's key derivation block us for minutes
 HANDSHAKE_LIMIT = 64 * 1024  # bytes that a server may send before it has accepted us
 MESSAGE_LIMIT = 32 * 1024 * 1024  # one row, one notice, one error
 
@@ -42,9 +42,6 @@ class Auth(IntEnum):
     SASL_FINAL = 12
 
 
-PASSWORDS = frozenset({Auth.CLEARTEXT, Auth.MD5, Auth.SASL})
-
-
 class TlsRefusedError(ConnectionError):
     """The server does not speak TLS; we don't go on without."""
 
@@ -53,10 +50,6 @@ class TlsRefusedError(ConnectionError):
 class Tls:
     context: ssl.SSLContext
     name: str  # what the certificate must be for
-
-    @property
-    def verified(self) -> bool:
-        return self.context.check_hostname
 
 
 class Tap:
@@ -85,9 +78,16 @@ class Dialer:
     """Give it to asyncpg as `loop=`. After a failure `refusal` may say what the guard saw."""
 
     def __init__(
-        self, address: Address, port: int, tls: Tls | None, tap: Tap | None = None
+        self,
+        address: Address,
+        port: int,
+        tls: Tls | None,
+        tap: Tap | None = None,
+        *,
+        password: str = "",
     ) -> None:
         self.refusal: str | None = None
+        self.password = password
         self.proven = False  # the server wanted to know the password
         self.key = b""
         self.tap = tap
@@ -155,10 +155,6 @@ class Dialer:
         if await self._loop.sock_recv(plug, 1) != b"S":
             raise TlsRefusedError("the server does not offer TLS")
 
-    @property
-    def trusted(self) -> bool:
-        return self._tls is not None and self._tls.verified
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loop, name)
 
@@ -171,7 +167,7 @@ class Dialer:
 
 
 class Guard(asyncio.Protocol):
-    """Lets a server ask for SCRAM only, unless TLS has verified it, and caps what it may send."""
+    """Logs in by SCRAM, refuses every other question for the password, and caps what a server may send."""
 
     def __init__(self, inner: asyncio.Protocol, dialer: Dialer, tap: Tap | None = None) -> None:
         self.inner = inner
@@ -183,6 +179,7 @@ class Guard(asyncio.Protocol):
         self._skip = 0  # what is left of a message whose header was seen
         self._tap = tap
         self._handed_over = False
+        self._scram: ScramClient | None = None
 
     def hand_over(self) -> None:
         if self._held or self._skip:
@@ -231,37 +228,57 @@ class Guard(asyncio.Protocol):
             if len(self._held) < size:
                 return
             message, self._held = self._held[:size], self._held[size:]
-            if wrong := self._judge(message):
-                self._refuse(wrong)
+            if message[0] != AUTHENTICATION:
+                self.inner.data_received(message)
+                continue
+            try:
+                self._authenticate(message)
+            except ScramError as error:
+                self._refuse(str(error))
                 return
-            self.inner.data_received(message)
         if self._accepted and self._held:
             rest, self._held = self._held, b""
             self.data_received(rest)
 
-    def _judge(self, message: bytes) -> str | None:
-        if message[0] != AUTHENTICATION:
-            return None
-        kind = int.from_bytes(message[5:9], "big")
-        self._dialer.proven = self._dialer.proven or kind in PASSWORDS
+    def _authenticate(self, message: bytes) -> None:
+        """Passes the acceptance alone to asyncpg; what is refused is a ScramError."""
+        kind, rest = int.from_bytes(message[5:9], "big"), message[9:]
         match kind:
             case Auth.OK:
+                if self._scram and not self._scram.proven:
+                    raise ScramError("it could not prove that it knows the password")
                 self._accepted = True
-            case Auth.CLEARTEXT | Auth.MD5 if not self._dialer.trusted:
+                self.inner.data_received(message)
+            case Auth.CLEARTEXT | Auth.MD5:
                 word = "in clear text" if kind == Auth.CLEARTEXT else "as an MD5 hash"
-                return (
-                    f"it asked for the password {word} and TLS does not verify who it is; "
-                    "use scram-sha-256 on the server or sslMode verify-full"
+                raise ScramError(
+                    f"it asked for the password {word}; set scram-sha-256 in its pg_hba.conf and give "
+                    "the role its password again with password_encryption = 'scram-sha-256'"
                 )
-            case Auth.SASL_CONTINUE:
-                rounds = re.search(rb",i=(\d+)", message[9:])
-                if rounds and (len(rounds[1]) > 9 or int(rounds[1]) > ITERATIONS):
-                    return f"it asked for more than {ITERATIONS} rounds of SCRAM"
-            case Auth.CLEARTEXT | Auth.MD5 | Auth.SASL | Auth.SASL_FINAL:
-                pass
+            case Auth.SASL if self._scram is None:
+                self._dialer.proven = True
+                names = [name.decode(errors="replace") for name in rest.split(b"\0") if name]
+                self._scram = ScramClient(self._dialer.password, names, self._binding())
+                first, mechanism = self._scram.first(), self._scram.mechanism.encode()
+                self._answer(mechanism + b"\0" + struct.pack("!i", len(first)) + first)
+            case Auth.SASL_CONTINUE if self._scram:
+                self._answer(self._scram.final(rest))
+            case Auth.SASL_FINAL if self._scram:
+                self._scram.verify(rest)
+            case Auth.SASL | Auth.SASL_CONTINUE | Auth.SASL_FINAL:
+                raise ScramError("it does not speak SCRAM")
             case _:
-                return f"it asked for an authentication that Muster does not speak ({kind})"
-        return None
+                raise ScramError(
+                    f"it asked for an authentication that Muster does not speak ({kind})"
+                )
+
+    def _binding(self) -> bytes | None:
+        assert self._transport is not None
+        return end_point(self._transport.get_extra_info("ssl_object"))
+
+    def _answer(self, body: bytes) -> None:
+        assert self._transport is not None
+        self._transport.write(b"p" + struct.pack("!i", len(body) + 4) + body)
 
     def _fits(self, data: bytes) -> bool:
         """Reads headers only: no message is larger than the limit."""

@@ -22,7 +22,7 @@ from engine.desk import Desk, Key
 from engine.results import Ear
 from engine.session import Session
 from engine.work import Server
-from muster.core import login_keys
+from muster.core import scram_client
 from muster.core.connect import Connector, Endpoint, close
 from muster.core.egress import Address
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
@@ -336,44 +336,26 @@ def asks_for_cleartext(heard: list[bytes]) -> Talk:
     return talk
 
 
-@pytest.mark.parametrize("mode", ["disable", "require"])
-async def test_an_unverified_server_never_gets_the_password_in_clear_text(
-    authority: trustme.CA, mode: str
-) -> None:
+@pytest.mark.parametrize("mode", ["disable", "require", "verify-full"])
+async def test_no_server_gets_the_password_in_clear_text(authority: trustme.CA, mode: str) -> None:
+    """A verified one neither: who may write one server resource chooses its CA."""
     heard: list[bytes] = []
     talk = asks_for_cleartext(heard)
 
     async def maybe_secured(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if mode == "require":
+        if mode != "disable":
             await reader.readexactly(8)
             writer.write(b"S")
             await writer.start_tls(server_context(authority))
         await talk(reader, writer)
 
+    ca = authority if mode == "verify-full" else None
     async with listening(maybe_secured) as port:
-        fault = await refused(endpoint(port, ssl_mode=mode))
+        fault = await refused(endpoint(port, ca, ssl_mode=mode))
 
     assert fault.code == "TargetAuthenticationFailed"
     assert "clear text" in fault.message
     assert PASSWORD.encode() not in b"".join(heard)
-
-
-async def test_a_verified_server_may_ask_for_the_password_in_clear_text(
-    authority: trustme.CA,
-) -> None:
-    heard: list[bytes] = []
-    talk = asks_for_cleartext(heard)
-
-    async def secured(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readexactly(8)
-        writer.write(b"S")
-        await writer.start_tls(server_context(authority))
-        await talk(reader, writer)
-
-    async with listening(secured) as port:
-        await refused(endpoint(port, authority))
-
-    assert heard == [b"p" + struct.pack("!i", len(PASSWORD) + 5) + PASSWORD.encode() + b"\0"]
 
 
 async def stalls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -626,11 +608,11 @@ async def test_the_key_of_a_password_is_derived_once_for_all_logins_of_its_role(
     postgres: Postgres,
 ) -> None:
     root = await opened(postgres, plain(postgres))
-    before = login_keys.KEYS.derived
+    before = scram_client.KEYS.derived
     for _ in range(3):
         await close(await opened(postgres, plain(postgres)))
 
-    assert login_keys.KEYS.derived == before
+    assert scram_client.KEYS.derived == before
 
     await root.execute("create role keyed login password 'first'")  # has a salt of its own
     login = {"user": "keyed", "application_name": "t", "database": "postgres"}
@@ -646,7 +628,7 @@ async def test_the_key_of_a_password_is_derived_once_for_all_logins_of_its_role(
     await root.execute("drop role keyed")
     await root.close()
 
-    assert login_keys.KEYS.derived == before + 4  # two passwords, each with two salts
+    assert scram_client.KEYS.derived == before + 4  # two passwords, each with two salts
 
 
 async def test_the_environment_has_no_say(
