@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from api.resource import ResourceType
-from api.shape import Check, Findings, Shape, compile_type, unknown
+from api.shape import Check, Findings, Shape, compile_type
 from muster.core.errors import refuse
 from muster.core.ids import ResourceId
 from workflows.model.item import Item
@@ -39,7 +39,7 @@ def read(kind: ResourceType, id: ResourceId, given: dict[str, Any], *, merge: bo
         elif kind.flat and (name in form.shape.fields or name in form.shape.read_only):
             flat[name] = value
         elif name not in IGNORED:
-            found.add(name, unknown(name, form.known))
+            found.add_unknown(name, name, form.known)
     clean = form.shape(flat, "" if kind.flat else "properties", properties)
     refuse([*found.errors, *properties.errors])
     return Body(properties=clean, **parts)

@@ -18,6 +18,7 @@ from workflows.model.wire import Properties
 CONTENT = "InvalidRequestContent"
 VALUE = "InvalidParameterValue"
 MOST_ERRORS = 50
+MOST_HINTS = 5  # the nearest name costs a comparison with every known one
 INT32, INT64 = 2**31, 2**63
 
 Check = Callable[[Any, str, "Findings"], Any]
@@ -35,6 +36,11 @@ class Findings:
     def add(self, target: str, message: str, code: str = CONTENT) -> None:
         if len(self.errors) < MOST_ERRORS:
             self.errors.append(FieldError(target, message, code))
+
+    def add_unknown(self, target: str, name: str, known: list[str]) -> None:
+        """The work for a body has a limit, however many unknown members it has."""
+        if len(self.errors) < MOST_ERRORS:
+            self.add(target, unknown(name, known if len(self.errors) < MOST_HINTS else []))
 
 
 class Shape:
@@ -61,7 +67,7 @@ class Shape:
             check = self.fields.get(name)
             if check is None:
                 if name not in self.read_only:
-                    found.add(_join(path, name), unknown(name, self.known))
+                    found.add_unknown(_join(path, name), name, self.known)
             elif member is None:
                 if found.merge:
                     clean[name] = None

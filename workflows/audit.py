@@ -11,7 +11,7 @@ from workflows.model.resource import Call, Page
 from workflows.plane import Plane
 from workflows.store.resources import Q
 
-CLAUSE = re.compile(r"\s*(\w+)\s+(eq|ge|le)\s+'([^']*)'\s*", re.IGNORECASE)
+CLAUSE = re.compile(r"(\w+)\s+(eq|ge|le)\s+'([^']*)'", re.IGNORECASE)
 FILTERS = {
     "resourcegroupname": "group",
     "resourceuri": "resource",
@@ -57,8 +57,9 @@ async def list_page(
 
 def parse_filter(text: str | None) -> dict[str, Any]:
     wanted: dict[str, Any] = {}
-    for clause in re.split(r"\s+and\s+", text, flags=re.IGNORECASE) if text else []:
-        match = CLAUSE.fullmatch(clause)
+    # One white-space character on each side: several would be tried at every one of them.
+    for clause in re.split(r"\sand\s", text, flags=re.IGNORECASE) if text else []:
+        match = CLAUSE.fullmatch(clause.strip())
         name = match[1].lower() if match else ""
         if match and name == "eventtimestamp" and match[2].lower() != "eq":
             wanted["from" if match[2].lower() == "ge" else "to"] = _time(match[3])
