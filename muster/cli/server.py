@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.cli import inputs, output, places
-from muster.cli.arguments import Commands, count, noun, verb
+from muster.cli.arguments import Commands, add_choice, count, noun, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table
@@ -32,9 +32,8 @@ def add(commands: Commands) -> None:
     one.add_argument("name", metavar="NAME", help="what jobs and people call it")
     one.add_argument("--host", help="where it is; without it Muster makes a cluster of its own")
     one.add_argument("--port", type=count, help="default: 5432")
-    one.add_argument(
-        "--ssl-mode", choices=("verify-full", "require", "disable"), help="default: verify-full"
-    )
+    modes = ("verify-full", "require", "disable")
+    add_choice(one, "--ssl-mode", choices=modes, help="default: verify-full")
     one.add_argument(
         "--ca-file", type=Path, metavar="FILE", help="PEM of who signed its certificate"
     )
@@ -43,7 +42,7 @@ def add(commands: Commands) -> None:
     )
     one.add_argument("--client-key-file", type=Path, metavar="FILE", help="PEM of its key")
     one.add_argument("--maintenance-database", metavar="NAME", help="default: postgres")
-    one.add_argument("--pooling", choices=("none", "session", "transaction"))
+    add_choice(one, "--pooling", choices=("none", "session", "transaction"))
     one.add_argument("--direct-host", metavar="HOST[:PORT]", help="past the pooler")
     one.add_argument(
         "--max-connections", type=count, metavar="N", help="for all our sessions on it"
