@@ -6,8 +6,19 @@ from typing import Any, NoReturn, TypeAlias
 
 from muster.cli.exits import MEANINGS, Exit
 from muster.cli.output import FORMS
-from muster.cli.typed import did_you_mean, one_of
-from muster.cli.typed import duration as duration  # for the commands
+from muster.cli.typed import did_you_mean, duration, one_of
+
+__all__ = (
+    "EXIT_CODES",
+    "Commands",
+    "Parser",
+    "add_choice",
+    "count",
+    "duration",
+    "noun",
+    "of_account",
+    "verb",
+)
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - it has no other name
 Run: TypeAlias = Callable[[argparse.Namespace], int]
@@ -38,7 +49,7 @@ class Parser(argparse.ArgumentParser):
     """Refuses a wrong command in one line, with the exit code of usage errors."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """argparse lists all names; a wrong noun or verb gets the nearest one."""
+        """Where argparse lists all names, a wrong noun or verb gets the nearest one."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:  # noqa: SLF001 - as above
             what = "command" if action.dest == "command" else f"'{self.prog}'"
             raise argparse.ArgumentError(None, f"{_unknown(what, value, action.choices)}")

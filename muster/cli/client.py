@@ -38,13 +38,20 @@ class Refused(Exception):  # noqa: N818 - an answer, told as it is
     """What the user is told in one line, and the exit code."""
 
     def __init__(
-        self, message: str, code: Exit = Exit.USAGE, *, error: str = "", field: str = ""
+        self,
+        message: str,
+        code: Exit = Exit.USAGE,
+        *,
+        error: str = "",
+        field: str = "",
+        path: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
         self.error = error  # the API's own code
         self.field = field
+        self.path = path  # of the request that was refused
 
     @property
     def line(self) -> str:
@@ -111,7 +118,8 @@ class Api:
     def delete(self, path: str, query: Query = NOTHING) -> None:
         answer = self._send("DELETE", path, query=query)
         if answer.status_code == 204:
-            raise Refused(f"'{path.rsplit('/', 1)[-1]}' is not there", Exit.NOT_FOUND)
+            name = unquote(path.rsplit("/", 1)[-1])
+            raise Refused(f"'{name}' is not there", Exit.NOT_FOUND, path=path)
         _document(answer)
         if operation := answer.headers.get("azure-asyncoperation"):
             self._follow(operation)
@@ -176,10 +184,16 @@ def calling(options: argparse.Namespace, what: Callable[[Api], int]) -> int:
     """The exit code of `what`; whatever stands in its way is one line on stderr."""
     import httpx  # late: `muster engine` parses the same command line and needs none of it
 
+    from muster.cli import names
+
     url = options.url or surroundings().get("MUSTER_URL") or DEFAULT_URL
     try:
         with connect(url, token_for(url)) as http:
-            return what(Api(http))
+            api = Api(http)
+            try:
+                return what(api)
+            except Refused as refused:
+                raise names.explained(api, refused) from refused
     except Refused as refused:
         print(refused.line, file=sys.stderr)
         return refused.code
@@ -230,20 +244,22 @@ def _document(answer: "httpx.Response") -> dict[str, Any]:
         error = answer.json()["error"]
     except (ValueError, KeyError, TypeError):
         raise Refused(f"the API answered {answer.status_code}", code) from None
-    raise _refused(error, code)
+    path = answer.request.url.raw_path.decode("ascii").partition("?")[0]
+    raise _refused(error, code, path)
 
 
-def _refused(error: dict[str, Any], code: Exit) -> Refused:
+def _refused(error: dict[str, Any], code: Exit, path: str = "") -> Refused:
     """Every field that is wrong, in one line."""
     details = [{**each, "message": _ours(each["message"])} for each in error.get("details") or []]
     if len(details) > 1:
         told = "; ".join(f"{each.get('target', '')}: {each['message']}" for each in details)
-        return Refused(told, code, error=error.get("code", ""))
+        return Refused(told, code, error=error.get("code", ""), path=path)
     return Refused(
         _ours(error.get("message", "It failed.")),
         code,
         error=error.get("code", ""),
         field=error.get("target") or "",
+        path=path,
     )
 
 

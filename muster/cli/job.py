@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from muster.cli import following, group, inputs, output, places, runs, schedules
+from muster.cli import following, inputs, output, places, runs, schedules
 from muster.cli.arguments import Commands, add_choice, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -70,11 +70,10 @@ def create(options: argparse.Namespace) -> int:
         if options.description:
             said["description"] = options.description
         old = api.find(path) if options.replace else None
-        with group.named(api, account, options.group):
-            if old is None:
-                _make(api, options, path, said, step)
-            else:
-                _replace(api, options, path, said, step)
+        if old is None:
+            _make(api, options, path, said, step)
+        else:
+            _replace(api, options, path, said, step)
         _show(api, options, path, first=True)
         if old is not None:
             output.aside(_removed(old, said["schedule"]))

@@ -40,11 +40,8 @@ def execute(options: argparse.Namespace) -> int:
         if (options.max_rows or 0) > MOST_ROWS:
             raise Refused(f"--max-rows is at most {MOST_ROWS}: more are not kept of a result set")
         if options.write or options.expect_targets is not None:
-            with group.named(api, account, options.group):
-                found = group.resolved(api, account, options.group)
-            _agree(options, found)
-        with group.named(api, account, options.group):
-            made = api.post(f"{account}/queries", _body(options, sql))
+            _agree(options, group.resolved(api, account, options.group))
+        made = api.post(f"{account}/queries", _body(options, sql))
         run = runs.of_item(account, made)
         return _follow(api, run, options, sql)
 

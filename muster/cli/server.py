@@ -54,14 +54,17 @@ def add(commands: Commands) -> None:
     one.add_argument("--location", default="local", help="default: local")
     one.add_argument("--resource-group", metavar="GROUP", help="default: the only one there is")
     one.add_argument("--subscription", metavar="NAME", help="default: the only one there is")
+    one.add_argument(
+        "--create", action="store_true", help="make the subscription and resource group if absent"
+    )
     one.add_argument("--replace", action="store_true", help="write over a server of that name")
     verb(verbs, "list", list_servers, "list all servers that the token can see")
 
 
 def add_server(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
-        path = under(places.group(api, options), *places.SQL.split("/"), "servers", options.name)
         body = {"location": options.location, "properties": _properties(options)}
+        path = under(places.group(api, options), *places.SQL.split("/"), "servers", options.name)
         made = api.put(path, body, new=not options.replace)
         output.show(options, made, Table(COLUMNS, [_row(made)]), notes=_notes(made))
         return Exit.SUCCEEDED
@@ -98,7 +101,8 @@ def _properties(options: argparse.Namespace) -> dict[str, Any]:
         properties["labels"] = dict(_label(each) for each in options.label)
     if options.admin:
         properties["administratorLogin"] = options.admin
-        secret = inputs.password(options.admin_password_file, f"Password of {options.admin}: ")
+        prompt, is_new = f"Password of {options.admin}", not options.host
+        secret = inputs.password(options.admin_password_file, prompt, is_new=is_new)
         properties["administratorLoginPassword"] = secret.reveal()
     return properties
 

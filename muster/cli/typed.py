@@ -66,10 +66,10 @@ def plain(text: str) -> str:
     return re.sub(r"[-_ ]", "", text).lower()
 
 
-def did_you_mean(word: str, names: Iterable[str]) -> str:
+def did_you_mean(word: str, names: Iterable[str], *, least_alike: float = 0.6) -> str:
     """`; did you mean NAME?`, or nothing where no name is near."""
     by_plain = {plain(name): name for name in names}
-    near = get_close_matches(plain(word), by_plain, n=3, cutoff=0.6)
+    near = get_close_matches(plain(word), by_plain, n=3, cutoff=least_alike)
     return f"; did you mean {', '.join(by_plain[each] for each in near)}?" if near else ""
 
 

@@ -73,6 +73,7 @@ def test_a_group_and_a_subscription_that_are_named_are_made(muster, rest):
             "mine",
             "--resource-group",
             "fleet",
+            "--create",
         )[0]
         == 0
     )
