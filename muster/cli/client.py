@@ -1,6 +1,7 @@
 """How the command line speaks to the API: address and token from the surroundings, errors in one form."""
 
 import argparse
+import ssl
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
 
+from muster.cli import reaching
 from muster.cli.exits import BY_STATUS, Exit
 from muster.core.settings import surroundings
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
 VERSION = {"api-version": "2025-01-01"}
 DEFAULT_URL = "http://127.0.0.1:8080"
-LOCAL = {"127.0.0.1", "::1", "localhost"}
 PATIENCE = 30.0  # seconds for an API that was there and is away
 LONGEST_ANSWER = 60.0  # seconds; resolving asks every server of a group
 BUSY = {429, 503}
@@ -188,6 +189,8 @@ def calling(options: argparse.Namespace, what: Callable[[Api], int]) -> int:
 
     url = options.url or surroundings().get("MUSTER_URL") or DEFAULT_URL
     try:
+        if wrong := reaching.wrong_address(url):
+            raise Refused(wrong)
         with connect(url, token_for(url)) as http:
             api = Api(http)
             try:
@@ -198,7 +201,7 @@ def calling(options: argparse.Namespace, what: Callable[[Api], int]) -> int:
         print(refused.line, file=sys.stderr)
         return refused.code
     except (httpx.TransportError, httpx.InvalidURL) as error:
-        print(f"muster: {url} does not answer: {error}", file=sys.stderr)
+        print(f"muster: {reaching.no_answer(url, error)}", file=sys.stderr)
         return Exit.USAGE
 
 
@@ -206,7 +209,11 @@ def connect(url: str, token: str) -> "httpx.Client":
     import httpx
 
     headers = {"Authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=url, headers=headers, timeout=LONGEST_ANSWER)
+    trusted: ssl.SSLContext | bool = True
+    if authority := reaching.local_authority(url):
+        trusted = httpx.create_ssl_context()
+        trusted.load_verify_locations(authority)
+    return httpx.Client(base_url=url, headers=headers, timeout=LONGEST_ANSWER, verify=trusted)
 
 
 def token_for(url: str) -> str:
@@ -215,24 +222,17 @@ def token_for(url: str) -> str:
     if token := environ.get("MUSTER_TOKEN"):
         return token
     file = environ.get("MUSTER_TOKEN_FILE")
-    if not file and urlsplit(url).hostname in LOCAL:
+    if not file and reaching.is_local(url):
         from muster.roles.up import default_data_dir
 
         kept = default_data_dir() / "secrets" / "token"
-        file = str(kept) if _is_readable(kept) else None
+        file = str(kept) if reaching.is_readable(kept) else None
     if not file:
         raise Refused("set MUSTER_TOKEN or MUSTER_TOKEN_FILE to a token of the API")
     try:
         return Path(file).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
         raise Refused(f"the token can't be read: {error}") from error
-
-
-def _is_readable(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False
 
 
 def _document(answer: "httpx.Response") -> dict[str, Any]:
