@@ -98,7 +98,7 @@ def why_run(api: Api, run: Run, options: argparse.Namespace) -> int:
         number = counts.get(reason, len(alike))
         rows.append([name, number, runs.name(alike[0]), why.get("message")])
     if options.output == "table":
-        print(f"{run}: {summary['lifecycle']}, {counted(summary)}")
+        print(f"{run}: {output.lifecycle(summary['lifecycle'])}, {counted(summary)}")
         lines = [line for part in (summary, *summary["steps"]) for line in _reason(part)]
         for line in (*lines, *(f"  {each}" for each in origins.stopped(summary))):
             print(output.clean(line))
@@ -165,12 +165,11 @@ def _target_lines(run: Run, name: str, why: dict[str, Any], newest: dict[str, An
     code = _end_or_wait(why)
     reason = f" ({code})" if code else ""
     since = f" since {moment(why['since'])}" if why.get("since") else ""
-    lines = [f"{name}: {why['lifecycle']}{reason}{since}"]
+    lines = [f"{name}: {output.lifecycle(why['lifecycle'])}{reason}{since}"]
     lines += [f"  {why['message']}"] if why.get("message") else []
     if newest:
-        lines.append(
-            f"  attempt {newest['attempt']}: {newest['lifecycle']}{attempts.where(newest)}"
-        )
+        state = output.lifecycle(newest["lifecycle"])
+        lines.append(f"  attempt {newest['attempt']}: {state}{attempts.where(newest)}")
     if newest.get("message"):
         lines.append(f"  {newest.get('sqlstate') or newest.get('endReason')}: {newest['message']}")
     lines += [f"  {key}: {newest[key]}" for key in ("detail", "hint", "context") if newest.get(key)]

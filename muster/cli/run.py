@@ -19,6 +19,7 @@ from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit, is_over
 from muster.cli.output import Table, moment
 from muster.cli.runs import Run
+from muster.cli.typed import lifecycles
 
 RUN = "id, its unique beginning, JOB/beginning, or JOB: its newest run"
 COLUMNS = ("job", "run", "lifecycle", "created", "started", "ended", "message")
@@ -45,7 +46,9 @@ def add(commands: Commands) -> None:
     one.add_argument("--top", type=count, default=20, metavar="N", help="default: 20")
     one = _of_run(verb(verbs, "show", show_run, "show a run and its steps"))
     one.add_argument("--targets", action="store_true", help="its targets instead of its steps")
-    one.add_argument("--lifecycle", help="only targets in it, such as Failed,TimedOut")
+    one.add_argument(
+        "--lifecycle", type=lifecycles, help="only targets in it, such as Failed,TimedOut"
+    )
     one.add_argument("--server", help="only targets on it")
     one = _of_run(verb(verbs, "watch", watch, "show how a run goes on until it is over"))
     one.add_argument("--timeout", type=duration, help="at most so long: 90, 15m, 2h")
@@ -219,7 +222,7 @@ def _head(run: Run, summary: dict[str, Any]) -> list[str]:
         for word, key in (("created", "createTime"), ("started", "startTime"), ("ended", "endTime"))
         if summary.get(key)
     )
-    lines = [f"{run.job} {run.id}: {summary['lifecycle']}"]
+    lines = [f"{run.job} {run.id}: {output.lifecycle(summary['lifecycle'])}"]
     lines += [f"  {line}" for line in (*origins.begun(summary), times)]
     reason = origins.reason(summary)
     lines += [f"  {reason}"] if reason else []

@@ -16,6 +16,23 @@ NAMES = {  # unit in ISO 8601 → how it is typed; a lone m is minutes
 }
 UNITS = {name: unit for unit, names in NAMES.items() for name in names}
 SECONDS = {"W": 604_800, "D": 86_400, "H": 3600, "M": 60, "S": 1}
+LIFECYCLES = (
+    "Created",
+    "InProgress",
+    "WaitingForRetry",
+    "Succeeded",
+    "SucceededWithSkipped",
+    "Failed",
+    "TimedOut",
+    "Canceled",
+    "Skipped",
+)
+OTHERWISE = {  # other words for them
+    "running": "InProgress",
+    "retrying": "WaitingForRetry",
+    "cancelled": "Canceled",
+    "timeout": "TimedOut",
+}
 PART = re.compile(r"\s*([0-9]{1,9})\s*([a-z]+)", re.IGNORECASE)
 PARTS = re.compile(rf"(?:{PART.pattern})+\s*", re.IGNORECASE)
 ISO = re.compile(r"p(?=[0-9t])(?:[0-9]+[ymwd])*(?:t(?:[0-9]+[hms])+)?", re.IGNORECASE)
@@ -59,6 +76,12 @@ def one_of(names: Iterable[str]) -> Callable[[str], str]:
         return known[plain(text)]
 
     return word
+
+
+def lifecycles(text: str) -> str:
+    """Of targets, separated by commas, as the API names them: failed,timed-out is Failed,TimedOut."""
+    word = one_of(LIFECYCLES)
+    return ",".join(OTHERWISE.get(plain(each)) or word(each) for each in text.split(","))
 
 
 def plain(text: str) -> str:
