@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from muster.cli import attempts, fixes, origins, output, runs
 from muster.cli.client import Api
 from muster.cli.exits import BAD, ENDED, Exit
+from muster.cli.known import Lookup
 from muster.cli.output import Table, moment
 from muster.cli.progress import code, counted, several
 from muster.cli.runs import Run
@@ -27,7 +28,7 @@ def read(api: Api, run: Run, summary: dict[str, Any]) -> list[dict[str, Any]]:
     return [*api.all(f"{run.path}/errors"), *_without_targets(summary)]
 
 
-def table(run: Run, found: list[dict[str, Any]], summary: dict[str, Any]) -> Table:
+def table(run: Run, found: list[dict[str, Any]], summary: dict[str, Any], lookup: Lookup) -> Table:
     """One line for each cause; people find the example in the command."""
     rows = [
         [
@@ -36,16 +37,16 @@ def table(run: Run, found: list[dict[str, Any]], summary: dict[str, Any]) -> Tab
             code(each),
             each.get("message"),
             _example(each),
-            fix(run, each, with_step=several(summary)),
+            fix(run, each, lookup, with_step=several(summary)),
         ]
         for each in found
     ]
     return Table(COLUMNS, rows, optional=("retrying",), hidden=("example",), whole=("next",))
 
 
-def fix(run: Run, each: dict[str, Any], *, with_step: bool) -> str:
-    """The command that mends it, or else the one that shows it whole; as it is typed."""
-    known, example = fixes.of(run, each), _example(each)
+def fix(run: Run, each: dict[str, Any], lookup: Lookup, *, with_step: bool) -> str:
+    """The command that fixes it, or else the one that shows it whole; as it is typed."""
+    known, example = fixes.of(run, each, lookup), _example(each)
     if known and known.command:
         return known.command
     words = ["muster", "run", "why", run.short, *([example] if example else [])]
@@ -54,9 +55,9 @@ def fix(run: Run, each: dict[str, Any], *, with_step: bool) -> str:
     return shlex.join(words)
 
 
-def advised(run: Run, each: dict[str, Any], group: str) -> list[str]:
-    """What mends it, to stand below the line that tells it; nothing where that is not known."""
-    known = fixes.of(run, each, group)
+def advised(run: Run, each: dict[str, Any], lookup: Lookup) -> list[str]:
+    """What fixes it, to stand below the line that tells it; nothing where that is not known."""
+    known = fixes.of(run, each, lookup)
     return [f"  → {part}" for part in (known.command, known.hint) if part] if known else []
 
 

@@ -17,6 +17,7 @@ from muster.cli import (
 from muster.cli.arguments import Commands, Parser, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit, is_over
+from muster.cli.known import Lookup
 from muster.cli.output import Table, moment
 from muster.cli.runs import Run
 from muster.cli.typed import lifecycles
@@ -152,7 +153,8 @@ def errors(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
         summary = api.get(f"{run.path}/summary")
         found = causes.read(api, run, summary)
-        table, notes = causes.table(run, found, summary), causes.notes(run, found, summary)
+        table = causes.table(run, found, summary, Lookup(api, run))
+        notes = causes.notes(run, found, summary)
         output.show(options, {"value": found}, table, notes=notes)
         return Exit.SUCCEEDED
 

@@ -20,7 +20,7 @@ def going(rest):
 
 @pytest.mark.parametrize(
     "words",
-    [["list"], ["show", "nightly"], ["show", "nightly", "--targets"], ["why", "nightly"]],
+    [["list"], ["show", "nightly"], ["show", "nightly", "--targets"]],
 )
 def test_people_read_that_a_run_is_running(muster, going, words):
     code, out, _ = muster("run", *words)
