@@ -10,7 +10,7 @@ from muster.cli.client import Api
 from muster.cli.exits import BAD, ENDED, Exit
 from muster.cli.known import Lookup
 from muster.cli.output import Table, moment
-from muster.cli.progress import code, counted, several
+from muster.cli.progress import code, counted, message, several
 from muster.cli.runs import Run
 
 OnRun: TypeAlias = Callable[[Api, Run], int]
@@ -35,7 +35,7 @@ def table(run: Run, found: list[dict[str, Any]], summary: dict[str, Any], lookup
             each["count"],
             each.get("retrying", 0),
             code(each),
-            each.get("message"),
+            message(each),
             _example(each),
             fix(run, each, lookup, with_step=several(summary)),
         ]

@@ -20,6 +20,21 @@ def script(options: argparse.Namespace) -> str:
     return told
 
 
+def refused_by_grammar(sql: str) -> list[str]:
+    """A warning where PostgreSQL's grammar does not take a script; a newer or older server still may."""
+    from muster.core.script import split  # late: it loads the grammar
+    from muster.core.sqltext import place
+
+    script = split(sql)
+    if script.parsed:
+        return []
+    where = place(script.text, script.position)
+    return [
+        f"warning: {where}: {script.refusal}. PostgreSQL 18's grammar refuses the script; "
+        "the job was written, and targets may refuse it too."
+    ]
+
+
 def text(file: Path) -> str:
     """`-` is stdin."""
     if str(file) == "-":

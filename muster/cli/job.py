@@ -77,6 +77,7 @@ def create(options: argparse.Namespace) -> int:
         _show(api, options, path, first=True)
         if old is not None:
             output.aside(_removed(old, said["schedule"]))
+        output.aside(inputs.refused_by_grammar(step["action"]["value"]))
         return Exit.SUCCEEDED
 
     return calling(options, put)

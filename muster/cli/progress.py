@@ -159,7 +159,14 @@ def cause(each: dict[str, Any]) -> str:
     """One cause in one line: how many, what, where for instance."""
     where = f" ({runs.name(each['targets'][0])})" if each.get("targets") else ""
     number = f"{each['count']} × " if each["count"] else ""  # a step can fail without a target
-    return f"{number}{code(each)} {each.get('message') or ''}{where}"
+    return f"{number}{code(each)} {message(each) or ''}{where}"
+
+
+def message(each: dict[str, Any]) -> str | None:
+    """With its place in the script where that is known."""
+    if not each.get("line"):
+        return each.get("message")
+    return f"line {each['line']}, column {each['column']}: {each.get('message') or ''}"
 
 
 def code(each: dict[str, Any]) -> str:

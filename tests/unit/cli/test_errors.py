@@ -293,3 +293,13 @@ def test_a_message_that_names_the_credential_is_believed(muster, rest):
     cause = a_cause(None, 1, message, reason="CredentialUnreadable")
 
     assert next_command(muster, rest, cause).startswith("muster credential set fleet --username")
+
+
+def test_a_cause_is_told_with_its_place_in_the_script(muster, rest):
+    cause = a_cause("42601", 60, 'syntax error at or near "selec"', line=2, column=5)
+    rest.on("GET", f"{RUN}/errors", listed(cause))
+
+    out = muster("run", "errors", "nightly", "-o", "tsv")[1].splitlines()
+
+    assert len(out) == 2
+    assert out[1].split("\t")[3] == 'line 2, column 5: syntax error at or near "selec"'

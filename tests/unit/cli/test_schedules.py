@@ -122,3 +122,16 @@ def test_a_wrong_noun_or_verb_gets_the_nearest_one(muster, words, near):
 
     assert code == 1
     assert near in err and err.count("\n") == 1
+
+
+def test_sql_that_the_grammar_refuses_is_written_with_a_warning(muster, hourly):
+    code, out, err = muster("job", "create", "nightly", "-g", "prod", "-c", "select 1;\n selec 2")
+
+    assert code == 0 and "nightly" in out and len(hourly.sent("PUT", STEP)) == 1
+    assert err.startswith('warning: Line 2, column 2: syntax error at or near "selec". ')
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("sql", ["select 1; select 2", "select $(job_execution_id)"])
+def test_sql_that_the_grammar_takes_gets_no_warning(muster, hourly, sql):
+    assert muster("job", "create", "nightly", "-g", "prod", "-c", sql)[2] == ""
