@@ -73,4 +73,9 @@ class Links:
 
 
 def _unknown_host() -> InvalidRequest:
-    return InvalidRequest("This host is not served here.", code="InvalidHostHeader")
+    return InvalidRequest(
+        "This host is not served here. An operator lists the names in MUSTER_ALLOWED_HOSTS (host names with an "
+        "optional :port, separated by commas) or sets MUSTER_PUBLIC_URL, in the environment of the API; both "
+        "count after its restart.",
+        code="InvalidHostHeader",
+    )

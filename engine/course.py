@@ -27,7 +27,7 @@ Q = Queries("engine", "attempt.sql")
 
 ROLLBACK_LIMIT = 3.0  # seconds
 PATIENCE = 5.0  # seconds after which a statement without a lock timeout is looked at
-INTERRUPTED, LOCKED, READ_ONLY = "57014", "55P03", "25006"
+INTERRUPTED, LOCKED, READ_ONLY, SYNTAX_ERROR = "57014", "55P03", "25006", "42601"
 Intend = Callable[[str], Awaitable[bool | None]]  # None: nobody could be told in time
 REFUSED = (asyncpg.PostgresError, *LOST)
 NOTHING = Prologue("", 0)
@@ -247,7 +247,7 @@ class Course:
         ear = self.ear
         how.setdefault("last_message", how.get("message") or "")
         return Outcome(
-            notices=[*self._remarks(), *ear.said()],
+            notices=[*self._remarks(how.get("sqlstate")), *ear.said()],
             results=[each.told(types, self.task.most_rows) for each in self._kept],
             result_hash=results.digest(self._kept) if self._kept else None,
             rows=self._rows,
@@ -259,11 +259,12 @@ class Course:
             **how,
         )
 
-    def _remarks(self) -> Iterator[dict[str, str]]:
+    def _remarks(self, sqlstate: str | None) -> Iterator[dict[str, str]]:
+        """A syntax error already says why the statements could not be told apart."""
         for name in sorted(self.left_out):
             text = f"The server does not know the parameter {name}: left out."
             yield {"severity": "INFO", "message": text}
-        if self.step.whole:
+        if self.step.whole and sqlstate != SYNTAX_ERROR:
             text = (
                 "The script went to the server as a whole: its statements can't be told apart here."
             )

@@ -137,6 +137,8 @@ ERRORS = View(
         reason=TEXT,
         message=TEXT,
         hint=TEXT,
+        line=WHOLE,
+        column=WHOLE,
         count=COUNT,
         retrying=COUNT,
         targets=_list(_object(**TARGET, attempts=WHOLE)),
@@ -147,6 +149,8 @@ ERRORS = View(
         "sqlstate": "42P01",
         "reason": "StatementFailed",
         "message": 'relation "orders" does not exist',
+        "line": 1,
+        "column": 9,
         "count": 1,
         "retrying": 0,
         "targets": [

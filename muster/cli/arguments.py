@@ -1,16 +1,45 @@
 """How commands are declared: one line each, the common options and the exit codes for all."""
 
 import argparse
-import re
-from collections.abc import Callable
-from typing import NoReturn, TypeAlias
+from collections.abc import Callable, Collection
+from typing import Any, NoReturn, TypeAlias
 
 from muster.cli.exits import MEANINGS, Exit
 from muster.cli.output import FORMS
+from muster.cli.typed import did_you_mean, duration, one_of
+
+__all__ = (
+    "EXIT_CODES",
+    "Commands",
+    "Parser",
+    "add_choice",
+    "count",
+    "duration",
+    "noun",
+    "of_account",
+    "verb",
+)
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - it has no other name
 Run: TypeAlias = Callable[[argparse.Namespace], int]
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+SYNONYMS = {  # what other tools call it
+    "add": ("create", "set"),
+    "apply": ("set", "create"),
+    "create": ("add", "set"),
+    "describe": ("show",),
+    "execute": ("exec",),
+    "get": ("show", "list"),
+    "logs": ("messages", "errors"),
+    "ls": ("list",),
+    "new": ("create", "add"),
+    "query": ("exec",),
+    "register": ("add",),
+    "remove": ("delete",),
+    "rm": ("delete",),
+    "run": ("start",),
+    "sql": ("exec",),
+    "status": ("show",),
+}
 EXIT_CODES = "exit codes:\n" + "\n".join(
     f"  {code.value:<4} {meaning}" for code, meaning in MEANINGS.items()
 )
@@ -18,6 +47,13 @@ EXIT_CODES = "exit codes:\n" + "\n".join(
 
 class Parser(argparse.ArgumentParser):
     """Refuses a wrong command in one line, with the exit code of usage errors."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Where argparse lists all names, a wrong noun or verb gets the nearest one."""
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:  # noqa: SLF001 - as above
+            what = "command" if action.dest == "command" else f"'{self.prog}'"
+            raise argparse.ArgumentError(None, f"{_unknown(what, value, action.choices)}")
+        super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
         self.exit(Exit.USAGE, f"muster: {message} (see {self.prog} --help)\n")
@@ -38,7 +74,7 @@ def verb(verbs: Commands, name: str, run: Run, about: str) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.set_defaults(run=run)
-    made.add_argument("-o", "--output", choices=FORMS, default="table", help="default: table")
+    add_choice(made, "-o", "--output", choices=FORMS, default="table", help="default: table")
     made.add_argument("--url", help="of the API; default: MUSTER_URL or http://127.0.0.1:8080")
     return made
 
@@ -52,15 +88,24 @@ def of_account(made: Parser) -> Parser:
     return made
 
 
-def duration(told: str) -> int:
-    """Seconds: 90, 90s, 15m, 2h, 1d."""
-    match = re.fullmatch(r"([0-9]{1,9})([smhd]?)", told)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"'{told}' is no duration such as 90, 15m or 2h")
-    return int(match[1]) * UNITS[match[2] or "s"]
+def add_choice(
+    made: argparse.ArgumentParser, *names: str, choices: Collection[str], **more: Any
+) -> None:
+    """An option with fixed words, in any case, with or without hyphens."""
+    made.add_argument(*names, choices=choices, type=one_of(choices), **more)
 
 
 def count(told: str) -> int:
     if not (told.isascii() and told.isdigit()):
         raise argparse.ArgumentTypeError(f"'{told}' is no number from 0 on")
     return int(told)
+
+
+def _unknown(what: str, word: str, names: Collection[str]) -> str:
+    near = did_you_mean(word, names)
+    if not near:
+        known = [name for name in SYNONYMS.get(word.lower(), ()) if name in names]
+        near = f"; did you mean {known[0]}?" if known else f"; there are: {', '.join(names)}"
+    if what == "command":
+        return f"there is no command '{word}'{near}"
+    return f"{what} has no '{word}'{near}"

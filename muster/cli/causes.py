@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 from muster.cli import attempts, fixes, origins, output, runs
 from muster.cli.client import Api
 from muster.cli.exits import BAD, ENDED, Exit
+from muster.cli.known import Lookup
 from muster.cli.output import Table, moment
-from muster.cli.progress import code, counted, several
+from muster.cli.progress import code, counted, message, several
 from muster.cli.runs import Run
 
 OnRun: TypeAlias = Callable[[Api, Run], int]
@@ -27,25 +28,25 @@ def read(api: Api, run: Run, summary: dict[str, Any]) -> list[dict[str, Any]]:
     return [*api.all(f"{run.path}/errors"), *_without_targets(summary)]
 
 
-def table(run: Run, found: list[dict[str, Any]], summary: dict[str, Any]) -> Table:
+def table(run: Run, found: list[dict[str, Any]], summary: dict[str, Any], lookup: Lookup) -> Table:
     """One line for each cause; people find the example in the command."""
     rows = [
         [
             each["count"],
             each.get("retrying", 0),
             code(each),
-            each.get("message"),
+            message(each),
             _example(each),
-            fix(run, each, with_step=several(summary)),
+            fix(run, each, lookup, with_step=several(summary)),
         ]
         for each in found
     ]
     return Table(COLUMNS, rows, optional=("retrying",), hidden=("example",), whole=("next",))
 
 
-def fix(run: Run, each: dict[str, Any], *, with_step: bool) -> str:
-    """The command that mends it, or else the one that shows it whole; as it is typed."""
-    known, example = fixes.of(run, each), _example(each)
+def fix(run: Run, each: dict[str, Any], lookup: Lookup, *, with_step: bool) -> str:
+    """The command that fixes it, or else the one that shows it whole; as it is typed."""
+    known, example = fixes.of(run, each, lookup), _example(each)
     if known and known.command:
         return known.command
     words = ["muster", "run", "why", run.short, *([example] if example else [])]
@@ -54,9 +55,9 @@ def fix(run: Run, each: dict[str, Any], *, with_step: bool) -> str:
     return shlex.join(words)
 
 
-def advised(run: Run, each: dict[str, Any], group: str) -> list[str]:
-    """What mends it, to stand below the line that tells it; nothing where that is not known."""
-    known = fixes.of(run, each, group)
+def advised(run: Run, each: dict[str, Any], lookup: Lookup) -> list[str]:
+    """What fixes it, to stand below the line that tells it; nothing where that is not known."""
+    known = fixes.of(run, each, lookup)
     return [f"  → {part}" for part in (known.command, known.hint) if part] if known else []
 
 
@@ -98,7 +99,7 @@ def why_run(api: Api, run: Run, options: argparse.Namespace) -> int:
         number = counts.get(reason, len(alike))
         rows.append([name, number, runs.name(alike[0]), why.get("message")])
     if options.output == "table":
-        print(f"{run}: {summary['lifecycle']}, {counted(summary)}")
+        print(f"{run}: {output.lifecycle(summary['lifecycle'])}, {counted(summary)}")
         lines = [line for part in (summary, *summary["steps"]) for line in _reason(part)]
         for line in (*lines, *(f"  {each}" for each in origins.stopped(summary))):
             print(output.clean(line))
@@ -165,12 +166,11 @@ def _target_lines(run: Run, name: str, why: dict[str, Any], newest: dict[str, An
     code = _end_or_wait(why)
     reason = f" ({code})" if code else ""
     since = f" since {moment(why['since'])}" if why.get("since") else ""
-    lines = [f"{name}: {why['lifecycle']}{reason}{since}"]
+    lines = [f"{name}: {output.lifecycle(why['lifecycle'])}{reason}{since}"]
     lines += [f"  {why['message']}"] if why.get("message") else []
     if newest:
-        lines.append(
-            f"  attempt {newest['attempt']}: {newest['lifecycle']}{attempts.where(newest)}"
-        )
+        state = output.lifecycle(newest["lifecycle"])
+        lines.append(f"  attempt {newest['attempt']}: {state}{attempts.where(newest)}")
     if newest.get("message"):
         lines.append(f"  {newest.get('sqlstate') or newest.get('endReason')}: {newest['message']}")
     lines += [f"  {key}: {newest[key]}" for key in ("detail", "hint", "context") if newest.get(key)]

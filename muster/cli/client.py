@@ -1,6 +1,7 @@
 """How the command line speaks to the API: address and token from the surroundings, errors in one form."""
 
 import argparse
+import ssl
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
 
+from muster.cli import reaching
 from muster.cli.exits import BY_STATUS, Exit
 from muster.core.settings import surroundings
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
 VERSION = {"api-version": "2025-01-01"}
 DEFAULT_URL = "http://127.0.0.1:8080"
-LOCAL = {"127.0.0.1", "::1", "localhost"}
 PATIENCE = 30.0  # seconds for an API that was there and is away
 LONGEST_ANSWER = 60.0  # seconds; resolving asks every server of a group
 BUSY = {429, 503}
@@ -38,13 +39,20 @@ class Refused(Exception):  # noqa: N818 - an answer, told as it is
     """What the user is told in one line, and the exit code."""
 
     def __init__(
-        self, message: str, code: Exit = Exit.USAGE, *, error: str = "", field: str = ""
+        self,
+        message: str,
+        code: Exit = Exit.USAGE,
+        *,
+        error: str = "",
+        field: str = "",
+        path: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
         self.error = error  # the API's own code
         self.field = field
+        self.path = path  # of the request that was refused
 
     @property
     def line(self) -> str:
@@ -111,7 +119,8 @@ class Api:
     def delete(self, path: str, query: Query = NOTHING) -> None:
         answer = self._send("DELETE", path, query=query)
         if answer.status_code == 204:
-            raise Refused(f"'{path.rsplit('/', 1)[-1]}' is not there", Exit.NOT_FOUND)
+            name = unquote(path.rsplit("/", 1)[-1])
+            raise Refused(f"'{name}' is not there", Exit.NOT_FOUND, path=path)
         _document(answer)
         if operation := answer.headers.get("azure-asyncoperation"):
             self._follow(operation)
@@ -176,15 +185,23 @@ def calling(options: argparse.Namespace, what: Callable[[Api], int]) -> int:
     """The exit code of `what`; whatever stands in its way is one line on stderr."""
     import httpx  # late: `muster engine` parses the same command line and needs none of it
 
+    from muster.cli import names
+
     url = options.url or surroundings().get("MUSTER_URL") or DEFAULT_URL
     try:
+        if wrong := reaching.wrong_address(url):
+            raise Refused(wrong)
         with connect(url, token_for(url)) as http:
-            return what(Api(http))
+            api = Api(http)
+            try:
+                return what(api)
+            except Refused as refused:
+                raise names.explained(api, refused) from refused
     except Refused as refused:
         print(refused.line, file=sys.stderr)
         return refused.code
     except (httpx.TransportError, httpx.InvalidURL) as error:
-        print(f"muster: {url} does not answer: {error}", file=sys.stderr)
+        print(f"muster: {reaching.no_answer(url, error)}", file=sys.stderr)
         return Exit.USAGE
 
 
@@ -192,7 +209,11 @@ def connect(url: str, token: str) -> "httpx.Client":
     import httpx
 
     headers = {"Authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=url, headers=headers, timeout=LONGEST_ANSWER)
+    trusted: ssl.SSLContext | bool = True
+    if authority := reaching.local_authority(url):
+        trusted = httpx.create_ssl_context()
+        trusted.load_verify_locations(authority)
+    return httpx.Client(base_url=url, headers=headers, timeout=LONGEST_ANSWER, verify=trusted)
 
 
 def token_for(url: str) -> str:
@@ -201,24 +222,17 @@ def token_for(url: str) -> str:
     if token := environ.get("MUSTER_TOKEN"):
         return token
     file = environ.get("MUSTER_TOKEN_FILE")
-    if not file and urlsplit(url).hostname in LOCAL:
+    if not file and reaching.is_local(url):
         from muster.roles.up import default_data_dir
 
         kept = default_data_dir() / "secrets" / "token"
-        file = str(kept) if _is_readable(kept) else None
+        file = str(kept) if reaching.is_readable(kept) else None
     if not file:
         raise Refused("set MUSTER_TOKEN or MUSTER_TOKEN_FILE to a token of the API")
     try:
         return Path(file).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
         raise Refused(f"the token can't be read: {error}") from error
-
-
-def _is_readable(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False
 
 
 def _document(answer: "httpx.Response") -> dict[str, Any]:
@@ -230,20 +244,22 @@ def _document(answer: "httpx.Response") -> dict[str, Any]:
         error = answer.json()["error"]
     except (ValueError, KeyError, TypeError):
         raise Refused(f"the API answered {answer.status_code}", code) from None
-    raise _refused(error, code)
+    path = answer.request.url.raw_path.decode("ascii").partition("?")[0]
+    raise _refused(error, code, path)
 
 
-def _refused(error: dict[str, Any], code: Exit) -> Refused:
+def _refused(error: dict[str, Any], code: Exit, path: str = "") -> Refused:
     """Every field that is wrong, in one line."""
     details = [{**each, "message": _ours(each["message"])} for each in error.get("details") or []]
     if len(details) > 1:
         told = "; ".join(f"{each.get('target', '')}: {each['message']}" for each in details)
-        return Refused(told, code, error=error.get("code", ""))
+        return Refused(told, code, error=error.get("code", ""), path=path)
     return Refused(
         _ours(error.get("message", "It failed.")),
         code,
         error=error.get("code", ""),
         field=error.get("target") or "",
+        path=path,
     )
 
 

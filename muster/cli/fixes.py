@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.cli import runs
+from muster.cli.known import Lookup, Names
 from muster.cli.runs import Run
 
-LOGIN = "muster credential set NAME --username USER"
+LOGIN = "muster credential set {credential} --username {user}"
 SERVER = "muster server add {server} --replace --host HOST --port PORT"
 GROUP = "muster group resolve {group}"
+PLACEHOLDER = re.compile(r"\{(group|server|credential|user|role)\}")
+NAMED_CREDENTIAL = re.compile(r"\bcredential '([^']+)'")
 REFUSED = re.compile(r"did not accept the login '([^']+)'")
 CONNECT = re.compile(r'GRANT CONNECT ON DATABASE "(?:[^"]|"")+" TO "(?:[^"]|"")+";')
 NOT_GRANTED = "ConnectNotGranted"
@@ -77,8 +80,28 @@ FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else 
 }
 
 
-def of(run: Run, each: dict[str, Any], group: str = "GROUP") -> Fix | None:
-    """What is known to mend it; without a command where it has to be looked at first."""
+def of(run: Run, each: dict[str, Any], lookup: Lookup | None = None) -> Fix | None:
+    """What is known to fix it; without a command where it has to be looked at first."""
+    fix = _known(run, each)
+    if fix is None or not PLACEHOLDER.search(fix.command):
+        return fix
+    names = lookup.of(each) if lookup else Names()
+    user = NAMED_CREDENTIAL.search(each.get("message") or "")
+    login = REFUSED.search(each.get("message") or "")
+    found = {
+        "group": names.group,
+        "server": _server(each) or "NAME",
+        "credential": user[1] if user else names.credential,
+        "user": login[1] if login else names.user,
+    }
+    command = PLACEHOLDER.sub(
+        lambda place: names.role if place[1] == "role" else shlex.quote(found[place[1]]),
+        fix.command,
+    )
+    return Fix(command, fix.hint)
+
+
+def _known(run: Run, each: dict[str, Any]) -> Fix | None:
     if each.get("reason") == UNKNOWN:
         return FIXES[UNKNOWN]  # however it came to that
     state = each.get("sqlstate") or ""
@@ -89,20 +112,13 @@ def of(run: Run, each: dict[str, Any], group: str = "GROUP") -> Fix | None:
     if state == WRITES and run.job == "adhoc":
         return Fix("muster exec --write …", "exec reads only; with --write it commits.")
     codes = (state, each.get("fingerprint") or "", each.get("reason") or "")
-    known = next((FIXES[code] for code in codes if code in FIXES), None)
-    if known is None:
-        return None
-    command = known.command.replace("{group}", shlex.quote(group))
-    command = command.replace("{server}", shlex.quote(_server(each) or "NAME"))
-    if refused := REFUSED.search(each.get("message") or ""):
-        command = command.replace("USER", shlex.quote(refused[1]))
-    return Fix(command, known.hint)
+    return next((FIXES[code] for code in codes if code in FIXES), None)
 
 
 def _connecting(message: str) -> Fix:
     found = CONNECT.search(message)
     return Fix(
-        found[0] if found else "grant connect on database DATABASE to ROLE",
+        found[0] if found else "grant connect on database DATABASE to {role}",
         "As the owner of the database; the message of each target has its own statement.",
     )
 
@@ -112,9 +128,9 @@ def _granted(message: str) -> Fix:
     hint = "Grant it in the targets, as the owner, to the role that logs in; or use another one."
     if found := DENIED.match(message):
         kind = "table" if found["kind"] in RELATIONS else found["kind"]
-        return Fix(f"grant … on {kind} {found['name']} to ROLE", hint)
+        return Fix(f"grant … on {kind} {found['name']} to {{role}}", hint)
     owned = message.startswith("must be owner of ")
-    return Fix("grant OWNER to ROLE" if owned else "grant … to ROLE", hint)
+    return Fix("grant OWNER to {role}" if owned else "grant … to {role}", hint)
 
 
 def _server(each: dict[str, Any]) -> str:

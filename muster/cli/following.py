@@ -85,7 +85,11 @@ def tell(options: argparse.Namespace, run: Run, summary: dict[str, Any]) -> None
         row = [run.job, run.id, summary["lifecycle"], summary.get("done"), summary.get("total")]
         output.show(options, summary, Table(("job", "run", "lifecycle", "done", "total"), [row]))
         return
-    print(output.clean(f"{run} {summary['lifecycle']}. {progress.sentence(summary)}"))
+    print(
+        output.clean(
+            f"{run} {output.lifecycle(summary['lifecycle'])}. {progress.sentence(summary)}"
+        )
+    )
     if outcome(summary) not in {Exit.SUCCEEDED, Exit.CANCELED}:
         print(f"muster run errors {run.id} tells the causes.")
 

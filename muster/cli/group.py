@@ -2,9 +2,6 @@
 
 import argparse
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -101,20 +98,6 @@ def resolved(api: Api, account: str, name: str) -> dict[str, Any]:
     return api.post(under(account, "targetGroups", name, "resolve"))
 
 
-@contextmanager
-def named(api: Api, account: str, name: str) -> Iterator[None]:
-    """What is refused because there is no such group is not found, and told with the nearest names."""
-    try:
-        yield
-    except Refused as refused:
-        if not (_is_about_a_group(refused) and _is_absent(api, account, name)):
-            raise
-        names = [each["name"] for each in api.all(f"{account}/targetGroups")]
-        near = get_close_matches(name, names, n=3, cutoff=0.4)
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise Refused(f"there is no target group '{name}'{hint}", Exit.NOT_FOUND) from refused
-
-
 def counted(found: dict[str, Any]) -> str:
     told = output.many(found["count"], "target")
     if found.get("truncated"):
@@ -127,16 +110,6 @@ def counted(found: dict[str, Any]) -> str:
         if number:
             told += f", {output.many(number, kind)} unreachable"
     return told + "."
-
-
-def _is_about_a_group(refused: Refused) -> bool:
-    said = f"{refused.field} {refused.message}".lower()
-    return refused.code == Exit.NOT_FOUND or "targetgroup" in said or "target group" in said
-
-
-def _is_absent(api: Api, account: str, name: str) -> bool:
-    """A resource id may be that of another account, which is not ours to tell of."""
-    return not name.startswith("/") and api.find(under(account, "targetGroups", name)) is None
 
 
 def _resolved(found: dict[str, Any]) -> Table:

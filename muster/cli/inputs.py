@@ -20,6 +20,21 @@ def script(options: argparse.Namespace) -> str:
     return told
 
 
+def refused_by_grammar(sql: str) -> list[str]:
+    """A warning where PostgreSQL's grammar does not take a script; a newer or older server still may."""
+    from muster.core.script import split  # late: it loads the grammar
+    from muster.core.sqltext import place
+
+    script = split(sql)
+    if script.parsed:
+        return []
+    where = place(script.text, script.position)
+    return [
+        f"warning: {where}: {script.refusal}. PostgreSQL 18's grammar refuses the script; "
+        "the job was written, and targets may refuse it too."
+    ]
+
+
 def text(file: Path) -> str:
     """`-` is stdin."""
     if str(file) == "-":
@@ -30,14 +45,18 @@ def text(file: Path) -> str:
         raise Refused(f"{file} can't be read: {error}") from error
 
 
-def password(file: Path | None, prompt: str = "Password: ") -> Secret:
+def password(file: Path | None, prompt: str = "Password", *, is_new: bool = False) -> Secret:
+    """`is_new`: nothing else knows it yet, so a typo on the terminal has to show here."""
+    asks = file is None and sys.stdin.isatty()
     if file is not None:
         told = text(file)
     else:
-        told = getpass.getpass(prompt) if sys.stdin.isatty() else sys.stdin.read()
+        told = getpass.getpass(f"{prompt}: ") if asks else sys.stdin.read()
     plain = told.rstrip("\r\n")
     if not plain:
         raise Refused("the password is empty")
+    if is_new and asks and getpass.getpass(f"{prompt} again: ") != told:
+        raise Refused("the two passwords differ; nothing was changed")
     return Secret(plain)
 
 

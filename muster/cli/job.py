@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
-from muster.cli import following, group, inputs, output, places, runs, schedules
-from muster.cli.arguments import Commands, count, duration, noun, of_account, verb
+from muster.cli import following, inputs, output, places, runs, schedules
+from muster.cli.arguments import Commands, add_choice, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
@@ -53,8 +53,8 @@ def _add_create(verbs: Commands) -> None:
         "--lock-timeout", type=duration, help="default: 5s; 0 waits as long as it takes"
     )
     one.add_argument("--max-parallelism", type=count, metavar="N", help="per pool or server")
-    one.add_argument(
-        "--transaction", choices=("auto", "none"), help="none: each statement by itself"
+    add_choice(
+        one, "--transaction", choices=("auto", "none"), help="none: each statement by itself"
     )
     one.add_argument("--role", help="SET ROLE for the script")
     one.add_argument("--guard", action="store_true", help="a row in the target makes it run once")
@@ -70,14 +70,14 @@ def create(options: argparse.Namespace) -> int:
         if options.description:
             said["description"] = options.description
         old = api.find(path) if options.replace else None
-        with group.named(api, account, options.group):
-            if old is None:
-                _make(api, options, path, said, step)
-            else:
-                _replace(api, options, path, said, step)
-        _show(api, options, path)
+        if old is None:
+            _make(api, options, path, said, step)
+        else:
+            _replace(api, options, path, said, step)
+        _show(api, options, path, first=True)
         if old is not None:
             output.aside(_removed(old, said["schedule"]))
+        output.aside(inputs.refused_by_grammar(step["action"]["value"]))
         return Exit.SUCCEEDED
 
     return calling(options, put)
@@ -207,8 +207,11 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _show(api: Api, options: argparse.Namespace, path: str) -> None:
-    """The job as the API shows it, with its steps beside; for people first the one, then the others."""
+def _show(api: Api, options: argparse.Namespace, path: str, *, first: bool = False) -> None:
+    """The job as the API shows it, with its steps beside; for people first the one, then the others.
+
+    `first`: the job was just written, so its next run is its first one.
+    """
     job, steps = api.get(path), api.all(f"{path}/steps")
     upcoming = api.get(f"{path}/nextRuns", {"$top": 1})["value"]
     rows = [
@@ -224,6 +227,10 @@ def _show(api: Api, options: argparse.Namespace, path: str) -> None:
     ]
     if options.output == "table":
         notes = _when(job["properties"], upcoming)
+        if first and schedules.starts_at_once(options):
+            notes = ["first run: now", *notes]
+        elif first:
+            notes = [each.replace("next run:", "first run:") for each in notes]
         output.show(
             options, job, Table(COLUMNS, [_row(job)], optional=("description",)), notes=notes
         )

@@ -4,13 +4,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 
 from muster.cli import account, credential, group, job, query, run, server
 from muster.cli.arguments import EXIT_CODES, Commands, Parser
 from muster.cli.exits import Exit
-from muster.core.settings import PREFIX, Settings, SettingsError, shown
 from muster.core.version import VERSION
 
 ROLES = {
@@ -58,6 +56,7 @@ def parser() -> Parser:
     version.set_defaults(run=_version)
     config = commands.add_parser("config", help="look at the settings")
     config.add_argument("what", choices=["print", "reference"])
+    config.add_argument("--data-dir", type=Path, help="print: of a `muster up` (default: by XDG)")
     config.set_defaults(run=_config)
     return top
 
@@ -68,6 +67,13 @@ def _add_processes(commands: Commands) -> None:
     up.add_argument("--listen", default="127.0.0.1:8080", metavar="HOST:PORT", help="%(default)s")
     up.add_argument("--ready-file", type=Path, help="receives url and token once all is up")
     up.add_argument("--tls", action="store_true", help="serve https with a local CA")
+    up.add_argument(
+        "--allow-target",
+        action="append",
+        default=[],
+        metavar="HOST[:PORT]",
+        help="added to MUSTER_TARGET_ALLOW, such as 127.0.0.1:5432; can be repeated",
+    )
     up.set_defaults(run=_up)
     for role, about in ROLES.items():
         one = commands.add_parser(role, help=about)
@@ -111,6 +117,7 @@ def _up(options: argparse.Namespace) -> int:
         listen=options.listen,
         ready_file=options.ready_file,
         tls=options.tls,
+        allow_target=tuple(options.allow_target),
     )
     return up.main(chosen)
 
@@ -121,14 +128,6 @@ def _config(options: argparse.Namespace) -> int:
 
         print(reference.markdown())
         return 0
-    from muster.core.egress import Rules
+    from muster.cli import config
 
-    try:
-        settings = Settings.load()
-        Rules.of(settings)
-    except SettingsError as error:
-        print(f"muster: {error}", file=sys.stderr)
-        return 1
-    for field in fields(settings):
-        print(f"{PREFIX}{field.name.upper()}={shown(getattr(settings, field.name))}")
-    return 0
+    return config.show(options.data_dir)

@@ -5,8 +5,10 @@ from typing import Any
 
 from muster.cli import runs
 from muster.cli.client import Api, Refused
+from muster.cli.output import many
 from muster.cli.runs import Run
 
+LOOKED_AT = 200  # targets whose notices are compared
 MOST = 20  # lines beside a table; `muster run messages` has them all
 
 
@@ -17,23 +19,35 @@ def read(api: Api, run: Run, step: str | None = None) -> list[dict[str, Any]]:
 def beside(api: Api, run: Run, step: str | None = None) -> list[str]:
     """The first ones, to stand beside results; none where they can't be read, for they are not the matter."""
     try:
-        page = api.get(f"{run.path}/messages", {"step": step, "$top": MOST})
+        page = api.get(f"{run.path}/messages", {"step": step, "$top": LOOKED_AT})
     except Refused:
         return []
-    said = list(lines(page["value"]))
+    said = lines(page["value"])
     if len(said) <= MOST and not page.get("nextLink"):
         return said
     return [*said[:MOST], f"There are more: muster run messages {run.id}"]
 
 
-def lines(found: list[dict[str, Any]]) -> Iterator[str]:
-    """As psql shows them, behind the target."""
+def lines(found: list[dict[str, Any]]) -> list[str]:
+    """As psql shows them, after the target; what several targets say in the same words stands there once."""
+    targets: dict[str, list[str]] = {}
     for each in found:
         for notice in each["notices"]:
-            yield f"{runs.name(each)}: {notice.get('severity', 'NOTICE')}: {notice['message']}"
-            for key in ("detail", "hint"):
-                if notice.get(key):
-                    yield f"{runs.name(each)}:   {key}: {notice[key]}"
+            for text in _lines(notice):
+                targets.setdefault(text, []).append(runs.name(each))
+    return [f"{_some(dict.fromkeys(names))}: {text}" for text, names in targets.items()]
+
+
+def _lines(notice: dict[str, Any]) -> Iterator[str]:
+    yield f"{notice.get('severity', 'NOTICE')}: {notice['message']}"
+    for key in ("detail", "hint"):
+        if notice.get(key):
+            yield f"  {key}: {notice[key]}"
+
+
+def _some(names: dict[str, None]) -> str:
+    first, *others = names
+    return f"{first} and {many(len(others), 'other target')}" if others else first
 
 
 def rows(found: list[dict[str, Any]]) -> list[list[Any]]:

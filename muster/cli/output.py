@@ -19,13 +19,14 @@ COLOURS = {
     "Succeeded": GREEN,
     "SucceededWithSkipped": GREEN,
     "Ready": GREEN,
-    "InProgress": YELLOW,
+    "running": YELLOW,
     "WaitingForRetry": YELLOW,
-    "WaitingForChildJobExecutions": YELLOW,
     "Failed": RED,
     "TimedOut": RED,
     "Canceled": RED,
 }
+
+RUNNING = {"InProgress", "WaitingForChildJobExecutions"}  # on the wire; people read "running"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,11 @@ class Table:
             and (name not in self.optional or any(row[at] for row in self.rows))
         ]
         names = [self.columns[at] for at in kept]
-        return Table(names, [[row[at] for at in kept] for row in self.rows], whole=self.whole)
+        rows = [
+            [lifecycle(row[at]) if self.columns[at] == "lifecycle" else row[at] for at in kept]
+            for row in self.rows
+        ]
+        return Table(names, rows, whole=self.whole)
 
 
 def show(
@@ -141,6 +146,11 @@ def room(stream: TextIO) -> int | None:
 def has_colour(stream: TextIO) -> bool:
     environ = surroundings()
     return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def lifecycle(word: Any) -> Any:
+    """As people read it; JSON and TSV have the word of the API."""
+    return "running" if word in RUNNING else word
 
 
 def moment(told: str | None) -> str | None:

@@ -1,9 +1,12 @@
 """Where things are: accounts by name, and the subscription and group that a server goes into."""
 
 import argparse
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import unquote
 
+from muster.cli import inputs, names
 from muster.cli.client import Api, Refused, under
 from muster.cli.exits import Exit
 from muster.core.settings import surroundings
@@ -18,12 +21,12 @@ def servers(api: Api) -> list[dict[str, Any]]:
     return [each for one in found for each in api.all(f"{one['id']}/{SQL}/servers")]
 
 
-def accounts(api: Api, name: str | None = None, server: str | None = None) -> list[dict[str, Any]]:
-    """All that the token can see, or those of a name."""
+def accounts(api: Api, server: str | None = None) -> list[dict[str, Any]]:
+    """All that the token can see, or those on one server."""
     stand = [each["id"] for each in servers(api) if _same(each["name"], server)]
     with ThreadPoolExecutor(PARALLEL) as pool:
         lists = list(pool.map(lambda stand: api.all(f"{stand}/jobAgents"), stand))
-    return [each for one in lists for each in one if _same(each["name"], name)]
+    return [each for one in lists for each in one]
 
 
 def account(api: Api, options: argparse.Namespace) -> str:
@@ -43,9 +46,11 @@ def named(api: Api, wanted: str) -> list[str]:
     if wanted.startswith("/"):
         return [wanted.rstrip("/")]
     server, _, name = wanted.rpartition("/")
-    found = [each["id"] for each in accounts(api, name, server or None)]
+    known = accounts(api, server=server or None)
+    found = [each["id"] for each in known if _same(each["name"], name)]
     if not found:
-        raise Refused(f"there is no account '{wanted}'", Exit.NOT_FOUND)
+        near = names.near(name, [each["name"] for each in known])
+        raise Refused(f"there is no account '{wanted}'{near}", Exit.NOT_FOUND)
     return found
 
 
@@ -53,18 +58,20 @@ def server(api: Api, name: str) -> str:
     """The id of a server: names are unique in an installation."""
     if name.startswith("/"):
         return name.rstrip("/")
-    for each in servers(api):
+    known = servers(api)
+    for each in known:
         if _same(each["name"], name):
             return str(each["id"])
-    raise Refused(f"there is no server '{name}'", Exit.NOT_FOUND)
+    raise names.absent("server", name, [each["name"] for each in known])
 
 
 def group(api: Api, options: argparse.Namespace) -> str:
-    """The resource group that is meant; one that is named and absent is made."""
+    """The resource group that is meant; one that is named and absent is made after a question or with --create."""
     subscription = _subscription(api, options)
     if options.resource_group:
         path = under(subscription, "resourceGroups", options.resource_group)
         if api.find(path) is None:
+            _agree(api, options, f"{subscription}/resourceGroups", "resource group", path)
             api.put(path, {"location": options.location})
         return path
     return _only(api, f"{subscription}/resourceGroups", "resource group", "--resource-group")
@@ -74,15 +81,32 @@ def _subscription(api: Api, options: argparse.Namespace) -> str:
     if options.subscription:
         path = under("/subscriptions", options.subscription)
         if api.find(path) is None:
+            _agree(api, options, "/subscriptions", "subscription", path)
             api.put(path, {})
         return path
     return _only(api, "/subscriptions", "subscription", "--subscription")
 
 
+def _agree(api: Api, options: argparse.Namespace, parent: str, what: str, path: str) -> None:
+    """A name that is misspelt makes nothing."""
+    if options.create:
+        return
+    name = unquote(path.rsplit("/", 1)[-1])
+    known = [each["id"].rsplit("/", 1)[-1] for each in api.all(parent)]
+    near = names.near(name, known)
+    if not inputs.can_ask():
+        there = f"{near} It" if near else ": it"
+        raise Refused(f"there is no {what} '{name}'{there} is made with --create", Exit.NOT_FOUND)
+    others = near or (f"; there are: {', '.join(known)}." if known else ".")
+    print(f"There is no {what} '{name}'{others}", file=sys.stderr)
+    if not inputs.agrees(f"Make the {what} '{name}'?"):
+        raise Refused("nothing was made")
+
+
 def _only(api: Api, path: str, what: str, option: str) -> str:
     found = api.all(path)
     if not found:
-        raise Refused(f"there is no {what} yet: {option} NAME makes one")
+        raise Refused(f"there is no {what} yet: {option} NAME --create makes one")
     if len(found) > 1:
         told = ", ".join(each["id"].rsplit("/", 1)[-1] for each in found)
         raise Refused(f"which {what}? Say {option}: {told}")

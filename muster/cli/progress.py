@@ -95,7 +95,7 @@ def chosen(run: Run, stream: TextIO) -> Show:
 
 
 def line(run: Run, summary: dict[str, Any]) -> str:
-    return f"{run} {summary['lifecycle']} {counted(summary)}"
+    return f"{run} {output.lifecycle(summary['lifecycle'])} {counted(summary)}"
 
 
 def counted(summary: dict[str, Any]) -> str:
@@ -136,7 +136,7 @@ def block(
         parts.append(f"ETA {span(left)}")
     room = max(10, min(WIDEST_BAR, width - len("  ".join(parts)) - 4))
     told = [
-        f"{run}  {summary['lifecycle']}",
+        f"{run}  {output.lifecycle(summary['lifecycle'])}",
         f"{bar(share, room, filled)}  {'  '.join(parts)}",
         " · ".join(f"{name} {n}" for name, n in _counts(summary)) or "no targets yet",
     ]
@@ -159,7 +159,14 @@ def cause(each: dict[str, Any]) -> str:
     """One cause in one line: how many, what, where for instance."""
     where = f" ({runs.name(each['targets'][0])})" if each.get("targets") else ""
     number = f"{each['count']} × " if each["count"] else ""  # a step can fail without a target
-    return f"{number}{code(each)} {each.get('message') or ''}{where}"
+    return f"{number}{code(each)} {message(each) or ''}{where}"
+
+
+def message(each: dict[str, Any]) -> str | None:
+    """With its place in the script where that is known."""
+    if not each.get("line"):
+        return each.get("message")
+    return f"line {each['line']}, column {each['column']}: {each.get('message') or ''}"
 
 
 def code(each: dict[str, Any]) -> str:
@@ -184,7 +191,7 @@ def span(seconds: float) -> str:
 
 def _counts(summary: dict[str, Any]) -> list[tuple[str, int]]:
     counts = summary.get("counts", {})
-    return [(name, counts[name]) for name in ORDER if counts.get(name)]
+    return [(output.lifecycle(name), counts[name]) for name in ORDER if counts.get(name)]
 
 
 def _kind(each: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from muster.cli import causes, following, group, inputs, output, places, progres
 from muster.cli.arguments import Commands, count, duration, of_account, verb
 from muster.cli.client import Api, Refused, calling
 from muster.cli.exits import Exit
+from muster.cli.known import Lookup
 from muster.cli.notices import beside
 from muster.cli.progress import MOST_NAMED
 from muster.cli.runs import Run
@@ -40,11 +41,8 @@ def execute(options: argparse.Namespace) -> int:
         if (options.max_rows or 0) > MOST_ROWS:
             raise Refused(f"--max-rows is at most {MOST_ROWS}: more are not kept of a result set")
         if options.write or options.expect_targets is not None:
-            with group.named(api, account, options.group):
-                found = group.resolved(api, account, options.group)
-            _agree(options, found)
-        with group.named(api, account, options.group):
-            made = api.post(f"{account}/queries", _body(options, sql))
+            _agree(options, group.resolved(api, account, options.group))
+        made = api.post(f"{account}/queries", _body(options, sql))
         run = runs.of_item(account, made)
         return _follow(api, run, options, sql)
 
@@ -134,9 +132,9 @@ def _show(
 ) -> None:
     found = results.read(api, run) if summary["steps"] else results.NONE
     wrong = causes.read(api, run, summary) if following.outcome(summary) else []
-    failed = []
+    failed, lookup = [], Lookup(api, run, options.group, options.credential)
     for each in wrong:
-        failed += [f"failed: {progress.cause(each)}", *causes.advised(run, each, options.group)]
+        failed += [f"failed: {progress.cause(each)}", *causes.advised(run, each, lookup)]
     if wrong:
         failed.append(f"{causes.total(wrong, summary)} muster run errors {run.id} tells more.")
     more = results.further(api, run, found) if _has_several(sql) else []

@@ -17,8 +17,10 @@ from muster.cli import (
 from muster.cli.arguments import Commands, Parser, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit, is_over
+from muster.cli.known import Lookup
 from muster.cli.output import Table, moment
 from muster.cli.runs import Run
+from muster.cli.typed import lifecycles
 
 RUN = "id, its unique beginning, JOB/beginning, or JOB: its newest run"
 COLUMNS = ("job", "run", "lifecycle", "created", "started", "ended", "message")
@@ -45,7 +47,9 @@ def add(commands: Commands) -> None:
     one.add_argument("--top", type=count, default=20, metavar="N", help="default: 20")
     one = _of_run(verb(verbs, "show", show_run, "show a run and its steps"))
     one.add_argument("--targets", action="store_true", help="its targets instead of its steps")
-    one.add_argument("--lifecycle", help="only targets in it, such as Failed,TimedOut")
+    one.add_argument(
+        "--lifecycle", type=lifecycles, help="only targets in it, such as Failed,TimedOut"
+    )
     one.add_argument("--server", help="only targets on it")
     one = _of_run(verb(verbs, "watch", watch, "show how a run goes on until it is over"))
     one.add_argument("--timeout", type=duration, help="at most so long: 90, 15m, 2h")
@@ -149,7 +153,8 @@ def errors(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
         summary = api.get(f"{run.path}/summary")
         found = causes.read(api, run, summary)
-        table, notes = causes.table(run, found, summary), causes.notes(run, found, summary)
+        table = causes.table(run, found, summary, Lookup(api, run))
+        notes = causes.notes(run, found, summary)
         output.show(options, {"value": found}, table, notes=notes)
         return Exit.SUCCEEDED
 
@@ -219,7 +224,7 @@ def _head(run: Run, summary: dict[str, Any]) -> list[str]:
         for word, key in (("created", "createTime"), ("started", "startTime"), ("ended", "endTime"))
         if summary.get(key)
     )
-    lines = [f"{run.job} {run.id}: {summary['lifecycle']}"]
+    lines = [f"{run.job} {run.id}: {output.lifecycle(summary['lifecycle'])}"]
     lines += [f"  {line}" for line in (*origins.begun(summary), times)]
     reason = origins.reason(summary)
     lines += [f"  {reason}"] if reason else []

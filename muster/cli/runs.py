@@ -8,6 +8,7 @@ from uuid import UUID
 
 from muster.cli.client import Api, Refused, under
 from muster.cli.exits import Exit
+from muster.cli.names import jobs_near
 
 HEX = set("0123456789abcdef-")
 SEARCHED = 2000  # the newest runs, among which the beginning of an id must be unique
@@ -52,7 +53,8 @@ def find(api: Api, account: str, told: str) -> Run:
         if newest is not None:
             raise Refused(f"the job '{told}' has not run yet", Exit.NOT_FOUND)
     if not set(told.lower()) <= HEX:
-        raise Refused(f"there is neither a run nor a job '{told}'", Exit.NOT_FOUND)
+        near = jobs_near(api, account, told)
+        raise Refused(f"there is neither a run nor a job '{told}'{near}", Exit.NOT_FOUND)
     return _by_beginning(api, account, told, f"{account}/executions")
 
 

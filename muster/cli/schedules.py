@@ -5,7 +5,9 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from muster.cli.arguments import add_choice
 from muster.cli.client import Refused
+from muster.cli.typed import interval
 
 OVERLAPS = ("skipTarget", "skipExecution", "queueOne", "allow", "cancelPrevious")
 NEVER = "0001-01-01T00:00:00Z"  # the start of a job that nobody scheduled
@@ -14,11 +16,17 @@ NEVER = "0001-01-01T00:00:00Z"  # the start of a job that nobody scheduled
 def add(made: argparse.ArgumentParser) -> None:
     when = made.add_mutually_exclusive_group()
     when.add_argument("--cron", metavar="EXPR", help='such as "30 3 * * *"')
-    when.add_argument("--every", metavar="INTERVAL", help="such as PT1H or P1D")
+    when.add_argument(
+        "--every", type=interval, metavar="INTERVAL", help="such as 15m, 1h, 1d or PT1H30M"
+    )
     when.add_argument("--at", metavar="TIME", help="once, such as 2031-01-01T02:00:00Z")
-    made.add_argument("--start", metavar="TIME", help="of --every and --cron: not before")
+    first = made.add_mutually_exclusive_group()
+    first.add_argument("--start", metavar="TIME", help="of --every and --cron: not before")
+    first.add_argument(
+        "--now", action="store_true", help="of --every: the first run starts at once"
+    )
     made.add_argument("--time-zone", metavar="ZONE", help="such as Europe/Berlin; default: UTC")
-    made.add_argument("--overlap", choices=OVERLAPS, help="default: skipTarget")
+    add_choice(made, "--overlap", choices=OVERLAPS, help="default: skipTarget")
     made.add_argument("--disabled", action="store_true", help="the schedule rests")
 
 
@@ -28,19 +36,30 @@ def read(options: argparse.Namespace) -> dict[str, Any]:
     if options.overlap:
         said["overlap"] = options.overlap
     if not scheduled:
-        if options.start or options.time_zone or options.disabled:
+        if options.start or options.now or options.time_zone or options.disabled:
             raise Refused("say --cron, --every or --at: the other options say more about it")
         return said
     said |= {"enabled": not options.disabled, "type": "Once" if options.at else "Recurring"}
     if options.cron:
         said |= {"cron": options.cron, "timeZone": options.time_zone or "UTC"}
+    if options.now and not options.every:
+        raise Refused("--now is for --every: --cron and --at themselves say when the first run is")
     if options.every:
+        if not (options.start or options.now or options.disabled):
+            raise Refused(
+                f"--every {options.every} without a start runs at once on all targets of the group: "
+                "say --now if you want that, or --start TIME for the first run"
+            )
         if options.time_zone and not options.start:
             raise Refused("--every counts hours and days from its --start: --time-zone is of that")
         said["interval"] = options.every
     if begin := options.at or options.start:
         said["startTime"] = _time(begin, options.time_zone)
     return said
+
+
+def starts_at_once(options: argparse.Namespace) -> bool:
+    return bool(options.now and not options.disabled)
 
 
 def resting(said: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.cli import inputs, output, places
-from muster.cli.arguments import Commands, count, noun, verb
+from muster.cli.arguments import Commands, add_choice, count, noun, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table
@@ -32,9 +32,8 @@ def add(commands: Commands) -> None:
     one.add_argument("name", metavar="NAME", help="what jobs and people call it")
     one.add_argument("--host", help="where it is; without it Muster makes a cluster of its own")
     one.add_argument("--port", type=count, help="default: 5432")
-    one.add_argument(
-        "--ssl-mode", choices=("verify-full", "require", "disable"), help="default: verify-full"
-    )
+    modes = ("verify-full", "require", "disable")
+    add_choice(one, "--ssl-mode", choices=modes, help="default: verify-full")
     one.add_argument(
         "--ca-file", type=Path, metavar="FILE", help="PEM of who signed its certificate"
     )
@@ -43,7 +42,7 @@ def add(commands: Commands) -> None:
     )
     one.add_argument("--client-key-file", type=Path, metavar="FILE", help="PEM of its key")
     one.add_argument("--maintenance-database", metavar="NAME", help="default: postgres")
-    one.add_argument("--pooling", choices=("none", "session", "transaction"))
+    add_choice(one, "--pooling", choices=("none", "session", "transaction"))
     one.add_argument("--direct-host", metavar="HOST[:PORT]", help="past the pooler")
     one.add_argument(
         "--max-connections", type=count, metavar="N", help="for all our sessions on it"
@@ -55,14 +54,17 @@ def add(commands: Commands) -> None:
     one.add_argument("--location", default="local", help="default: local")
     one.add_argument("--resource-group", metavar="GROUP", help="default: the only one there is")
     one.add_argument("--subscription", metavar="NAME", help="default: the only one there is")
+    one.add_argument(
+        "--create", action="store_true", help="make the subscription and resource group if absent"
+    )
     one.add_argument("--replace", action="store_true", help="write over a server of that name")
     verb(verbs, "list", list_servers, "list all servers that the token can see")
 
 
 def add_server(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
-        path = under(places.group(api, options), *places.SQL.split("/"), "servers", options.name)
         body = {"location": options.location, "properties": _properties(options)}
+        path = under(places.group(api, options), *places.SQL.split("/"), "servers", options.name)
         made = api.put(path, body, new=not options.replace)
         output.show(options, made, Table(COLUMNS, [_row(made)]), notes=_notes(made))
         return Exit.SUCCEEDED
@@ -99,7 +101,8 @@ def _properties(options: argparse.Namespace) -> dict[str, Any]:
         properties["labels"] = dict(_label(each) for each in options.label)
     if options.admin:
         properties["administratorLogin"] = options.admin
-        secret = inputs.password(options.admin_password_file, f"Password of {options.admin}: ")
+        prompt, is_new = f"Password of {options.admin}", not options.host
+        secret = inputs.password(options.admin_password_file, prompt, is_new=is_new)
         properties["administratorLoginPassword"] = secret.reveal()
     return properties
 

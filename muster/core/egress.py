@@ -28,7 +28,15 @@ T = TypeVar("T")
 
 CODE = "InvalidTargetServer"
 OWN = "Muster's own database can't be a target"
-OPENS = "MUSTER_TARGET_ALLOW can open it"
+ALLOWED = (
+    "An operator adds {entry} to MUSTER_TARGET_ALLOW (addresses, networks and host patterns, each with an optional "
+    ":port, separated by commas) in the environment of Muster's processes, or starts `muster up --allow-target "
+    "{entry}`; it counts after a restart"
+)
+PORTS = (
+    "An operator adds it to MUSTER_TARGET_PORTS (numbers and ranges, separated by commas; now {ports}) in the "
+    "environment of Muster's processes; it counts after a restart"
+)
 LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
 NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 PATTERN = re.compile(r"[a-z0-9*_.-]{1,253}", re.ASCII)
@@ -139,7 +147,7 @@ def check_host_syntax(
     if not 1 <= number <= 65_535:
         errors.append(FieldError(f"{target}.port", "A port is a number from 1 to 65535.", CODE))
     elif not _port_is_open(number, rules) and (host, number) not in rules.extra:
-        message = f"Port {number} is not among the ports that Muster may connect to."
+        message = f"Port {number} is not among the ports that Muster may connect to. {_ports_advice(rules)}."
         errors.append(FieldError(f"{target}.port", message, CODE))
     if wrong := _name_error(host, number, rules):
         message = f"'{host[:100]}' can't be used as a server: {wrong}."
@@ -151,7 +159,7 @@ def check_address(address: Address, port: int, rules: Rules, *, host: str = "") 
     """Why it may not be connected to, or None. `host` is the name that led there."""
     host = (host or str(address)).lower()
     if (host, port) not in rules.extra and not _port_is_open(port, rules):
-        return f"port {port} is not allowed"
+        return f"port {port} is not allowed. {_ports_advice(rules)}"
     return _address_error(host, _real(address), port, rules)
 
 
@@ -189,9 +197,10 @@ def _name_error(host: str, port: int, rules: Rules) -> str | None:
     if NUMBER.fullmatch(labels[-1]):
         return "that is no IP address in its usual form"
     if labels[-1] in {"localhost", "localdomain"}:
-        return "its address is closed (loopback); MUSTER_TARGET_ALLOW can open 127.0.0.1 or ::1"
+        advice = _allow_advice("127.0.0.1", port)
+        return f"its address is closed (loopback); write 127.0.0.1 or ::1 as the host. {advice}"
     if len(labels) == 1 and not any(entry.pattern == name for entry in rules.allow):
-        return "the name has no domain; write it in full"
+        return f"the name has no domain; write it in full. {_allow_advice(name, port)}"
     return OWN if (name, port) in rules.own else None
 
 
@@ -206,9 +215,22 @@ def _address_error(host: str, address: Address, port: int, rules: Rules) -> str 
     for closed, kind in CLOSED.items():
         if address.version == closed.version and address in closed:
             opened = any(entry.opens == closed for entry in allowed)
-            return None if opened else f"its address is closed ({kind}); {OPENS}"
+            advice = _allow_advice(str(address), port)
+            return None if opened else f"its address is closed ({kind}). {advice}"
     restricts = any(entry.opens is None for entry in rules.allow)
-    return "it is not in MUSTER_TARGET_ALLOW" if restricts and not allowed else None
+    if not restricts or allowed:
+        return None
+    return f"it is not in MUSTER_TARGET_ALLOW. {_allow_advice(host, port)}"
+
+
+def _allow_advice(host: str, port: int) -> str:
+    return ALLOWED.format(entry=f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+
+
+def _ports_advice(rules: Rules) -> str:
+    """A port of another service, such as Redis, is open only where it is listed by itself."""
+    listed = [f"{each[0]}-{each[-1]}" if len(each) > 1 else str(each[0]) for each in rules.ports]
+    return PORTS.format(ports=", ".join(listed) or "none")
 
 
 def _port_is_open(port: int, rules: Rules) -> bool:

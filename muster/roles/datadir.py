@@ -12,6 +12,7 @@ import base64
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import random
 import secrets
@@ -29,13 +30,17 @@ from muster.roles import metadata
 from muster.roles.authority import Authority
 from muster.roles.supervisor import recorded
 
+SETTINGS = "settings.json"
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 class DataDir:
-    def __init__(self, root: Path, listen: str, *, tls: bool) -> None:
+    def __init__(
+        self, root: Path, listen: str, *, tls: bool, allow_target: tuple[str, ...] = ()
+    ) -> None:
         self.root = root.absolute()
         self.wanted = listen
+        self.allow_target = allow_target
         self.authority = Authority(self.root / "tls") if tls else None
         self.cluster: Cluster | None = None  # unset when the operator names a database
         self.given: dict[str, str] = {}  # the environment that made the settings
@@ -49,6 +54,7 @@ class DataDir:
         outside = surroundings()
         given = {key: value for key, value in outside.items() if key.startswith(PREFIX) and value}
         given |= {PREFIX + "DATA_DIR": str(self.root), PREFIX + "LISTEN": self._listen()}
+        given |= self._allowed(given)
         given.setdefault(PREFIX + "INTERNAL_LISTEN", self._internal())
         given.setdefault(PREFIX + "LAUNCHER_DRAIN", "true")  # stopping here stops everything
         folder = make_folder(self.root / "secrets")
@@ -90,6 +96,14 @@ class DataDir:
         outside = surroundings()
         return environ | {name: outside[name] for name in INHERITED if name in outside}
 
+    def keep_settings(self, environment: dict[str, str]) -> None:
+        """What `muster config print` shows beside a `muster up`."""
+        kept = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
+        write_private(make_folder(self.root / "run") / SETTINGS, json.dumps(kept))
+
+    def forget_settings(self) -> None:
+        (self.root / "run" / SETTINGS).unlink(missing_ok=True)
+
     def renew(self) -> None:
         """The certificate of `--tls` is there and fresh."""
         if self.authority:
@@ -113,6 +127,18 @@ class DataDir:
                 code="EnvelopeKeyMissing",
             )
         return f"k{secrets.token_hex(4)}:{base64.b64encode(os.urandom(32)).decode()}"
+
+    def _allowed(self, given: dict[str, str]) -> dict[str, str]:
+        """The operator's list and the flags; localhost is the two addresses that it means."""
+        if not self.allow_target:
+            return {}
+        name = PREFIX + "TARGET_ALLOW"
+        words = [given[name]] if name in given else []
+        for each in self.allow_target:
+            host, colon, port = each.partition(":")
+            loopback = ("127.0.0.1", "[::1]") if host.lower() == "localhost" else ()
+            words += [f"{address}{colon}{port}" for address in loopback] or [each]
+        return {name: ",".join(words)}
 
     def _listen(self) -> str:
         """Port 0 becomes a number here, so that an API that is started again keeps its address."""
@@ -138,6 +164,15 @@ class DataDir:
         chosen = _join("127.0.0.1", _free_port("127.0.0.1"))
         write_private(path, chosen)
         return chosen
+
+
+def kept_settings(root: Path) -> dict[str, str] | None:
+    """The environment of the roles of the `muster up` in this directory; None where none runs."""
+    try:
+        kept: dict[str, str] = json.loads((root / "run" / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return kept
 
 
 def _free_port(host: str) -> int:

@@ -43,6 +43,7 @@ class Options:
     listen: str = "127.0.0.1:8080"
     ready_file: Path | None = None
     tls: bool = False
+    allow_target: tuple[str, ...] = ()  # beside those of the environment
 
 
 def default_data_dir() -> Path:
@@ -69,7 +70,9 @@ def main(
 class Up:
     def __init__(self, options: Options, roles: tuple[str, ...], command: Command) -> None:
         self.options = options
-        self.home = DataDir(options.data_dir, options.listen, tls=options.tls)
+        self.home = DataDir(
+            options.data_dir, options.listen, tls=options.tls, allow_target=options.allow_target
+        )
         self.root = self.home.root
         self.roles = roles
         self.command = command
@@ -92,6 +95,7 @@ class Up:
                 self._forget_ready_file()
                 say("Stopping …")
                 await self._stop()
+                self.home.forget_settings()
                 say(f"Stopped. The data stays in {self.root}.")
 
     async def _live(self) -> None:
@@ -118,6 +122,7 @@ class Up:
             "fingerprint": hashlib.sha256(seed.encode()).hexdigest(),
         }
         environment = self.home.environment(settings)
+        self.home.keep_settings(environment)
         return Supervisor(
             self.root,
             self.roles,

@@ -217,7 +217,7 @@ async def test_a_text_that_the_grammar_refuses_goes_whole(place):
     assert [each["tag"] for each in outcome.results] == ["SELECT 1", "INSERT 0 1"]
     assert outcome.results[0]["rows"] == [["ab"]]
     assert await rows(place) == [1]
-    assert (wrong.lifecycle, wrong.sqlstate) == ("Failed", "42601")
+    assert (wrong.lifecycle, wrong.sqlstate, wrong.notices) == ("Failed", "42601", [])
     assert (refused + "; select from from t")[wrong.position - 1 :] == "from t"
 
 

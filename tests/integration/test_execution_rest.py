@@ -150,6 +150,22 @@ async def test_a_summary_of_what_is_over_tells_the_mean_pace(here, owner, job):
     assert "etaSeconds" not in shown
 
 
+@pytest.mark.parametrize(("position", "place"), [(1, (1, 1)), (8, (1, 8)), (11, (2, 2)), (0, None)])
+async def test_a_cause_has_its_place_in_the_script(here, owner, job, position, place):
+    script = "select 1\n, s"
+    await owner.execute("update jobs_internal.target_group set name = 'everything'")
+    changed = "select jobs.sp_update_jobstep('nightly', step_id => 1, command => $1)"
+    await owner.execute(changed, script)
+    run = await a_planned_run(owner, job, 2)
+    for ordinal in (1, 2):
+        await ran(owner, run, ordinal, "Failed", **CAUSE, error_position=position or None)
+
+    [cause] = (await here.seen(at(run, "errors")))["value"]
+
+    assert cause["count"] == 2
+    assert (cause["line"], cause["column"]) == place if place else "line" not in cause
+
+
 async def test_equal_causes_stand_together_the_most_frequent_first(here, owner, job):
     run = await a_planned_run(owner, job, 16)
     other = {"error_fingerprint": "f-lock", "sqlstate": "55P03", "end_reason": "LockTimeout"}
@@ -182,6 +198,7 @@ async def test_equal_causes_stand_together_the_most_frequent_first(here, owner, 
     }  # fmt: skip
     assert [each["attempts"] for each in locked["targets"]] == [1, 2]
     assert (full["reason"], full["message"]) == ("ServerFull", "no room")
+    assert "line" not in missing and "column" not in missing
     page = await here.seen(at(run, "errors"), __top="2")
     rest = (await here.call.get(page["nextLink"])).json()
     assert (page["value"] + rest["value"], "nextLink" in rest) == (value, False)

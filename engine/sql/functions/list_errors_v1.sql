@@ -13,7 +13,7 @@ begin
         -- The newest attempt that is over; a reservation for the next one tells nothing. What ended otherwise than by it,
         -- since time ran out or somebody cancelled it, says both. What was cancelled is here if it had failed before.
         select t.step_id, t.ordinal, t.snapshot_id, t.attempts, t.lifecycle, k.error_fingerprint, k.sqlstate, k.hint,
-               w.reason, coalesce('f' || k.error_fingerprint, '') || '/' || coalesce(w.reason, '') as cause,
+               k.error_position, w.reason, coalesce('f' || k.error_fingerprint, '') || '/' || coalesce(w.reason, '') as cause,
                case when k.message is null then t.last_message
                     when t.end_time is null or t.lifecycle = k.lifecycle then k.message
                     when coalesce(t.last_message, '') in ('', k.message)
@@ -23,7 +23,7 @@ begin
                     else format('%s Last error: %s', t.last_message, k.message) end as message
           from target_execution t
           left join lateral (
-               select k.error_fingerprint, k.sqlstate, k.hint, k.end_reason, k.message, k.lifecycle
+               select k.error_fingerprint, k.sqlstate, k.hint, k.error_position, k.end_reason, k.message, k.lifecycle
                  from task k
                 where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
                       = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
@@ -49,12 +49,22 @@ begin
     select jsonb_build_object(
                'items', coalesce(jsonb_agg(jsonb_build_object(
                    'fingerprint', first.error_fingerprint, 'sqlstate', first.sqlstate, 'reason', p.reason,
-                   'message', first.message, 'hint', first.hint, 'count', p.n, 'retrying', p.retrying,
+                   'message', first.message, 'hint', first.hint, 'line', place.line, 'column', place.col,
+                   'count', p.n, 'retrying', p.retrying,
                    'targets', sample.targets) order by p.place) filter (where p.place <= skip + p_top), '[]'),
                'next', case when count(*) > p_top then jsonb_build_object('skip', skip + p_top) end)
       into found
       from page p
       join numbered first on first.cause = p.cause and first.place = 1
+      -- Where in the script of the step: all targets of a step run the same one.
+      left join lateral (
+           select 1 + length(b.before) - length(replace(b.before, chr(10), '')) as line,
+                  coalesce(nullif(strpos(reverse(b.before), chr(10)), 0), first.error_position) as col
+             from job_step j
+             join script c using (script_hash)
+            cross join lateral (select left(c.body, first.error_position - 1) as before) b
+            where (j.job_id, j.version, j.step_id) = (p_run.job_id, p_run.job_version, first.step_id)
+              and first.error_position > 0) place on true
      cross join lateral (
            select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                       'stepName', s.step_name, 'targetId', d.target_id, 'serverName', d.server_name,

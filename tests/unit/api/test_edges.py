@@ -42,6 +42,7 @@ def test_without_a_list_a_stranger_is_refused(host: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         base(SETTINGS, server="10.9.9.9", host=host)
     assert refused.value.code == "InvalidHostHeader"
+    assert "MUSTER_ALLOWED_HOSTS" in refused.value.message and "restart" in refused.value.message
 
 
 def test_a_public_url_wins_and_closes_the_list_of_hosts() -> None:

@@ -73,6 +73,7 @@ def test_a_group_and_a_subscription_that_are_named_are_made(muster, rest):
             "mine",
             "--resource-group",
             "fleet",
+            "--create",
         )[0]
         == 0
     )
@@ -424,7 +425,7 @@ def test_what_is_not_said_is_not_sent(muster, a_job):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--every", "PT1H"], {"type": "Recurring", "interval": "PT1H"}),
+        (["--every", "PT1H", "--now"], {"type": "Recurring", "interval": "PT1H"}),
         (["--every", "P1D", "--start", "2031-01-01T02:00:00Z", "--disabled"],
          {"type": "Recurring", "interval": "P1D", "startTime": "2031-01-01T02:00:00+00:00", "enabled": False}),
         (["--at", "2031-07-01T02:00", "--time-zone", "Europe/Berlin"], {"type": "Once", "startTime": "2031-07-01T02:00:00+02:00"}),
@@ -437,7 +438,7 @@ def test_each_way_to_say_when(muster, a_job, words, expected):
     assert a_job.sent("PUT", JOB)[-1]["properties"]["schedule"] == {"enabled": True} | expected
 
 
-@pytest.mark.parametrize("words", [["--at", "2001-01-01T00:00Z"], ["--every", "PT1H"]])
+@pytest.mark.parametrize("words", [["--at", "2001-01-01T00:00Z"], ["--every", "PT1H", "--now"]])
 def test_a_schedule_counts_only_when_the_step_is_there(muster, a_job, words):
     """A slot that is due at once would find no step."""
     assert muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *words)[0] == 0
@@ -470,7 +471,7 @@ def test_a_schedule_that_a_replacement_takes_away_is_told(muster, a_job):
     code, _, err = muster(*words)
 
     assert (code, "gone: 0 3 * * * UTC" in err) == (0, True)
-    assert muster(*words, "--every", "PT1H")[2] == ""
+    assert muster(*words, "--every", "PT1H", "--now")[2] == ""
 
 
 def test_a_replacement_whose_step_is_refused_leaves_the_job_as_it_was(muster, a_job):

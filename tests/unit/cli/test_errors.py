@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from tests.unit.cli.fake_rest import JOB, RUN, a_cause, a_run, a_summary, listed
+from tests.unit.cli.fake_rest import (
+    ACCOUNT, JOB, RUN, SUBSCRIPTION, a_cause, a_run, a_server, a_summary, an_account, listed,
+)  # fmt: skip
 
 SUMMARY = f"{RUN}/summary"
 
@@ -235,3 +237,69 @@ def test_no_errors_are_not_said_to_be_a_success(muster, rest, summary, said):
     rest.on("GET", f"{RUN}/errors", listed())
 
     assert muster("run", "errors", "nightly")[1].splitlines()[-1] == said
+
+
+LOGIN = {"name": "login", "properties": {"username": "job runner"}}
+
+
+def known(rest, *, step=None, member=None, server=None, account=None):
+    """An installation in which exactly one place names the credential."""
+    said = {"targetGroup": f"{ACCOUNT}/targetGroups/prod eu"}
+    rest.on(
+        "GET", f"{JOB}/steps/main", {"properties": said | ({"credential": step} if step else {})}
+    )
+    of_server = {"type": "SqlServer", "serverName": "Fleet-1"}
+    members = [
+        {"type": "SqlServer", "serverName": "other", "credential": f"{ACCOUNT}/credentials/wrong"},
+        of_server | ({"credential": member} if member else {}),
+    ]
+    rest.on("GET", f"{ACCOUNT}/targetGroups/prod eu", {"properties": {"members": members}})
+    rest.on(
+        "GET",
+        f"{SUBSCRIPTION}/providers/Microsoft.Sql/servers",
+        listed(a_server(jobCredential=server)),
+    )
+    rest.on("GET", ACCOUNT, an_account(defaultCredential=account))
+    rest.on("GET", f"{ACCOUNT}/credentials/login", LOGIN)
+    return rest
+
+
+def next_command(muster, rest, cause):
+    rest.on("GET", f"{RUN}/errors", listed(cause))
+    told = muster("run", "errors", "nightly", "--account", ACCOUNT, "-o", "tsv")[1]
+    return told.splitlines()[1].split("\t")[-1]
+
+
+@pytest.mark.parametrize("place", ["step", "member", "server", "account"])
+def test_a_hint_names_the_credential_and_the_user_wherever_they_are_given(muster, rest, place):
+    name = "login" if place == "server" else f"{ACCOUNT}/credentials/login"
+
+    told = next_command(muster, known(rest, **{place: name}), a_cause("28P01", 1, "wrong password"))
+
+    assert told == "muster credential set login --username 'job runner'"
+
+
+def test_a_hint_names_the_group_and_the_role(muster, rest):
+    known(rest, step=f"{ACCOUNT}/credentials/login")
+
+    gone = a_cause(None, 1, "Gone.", fingerprint="TargetDatabaseNotFound")
+    assert next_command(muster, rest, gone) == "muster group resolve 'prod eu'"
+    denied = a_cause("42501", 1, "permission denied for table orders")
+    assert next_command(muster, rest, denied) == 'grant … on table orders to "job runner"'
+
+
+def test_a_message_that_names_the_credential_is_believed(muster, rest):
+    message = "The secret of the credential 'fleet' is env:X, which the launcher's environment does not have."
+    cause = a_cause(None, 1, message, reason="CredentialUnreadable")
+
+    assert next_command(muster, rest, cause).startswith("muster credential set fleet --username")
+
+
+def test_a_cause_is_told_with_its_place_in_the_script(muster, rest):
+    cause = a_cause("42601", 60, 'syntax error at or near "selec"', line=2, column=5)
+    rest.on("GET", f"{RUN}/errors", listed(cause))
+
+    out = muster("run", "errors", "nightly", "-o", "tsv")[1].splitlines()
+
+    assert len(out) == 2
+    assert out[1].split("\t")[3] == 'line 2, column 5: syntax error at or near "selec"'

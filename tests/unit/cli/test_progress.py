@@ -27,9 +27,9 @@ def test_the_block_tells_bar_counts_rate_eta_running_and_failed():
     told = progress.block(HERE, HALF, RUNNING, CAUSES, 100)
 
     assert told == [
-        "nightly 3f2a1c9e  WaitingForChildJobExecutions",
+        "nightly 3f2a1c9e  running",
         "█" * 20 + "░" * 20 + "  31/60   52%  5.2/s  ETA 2 min 05 s",
-        "Succeeded 30 · InProgress 6 · WaitingForRetry 1 · Created 22 · Failed 1",
+        "Succeeded 30 · running 6 · WaitingForRetry 1 · Created 22 · Failed 1",
         "running  fleet-1/tenant_0, fleet-1/tenant_1, fleet-1/tenant_2, fleet-1/tenant_3, … 2 more",
         'failed    1 × 42703 column "quantity" does not exist (fleet-1/tenant_07)',
         "retrying  1 × 55P03 lock timeout (fleet-1/tenant_07)",
@@ -76,7 +76,7 @@ def test_a_log_gets_one_line_for_each_change():
 
     assert stream.getvalue().splitlines() == [
         "nightly 3f2a1c9e Created 0/0",
-        "nightly 3f2a1c9e WaitingForChildJobExecutions 31/60 Succeeded=30 InProgress=6 WaitingForRetry=1 Created=22 Failed=1",
+        "nightly 3f2a1c9e running 31/60 Succeeded=30 running=6 WaitingForRetry=1 Created=22 Failed=1",
         "nightly 3f2a1c9e Failed 60/60 Failed=60",
     ]
 

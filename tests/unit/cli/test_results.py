@@ -162,6 +162,18 @@ def test_notices_stand_beside_the_results_with_their_target(muster, rest):
     ]
 
 
+def test_what_many_targets_say_in_the_same_words_is_told_once(muster, rest):
+    rest.on("GET", RESULTS, sets(a_page(["fleet-1", "a", None, 1])))
+    notice = {"severity": "WARNING", "message": "no index", "hint": "Make one."}
+    voices = [a_voice(notice, database=f"t{n}") for n in range(60)]
+    rest.on("GET", MESSAGES, listed(*voices))
+
+    assert muster("run", "results", "nightly", "-o", "tsv")[2].splitlines() == [
+        "fleet-1/t0 and 59 other targets: WARNING: no index",
+        "fleet-1/t0 and 59 other targets:   hint: Make one.",
+    ]
+
+
 def test_of_many_notices_the_first_are_told_and_how_to_read_the_others(muster, rest):
     rest.on("GET", RESULTS, sets(a_page(["fleet-1", "a", None, 1])))
     rest.on("GET", MESSAGES, listed(a_voice(*({"message": f"{n}"} for n in range(30)))))

@@ -52,7 +52,7 @@ def test_watch_writes_a_line_for_each_change_and_exits_as_the_run_ended(muster, 
     assert code == 2
     assert out.splitlines() == [
         "nightly 3f2a1c9e Created 0/0",
-        "nightly 3f2a1c9e WaitingForChildJobExecutions 1/3 Succeeded=1 InProgress=1 WaitingForRetry=1",
+        "nightly 3f2a1c9e running 1/3 Succeeded=1 running=1 WaitingForRetry=1",
         "nightly 3f2a1c9e Failed 3/3 Succeeded=2 Failed=1",
         "nightly 3f2a1c9e Failed. 2 of 3 targets succeeded, 1 failed.",
         f"muster run errors {RUN_ID} tells the causes.",

@@ -138,7 +138,33 @@ def test_a_closed_address_names_the_setting_that_opens_it(host: str) -> None:
     [wrong] = check_host_syntax(host, 5432)
 
     assert "its address is closed (" in wrong.message
-    assert "; MUSTER_TARGET_ALLOW can open " in wrong.message
+    address = "127.0.0.1" if host == "localhost" else host
+    assert f"adds {address}:5432 to MUSTER_TARGET_ALLOW" in wrong.message
+    assert f"`muster up --allow-target {address}:5432`" in wrong.message
+    assert "separated by commas" in wrong.message and "after a restart" in wrong.message
+
+
+def test_what_the_message_names_opens_the_address() -> None:
+    assert not denied("127.0.0.1", 5432, by=rules(target_allow=("127.0.0.1:5432",)))
+    assert not denied("::1", 5432, by=rules(target_allow=("[::1]:5432",)))
+
+
+def test_a_port_that_is_closed_names_the_setting_that_opens_it() -> None:
+    [wrong] = check_host_syntax("db.example.com", 443)
+
+    assert "MUSTER_TARGET_PORTS" in wrong.message and "now 1024-65535" in wrong.message
+    assert "after a restart" in wrong.message
+    assert check_host_syntax("db.example.com", 443, rules(target_ports=("443",))) == []
+
+
+def test_a_name_or_an_address_outside_the_list_names_the_setting() -> None:
+    by = rules(target_allow=("*.example.com",))
+
+    [wrong] = check_host_syntax("10.1.2.3", 5432, by)
+    assert "adds 10.1.2.3:5432 to MUSTER_TARGET_ALLOW" in wrong.message
+    [wrong] = check_host_syntax("db-7", 5432)
+    assert "adds db-7:5432 to MUSTER_TARGET_ALLOW" in wrong.message
+    assert check_host_syntax("db-7", 5432, rules(target_allow=("db-7:5432",))) == []
 
 
 def test_a_wide_allow_opens_no_closed_range() -> None:

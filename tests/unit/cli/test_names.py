@@ -1,0 +1,83 @@
+"""A name that is not there is not found, and told with the nearest ones."""
+
+import pytest
+
+from tests.unit.cli.fake_rest import ACCOUNT, JOB, SERVER, listed, refusal
+
+LOGIN = {"name": "fleet-login", "properties": {"username": "u"}}
+
+
+@pytest.fixture
+def known(rest):
+    rest.on("GET", f"{ACCOUNT}/jobs", listed({"name": "nightly", "properties": {}}))
+    rest.on("GET", f"{ACCOUNT}/credentials", listed(LOGIN))
+    return rest
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["job", "show", "nigthly"],
+        ["job", "start", "nigthly"],
+        ["job", "stop", "nigthly"],
+        ["job", "delete", "nigthly", "--yes"],
+        ["run", "list", "nigthly"],
+    ],
+)
+def test_a_job_that_is_not_there_is_told_with_the_nearest(muster, known, words):
+    code, _, err = muster(*words)
+
+    assert (code, err) == (6, "muster: there is no job 'nigthly'; did you mean nightly?\n")
+
+
+def test_a_run_is_looked_for_by_its_job_too(muster, known):
+    code, _, err = muster("run", "show", "nigthly")
+
+    assert (code, err) == (6, "muster: there is neither a run nor a job 'nigthly'; did you mean nightly?\n")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "message", ["credential 'fleet-logn' was not found.", 'Credential "fleet-logn" was not found']
+)
+def test_a_credential_that_is_not_there_is_told_with_the_nearest(muster, known, message):
+    where = "properties.members[0].credential"
+    known.on(
+        "PUT", f"{ACCOUNT}/targetGroups/all", refusal(400, "InvalidParameterValue", message, where)
+    )
+
+    code, _, err = muster("group", "create", "all", "--server", "x", "--credential", "fleet-logn")
+
+    assert (code, err) == (6, "muster: there is no credential 'fleet-logn'; did you mean fleet-login?\n")  # fmt: skip
+
+
+def test_what_is_missing_below_a_job_that_is_there_is_told_as_the_api_says_it(muster, known):
+    known.on("POST", f"{JOB}/start", refusal(404, "ResourceNotFound", "It has no steps."))
+
+    code, _, err = muster("job", "start", "nightly")
+
+    assert (code, err) == (6, "muster: ResourceNotFound: It has no steps.\n")
+
+
+def test_a_name_like_no_other_gets_no_suggestion(muster, known):
+    assert muster("job", "show", "xxx")[2] == "muster: there is no job 'xxx'\n"
+
+
+def test_a_list_that_may_not_be_read_takes_nothing_from_the_answer(muster, known):
+    known.on("GET", f"{ACCOUNT}/jobs", refusal(403, "AuthorizationFailed", "No."))
+
+    code, _, err = muster("job", "show", "nigthly")
+
+    assert code == 6 and "There is no GET" in err
+
+
+def test_a_server_that_is_not_there_is_told_with_the_nearest(muster, rest):
+    code, _, err = muster("account", "create", "a", "--database", "fleet1/jobs")
+
+    assert (code, err) == (6, "muster: there is no server 'fleet1'; did you mean fleet-1?\n")
+    assert rest.sent("PUT", f"{SERVER}/databases/jobs") == []
+
+
+def test_an_account_that_is_not_there_is_told_with_the_nearest(muster, rest):
+    _, _, err = muster("job", "list", "--account", "dmeo")
+
+    assert err == "muster: there is no account 'dmeo'; did you mean demo?\n"
