@@ -244,6 +244,7 @@ async def test_options_are_known_and_sound(admin):
     right = [
         {"transaction": "none", "advance": "barrier", "onFailure": "continue"},
         {"guard": True, "transaction": "auto", "settings": {"access": "readWrite"}},
+        {"guard": "job"}, {"guard": False, "transaction": "none"},
         {"settings": {"lockTimeoutSeconds": 0, "role": "$(target_database_name)_owner",
                       "searchPath": "a, b", "access": "readOnly",
                       "parameters": {"work_mem": "64 \"MB\" \\", "a.b": ""}}},
@@ -272,6 +273,7 @@ async def test_options_are_known_and_sound(admin):
         {"verify": {"sql": "x", "expect": "empty", "value": 1}}, {"retryOn": ["4"]},
         {"retryOn": "40001"}, {"jitter": 1.5}, {"jitter": -0.1}, {"slotsPerDatabase": 0},
         {"output": {"onMismatch": "drop"}}, {"nothing": True}, {"advance": "barrier\n"},
+        {"guard": "run"}, {"guard": "job", "transaction": "none"},
         {"guard": True, "transaction": "none"}, {"guard": True, "settings": {"access": "readOnly"}},
     ]  # fmt: skip
 

@@ -377,7 +377,7 @@ def test_a_job_is_made_with_its_step(muster, a_job):
         "job", "create", "nightly", "-g", "prod", "-c", "select 1", "--credential", "login",
         "--cron", "0 3 * * *", "--time-zone", "Europe/Berlin", "--overlap", "queueOne", "--timeout", "2h",
         "--retry-attempts", "0", "--retry-interval", "2s", "--retry-maximum", "1m", "--lock-timeout", "0",
-        "--max-parallelism", "4", "--transaction", "none", "--role", "owner", "--guard", "--idempotent",
+        "--max-parallelism", "4", "--transaction", "none", "--role", "owner", "--guard", "run", "--idempotent",
         "--description", "Every night.",
     )  # fmt: skip
 
@@ -410,6 +410,15 @@ def test_a_job_is_made_with_its_step(muster, a_job):
         }
     ]  # fmt: skip
     assert "nightly        1  0 3 * * * UTC  true" in out and "select 1" in out
+
+
+def test_a_guard_is_of_the_run_or_of_the_job(muster, a_job):
+    made = ("job", "create", "nightly", "-g", "prod", "-c", "select 1", "--guard")
+
+    assert muster(*made, "job")[0] == 0
+    assert a_job.sent("PUT", STEP)[-1]["properties"]["guard"] == "job"
+    code, _, err = muster(*made, "ever")
+    assert (code, "'run', 'job'" in err) == (1, True)
 
 
 def test_what_is_not_said_is_not_sent(muster, a_job):
