@@ -122,6 +122,8 @@ def struct(cls: type[msgspec.Struct]) -> Schema:
     assert isinstance(info, types.StructType)
     own = cls if issubclass(cls, Properties) else Properties
     members = {field.encode_name: of_type(field.type, field.encode_name) for field in info.fields}
+    for name, text in own.ABOUT.items():
+        members[name] = _described(members[name], text)
     for name in own.WRITE_ONLY:
         members[name] = {**members[name], "writeOnly": True}
     for name in sorted(own.READ_ONLY):
@@ -139,8 +141,8 @@ def struct(cls: type[msgspec.Struct]) -> Schema:
 def of_type(info: types.Type, name: str) -> Schema:
     match info:
         case types.UnionType():
-            (inner,) = [t for t in info.types if not isinstance(t, types.NoneType)]
-            return _nullable(of_type(inner, name))
+            inner, *words = [t for t in info.types if not isinstance(t, types.NoneType)]
+            return _nullable(_or_word(words[0]) if words else of_type(inner, name))
         case types.StructType():
             return ref(info.cls.__name__)
         case types.ListType():
@@ -149,6 +151,12 @@ def of_type(info: types.Type, name: str) -> Schema:
             return {"type": "object", "additionalProperties": of_type(info.value_type, name)}
         case _:
             return _scalar(info, name)
+
+
+def _or_word(words: types.Type) -> Schema:
+    """A boolean or one of some words: the only union that a field has."""
+    assert isinstance(words, types.LiteralType)
+    return {"type": ["boolean", "string"], "enum": [True, False, *words.values]}
 
 
 def _scalar(info: types.Type, name: str) -> Schema:
@@ -210,10 +218,15 @@ def _nullable(schema: Schema) -> Schema:
         return {"anyOf": [schema, {"type": "null"}]}
     if not schema:
         return schema
-    found = {**schema, "type": [schema["type"], "null"]}
+    one = schema["type"]
+    found = {**schema, "type": [*one, "null"] if isinstance(one, list) else [one, "null"]}
     if "enum" in found:
         found["enum"] = [*found["enum"], None]
     return found
+
+
+def _described(schema: Schema, text: str) -> Schema:
+    return {**schema, "description": text}
 
 
 def _not_null(schema: Schema) -> Schema:

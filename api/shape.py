@@ -88,7 +88,8 @@ def compile_type(info: types.Type, name: str = "") -> Check:
     match info:
         case types.UnionType():
             options = [t for t in info.types if not isinstance(t, types.NoneType)]
-            assert len(options) == 1, f"{name}: a field has one type"
+            if len(options) > 1:
+                return _boolean_or(options, name)
             return compile_type(options[0], name)
         case types.StructType():
             return Shape(info.cls)
@@ -134,6 +135,24 @@ def _boolean(value: Any, path: str, found: Findings) -> Any:
     if not isinstance(value, bool):
         found.add(path, f"Expected true or false, got {_kind(value)}.")
     return value
+
+
+def _boolean_or(options: list[types.Type], name: str) -> Check:
+    kind, words = options
+    assert isinstance(kind, types.BoolType), (
+        f"{name}: a field has one type, or is a boolean or a word"
+    )
+    assert isinstance(words, types.LiteralType), name
+    allowed = ", ".join(("true", "false", *map(str, words.values)))
+
+    def check(value: Any, path: str, found: Findings) -> Any:
+        if not isinstance(value, bool | str):
+            found.add(path, f"Expected one of {allowed}, got {_kind(value)}.")
+        elif isinstance(value, str) and value not in words.values:
+            found.add(path, f"Expected one of {allowed}.", VALUE)
+        return value
+
+    return check
 
 
 def _integer(limit: int) -> Check:

@@ -68,7 +68,7 @@ select pg_catalog.format('%I.%I', n.nspname, c.relname) as name
  order by 1;
 
 -- name: make_guard
--- The table that a guarded step writes to.
+-- The tables that guarded steps write to: one row per run, or per job for ever.
 create schema if not exists muster_guard;
 create table if not exists muster_guard.applied (
     job_execution_id uuid not null,
@@ -78,6 +78,42 @@ create table if not exists muster_guard.applied (
     applied_at timestamptz not null default pg_catalog.now(),
     primary key (job_execution_id, step_id, target_id, content_hash)
 );
+create table if not exists muster_guard.applied_by_job (
+    job_id uuid not null,
+    step_name text not null,
+    schema_name text not null,
+    script_hash bytea not null,
+    applied_at timestamptz not null default pg_catalog.now(),
+    primary key (job_id, step_name, schema_name, script_hash)
+);
+
+-- name: applied_in_run
+-- A row when this run applied the script here before.
+select 1 from muster_guard.applied a
+ where a.job_execution_id operator(pg_catalog.=) $1::pg_catalog.uuid
+   and a.step_id operator(pg_catalog.=) $2::pg_catalog.int4
+   and a.target_id operator(pg_catalog.=) $3::pg_catalog.uuid
+   and a.content_hash operator(pg_catalog.=) $4::pg_catalog.bytea;
+
+-- name: applied_by_job
+-- A row when any run of the job applied the script here before.
+select 1 from muster_guard.applied_by_job a
+ where a.job_id operator(pg_catalog.=) $1::pg_catalog.uuid
+   and a.step_name operator(pg_catalog.=) $2::pg_catalog.text
+   and a.schema_name operator(pg_catalog.=) $3::pg_catalog.text
+   and a.script_hash operator(pg_catalog.=) $4::pg_catalog.bytea;
+
+-- name: record_run
+-- No row is inserted when there is one.
+insert into muster_guard.applied (job_execution_id, step_id, target_id, content_hash)
+values ($1, $2, $3, $4)
+on conflict do nothing;
+
+-- name: record_job
+-- No row is inserted when there is one.
+insert into muster_guard.applied_by_job (job_id, step_name, schema_name, script_hash)
+values ($1, $2, $3, $4)
+on conflict do nothing;
 
 -- name: end_attempt
 -- Ends the session of an attempt; no row once it is gone. A session with that pid that was there before

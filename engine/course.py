@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 
 from engine import outcome as outcomes
-from engine import prologue, results
+from engine import results
 from engine.blockers import Lookout
 from engine.frames import LONGEST
 from engine.outcome import FAILED, SUCCEEDED, Outcome
@@ -17,6 +17,7 @@ from engine.prologue import Prologue, Scene
 from engine.results import Ear, Set
 from engine.session import LOST, Session
 from engine.speech import Answer
+from engine.sqlwords import literal
 from engine.stop import Stop, Stopped
 from engine.token import TIMED_OUT
 from engine.work import Piece, Step, Task, values
@@ -122,6 +123,12 @@ class Course:
             if len(self._kept) < results.KEPT_SETS:
                 self._kept.append(each)
 
+    def forget(self) -> None:
+        """All that was kept of a script that was rolled back."""
+        self._kept.clear()
+        self._rows = self.completed = 0
+        self.session.ear.reset()
+
     def scene(self, deadline: float) -> Scene:
         session = self.session
         left = deadline - session.loop.time()
@@ -139,7 +146,7 @@ class Course:
         known, wanted = self.session.parameters, self.step.options.settings.parameters
         names = {name.lower() for name in wanted}
         if new := names - known.keys():
-            asked = Q.unknown_parameters.replace("$1", prologue.literal(f"{{{','.join(new)}}}"))
+            asked = Q.unknown_parameters.replace("$1", literal(f"{{{','.join(new)}}}"))
             absent = {row[0] for row in (await self.ask(asked))[0].rows}
             known |= {name: name not in absent for name in new}
         self.left_out = frozenset(name for name in names if not known[name])
@@ -184,7 +191,8 @@ class Course:
         statements = "1 statement" if many == 1 else f"{many} statements"
         text = f"Succeeded: {statements}, {self._rows} row{'s' * (self._rows != 1)}."
         if reason:
-            text = "It was applied before by the same run; nothing was done."
+            by = "this job" if self.step.options.guard == "job" else "the same run"
+            text = f"It was applied before by {by}; nothing was done."
         return await self.ended(lifecycle=SUCCEEDED, reason=reason, last_message=text)
 
     async def stopped(self, *, safe: bool) -> Outcome:
@@ -298,7 +306,7 @@ class Course:
         session = self.session
         new = set[int]().union(*(each.foreign for each in self._kept)) - session.types.keys()
         if new and not session.lost and not session.spoiled:
-            oids = prologue.literal(f"{{{','.join(map(str, new))}}}")
+            oids = literal(f"{{{','.join(map(str, new))}}}")
             received = session.ear.received
             with contextlib.suppress(*REFUSED, TimeoutError):
                 async with asyncio.timeout(ROLLBACK_LIMIT):

@@ -103,6 +103,16 @@ class Member(_Read, frozen=True, rename="camel"):
     def includes(self) -> bool:
         return self.membership_type == "Include"
 
+    @property
+    def text(self) -> str:
+        """For people: its type and what it names."""
+        names = (
+            self.server_name,
+            self.database_name,
+            self.elastic_pool_name or self.schema_pattern or self.shard_map_name,
+        )
+        return " ".join((self.type, "/".join(name for name in names if name))).strip()
+
 
 class Group(_Read, frozen=True):
     name: str

@@ -1,8 +1,10 @@
 """What a target group takes away again, by the words of its members or by what they found."""
 
+from collections.abc import Callable, Iterator
+
 from engine.directory import Document, Member
 from engine.found import Target
-from engine.like import Like
+from engine.like import Like, database_pattern
 
 
 class Exclusions:
@@ -12,49 +14,69 @@ class Exclusions:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._servers: set[str] = set()
-        self._pools: set[tuple[str, str]] = set()
-        self._databases: set[tuple[str, str]] = set()
-        self._schemas: set[tuple[str, str, str]] = set()
-        self._patterns: list[tuple[str, str | None, Like]] = []
+        self._servers: dict[str, Member] = {}
+        self._pools: dict[tuple[str, str], Member] = {}
+        self._databases: dict[tuple[str, str], Member] = {}
+        self._schemas: dict[tuple[str, str, str], Member] = {}
+        self._patterns: list[tuple[str, Callable[[Target], bool], Member]] = []
 
     def add(self, member: Member, targets: list[Target]) -> None:
         if member.type not in self.BY_WORDS:
-            self._add_targets(targets)
+            self._add_targets(member, targets)
             return
         server = self._document.server(member.server_name or "")
         assert server is not None
-        id = server.server_id.lower()
+        id, database = server.server_id.lower(), member.database_name
         match member.type:
             case "SqlServer":
-                self._servers.add(id)
+                self._servers.setdefault(id, member)
             case "SqlElasticPool":
-                self._pools.add((id, (member.elastic_pool_name or "").lower()))
+                self._pools.setdefault((id, (member.elastic_pool_name or "").lower()), member)
+            case "SqlDatabase" if (pattern := database_pattern(database)) is not None:
+                self._patterns.append((id, _in_databases(pattern), member))
             case "SqlDatabase":
-                self._databases.add((id, member.database_name or ""))
+                self._databases.setdefault((id, database or ""), member)
             case _:
-                pattern = Like(member.schema_pattern or "%")
-                self._patterns.append((id, member.database_name, pattern))
+                self._patterns.append((id, _in_schemas(member), member))
 
-    def takes(self, target: Target) -> bool:
-        id, database, schema = target.key
-        return (
-            id in self._servers
-            or (id, database) in self._databases
-            or target.key in self._schemas
-            or (target.pool is not None and (id, target.pool.lower()) in self._pools)
-            or any(
-                server == id and one in {None, database} and pattern.matches(schema)
-                for server, one, pattern in self._patterns
-                if target.schema is not None
-            )
-        )
+    def takes(self, target: Target) -> Member | None:
+        """The rule that takes it away."""
+        return next(self._rules(target), None)
 
-    def _add_targets(self, targets: list[Target]) -> None:
+    def _rules(self, target: Target) -> Iterator[Member]:
+        id, database, _ = target.key
+        if (rule := self._servers.get(id)) is not None:
+            yield rule
+        if (rule := self._databases.get((id, database))) is not None:
+            yield rule
+        if (rule := self._schemas.get(target.key)) is not None:
+            yield rule
+        if (rule := self._pools.get((id, (target.pool or "").lower()))) is not None:
+            yield rule
+        yield from (rule for server, fits, rule in self._patterns if server == id and fits(target))
+
+    def _add_targets(self, member: Member, targets: list[Target]) -> None:
         for target in targets:
             if target.error is not None:  # whom it would spare is not known: nobody is touched
                 raise target.error
             if target.schema is None:
-                self._databases.add(target.key[:2])
+                self._databases.setdefault(target.key[:2], member)
             else:
-                self._schemas.add(target.key)
+                self._schemas.setdefault(target.key, member)
+
+
+def _in_databases(pattern: Like) -> Callable[[Target], bool]:
+    return lambda target: target.database is not None and pattern.matches(target.database)
+
+
+def _in_schemas(member: Member) -> Callable[[Target], bool]:
+    """Of one database, of those that fit a pattern, or of all."""
+    schemas, one = Like(member.schema_pattern or "%"), member.database_name
+    databases = database_pattern(one)
+
+    def fits(target: Target) -> bool:
+        database = target.database or ""
+        inside = one in {None, database} or (databases is not None and databases.matches(database))
+        return target.schema is not None and inside and schemas.matches(target.schema)
+
+    return fits

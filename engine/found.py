@@ -20,6 +20,7 @@ class Target:
     rule: UUID = field(compare=False)
     # Why nobody knows what stands in it: then it is there in the place of its databases or schemas.
     error: Fault | None = field(default=None, compare=False)
+    named: bool = field(default=False, compare=False)  # not listed: it may not exist
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -52,6 +53,16 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class Excluded:
+    target: Target
+    rule: UUID
+    text: str  # of the rule, for people
+
+
+@dataclass(frozen=True)
 class Found:
     targets: list[Target]
     left_out: list[LeftOut]
+    excluded: list[Excluded] = field(default_factory=list)
+    missing: list[Target] = field(default_factory=list)  # named, and not there
+    unchecked: dict[tuple[str, str, str], Fault] = field(default_factory=dict)  # why, by key

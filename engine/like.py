@@ -1,4 +1,7 @@
-"""LIKE without a database: whether a name fits a pattern."""
+"""LIKE without a database: whether a name fits a pattern.
+
+Schemas have patterns of LIKE. Databases have `*` and `?`, since `_` is a letter of many names.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,3 +41,20 @@ def _parts(pattern: str) -> Iterator[str | None]:
             yield next(letters, "\\")
         else:
             yield {"%": ANY, "_": None}.get(letter, letter)
+
+
+def database_pattern(name: str | None) -> Like | None:
+    """None: it is a name. With * (any text) or ? (any letter) it is a pattern.
+
+    In a pattern, a backslash takes the next letter as it is.
+    """
+    if name is None or not {"*", "?"} & set(name):
+        return None
+    letters = iter(name)
+    wild = {"*": "%", "?": "_", "%": "\\%", "_": "\\_"}
+    return Like(
+        "".join(
+            "\\" + next(letters, "\\") if letter == "\\" else wild.get(letter, letter)
+            for letter in letters
+        )
+    )

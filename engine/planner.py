@@ -31,7 +31,7 @@ NOT_YET = {
     "rollout": "waves",
     "verify": "verification",
     "output": "output options",
-}  # options that this version keeps and can't carry out
+}  # refused when a step is written; a step of an older version of Muster may still have them
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,9 @@ def refuse(plan: Plan) -> None:
     if plan.options.get("advance") == "perTarget":
         wanted.append("advance perTarget")
     if wanted:
-        message = f"This version can't carry out {', '.join(wanted)}; nothing was started."
+        message = (
+            f"This version can't carry out {', '.join(wanted)}; nothing of this step was started."
+        )
         raise InvalidRequest(message, code="NotSupported")
 
 

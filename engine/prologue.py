@@ -10,6 +10,8 @@ from hashlib import blake2b
 from typing import NamedTuple
 from uuid import UUID
 
+from engine import guard
+from engine.sqlwords import identifier, literal
 from engine.work import Step, Task, named, run_of, values
 
 KEY_CLASS = 0x4D757374  # of our advisory locks
@@ -43,6 +45,7 @@ def application_name(invocation: UUID) -> str:
 class Prologue(NamedTuple):
     text: str
     statements: int
+    guard: int = -1  # which statement asks the guard, counted from 0
 
 
 def together(scene: Scene) -> Prologue:
@@ -50,11 +53,12 @@ def together(scene: Scene) -> Prologue:
     step = scene.step
     parts = ["begin read only" if step.read_only else "begin"]
     more = _around(scene, parts, "set local")
+    asked = len(parts) + more
     if step.guarded:
-        parts.append(_guard(scene.task, step))  # before the role: the table is the login's
+        parts.append(guard.question(scene.task, step))  # before the role: the table is the login's
     _role(scene, parts, "true")
     parts.append(_clear(scene, "pg_try_advisory_xact_lock"))
-    return Prologue(";".join(parts), len(parts) + more)
+    return Prologue(";".join(parts), len(parts) + more, asked)
 
 
 def alone(scene: Scene) -> Prologue:
@@ -71,18 +75,6 @@ def alone(scene: Scene) -> Prologue:
 def lock_timeout(seconds: float) -> str:
     """For the next of several statements that commit by themselves."""
     return f"set lock_timeout={_ms(seconds)}"
-
-
-def identifier(name: str) -> str:
-    return '"' + name.replace('"', '""').replace("\0", "") + '"'
-
-
-def literal(value: str) -> str:
-    """Right whatever standard_conforming_strings is while the message is read."""
-    if "'" not in value and "\\" not in value and "\0" not in value:
-        return f"'{value}'"
-    quoted = value.replace("\0", "").replace("'", "''")
-    return "E'" + quoted.replace("\\", "\\\\") + "'" if "\\" in quoted else f"'{quoted}'"
 
 
 def lock_key(task: Task) -> int:
@@ -154,13 +146,6 @@ def _clear(scene: Scene, lock: str) -> str:
     """Divides by zero when another attempt lives, or when what is to be written can't be."""
     held = f"pg_catalog.{lock}({KEY_CLASS},{lock_key(scene.task)})"
     return f"{READING if scene.step.read_only else WRITING}{held})"
-
-
-def _guard(task: Task, step: Step) -> str:
-    row = (str(task.job_execution_id), str(task.step_id), str(task.target_id))
-    told = ",".join((*map(literal, row), literal("\\x" + step.content_hash)))
-    into = "insert into muster_guard.applied (job_execution_id,step_id,target_id,content_hash)"
-    return f"{into} values ({told}) on conflict do nothing"
 
 
 def _custom(name: str) -> str:

@@ -10,7 +10,7 @@ import asyncpg
 import msgspec
 
 from engine.directory import Document
-from engine.found import Found, Target
+from engine.found import Excluded, Found, Target
 from engine.line import Line
 from engine.part import Means, Part
 from engine.prologue import application_name
@@ -118,7 +118,7 @@ class Requests(Part):
 
     async def _resolve(self, group: str) -> Found:
         document = await read_document(self.means.store, group)
-        return await Resolver(document, self.means.targets.listing(document)).resolve()
+        return await Resolver(document, self.means.targets.listing(document)).resolve(look=True)
 
     async def _tell(self, request: UUID, answer: dict[str, Any]) -> None:
         store = self.means.store
@@ -136,18 +136,23 @@ def told(found: Found) -> dict[str, Any]:
     """As REST shows it; a list that would be endless is cut, the numbers are not."""
     away = [target for target in found.targets if target.error is not None]
     targets = [target for target in found.targets if target.error is None]
+    left_out = len(found.left_out) + len(found.excluded)
+    passed = [
+        {"serverName": each.server, "databaseName": each.database, "reason": each.reason}
+        for each in found.left_out[:MOST_SHOWN]
+    ]
     return {
         "count": len(targets),
         "truncated": len(targets) > MOST_SHOWN,
-        "targets": [_target(target) for target in targets[:MOST_SHOWN]],
-        "leftOut": [
-            {"serverName": each.server, "databaseName": each.database, "reason": each.reason}
-            for each in found.left_out[:MOST_SHOWN]
+        "targets": [_target(target, found) for target in targets[:MOST_SHOWN]],
+        "leftOutCount": left_out,
+        "leftOut": [*passed, *map(_excluded, found.excluded[: MOST_SHOWN - len(passed)])],
+        "missing": [
+            {**_place(target), "rule": str(target.rule)} for target in found.missing[:MOST_SHOWN]
         ],
         "unreachable": [
             {
-                "serverName": target.server.name,
-                **({} if target.database is None else {"databaseName": target.database}),
+                **_place(target),
                 "code": target.error.code if target.error else "",
                 "message": target.error.message if target.error else "",
             }
@@ -156,7 +161,22 @@ def told(found: Found) -> dict[str, Any]:
     }
 
 
-def _target(target: Target) -> dict[str, Any]:
+def _excluded(each: Excluded) -> dict[str, Any]:
+    why = {"reason": "Excluded", "rule": str(each.rule), "excludedBy": each.text}
+    return {**_place(each.target), **why}
+
+
+def _place(target: Target) -> dict[str, str]:
+    shown = {
+        "serverName": target.server.name,
+        "databaseName": target.database,
+        "schemaName": target.schema,
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _target(target: Target, found: Found) -> dict[str, Any]:
+    unchecked = found.unchecked.get(target.key)
     shown = {
         "type": target.type,
         "serverName": target.server.name,
@@ -165,5 +185,7 @@ def _target(target: Target) -> dict[str, Any]:
         "schemaName": target.schema,
         "labels": target.labels or None,
         "rule": str(target.rule),
+        # It is named, and its server could not be asked whether it exists.
+        "unchecked": unchecked and {"code": unchecked.code, "message": unchecked.message},
     }
     return {name: value for name, value in shown.items() if value is not None}

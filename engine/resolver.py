@@ -3,24 +3,27 @@
     found = await Resolver(document, lister).resolve()
     found.targets       # in a stable order; a server that can't be listed is one target of its own
     found.left_out      # databases that enumeration passed over, each with the reason
+    found.excluded      # targets that an Exclude rule removed, each with the rule
 
-A name is looked at only where it must be: a database that is named is a target whether it is there
-or not, and fails alone. So does one that does not tell its schemas.
+A name is looked at only where it must be: for a run, a database that is named is a target whether it
+is there or not, and fails alone. So does one that does not tell its schemas. `resolve(look=True)` asks
+for named databases too and tells which are missing.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from engine.directory import Credential, Document, Member, Server
 from engine.exclusions import Exclusions
-from engine.found import UNLISTED, Found, LeftOut, Target
+from engine.found import UNLISTED, Excluded, Found, LeftOut, Target
+from engine.like import Like, database_pattern
 from engine.patience import Patience
 from muster.core.clock import Clock
-from muster.core.errors import Fault, InvalidRequest, NotFound
+from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 
 T = TypeVar("T")
 Door = Callable[[str], asyncio.Lock]  # of a server, by its id: one looks at a time
@@ -69,10 +72,15 @@ class Resolver:
         self._lists: dict[tuple[str, str], asyncio.Task[list[Listed]]] = {}
         self._groups: dict[UUID, asyncio.Task[list[Target]]] = {}
         self._left_out: dict[tuple[str, str], LeftOut] = {}
+        self._excluded: dict[tuple[str, str, str], Excluded] = {}
+        self._unchecked: dict[tuple[str, str, str], Fault] = {}
 
-    async def resolve(self) -> Found:
+    async def resolve(self, *, look: bool = False) -> Found:
+        missing: list[Target] = []
         try:
             targets = await self._group(self._document.target_group_id)
+            if look:
+                targets, missing = await self._present(targets)
         finally:
             for task in (*self._lists.values(), *self._groups.values()):
                 task.cancel()
@@ -82,7 +90,31 @@ class Resolver:
             for (server_id, database), each in sorted(self._left_out.items())
             if (server_id, database, "") not in kept
         ]
-        return Found(sorted(targets, key=lambda target: target.key), left_out)
+        excluded = [each for key, each in sorted(self._excluded.items()) if key not in kept]
+        ordered = sorted(targets, key=lambda target: target.key)
+        return Found(ordered, left_out, excluded, missing, self._unchecked)
+
+    async def _present(self, targets: list[Target]) -> tuple[list[Target], list[Target]]:
+        """The targets with what was found out about those that are named, and those that are missing."""
+        named = [target for target in targets if target.named]
+        rest = [target for target in targets if not target.named]
+        members = {
+            m.target_id: m for group in self._document.groups.values() for m in group.members
+        }
+        looked = await _all(self._look(target, members[target.rule]) for target in named)
+        missing = [target for target, there in zip(named, looked, strict=True) if there is None]
+        return rest + [there for there in looked if there is not None], missing
+
+    async def _look(self, target: Target, member: Member) -> Target | None:
+        """None: its server has no such database."""
+        try:
+            listed = await self._listed(member, target.server)
+        except Unavailable as away:
+            return replace(target, error=away)
+        except Fault as refused:
+            self._unchecked[target.key] = refused
+            return target
+        return target if any(each.name == target.database for each in listed) else None
 
     async def _group(self, group: UUID) -> list[Target]:
         members = self._document.groups[group].members
@@ -98,7 +130,16 @@ class Resolver:
                     known = found.setdefault(target.key, target)
                     if target.error is not None and known.error is None:
                         found[target.key] = target  # what is missing must not go unseen
-        return [target for target in found.values() if not excluded.takes(target)]
+        rules = {key: excluded.takes(target) for key, target in found.items()}
+        for key, rule in rules.items():
+            if rule is not None:
+                excluded_by = Excluded(found[key], rule.target_id, self._text(rule))
+                self._excluded.setdefault(key, excluded_by)
+        return [target for key, target in found.items() if rules[key] is None]
+
+    def _text(self, rule: Member) -> str:
+        group = self._document.groups.get(rule.target_group_id or rule.target_id)
+        return rule.text if group is None else f"{rule.type} {group.name}"
 
     async def _member(self, member: Member) -> list[Target]:
         """What it names; an exclusion is only asked for where its own words do not decide."""
@@ -121,8 +162,11 @@ class Resolver:
 
     async def _ask(self, member: Member, server: Server) -> list[Target]:
         match member.type:
+            case "SqlDatabase" if (pattern := database_pattern(member.database_name)) is not None:
+                names = await self._databases(member, server, pattern)
+                return [self._target(member, server, name) for name in names]
             case "SqlDatabase":
-                return [self._target(member, server, member.database_name)]
+                return [self._target(member, server, member.database_name, named=True)]
             case "SqlServer":
                 names = await self._databases(member, server)
                 return [self._target(member, server, name) for name in names]
@@ -137,8 +181,9 @@ class Resolver:
                 return await self._rows(member, server)
 
     async def _schemas(self, member: Member, server: Server) -> list[Target]:
-        one = member.database_name
-        names = [one] if one is not None else await self._databases(member, server)
+        one, pattern = member.database_name, database_pattern(member.database_name)
+        listed = one is None or pattern is not None
+        names = await self._databases(member, server, pattern) if listed else [one or ""]
         who = self._who(member, server)
         found: list[Target] = []
         silent: Fault | None = None  # where one database keeps us waiting the others would too
@@ -185,20 +230,28 @@ class Resolver:
             str(row["database_name"]),
             None if schema is None else str(schema),
             labels,
+            named=True,
         )
 
-    async def _databases(self, member: Member, server: Server) -> list[str]:
+    async def _databases(
+        self, member: Member, server: Server, pattern: Like | None = None
+    ) -> list[str]:
+        """Those that fit, and may be listed."""
+        listed = await self._listed(member, server)
+        fitting = [each for each in listed if pattern is None or pattern.matches(each.name)]
+        for each in fitting:
+            if each.reason is not None:
+                left = LeftOut(server.name, each.name, each.reason, member.target_id)
+                self._left_out.setdefault((server.server_id.lower(), each.name), left)
+        return [each.name for each in fitting if each.reason is None]
+
+    async def _listed(self, member: Member, server: Server) -> list[Listed]:
         """Asked once for each server and login, however many members want to know."""
         who = self._who(member, server)
         key = (server.server_id, who.name)
         if key not in self._lists:
             self._lists[key] = asyncio.create_task(self._list(server, who))
-        listed = await self._lists[key]
-        for each in listed:
-            if each.reason is not None:
-                left = LeftOut(server.name, each.name, each.reason, member.target_id)
-                self._left_out.setdefault((server.server_id.lower(), each.name), left)
-        return [each.name for each in listed if each.reason is None]
+        return await self._lists[key]
 
     async def _list(self, server: Server, who: Credential) -> list[Listed]:
         return await self._ask_server(server, partial(self._lister.databases, server, who))
@@ -233,6 +286,8 @@ class Resolver:
         schema: str | None = None,
         labels: dict[str, str] | None = None,
         error: Fault | None = None,
+        *,
+        named: bool = False,
     ) -> Target:
         return Target(
             server=server,
@@ -242,6 +297,7 @@ class Resolver:
             credential_id=member.credential_id,
             rule=member.target_id,
             error=error,
+            named=named,
         )
 
 
@@ -255,7 +311,7 @@ def asks(document: Document) -> bool:
     """Whether a server must be asked what the group means; the other groups are their own words."""
     return any(
         member.target_group_id is None
-        and member.type != "SqlDatabase"
+        and (member.type != "SqlDatabase" or database_pattern(member.database_name) is not None)
         and (member.includes or member.type not in Exclusions.BY_WORDS)
         for group in document.groups.values()
         for member in group.members

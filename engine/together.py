@@ -12,7 +12,6 @@ from engine.stop import Stopped
 from muster.core.errors import Fault
 
 WITH_ID = "\n;select pg_catalog.txid_current_if_assigned()"
-GUARD = "muster_guard"
 ASK_AT_LEAST, ASK_AT_MOST = 5.0, 30.0  # seconds for what became of a lost COMMIT
 
 
@@ -41,7 +40,7 @@ class Together(Course):
             await self.leave_out_unknown()
         opening = prologue.together(self.scene(deadline))
         if self.step.guarded:
-            return await self._begin_guarded(opening.text)
+            return await self._begin_guarded(opening)
         if self.session.ear.standard_strings:
             text = f"{self.step.banner}{opening.text};"
             self._opening = Prologue(text, opening.statements)
@@ -49,23 +48,38 @@ class Together(Course):
             await self.ask(opening.text, skip=opening.statements)
         return None
 
-    async def _begin_guarded(self, text: str) -> Outcome | None:
+    async def _begin_guarded(self, opening: Prologue) -> Outcome | None:
         try:
-            sets = await self.ask(text)
-        except asyncpg.UndefinedTableError:
-            await self.roll_back()
-            await guard.make(self.session, self.say)
-            sets = await self.ask(text)
+            try:
+                sets = await self.ask(opening.text)
+            except asyncpg.UndefinedTableError:
+                await self.roll_back()
+                await guard.make(self.session, self.say)
+                sets = await self.ask(opening.text)
         except asyncpg.InsufficientPrivilegeError as error:
-            if GUARD not in str(error):
-                raise
-            raise guard.missing_right(self.session) from None
+            raise self._right(error) from None
         except asyncpg.DivisionByZeroError:
             return await self.obstacle()
-        if any(each.tag == "INSERT 0 0" for each in sets):
-            await self.roll_back()
-            return await self.succeeded("AlreadyApplied")
-        return None
+        return await self._applied_before() if sets[opening.guard].rows else None
+
+    async def _record(self) -> Outcome | None:
+        """After the script and before COMMIT; as the login, whose table it is."""
+        try:
+            text = f"reset role;{guard.record(self.task, self.step)}{WITH_ID}"
+            _, inserted, self._last = await self.ask(text)
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise self._right(error) from None
+        return await self._applied_before() if inserted.tag == "INSERT 0 0" else None
+
+    async def _applied_before(self) -> Outcome:
+        await self.roll_back()
+        self.forget()
+        return await self.succeeded("AlreadyApplied")
+
+    def _right(self, error: asyncpg.InsufficientPrivilegeError) -> Exception:
+        """That a right is missing at the guard is told as the statements that give it."""
+        told = any(name in str(error) for name in guard.NAMES)
+        return guard.missing_right(self.session) if told else error
 
     async def _statements(self) -> Outcome | None:
         """None: COMMIT is to be sent."""
@@ -78,14 +92,17 @@ class Together(Course):
                 return await self._ended_itself()
         end = "\n;rollback" if self.task.rolls_back else "\n;commit"
         ends = self.step.read_only or self.task.rolls_back
-        more = end if ends else WITH_ID
-        *found, self._last = await self.ask_piece(last, more, self._taken_opening())
-        self.keep(found)
+        if self.step.guarded and not ends:
+            self.keep(await self.ask_piece(last, before=self._taken_opening()))
+        else:
+            more = end if ends else WITH_ID
+            *found, self._last = await self.ask_piece(last, more, self._taken_opening())
+            self.keep(found)
         if ends:
             return await self.succeeded()
         if not self.session.in_transaction:
             return await self._ended_itself()
-        return None
+        return await self._record() if self.step.guarded else None
 
     def _taken_opening(self) -> Prologue:
         opening, self._opening = self._opening, NOTHING

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Self
 from uuid import UUID
 
@@ -55,7 +56,7 @@ class Options(msgspec.Struct, frozen=True, rename="camel"):
 
     transaction: Literal["auto", "none"] = "auto"
     settings: Around = Around()
-    guard: bool = False
+    guard: bool | Literal["job"] = False  # True: once per run; "job": once per job
     idempotent: bool = False
     retry_on: tuple[str, ...] = ()
 
@@ -85,7 +86,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         problems = check(self.script, self.options.transaction)[:MOST_TOLD]
         told = [f"{each.message} {each.advice}" for each in problems]
         if not told and self.options.guard and not self.guarded:
-            told.append("guard: true needs a script that writes, in a transaction of its own.")
+            told.append("guard needs a script that writes, in a transaction of its own.")
         return " ".join(told)
 
     @cached_property
@@ -129,7 +130,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
     @cached_property
     def guarded(self) -> bool:
         """A row can be written in the script's own transaction, so there has to be one."""
-        return self.options.guard and not self.autocommit and not self.read_only
+        return bool(self.options.guard) and not self.autocommit and not self.read_only
+
+    @cached_property
+    def script_hash(self) -> str:
+        return sha256(self.script.encode()).hexdigest()
 
     @cached_property
     def goes_along(self) -> bool:

@@ -30,7 +30,7 @@ TARGET_GROUPS = ResourceType(
                     "membershipType": "Exclude",
                     "type": "SqlDatabase",
                     "serverName": "eu1",
-                    "databaseName": "tenant_1",
+                    "databaseName": "tenant_0*",
                 },
             ]
         }
@@ -44,9 +44,24 @@ TARGET_GROUPS = ResourceType(
             run=target_groups.resolve,
             title="Resolve",
             answer={
+                "count": 1,
+                "truncated": False,
                 "targets": [
                     {"type": "SqlDatabase", "serverName": "eu1", "databaseName": "tenant_2"}
-                ]
+                ],
+                "leftOutCount": 2,
+                "leftOut": [
+                    {"serverName": "eu1", "databaseName": "postgres", "reason": "ServersOwn"},
+                    {
+                        "serverName": "eu1",
+                        "databaseName": "tenant_01",
+                        "reason": "Excluded",
+                        "rule": "4a8e2c1c-2f0b-4b0e-8f0d-0f4f1f0b6f5e",
+                        "excludedBy": "SqlDatabase eu1/tenant_0*",
+                    },
+                ],
+                "missing": [],
+                "unreachable": [],
             },
         )
     },

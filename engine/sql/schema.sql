@@ -1411,6 +1411,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.check_step_v1(p_step job_step)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_supported_v1(p_step job_step)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.check_variables_v1(p_text text, p_column text)
  RETURNS void
  LANGUAGE plpgsql

@@ -74,8 +74,8 @@ FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else 
     UNKNOWN: Fix(
         "",
         "It may have committed or not: look in the target for what the script does, and start it again "
-        "only if that is missing. --guard makes a step run once whatever happens, --idempotent lets it "
-        "be repeated.",
+        "only if that is missing. --guard run lets the same run try it again safely (--guard job: any run), "
+        "--idempotent lets it be repeated.",
     ),
 }
 

@@ -20,9 +20,12 @@ KINDS = {  # option → type and the properties that its parts are
 }
 FORMS = {
     "server": ("SERVER", "all databases of a server"),
-    "database": ("SERVER/DATABASE", "one database"),
+    "database": ("SERVER/DATABASE", "one database, or those that fit a pattern with * and ?"),
     "pool": ("SERVER/POOL", "the databases of an elastic pool"),
-    "schema": ("SERVER/DATABASE/PATTERN", "schemas; * as DATABASE: in all databases"),
+    "schema": (
+        "SERVER/DATABASE/PATTERN",
+        "schemas that fit a pattern of LIKE (%%, _); DATABASE may be a pattern with * and ?",
+    ),
     "group": ("GROUP", "what another group yields"),
 }
 LISTED = {"SqlServer", "SqlElasticPool", "SqlSchema"}  # found by asking a server, so by a login
@@ -47,7 +50,7 @@ def add(commands: Commands) -> None:
     one = of_account(verb(verbs, "show", show_group, "show the members of a group"))
     one.add_argument("name", metavar="NAME")
     of_account(verb(verbs, "list", list_groups, "list the target groups of an account"))
-    about = "show the targets that a group yields now, what is left out and why"
+    about = "show the targets that a group yields now, what is left out, missing or unreachable, and why"
     one = of_account(verb(verbs, "resolve", resolve, about))
     one.add_argument("name", metavar="NAME")
 
@@ -89,7 +92,9 @@ def resolve(options: argparse.Namespace) -> int:
     def ask(api: Api) -> int:
         found = resolved(api, places.account(api, options), options.name)
         output.show(options, found, _resolved(found), notes=[counted(found)])
-        return Exit.SUCCEEDED
+        if not (found.get("unreachable") or found.get("missing")):
+            return Exit.SUCCEEDED
+        return Exit.SOME_FAILED if found["count"] else Exit.ALL_FAILED
 
     return calling(options, ask)
 
@@ -102,8 +107,10 @@ def counted(found: dict[str, Any]) -> str:
     told = output.many(found["count"], "target")
     if found.get("truncated"):
         told += f", the first {len(found['targets'])} shown"
-    if left := found.get("leftOut"):
-        told += f", {len(left)} left out"
+    if left := found.get("leftOutCount", len(found.get("leftOut", []))):
+        told += f", {left} left out"
+    if missing := found.get("missing"):
+        told += f", {len(missing)} missing"
     away = found.get("unreachable", [])
     databases = sum(1 for each in away if each.get("databaseName"))
     for number, kind in ((len(away) - databases, "server"), (databases, "database")):
@@ -113,15 +120,28 @@ def counted(found: dict[str, Any]) -> str:
 
 
 def _resolved(found: dict[str, Any]) -> Table:
-    """Targets, what is left out and servers that can't be asked, in one table."""
-    rows = [_target(each, "target", None) for each in found["targets"]]
-    rows += [_target(each, "left out", each["reason"]) for each in found.get("leftOut", [])]
+    """Targets, what is left out or missing and servers that can't be asked, in one table."""
+    rows = [_target(each, "target", _unchecked(each)) for each in found["targets"]]
+    rows += [_target(each, "left out", _why(each)) for each in found.get("leftOut", [])]
+    rows += [_target(each, "missing", "no such database") for each in found.get("missing", [])]
     rows += [
         _target(each, "unreachable", f"{each['code']}: {each['message']}")
         for each in found.get("unreachable", [])
     ]
     columns = ("server", "database", "schema", "pool", "is", "reason")
     return Table(columns, rows, optional=("schema", "pool", "reason"))
+
+
+def _unchecked(each: dict[str, Any]) -> str | None:
+    """Of a database that is named and that nobody could look for."""
+    if (why := each.get("unchecked")) is None:
+        return None
+    return f"not checked whether it exists: {why['code']}"
+
+
+def _why(each: dict[str, Any]) -> str:
+    by = each.get("excludedBy")
+    return f"{each['reason']} by {by}" if by else str(each["reason"])
 
 
 def _target(each: dict[str, Any], what: str, reason: str | None) -> list[Any]:
@@ -137,7 +157,7 @@ def _from_options(options: argparse.Namespace, account: str) -> list[dict[str, A
             for told in getattr(options, option):
                 member = {"membershipType": membership, **_member(kind, told, account)}
                 if options.credential and membership == "Include" and kind != "group":
-                    member |= _login(member["type"], f"{account}/credentials/{options.credential}")
+                    member |= _login(member, f"{account}/credentials/{options.credential}")
                 made.append(member)
     return made
 
@@ -148,16 +168,17 @@ def _member(kind: str, told: str, account: str) -> dict[str, Any]:
     if len(parts) != len(names) or not all(parts):
         raise Refused(f"'{told}' is no {kind}: expected {FORMS[kind][0]}")
     member = {"type": type, **dict(zip(names, parts, strict=True))}
-    if member.get("databaseName") == "*":
+    if kind == "schema" and member["databaseName"] == "*":
         del member["databaseName"]
     if kind == "group":
         member["targetGroup"] = f"{account}/targetGroups/{told}"
     return member
 
 
-def _login(type: str, credential: str) -> dict[str, str]:
+def _login(member: dict[str, Any], credential: str) -> dict[str, str]:
     said = {"credential": credential}
-    return said | {"refreshCredential": credential} if type in LISTED else said
+    listed = member["type"] in LISTED or {"*", "?"} & set(member.get("databaseName", ""))
+    return said | {"refreshCredential": credential} if listed else said
 
 
 def _from_file(file: Path | None) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from muster.cli.output import Table, moment
 COLUMNS = ("name", "version", "schedule", "enabled", "paused", "description")
 STEP = ("step", "name", "group", "credential", "script")
 DEFAULT_STEP = "main"
+GUARDS: dict[str, bool | str] = {"run": True, "job": "job"}
 
 
 def add(commands: Commands) -> None:
@@ -57,7 +58,11 @@ def _add_create(verbs: Commands) -> None:
         one, "--transaction", choices=("auto", "none"), help="none: each statement by itself"
     )
     one.add_argument("--role", help="SET ROLE for the script")
-    one.add_argument("--guard", action="store_true", help="a row in the target makes it run once")
+    one.add_argument(
+        "--guard",
+        choices=tuple(GUARDS),
+        help="a row in the target: applied once per run and target, or once per job and target, for ever",
+    )
     one.add_argument("--idempotent", action="store_true", help="may be repeated when in doubt")
     one.add_argument("--replace", action="store_true", help="write over a job of that name")
 
@@ -195,7 +200,7 @@ def _step(options: argparse.Namespace, account: str) -> dict[str, Any]:
         "executionOptions": _given(limits),
         "settings": _given(settings),
         "transaction": options.transaction,
-        "guard": options.guard or None,
+        "guard": GUARDS.get(options.guard),
         "idempotent": options.idempotent or None,
     }
     if options.credential:

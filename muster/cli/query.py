@@ -55,6 +55,9 @@ def _agree(options: argparse.Namespace, found: dict[str, Any]) -> None:
     if expected is not None and found.get("unreachable"):
         away = f"{_listed(found)}, and servers that did not tell their databases: {_away(found)}"
         raise Refused(f"{_expected(expected)}, the group has {away}; nothing was run")
+    if expected is not None and (missing := found.get("missing")):
+        gone = output.clean(", ".join(runs.name(each) for each in missing[:MOST_NAMED]))
+        raise Refused(f"the group names databases that do not exist: {gone}; nothing was run")
     if expected is not None and expected != number:
         raise Refused(f"{_expected(expected)}, the group has {number}: nothing was run")
     if not options.write:

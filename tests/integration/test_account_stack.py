@@ -247,11 +247,13 @@ def test_a_group_is_resolved_by_the_engine(stack):
     assert refused.json()["error"]["code"] == "InvalidTargetServer"
     member = {"type": "SqlServer", "serverName": "fleet.database.windows.net"}
     member["refreshCredential"] = f"{account}/credentials/admin"
-    excluded = {"type": "SqlDatabase", "serverName": "fleet", "databaseName": "tenant_2"}
+    excluded = {"type": "SqlDatabase", "serverName": "fleet", "databaseName": "t*_2"}
+    gone = {"type": "SqlDatabase", "serverName": "fleet", "databaseName": "gone"}
+    gone["credential"] = member["refreshCredential"]
     nobody = {"type": "SqlServer", "serverName": "FLEET"}
     stack.put(
         f"{account}/targetGroups/g",
-        {"properties": {"members": [member, excluded | {"membershipType": "Exclude"}]}},
+        {"properties": {"members": [member, gone, excluded | {"membershipType": "Exclude"}]}},
     )
     stack.put(f"{account}/targetGroups/nobody", {"properties": {"members": [nobody]}})
 
@@ -263,7 +265,8 @@ def test_a_group_is_resolved_by_the_engine(stack):
     assert "tenant_2" not in names
     assert found["count"] == len(names)
     left_out = {each["databaseName"]: each["reason"] for each in found["leftOut"]}
-    assert left_out["postgres"] == "ServersOwn"
+    assert (left_out["postgres"], left_out["tenant_2"]) == ("ServersOwn", "Excluded")
+    assert [each["databaseName"] for each in found["missing"]] == ["gone"]
     assert (none["count"], none["unreachable"][0]["code"]) == (0, "CredentialMissing")
 
 

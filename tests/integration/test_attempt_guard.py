@@ -1,10 +1,12 @@
 """A guarded script is applied once, however often it is tried."""
 
 import asyncio
+from uuid import UUID
 
+import msgspec
 import pytest
 
-from tests.support.attempts import a_place, a_snare, a_step, renewed
+from tests.support.attempts import a_place, a_snare, a_step, renewed, until
 from tests.support.postgres import Role
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
@@ -50,6 +52,79 @@ async def test_another_run_target_step_or_text_is_another_matter(place):
         assert (await place.run(STEP, other)).reason is None
 
     assert await count(place) == 4
+
+
+async def test_a_guard_of_the_job_holds_for_every_later_run(place):
+    step = a_step(STEP.script, guard="job")
+    task = place.task()
+    first = await place.run(step, task)
+    rerun = place.task(job_id=task.job_id, step_id=2)
+
+    later = await place.run(step, rerun)
+
+    assert (first.lifecycle, first.reason) == ("Succeeded", None)
+    assert (later.lifecycle, later.reason, later.results) == ("Succeeded", "AlreadyApplied", [])
+    assert later.last_message == "It was applied before by this job; nothing was done."
+    assert await count(place) == 1
+
+
+async def test_another_job_step_script_or_schema_is_another_matter_to_a_guard_of_the_job(place):
+    step = a_step(STEP.script, guard="job")
+    task = place.task()
+    await place.run(step, task)
+    await place.execute(
+        f"create schema s authorization {place.owner.name}; create table s.t (v text)"
+    )
+    await place.execute(f"alter table s.t owner to {place.owner.name}")
+    others = [
+        (step, place.task(job_id=UUID(int=7))),
+        (msgspec.structs.replace(step, step_name="other"), place.task(job_id=task.job_id)),
+        (a_step(STEP.script + ";", guard="job"), place.task(job_id=task.job_id)),
+        (step, place.task(job_id=task.job_id, schema_name="s")),
+    ]
+
+    reasons = [(await place.run(each, other)).reason for each, other in others]
+
+    assert reasons == [None] * 4
+    assert (await count(place), await place.value("select count(*) from s.t")) == (4, 1)
+
+
+@pytest.mark.parametrize("guard", [True, "job"])
+async def test_the_row_is_written_after_the_script(place, guard):
+    """So what ends the script's transaction by itself leaves no row that claims the rest."""
+    seen = "(select count(*) from muster_guard.applied) + (select count(*) from muster_guard.applied_by_job)"
+    await place.run(STEP)
+    await place.execute("truncate muster_guard.applied")
+
+    outcome = await place.run(f"insert into t (v) select {seen}", guard=guard)
+
+    assert outcome.lifecycle == "Succeeded"
+    assert await place.value("select v from t order by id desc limit 1") == "0"
+    assert await place.value(f"select {seen}") == 1
+
+
+async def test_of_two_runs_at_once_a_guard_of_the_job_undoes_the_second(place):
+    step = a_step("insert into t (v) values ('x') returning id", guard="job")
+    first = place.task()
+    second = place.task(job_id=first.job_id)
+    waits = "select 1 from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'"
+    arrived, leave = asyncio.Event(), asyncio.Event()
+
+    async def held(_: str) -> bool:
+        arrived.set()
+        await leave.wait()
+        return True
+
+    running = asyncio.create_task(place.run(step, first, intend=held))
+    await arrived.wait()
+    other = asyncio.create_task(place.run(step, second))
+    await until(lambda: place.value(waits, place.database))
+    leave.set()
+    won, lost = await asyncio.gather(running, other)
+
+    assert (won.reason, lost.lifecycle, lost.reason) == (None, "Succeeded", "AlreadyApplied")
+    assert (lost.results, lost.rows, lost.statement_no) == ([], 0, None)
+    assert await count(place) == 1
 
 
 async def test_what_failed_is_not_applied(place):

@@ -86,18 +86,14 @@ async def test_a_job_without_a_word_has_azure_s_defaults(here):
 
 async def test_a_step_has_its_defaults_and_all_it_was_given(here):
     await here.a_job()
-    output = {"serverName": "srv", "databaseName": "out", "tableName": "t", "credential": ""}
     ours = {
         "transaction": "none", "idempotent": True, "retryOn": ["40001", "53"], "jitter": 0.5,
-        "rollout": {"waves": [1, "5%"], "haltAfterFailures": 3, "gate": "manual"},
-        "verify": {"sql": "select true", "expect": "true"},
+        "advance": "barrier", "onFailure": "continue",
         "settings": {"role": "owner_of_$(target_database_name)", "parameters": {"work_mem": "1MB"}},
         "executionOptions": {"maxParallelism": 7},
     }  # fmt: skip
 
-    await here.made(
-        "jobs/nightly/steps/rich", a_step(output=output | {"includeTarget": True}, **ours)
-    )
+    await here.made("jobs/nightly/steps/rich", a_step(**ours))
 
     plain = (await here.seen("jobs/nightly/steps/first"))["properties"]
     assert plain["action"] == {"type": "TSql", "source": "Inline", "value": "select 1"}
@@ -107,16 +103,28 @@ async def test_a_step_has_its_defaults_and_all_it_was_given(here):
     }  # fmt: skip
     rich = (await here.seen("jobs/nightly/steps/rich"))["properties"]
     assert rich["stepId"] == 2
-    assert rich["output"] == {
-        "type": "SqlDatabase", "serverName": "srv", "databaseName": "out", "schemaName": "dbo",
-        "tableName": "t", "includeTarget": True,
-    }  # fmt: skip
     assert rich["executionOptions"]["maxParallelism"] == 7
     assert {name: rich[name] for name in ours if name != "executionOptions"} == {
         name: ours[name] for name in ours if name != "executionOptions"
     }
     sent_back = await here.put("jobs/nightly/steps/rich", {"properties": rich})
     assert sent_back.json()["properties"] == rich
+
+
+async def test_a_step_with_an_option_that_can_not_be_carried_out_is_refused_when_written(here):
+    await here.a_job()
+    output = {"serverName": "srv", "databaseName": "out", "tableName": "t", "credential": ""}
+    options = {
+        "rollout": {"waves": [1, "5%"]}, "verify": {"sql": "select true", "expect": "true"},
+        "advance": "perTarget", "output": output,
+    }  # fmt: skip
+
+    for name, value in options.items():
+        answer = await here.put("jobs/nightly/steps/rich", a_step(**{name: value}))
+
+        assert problem(answer) == (400, "OptionNotSupported"), name
+        assert answer.json()["error"]["target"] == f"properties.{name}"
+    assert (await here.seen("jobs/nightly"))["properties"]["version"] == 1
 
 
 async def test_references_are_echoed_as_given_and_our_own_ids_are_canonical(here):
@@ -388,7 +396,8 @@ async def test_everything_wrong_with_a_step_is_told_at_once(here):
     assert answer.status_code == 400
     assert {each["target"] for each in answer.json()["error"]["details"]} == {
         "properties.action.value", "properties.executionOptions.timeoutSeconds",
-        "properties.jitter", "properties.rollout.waves", "properties.retryOn[0]",
+        "properties.jitter", "properties.rollout", "properties.rollout.waves",
+        "properties.retryOn[0]",
     }  # fmt: skip
     typo = await here.put("jobs/nightly/steps/bad", a_step(trnsaction="none"))
     assert "'transaction'" in typo.json()["error"]["message"]

@@ -199,11 +199,7 @@ async def test_a_credential_in_use_is_not_deleted_and_the_users_are_named(admin)
     step = {"job_name": "nightly", "step_id": 1}
     uses = [
         ("sp_update_jobstep", step | {"credential_name": "C1"}, 'step "a"'),
-        ("sp_update_jobstep", step | {
-            "credential_name": "", "output_type": "SqlDatabase", "output_server_name": "eu1",
-            "output_database_name": "d", "output_table_name": "t", "output_credential_name": "c1"},
-         'step "a"'),
-        ("sp_update_jobstep", step | {"output_type": ""}, None),
+        ("sp_update_jobstep", step | {"credential_name": ""}, None),
         (MEMBER, {"target_group_name": "all", **EU1, "refresh_credential_name": "c1"},
          'target group "all"'),
         ("sp_update_jobstep", step | {"credential_name": "c1"}, 'step "a" of job "nightly", target'),

@@ -67,25 +67,25 @@ async def test_names_that_can_not_be_are_refused(admin):
 
 async def test_an_update_changes_what_is_given_and_empties_what_is_empty(admin):
     await admin.call(
-        "sp_add_job", job_name="n", description="d", owner="ops", labels={"a": "b"}, priority=7,
+        "sp_add_job", job_name="n", description="d", owner="ops", labels={"a": "b"}, priority=0,
         misfire_within_seconds=60, retention_days=9, overlap="allow", paused=True,
     )  # fmt: skip
     shown = (
-        "select description, owner, labels::text, priority, misfire_within_seconds, retention_days,"
+        "select description, owner, labels::text, misfire_within_seconds, retention_days,"
         " overlap, paused from jobs.jobs"
     )
     before = await admin.value("select row_version from jobs.jobs")
 
     await admin.call("sp_update_job", job_name="N")
     assert await admin.value("select row_version from jobs.jobs") == before
-    await admin.call("sp_update_job", job_name="N", priority=8)
-    assert await admin.rows(shown) == [("d", "ops", '{"a": "b"}', 8, 60, 9, "allow", True)]
+    await admin.call("sp_update_job", job_name="N", retention_days=8)
+    assert await admin.rows(shown) == [("d", "ops", '{"a": "b"}', 60, 8, "allow", True)]
 
     await admin.call(
         "sp_update_job", job_name="n", description="", owner="", labels={}, retention_days=-1,
         misfire_within_seconds=-1,
     )  # fmt: skip
-    assert await admin.rows(shown) == [("", None, "{}", 8, None, None, "allow", True)]
+    assert await admin.rows(shown) == [("", None, "{}", None, None, "allow", True)]
     assert await admin.value("select row_version from jobs.jobs") > before
 
 
@@ -100,7 +100,7 @@ async def test_each_value_that_can_not_be_is_refused_with_its_name(admin):
         "misfire_policy": "never",
         "misfire_within_seconds": -2,
         "overlap": "both",
-        "priority": 1001,
+        "priority": 1,
         "owner": "x" * 257,
         "labels": {"a": 1},
         "retention_days": 0,
@@ -200,7 +200,7 @@ async def test_an_edited_or_enabled_schedule_counts_from_now(account, admin):
         assert await admin.value("select next_slot from jobs.jobs") is None, edit
 
     before = (await account.fetch(slot))[0][0]
-    await admin.call("sp_update_job", job_name="n", description="x", priority=1, overlap="allow")
+    await admin.call("sp_update_job", job_name="n", description="x", overlap="allow")
     assert (await account.fetch(since))[0][0] == before
     assert await admin.value("select next_slot from jobs.jobs") is not None
 

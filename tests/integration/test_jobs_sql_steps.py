@@ -218,19 +218,13 @@ async def test_variables_are_known_or_refused_outside_of_comments(admin):
         assert "job_execution_id" in error.hint
 
 
-async def test_an_output_is_whole_known_and_taken_back(admin):
+async def test_an_output_is_refused_and_first_what_is_wrong_with_it(admin):
     await some_steps(admin, "a")
-    await admin.call("sp_add_credential", credential_name="c", identity="u", secret="env:P")
     output = {
         "output_type": "SqlDatabase", "output_server_name": "DB2.example.com",
         "output_database_name": "d", "output_table_name": "t",
     }  # fmt: skip
     step = {"job_name": "nightly", "step_id": 1}
-    shown = (
-        "select output_type, output_credential_name, output_server_name, output_database_name,"
-        " output_schema_name, output_table_name from jobs.jobsteps"
-    )
-
     for name in output:
         some = {key: value for key, value in output.items() if key != name}
         error = await admin.refused("MU012", "sp_update_jobstep", **step, **some)
@@ -239,49 +233,33 @@ async def test_an_output_is_whole_known_and_taken_back(admin):
         "MU015", "sp_update_jobstep", **step, **(output | {"output_server_name": "eu2"})
     )
     assert (error.column_name, "eu1" in error.hint) == ("output_server_name", True)
-    await admin.call("sp_update_jobstep", **step, **output, output_credential_name="C")
-    assert await admin.rows(shown) == [("SqlDatabase", "c", "DB2.example.com", "d", "dbo", "t")]
-    await admin.call("sp_update_jobstep", **step, output_credential_name="", output_schema_name="s")
-    assert await admin.rows(shown) == [("SqlDatabase", None, "DB2.example.com", "d", "s", "t")]
-    await admin.call("sp_update_jobstep", **step, output_schema_name="")
-    assert (await admin.rows(shown))[0][4] == "dbo"
-    await admin.refused("MU012", "sp_update_jobstep", **step, output_table_name="")
-    await admin.call("sp_update_jobstep", **step, output_type="")
-    assert await admin.rows(shown) == [(None,) * 6]
-
-
-async def test_a_server_that_left_the_directory_may_stay_in_an_old_output(account, admin):
-    await some_steps(admin, "a")
-    step = {"job_name": "nightly", "step_id": 1}
-    await admin.call(
-        "sp_update_jobstep", **step, output_type="SqlDatabase", output_server_name="us1",
-        output_database_name="d", output_table_name="t",
-    )  # fmt: skip
-    await account.execute("delete from jobs_internal.server_directory where name = 'us1'")
-
-    await admin.call("sp_update_jobstep", **step, retry_attempts=3)
-
-    await admin.refused("MU015", "sp_update_jobstep", **step, output_server_name="US1")
+    error = await admin.refused("MU012", "sp_update_jobstep", **step, **output)
+    assert (error.column_name, error.constraint_name) == ("output_type", "OptionNotSupported")
+    assert await admin.value("select output_type from jobs.jobsteps") is None
 
 
 async def test_options_are_known_and_sound(admin):
     await some_steps(admin, "a")
     step = {"job_name": "nightly", "step_id": 1}
     right = [
-        {"transaction": "none", "advance": "perTarget", "onFailure": "continue"},
+        {"transaction": "none", "advance": "barrier", "onFailure": "continue"},
         {"guard": True, "transaction": "auto", "settings": {"access": "readWrite"}},
+        {"guard": "job"}, {"guard": False, "transaction": "none"},
         {"settings": {"lockTimeoutSeconds": 0, "role": "$(target_database_name)_owner",
                       "searchPath": "a, b", "access": "readOnly",
                       "parameters": {"work_mem": "64 \"MB\" \\", "a.b": ""}}},
+        {"idempotent": False, "retryOn": ["40001", "08"],
+         "allowEmpty": True, "slotsPerDatabase": 2, "jitter": 0.25},
+        {"retryOn": [], "jitter": 1},
+        {},
+    ]  # fmt: skip
+    unsupported = [
         {"rollout": {"waves": [1, "5%", "12.5%", "100%"], "orderBy": "random(7)",
                      "haltAfterFailures": "3%", "pauseBetween": "PT10M", "gate": "manual"}},
         {"verify": {"sql": "select 1", "expect": "value", "value": 3, "skipIfHolds": True,
                     "timeoutSeconds": 5}},
-        {"verify": {"sql": "select 1"}, "idempotent": False, "retryOn": ["40001", "08"],
-         "allowEmpty": True, "slotsPerDatabase": 2, "jitter": 0.25},
         {"output": {"includeTarget": True, "onMismatch": "addColumn"}},
-        {"retryOn": [], "jitter": 1},
-        {},
+        {"advance": "perTarget"},
     ]  # fmt: skip
     wrong = [
         [], '"x"', {"transaction": "maybe"}, {"guard": 1}, {"settings": 5}, {"settings": {"x": 1}},
@@ -295,14 +273,16 @@ async def test_options_are_known_and_sound(admin):
         {"verify": {"sql": "x", "expect": "empty", "value": 1}}, {"retryOn": ["4"]},
         {"retryOn": "40001"}, {"jitter": 1.5}, {"jitter": -0.1}, {"slotsPerDatabase": 0},
         {"output": {"onMismatch": "drop"}}, {"nothing": True}, {"advance": "barrier\n"},
+        {"guard": "run"}, {"guard": "job", "transaction": "none"},
         {"guard": True, "transaction": "none"}, {"guard": True, "settings": {"access": "readOnly"}},
     ]  # fmt: skip
 
     for options in right:
         await admin.call("sp_update_jobstep", **step, options=options)
-    for options in wrong:
+    for options in wrong + unsupported:
         error = await admin.refused("MU012", "sp_update_jobstep", **step, options=options)
         assert error.column_name == "options", options
+        assert (error.constraint_name == "OptionNotSupported") == (options in unsupported), options
     await admin.call("sp_update_jobstep", **step, options={"guard": None, "jitter": 0})
     assert await admin.value("select options::text from jobs.jobsteps") == '{"jitter": 0}'
 

@@ -188,13 +188,6 @@ async def test_an_empty_group_fails_unless_it_may_be_empty(here: Fleet):
     assert [await here.lifecycle(run) for run in (refused, allowed)] == ["Failed", "Succeeded"]
 
 
-async def test_what_this_version_cannot_do_is_refused_before_it_begins(here: Fleet):
-    run = await here.run("create table t ()", options={"rollout": {"waves": [1, "100%"]}})
-
-    assert (await here.lifecycle(run), await here.tasks(run)) == ("Failed", [])
-    assert (await here.steps(run))[0]["end_reason"] == "NotSupported"
-
-
 async def running(here: Fleet, run) -> list:
     await until(lambda: here.in_state(run, "InProgress", 3))
     return await here.tasks(run)

@@ -170,6 +170,17 @@ async def test_a_reservation_waits_for_a_cancellation_and_finds_its_target_over(
     assert [row["ordinal"] for row in await stage.ask("take", stage.host, 0)] == [2]
 
 
+@pytest.mark.parametrize("guard", [None, False, True, "job"])
+async def test_an_attempt_with_any_guard_may_be_repeated(stage, owner, guard):
+    await set_steps(owner, options={} if guard is None else {"guard": guard})
+    (running,) = await stage.reserve(1)
+    await stage.report(starts=[running | {"p": 4711}])
+
+    (lost,) = await stage.ask("disown", EPOCH, stage.host)
+
+    assert lost["guard"] is bool(guard)
+
+
 async def test_nothing_of_a_lost_host_counts(stage, owner):
     await set_steps(owner, options={"idempotent": True, "transaction": "none"})
     other = await a_host(stage.engine)

@@ -29,6 +29,9 @@ class ScheduleProperties(Properties, frozen=True):
 
 class JobProperties(Properties, frozen=True):
     READ_ONLY: ClassVar = frozenset({"version"})
+    ABOUT: ClassVar = {
+        "priority": "Values other than 0 are not supported by this version and refused."
+    }
 
     description: Maybe[str] = UNSET
     schedule: Maybe[ScheduleProperties] = UNSET

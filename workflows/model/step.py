@@ -6,6 +6,8 @@ from msgspec import UNSET
 
 from workflows.model.wire import Maybe, Properties
 
+UNSUPPORTED = "Not supported by this version: a step that has it is refused."
+
 
 class ActionProperties(Properties, frozen=True):
     REQUIRED: ClassVar = frozenset({"value"})
@@ -71,6 +73,17 @@ class Verify(Properties, frozen=True):
 
 class StepProperties(Properties, frozen=True):
     REQUIRED: ClassVar = frozenset({"targetGroup", "action"})
+    ABOUT: ClassVar = {
+        "output": UNSUPPORTED,
+        "rollout": UNSUPPORTED,
+        "verify": UNSUPPORTED,
+        "advance": "'perTarget' is not supported by this version and refused.",
+        "guard": (
+            "true: the script is applied once per run and target, whatever happens to an attempt; the "
+            "next run applies it again. 'job': it is applied once per job, step, text of the script and "
+            "target, for ever; a later run ends Succeeded with the reason AlreadyApplied."
+        ),
+    }
 
     step_id: Maybe[int] = UNSET
     target_group: Maybe[str] = UNSET
@@ -85,7 +98,7 @@ class StepProperties(Properties, frozen=True):
     on_failure: Maybe[Literal["stop", "continue"]] = UNSET
     rollout: Maybe[Rollout] = UNSET
     verify: Maybe[Verify] = UNSET
-    guard: Maybe[bool] = UNSET
+    guard: Maybe[bool | Literal["job"]] = UNSET
     idempotent: Maybe[bool] = UNSET
     retry_on: Maybe[list[str]] = UNSET
     allow_empty: Maybe[bool] = UNSET

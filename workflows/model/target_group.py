@@ -20,6 +20,13 @@ TargetType = Literal[
 class TargetGroupMember(Properties, frozen=True):
     READ_ONLY: ClassVar = frozenset({"targetId"})
     REQUIRED: ClassVar = frozenset({"type"})
+    ABOUT: ClassVar = {
+        "databaseName": (
+            "Of a SqlDatabase or SqlSchema: a name, or a pattern in which * is any text, ? any letter "
+            "and a backslash takes the next letter as it is. Other types take a name."
+        ),
+        "schemaPattern": "A pattern of SQL's LIKE: % is any text, _ any letter.",
+    }
 
     membership_type: Maybe[Literal["Include", "Exclude"]] = UNSET
     type: Maybe[TargetType] = UNSET

@@ -1,5 +1,6 @@
 """How the properties of a resource type are declared: structs with the wire's own names."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
@@ -19,6 +20,7 @@ class Properties(
     READ_ONLY: ClassVar[frozenset[str]] = frozenset()
     WRITE_ONLY: ClassVar[frozenset[str]] = frozenset()  # sealed on arrival, never shown
     REQUIRED: ClassVar[frozenset[str]] = frozenset()  # on PUT
+    ABOUT: ClassVar[Mapping[str, str]] = {}  # descriptions, for the OpenAPI document
 
 
 class Sku(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -20,11 +20,19 @@ def job(name: str, given: dict[str, Any]) -> list[FieldError]:
         *common.item_name(name),
         *common.no_longer(f"{where}.description", given.get("description"), LONGEST_DESCRIPTION),
         *common.no_longer(f"{where}.owner", given.get("owner"), LONGEST_OWNER),
-        *common.within(f"{where}.priority", given.get("priority"), -1000, 1000),
+        *_priority(f"{where}.priority", given.get("priority")),
         *common.within(f"{where}.retentionDays", given.get("retentionDays"), 1, 36_500),
         *common.labels(f"{where}.labels", given.get("labels")),
         *_schedule(given.get("schedule") or {}),
     ]
+
+
+def _priority(where: str, given: int | None) -> list[FieldError]:
+    """Runs are not ordered by it: another value than the default would have no effect."""
+    if not given:
+        return []
+    message = "A priority other than 0 is not supported by this version: leave it out."
+    return [FieldError(where, message, "OptionNotSupported")]
 
 
 def schedule_of(given: dict[str, Any], on_error: Callable[[FieldError], None]) -> Schedule:

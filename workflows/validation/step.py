@@ -14,11 +14,13 @@ PAUSE = re.compile(r"P(?=.)(?:[0-9]+D)?(?:T(?=.)(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]
 SQLSTATE = re.compile(r"[0-9A-Z]{2}(?:[0-9A-Z]{3})?")
 PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 LARGEST_COUNT = 9_999_999
+UNSUPPORTED = ("output", "rollout", "verify")  # this version can't carry them out
 
 
 def step(name: str, given: dict[str, Any]) -> list[FieldError]:
     return [
         *common.item_name(name),
+        *_unsupported(given),
         *common.within(f"{P}.stepId", given.get("stepId"), 1, 100),
         *_execution_options(given.get("executionOptions") or {}),
         *_output(given.get("output")),
@@ -30,6 +32,20 @@ def step(name: str, given: dict[str, Any]) -> list[FieldError]:
         *common.within(f"{P}.slotsPerDatabase", given.get("slotsPerDatabase"), 1, LARGEST_COUNT),
         *common.within(f"{P}.jitter", given.get("jitter"), 0, 1),
     ]
+
+
+def _unsupported(given: dict[str, Any]) -> list[FieldError]:
+    """An option without effect would make a status claim more than was done."""
+    code = "OptionNotSupported"
+    errors = [
+        FieldError(f"{P}.{name}", f"'{name}' is not supported by this version: leave it out.", code)
+        for name in UNSUPPORTED
+        if given.get(name) is not None
+    ]
+    if given.get("advance") == "perTarget":
+        message = "'perTarget' is not supported by this version: leave it out, or say 'barrier'."
+        errors.append(FieldError(f"{P}.advance", message, code))
+    return errors
 
 
 def _guard(given: dict[str, Any]) -> list[FieldError]:

@@ -34,7 +34,6 @@ begin
         (p_new.overlap in ('skipTarget', 'skipExecution', 'queueOne', 'allow', 'cancelPrevious'),
          'overlap', 'is skipTarget, skipExecution, queueOne, allow or cancelPrevious'),
         (p_new.paused is not null, 'paused', 'is true or false'),
-        (p_new.priority between -1000 and 1000, 'priority', 'is a number from -1000 to 1000'),
         (char_length(coalesce(p_new.owner, '')) <= 256, 'owner', 'has at most 256 characters'),
         (jsonb_typeof(p_new.labels) = 'object' and not jsonb_path_exists(p_new.labels, '$.* ? (@.type() != "string")'),
          'labels', 'is a JSON object of texts'),
@@ -45,6 +44,10 @@ begin
      limit 1;
     if found then
         perform refuse_v1('MU012', wrong.field, wrong.field || ' ' || wrong.meaning);
+    end if;
+    if p_new.priority is distinct from 0 then
+        perform refuse_v1('MU012', 'priority', 'a priority other than 0 is not supported by this version',
+            'Leave it out.', 'OptionNotSupported');
     end if;
     if p_new.schedule_cron is not null and p_new.schedule_cron is distinct from p_old.schedule_cron then
         perform check_cron_v1(p_new.schedule_cron);

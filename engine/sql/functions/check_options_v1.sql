@@ -43,7 +43,7 @@ begin
           ('verify.value', '^["tf0-9-]', 'a text, a number or a boolean'),
           ('verify.skipIfHolds', yes_or_no, 'true or false'),
           ('verify.timeoutSeconds', $r$^[1-9]\d{0,6}\Z$r$, 'seconds, 1 or more'),
-          ('guard', yes_or_no, 'true or false'),
+          ('guard', '^(true|false|"job")$', 'true, false or "job"'),
           ('idempotent', yes_or_no, 'true or false'),
           ('retryOn', $r$^\[("[0-9A-Z]{2}([0-9A-Z]{3})?"(, )?)*\]\Z$r$, 'a list of SQLSTATEs or their classes'),
           ('allowEmpty', yes_or_no, 'true or false'),
@@ -64,7 +64,7 @@ begin
     elsif (p_options #>> '{verify,expect}' = 'value') <> (p_options -> 'verify' ? 'value') then
         perform refuse_v1('MU012', 'options', 'options.verify.value belongs to expect "value", and only there');
     end if;
-    if p_options -> 'guard' = 'true' and (p_options ->> 'transaction' = 'none'
+    if p_options -> 'guard' <> 'false' and (p_options ->> 'transaction' = 'none'
             or p_options #>> '{settings,access}' <> 'readWrite') then
         perform refuse_v1('MU012', 'options', 'options.guard needs a script that writes, in a transaction of its own');
     end if;

@@ -38,7 +38,7 @@ begin
     select t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt, t.invocation_id,
            coalesce(t.disowned, t.invocation_id), t.lifecycle, t.backend_pid, t.xact_id, d.server_id, d.database_name,
            c.credential_id, c.row_version, t.start_time, coalesce((s.options ->> 'idempotent')::boolean, false),
-           coalesce((s.options ->> 'guard')::boolean, false), coalesce(s.options ->> 'transaction', 'auto')
+           coalesce(s.options ->> 'guard', 'false') <> 'false', coalesce(s.options ->> 'transaction', 'auto')
       from (select * from gone union all select * from kept) t
      cross join lateral (select r.* from job_execution r where r.job_execution_id = t.job_execution_id limit 1) r
      cross join lateral (

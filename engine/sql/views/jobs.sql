@@ -24,7 +24,7 @@ comment on column jobs.jobs.misfire_within_seconds is 'How late a slot may still
 comment on column jobs.jobs.overlap is
     'What happens while an earlier run lives: skipTarget, skipExecution, queueOne, allow or cancelPrevious.';
 comment on column jobs.jobs.paused is 'Nothing of it starts; the schedule stays as it is.';
-comment on column jobs.jobs.priority is 'Higher goes first.';
+comment on column jobs.jobs.priority is 'Always 0: no other value is supported by this version.';
 comment on column jobs.jobs.owner is 'Whom to ask.';
 comment on column jobs.jobs.labels is 'For selection.';
 comment on column jobs.jobs.retention_days is 'How long its history is kept; null = the account''s default.';

@@ -22,7 +22,7 @@ comment on column jobs.target_group_members.resource_group_name is 'Of the serve
 comment on column jobs.target_group_members.server_name is
     'As given: short name, host name or <name>.database.windows.net.';
 comment on column jobs.target_group_members.database_name is
-    'The database; of SqlSchema null = every database of the server.';
+    'The database, or of SqlDatabase and SqlSchema a pattern with * and ?; of SqlSchema null = every database.';
 comment on column jobs.target_group_members.elastic_pool_name is 'The elastic pool.';
 comment on column jobs.target_group_members.shard_map_name is
     'The relation that lists server_name, database_name and perhaps schema_name.';

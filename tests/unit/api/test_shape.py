@@ -10,12 +10,14 @@ from api import envelope
 from api.resources.authorization import ROLE_ASSIGNMENTS
 from api.resources.databases import DATABASES
 from api.resources.servers import SERVERS
+from api.resources.steps import JOB_STEPS
 from api.resources.subscriptions import SUBSCRIPTIONS
 from muster.core.errors import InvalidRequest
 from muster.core.ids import ResourceId
 from workflows.model.resource import Body
 
 ID = ResourceId.parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Sql/servers/eu1")
+STEP = ID.child(("jobAgents", "a"), ("jobs", "j"), ("steps", "s"))
 
 
 def read(given: dict[str, Any], *, merge: bool = False) -> Body:
@@ -176,3 +178,19 @@ def test_no_body_surprises_the_checks(given: dict[str, Any], merge: bool) -> Non
         assert wrong.target
     else:
         assert found.properties.keys() <= SERVERS.visible | {"administratorLoginPassword"}
+
+
+@pytest.mark.parametrize("guard", [True, False, "job"])
+def test_a_guard_is_a_boolean_or_a_word(guard: Any) -> None:
+    body = {"properties": {**JOB_STEPS.example["properties"], "guard": guard}}
+
+    assert envelope.read(JOB_STEPS, STEP, body, merge=False).properties["guard"] == guard
+
+
+@pytest.mark.parametrize("guard", ["run", 1, {}])
+def test_any_other_guard_is_refused(guard: Any) -> None:
+    body = {"properties": {**JOB_STEPS.example["properties"], "guard": guard}}
+
+    with pytest.raises(InvalidRequest, match="one of true, false, job") as error:
+        envelope.read(JOB_STEPS, STEP, body, merge=False)
+    assert error.value.target == "properties.guard"

@@ -225,7 +225,13 @@ def test_resolve_shows_targets_what_is_left_out_and_who_is_away(muster, rest):
     found = {
         "count": 2, "truncated": True,
         "targets": [{"type": "SqlDatabase", "serverName": "eu1", "databaseName": "a"}],
-        "leftOut": [{"serverName": "eu1", "databaseName": "postgres", "reason": "maintenance"}],
+        "leftOutCount": 2,
+        "leftOut": [
+            {"serverName": "eu1", "databaseName": "postgres", "reason": "maintenance"},
+            {"serverName": "eu1", "databaseName": "t_1", "reason": "Excluded",
+             "rule": "x", "excludedBy": "SqlDatabase eu1/t_*"},
+        ],
+        "missing": [{"serverName": "eu1", "databaseName": "gone"}],
         "unreachable": [
             {"serverName": "eu2", "code": "TargetTimeout", "message": "No answer."},
             {"serverName": "eu1", "databaseName": "b", "code": "ConnectNotGranted", "message": "No."},
@@ -233,15 +239,55 @@ def test_resolve_shows_targets_what_is_left_out_and_who_is_away(muster, rest):
     }  # fmt: skip
     rest.on("POST", f"{GROUP}/resolve", found)
 
-    assert muster("group", "resolve", "prod")[1].splitlines() == [
+    code, out, _ = muster("group", "resolve", "prod")
+
+    assert code == 2
+    assert out.splitlines() == [
         "server  database  is           reason",
         "eu1     a         target",
         "eu1     postgres  left out     maintenance",
+        "eu1     t_1       left out     Excluded by SqlDatabase eu1/t_*",
+        "eu1     gone      missing      no such database",
         "eu2               unreachable  TargetTimeout: No answer.",
         "eu1     b         unreachable  ConnectNotGranted: No.",
-        "2 targets, the first 1 shown, 1 left out, 1 server unreachable, 1 database unreachable.",
+        "2 targets, the first 1 shown, 2 left out, 1 missing, 1 server unreachable, 1 database unreachable.",
     ]
     assert json.loads(muster("group", "resolve", "prod", "-o", "json")[1]) == found
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, 0),
+        ({"count": 0, "targets": []}, 0),
+        ({"missing": [{"serverName": "eu1", "databaseName": "gone"}]}, 2),
+        ({"unreachable": [{"serverName": "eu2", "code": "c", "message": "m"}]}, 2),
+        ({"unreachable": [{"serverName": "eu2", "code": "c", "message": "m"}], "count": 0}, 3),
+    ],
+)
+def test_resolve_fails_when_something_is_missing_or_away(muster, rest, more, expected):
+    target = {"type": "SqlDatabase", "serverName": "eu1", "databaseName": "a"}
+    rest.on("POST", f"{GROUP}/resolve", {"count": 1, "targets": [target], "leftOut": []} | more)
+
+    assert muster("group", "resolve", "prod")[0] == expected
+
+
+def test_a_pattern_of_databases_is_sent_as_it_is_and_listed_by_the_credential(muster, rest):
+    rest.on("PUT", GROUP, {"name": "prod", "properties": {"members": []}})
+
+    code, _, err = muster(
+        "group", "create", "prod", "--database", "eu1/*", "--database", "eu1/one",
+        "--exclude-database", "eu1/tenant_0*", "--credential", "login",
+    )  # fmt: skip
+
+    assert (code, err) == (0, "")
+    login = f"{ACCOUNT}/credentials/login"
+    of_eu1 = {"type": "SqlDatabase", "serverName": "eu1"}
+    assert rest.sent("PUT", GROUP)[-1]["properties"]["members"] == [
+        {**of_eu1, "membershipType": "Include", "databaseName": "*", "credential": login, "refreshCredential": login},
+        {**of_eu1, "membershipType": "Include", "databaseName": "one", "credential": login},
+        {**of_eu1, "membershipType": "Exclude", "databaseName": "tenant_0*"},
+    ]  # fmt: skip
 
 
 CREDENTIAL = f"{ACCOUNT}/credentials/login"
@@ -378,7 +424,7 @@ def test_a_job_is_made_with_its_step(muster, a_job):
         "job", "create", "nightly", "-g", "prod", "-c", "select 1", "--credential", "login",
         "--cron", "0 3 * * *", "--time-zone", "Europe/Berlin", "--overlap", "queueOne", "--timeout", "2h",
         "--retry-attempts", "0", "--retry-interval", "2s", "--retry-maximum", "1m", "--lock-timeout", "0",
-        "--max-parallelism", "4", "--transaction", "none", "--role", "owner", "--guard", "--idempotent",
+        "--max-parallelism", "4", "--transaction", "none", "--role", "owner", "--guard", "run", "--idempotent",
         "--description", "Every night.",
     )  # fmt: skip
 
@@ -411,6 +457,15 @@ def test_a_job_is_made_with_its_step(muster, a_job):
         }
     ]  # fmt: skip
     assert "nightly        1  0 3 * * * UTC  true" in out and "select 1" in out
+
+
+def test_a_guard_is_of_the_run_or_of_the_job(muster, a_job):
+    made = ("job", "create", "nightly", "-g", "prod", "-c", "select 1", "--guard")
+
+    assert muster(*made, "job")[0] == 0
+    assert a_job.sent("PUT", STEP)[-1]["properties"]["guard"] == "job"
+    code, _, err = muster(*made, "ever")
+    assert (code, "'run', 'job'" in err) == (1, True)
 
 
 def test_what_is_not_said_is_not_sent(muster, a_job):

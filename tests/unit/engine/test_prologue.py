@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from engine import prologue
+from engine.sqlwords import literal
 from engine.work import KEPT_RUNS, values
 from tests.support.attempts import a_step, a_task
 from hypothesis import given
@@ -57,7 +58,12 @@ def test_the_role_is_taken_on_after_everything_but_the_lock():
     )
     message = said(step)
 
-    order = ["work_mem", "insert into muster_guard", "set_config('role','it''s',true)", "advisory"]
+    order = [
+        "work_mem",
+        "from muster_guard.applied ",
+        "set_config('role','it''s',true)",
+        "advisory",
+    ]
     assert sorted(order, key=message.index) == order
 
 
@@ -102,7 +108,7 @@ def test_the_key_is_the_same_for_all_attempts():
 
 @given(st.text())
 def test_a_literal_ends_where_it_should_under_both_rules(value):
-    text = prologue.literal(value)
+    text = literal(value)
     inside = text.removeprefix("E")[1:-1].replace("''", "")
 
     assert "'" not in inside and "\0" not in text

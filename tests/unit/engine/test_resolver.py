@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.directory import Credential, Directory, Document, Group, Member, Pool, Server
-from engine.like import Like
+from engine.like import Like, database_pattern
 from engine.patience import Patience
 from engine.resolver import Listed, Resolver, asks
 from muster.core.refusals import NoRoom
@@ -109,6 +109,7 @@ async def resolve(
     otherwise: Credential | None = None,
     job: str | None = None,
     patience: Patience | None = None,
+    look: bool = False,
     **groups: tuple[Member, ...],
 ):
     nested = {
@@ -122,8 +123,8 @@ async def resolve(
         credentials={REFRESH: Credential(name="refresh", username="u", secret="env:X")},
         directory=Directory(revision=1, servers=servers(job)),
     )
-    found = await Resolver(document, here, otherwise, patience).resolve()
-    assert asks(document) or not here.asked, "who asks nobody says so"
+    found = await Resolver(document, here, otherwise, patience).resolve(look=look)
+    assert look or asks(document) or not here.asked, "who asks nobody says so"
     return found
 
 
@@ -151,6 +152,8 @@ async def test_a_server_answers_to_all_its_names(name: str) -> None:
     ("one", "expected"),
     [
         (member("SqlDatabase", database_name="a"), False),
+        (member("SqlDatabase", database_name="a*"), True),
+        (member("SqlDatabase", exclude=True, database_name="a*"), False),
         (member("SqlServer"), True),
         (member("SqlServer", exclude=True), False),
         (member("SqlQuery", exclude=True, query="q"), True),
@@ -195,6 +198,16 @@ async def test_pools_hold_what_their_pattern_says() -> None:
     ("exclusion", "left"),
     [
         (member("SqlDatabase", exclude=True, database_name="a1"), ["eu1.a2", "eu1.gold1"]),
+        (member("SqlDatabase", exclude=True, database_name="a?"), ["eu1.gold1"]),
+        (member("SqlDatabase", exclude=True, database_name="*"), []),
+        (
+            member("SqlDatabase", exclude=True, database_name="A*"),
+            ["eu1.a1", "eu1.a2", "eu1.gold1"],
+        ),
+        (
+            member("SqlDatabase", "eu2", exclude=True, database_name="*"),
+            ["eu1.a1", "eu1.a2", "eu1.gold1"],
+        ),
         (member("SqlElasticPool", exclude=True, elastic_pool_name="GOLD"), ["eu1.a1", "eu1.a2"]),
         (member("SqlServer", exclude=True), []),
         (member("SqlServer", "eu2", exclude=True), ["eu1.a1", "eu1.a2", "eu1.gold1"]),
@@ -208,6 +221,116 @@ async def test_pools_hold_what_their_pattern_says() -> None:
 async def test_an_exclusion_wins_whatever_the_order(exclusion: Member, left: list[str]) -> None:
     assert names(await resolve(fleet(), exclusion, member("SqlServer"))) == left
     assert names(await resolve(fleet(), member("SqlServer"), exclusion)) == left
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("a*", ["a1", "a2"]),
+        ("?old?", ["gold1"]),
+        ("*", ["a1", "a2", "gold1"]),
+        ("a_*", []),  # an underscore is a letter
+        ("A*", []),
+        ("p*", []),  # postgres is never listed
+    ],
+)
+async def test_a_pattern_names_the_databases_that_fit(pattern: str, expected: list[str]) -> None:
+    found = await resolve(fleet(), member("SqlDatabase", database_name=pattern))
+
+    assert [target.database for target in found.targets] == expected
+    assert [each.database for each in found.left_out] == (["postgres"] if pattern in "*p*" else [])
+
+
+async def test_schemas_can_be_of_the_databases_that_fit_a_pattern() -> None:
+    every = member("SqlSchema", database_name="a*", schema_pattern="t%")
+    spared = member("SqlSchema", exclude=True, database_name="?1", schema_pattern="t_1")
+
+    found = await resolve(fleet(), every, spared)
+
+    assert names(found) == ["eu1.a1.t_2", "eu1.a2.t_3"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "fits"),
+    [
+        ("tenant_0*", "tenant_01", True), ("tenant_0*", "tenantx01", False), ("a%*", "axx", False),
+        (r"a\*", "a*", True), (r"a\*", "ab", False), ("?", "", False), ("*", "", True), ("a?\\", "ab\\", True),
+    ],
+)  # fmt: skip
+def test_database_patterns(pattern: str, name: str, fits: bool) -> None:
+    made = database_pattern(pattern)
+
+    assert made is not None
+    assert made.matches(name) is fits
+
+
+def test_a_name_without_a_wildcard_is_no_pattern() -> None:
+    assert [database_pattern(name) for name in ("tenant_%", "a\\b", "", None)] == [None] * 4
+
+
+async def test_what_an_exclusion_removed_is_told_with_its_rule() -> None:
+    spared = member("SqlDatabase", exclude=True, database_name="a?")
+    nested = member("TargetGroup", None, exclude=True, target_group_id=uuid5(SPACE, "gold"))
+    gold = (member("SqlElasticPool", elastic_pool_name="gold"),)
+
+    found = await resolve(fleet(), member("SqlServer"), spared, nested, gold=gold)
+
+    assert names(found) == []
+    assert [(each.target.database, each.rule, each.text) for each in found.excluded] == [
+        ("a1", spared.target_id, "SqlDatabase eu1/a?"),
+        ("a2", spared.target_id, "SqlDatabase eu1/a?"),
+        ("gold1", nested.target_id, "TargetGroup gold"),
+    ]
+
+
+async def test_what_another_group_takes_in_again_was_not_removed() -> None:
+    inner = (member("SqlServer"), member("SqlDatabase", exclude=True, database_name="a1"))
+    nested = member("TargetGroup", None, target_group_id=uuid5(SPACE, "inner"))
+
+    found = await resolve(fleet(), nested, member("SqlDatabase", database_name="a1"), inner=inner)
+
+    assert names(found) == ["eu1.a1", "eu1.a2", "eu1.gold1"]
+    assert found.excluded == []
+
+
+async def test_who_looks_is_told_which_named_databases_are_missing() -> None:
+    here = fleet()
+    here.answers = {"q": [{"server_name": "eu2", "database_name": "gone"}]}
+
+    found = await resolve(
+        here,
+        member("SqlDatabase", database_name="a1"),
+        member("SqlDatabase", database_name="postgres"),
+        member("SqlDatabase", database_name="later"),
+        member("SqlQuery", database_name="a1", query="q"),
+        look=True,
+    )
+
+    assert names(found) == ["eu1.a1", "eu1.postgres"]
+    assert sorted((each.server.name, each.database) for each in found.missing) == [
+        ("eu1", "later"), ("eu2", "gone"),
+    ]  # fmt: skip
+    assert Counter(here.asked) == {"eu1": 2, "eu2": 1}
+
+
+async def test_a_named_database_of_a_server_that_is_away_is_not_called_missing() -> None:
+    here = fleet()
+    here.away.add("eu1")
+
+    found = await resolve(here, member("SqlDatabase", database_name="a1"), look=True)
+
+    (target,) = found.targets
+    assert (target.database, target.error and target.error.code) == ("a1", "TargetUnreachable")
+    assert found.missing == []
+
+
+async def test_a_named_database_that_nobody_may_look_for_stays_a_target() -> None:
+    one = member("SqlDatabase", database_name="a1", refresh_credential_id=None)
+
+    found = await resolve(fleet(), one, look=True)
+
+    (target,) = found.targets
+    assert (target.error, found.unchecked[target.key].code) == (None, "CredentialMissing")
 
 
 async def test_doubles_collapse_and_a_server_is_asked_once() -> None:

@@ -50,6 +50,8 @@ def test_a_script_is_cut_as_it_will_be_sent(script, options, pieces, autocommit)
     ("options", "guarded"),
     [
         ({"guard": True}, True),
+        ({"guard": "job"}, True),
+        ({"guard": "job", "transaction": "none"}, False),
         ({}, False),
         ({"guard": True, "transaction": "none"}, False),
         ({"guard": True, "settings": {"access": "readOnly"}}, False),

@@ -173,6 +173,14 @@ def test_all_that_is_wrong_with_a_job_is_told():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("priority", [1, -1])
+def test_a_priority_is_refused_as_long_as_it_has_no_effect(priority):
+    (error,) = job("j", {"priority": priority})
+
+    assert (error.target, error.code) == ("properties.priority", "OptionNotSupported")
+    assert job("j", {"priority": 0}) == []
+
+
 @pytest.mark.parametrize(
     ("given", "wrong"),
     [
@@ -202,14 +210,32 @@ def test_all_that_is_wrong_with_a_job_is_told():
     ],
 )  # fmt: skip
 def test_a_step_is_sound(given, wrong):
-    assert targets(step("s", given)) == {f"properties.{wrong}"}
+    found = [each for each in step("s", given) if each.code != "OptionNotSupported"]
+
+    assert targets(found) == {f"properties.{wrong}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rollout", {"waves": [1, "5%", "100%"], "haltAfterFailures": 2, "pauseBetween": "PT10M"}),
+        ("verify", {"sql": "select 1", "expect": "value", "value": 1}),
+        ("output", {"serverName": "s", "databaseName": "d", "tableName": "t"}),
+        ("advance", "perTarget"),
+    ],
+)
+def test_an_option_that_can_not_be_carried_out_is_refused_by_its_name(name, value):
+    (error,) = step("s", {name: value})
+
+    assert (error.target, error.code) == (f"properties.{name}", "OptionNotSupported")
+    assert "not supported" in error.message
+    assert step("s", {name: None, "advance": "barrier"}) == []
 
 
 def test_a_step_with_all_its_options_is_sound():
     given = {
         "stepId": 3, "executionOptions": {"retryAttempts": 0, "retryIntervalBackoffMultiplier": 1},
-        "rollout": {"waves": [1, "5%", "100%"], "haltAfterFailures": 2, "pauseBetween": "PT10M"},
-        "verify": {"sql": "select 1", "expect": "value", "value": 1}, "retryOn": ["40001", "53"],
+        "advance": "barrier", "retryOn": ["40001", "53"],
         "settings": {"lockTimeoutSeconds": 0.5, "parameters": {"work_mem": "1MB"}}, "jitter": 0,
     }  # fmt: skip
 
