@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from muster.core.errors import Conflict, FieldError, Unavailable, refuse
+from muster.core.errors import Conflict, FieldError, InvalidRequest, Unavailable, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import Ask, PutTargetGroup
 from workflows import items, linked, questions
@@ -46,7 +46,18 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
         document={"members": [_document(member) for member in members]},
         condition=items.condition(call),
     )
-    return await FAMILY.put(plane, call, id, here, command)
+    try:
+        return await FAMILY.put(plane, call, id, here, command)
+    except InvalidRequest as refused:
+        if refused.code != "InvalidTargetServer":
+            raise
+        raise Unavailable(  # `check` found every server: only the account's copy is behind
+            "A server of the group is registered, and the job account has not been told of it yet. That takes seconds; "
+            "the same request can be sent again.",
+            code="ServerNotYetKnown",
+            target=refused.target,
+            retry_after=1,
+        ) from refused
 
 
 async def check(

@@ -265,6 +265,18 @@ async def test_a_refusal_is_settled_as_one_and_may_be_repeated(here):
     assert seen == ["Started", "Failed", "Started", "Succeeded"]
 
 
+async def test_a_server_that_the_account_was_not_told_of_yet_is_worth_another_try(here):
+    login = {"properties": {"username": "u", "password": "p"}}
+    await here.made("credentials/login", login)
+    await here.control("delete from jobs_internal.server_directory where name = 'srv'")
+    members = [{"type": "SqlServer", "serverName": "srv", "refreshCredential": ref("credentials/login")}]  # fmt: skip
+
+    answer = await here.put("targetGroups/fleet", {"properties": {"members": members}})
+
+    assert (answer.status_code, arm.error(answer)) == (503, "ServerNotYetKnown")
+    assert answer.headers["retry-after"] == "1"
+
+
 async def test_a_password_is_sealed_and_only_the_engine_s_key_opens_it(here, caplog):
     await here.made("credentials/login", LOGIN)
     stored = "select secret from jobs_internal.credential"
