@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from api.resource import Action, Async, At, Parts, Polling, ResourceType, Sync
 from api.resources.history import HISTORY
-from api.resources.shared import CONDITIONS, DELETE_QUERY, FAILURE
+from api.resources.shared import CONDITIONS, DELETE_QUERY, EXPAND, FAILURE
 from api.versions import SQL
 from workflows import servers
 from workflows.model.server import ServerProperties
@@ -60,9 +60,9 @@ SERVERS = ResourceType(
     },
     put=Async(servers.put),
     patch=Async(servers.patch),
-    get=Sync(servers.get),
+    get=Sync(servers.get, query=(EXPAND,)),
     delete=Async(servers.delete, query=DELETE_QUERY),
-    list=Sync(servers.list_page),
+    list=Sync(servers.list_page, query=(EXPAND,)),
     actions={
         "discover": Action(
             run=servers.discover,
