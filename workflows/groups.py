@@ -10,7 +10,7 @@ from muster.core.ids import ResourceId
 from muster.core.settings import Settings
 from workflows import admission, answers, occupied, resources
 from workflows.kind import Draft, Kind
-from workflows.model.resource import GROUP, Call, Deleted, Resource
+from workflows.model.resource import GROUP, SUBSCRIPTION, Call, Deleted, Resource
 from workflows.model.tenancy import GroupProperties
 from workflows.plane import Plane
 from workflows.store import audit
@@ -43,8 +43,7 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
             raise admission.missing(id, wanted=id)
         admission.preconditions(call, old.resource)
         admission.unlocked(world, id, delete=True)
-        await _refuse_blocked(tx, id)
-        await occupied.server(tx, call, old.resource)
+        await refuse_blocked(tx, call, old.resource)
         operation = await begin_delete(tx, call, old.resource)
         gone = Deleted(existed=True, operation=operation)
         await audit.accepted(
@@ -54,18 +53,20 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
     return gone
 
 
-async def _refuse_blocked(tx: Connection, group: ResourceId) -> None:
+async def refuse_blocked(tx: Connection, call: Call, scope: Resource) -> None:
     """A cascade refuses as a whole, before its first effect, and names all that is in its way."""
-    locks = await tx.fetch(Q.locks_inside, group.key)
+    locks = await tx.fetch(Q.locks_inside, scope.resource_id.key)
     if locks:
+        noun = "subscription" if scope.type == SUBSCRIPTION else "resource group"
         raise Conflict(
-            f"The resource group '{group.name}' holds locked resources.",
+            f"The {noun} '{scope.name}' holds locked resources.",
             code="ScopeLocked",
             details=[
                 FieldError(row["observed"]["scope"], f"Locked by '{row['id']}'.", "ScopeLocked")
                 for row in locks
             ],
         )
+    await occupied.server(tx, call, scope)
 
 
 async def delete_all(tx: Connection, call: Call, subscription: ResourceId) -> None:
