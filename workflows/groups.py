@@ -8,7 +8,7 @@ from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
-from workflows import admission, answers, occupied, resources
+from workflows import access, admission, answers, occupied, resources, server_users
 from workflows.kind import Draft, Kind
 from workflows.model.resource import GROUP, SUBSCRIPTION, Call, Deleted, Resource
 from workflows.model.tenancy import GroupProperties
@@ -34,6 +34,7 @@ list_page = partial(resources.list_page, arm_type=GROUP)
 
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    await _refuse_running(plane, call, id)
     async with plane.db.transaction() as tx:
         if earlier := await answers.earlier(tx, call, id, Deleted):
             return earlier
@@ -51,6 +52,14 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
         )
         await answers.keep(tx, call, id, gone)
     return gone
+
+
+async def _refuse_running(plane: Plane, call: Call, id: ResourceId) -> None:
+    """Accounts of other groups may run jobs on servers of this one."""
+    scope = (id.subscription or "").lower(), call.principal.tenant_id, id.key
+    servers = [row["id"] for row in await plane.db.fetch(access.Q.servers_below, *scope)]
+    answers = await server_users.ask(plane, call, servers, outside=id)
+    server_users.refuse_running(answers, f"servers of the resource group '{id.name}'")
 
 
 async def refuse_blocked(tx: Connection, call: Call, scope: Resource) -> None:

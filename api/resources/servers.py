@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from api.resource import Action, Async, At, Parts, Polling, ResourceType, Sync
+from api.resource import Action, Async, At, Parts, Polling, Query, ResourceType, Sync
 from api.resources.history import HISTORY
 from api.resources.shared import CONDITIONS, DELETE_QUERY, EXPAND, FAILURE
 from api.versions import SQL
@@ -21,6 +21,12 @@ class CheckName(Properties, frozen=True, kw_only=True):
 class Discover(Properties, frozen=True, kw_only=True):
     """Nothing can be chosen yet: all databases of the server are looked at."""
 
+
+FORCE = Query(
+    name="force",
+    description="true: also while target groups or steps name the server.",
+    schema={"type": "string", "enum": ["true", "false"]},
+)
 
 SERVERS = ResourceType(
     name="servers",
@@ -61,7 +67,7 @@ SERVERS = ResourceType(
     put=Async(servers.put),
     patch=Async(servers.patch),
     get=Sync(servers.get, query=(EXPAND,)),
-    delete=Async(servers.delete, query=DELETE_QUERY),
+    delete=Async(servers.delete, query=(*DELETE_QUERY, FORCE)),
     list=Sync(servers.list_page, query=(EXPAND,)),
     actions={
         "discover": Action(
