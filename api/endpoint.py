@@ -69,7 +69,7 @@ class Endpoint:
 
 Path = tuple[Segment, ...]
 
-VERSION, TOP, SKIP_TOKEN = "api-version", "$top", "$skipToken"  # noqa: S105 - names of parameters
+VERSION, TOP, SKIP_TOKEN = "api-version", "$top", "$skipToken"
 
 SUBSCRIPTION: Path = (Segment("subscriptions"), Segment("subscriptionId", is_name=True))
 GROUP: Path = (*SUBSCRIPTION, Segment("resourceGroups"), Segment("resourceGroupName", is_name=True))

@@ -72,7 +72,12 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
     """A registered server's database with data or users in it is dropped only when that is forced."""
     database = await store.get(plane.db, id.key, call.principal.tenant_id)
     server = await resource_by_key(plane.db, id.parent.key)
-    if database and server and not server_users.drops_in_use(call) and _dropped(server, database.resource):
+    if (
+        database
+        and server
+        and not server_users.drops_in_use(call)
+        and _dropped(server, database.resource)
+    ):
         await targets.refuse_drop(plane, server, id.name)
     return await resources.delete(plane, call, id, KIND)
 

@@ -84,7 +84,9 @@ def refuse_running(answers: Answers, what: str) -> None:
 async def ask(plane: Plane, call: Call, servers: Sequence[str], *, outside: ResourceId) -> Answers:
     """Accounts below `outside` are not asked: each of them refuses the delete by itself."""
     subscription = (outside.subscription or "").lower()
-    rows = await plane.db.fetch(Q.accounts_elsewhere, subscription, call.principal.tenant_id, outside.key)
+    rows = await plane.db.fetch(
+        Q.accounts_elsewhere, subscription, call.principal.tenant_id, outside.key
+    )
     answers, room = Answers({}, {}), asyncio.Semaphore(TOGETHER)
     command = ReadServerUsers(server_ids=tuple(servers))
 
@@ -138,6 +140,11 @@ def _named(details: Sequence[FieldError]) -> str:
 
 def _short(user: ResourceId) -> str:
     """Such as `job 'nightly', step 'one' of job account 'jobs'`."""
-    nouns = {"targetGroups": "target group", "jobs": "job", "steps": "step", "executions": "execution"}
+    nouns = {
+        "targetGroups": "target group",
+        "jobs": "job",
+        "steps": "step",
+        "executions": "execution",
+    }
     inside = ", ".join(f"{nouns[kind]} '{name}'" for kind, name in user.pairs if kind in nouns)
     return f"{inside} of job account '{access.account_of(user).name}'"

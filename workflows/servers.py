@@ -3,6 +3,8 @@
 from functools import partial
 from typing import Any
 
+from fsm import machines, server_contact
+from fsm.administrator import login_of
 from fsm.store import resource_by_key
 from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError, InvalidRequest
@@ -75,6 +77,24 @@ async def discover(
     async with plane.db.transaction() as tx:
         await audit.accepted(tx, call, KIND.action("discover/action"), id)
     return {"value": found}
+
+
+async def check(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+    """Whether the server answers now; of one without an administrator login GET shows the outcome."""
+    await resources.get(plane, call, id)
+    server = await resource_by_key(plane.db, id.key)
+    assert server is not None
+    failure = await server_contact.contact(plane, server)
+    async with plane.db.transaction() as tx:
+        if login_of(server) is None:
+            observed = {"conditions": server_contact.conditions(server, failure)}
+            await machines.observe(
+                tx, uid=server.uid, row_version=server.row_version, observed=observed
+            )
+        await audit.accepted(tx, call, KIND.action("check/action"), id)
+    if failure is None:
+        return {"reachable": True}
+    return {"reachable": False, "code": failure.code, "message": failure.message}
 
 
 async def check_name(

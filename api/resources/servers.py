@@ -70,6 +70,20 @@ SERVERS = ResourceType(
     delete=Async(servers.delete, query=(*DELETE_QUERY, FORCE)),
     list=Sync(servers.list_page, query=(EXPAND,)),
     actions={
+        "check": Action(
+            run=servers.check,
+            title="Check",
+            gives={
+                "type": "object",
+                "required": ["reachable"],
+                "properties": {
+                    "reachable": {"type": "boolean"},
+                    "code": {"type": "string"},
+                    "message": {"type": "string"},
+                },
+            },
+            answer={"reachable": True},
+        ),
         "discover": Action(
             run=servers.discover,
             title="Discover",
@@ -80,7 +94,7 @@ SERVERS = ResourceType(
                 "properties": {"value": {"type": "array", "items": {"type": "object"}}},
             },
             answer={"value": [{"name": "tenant_1"}]},
-        )
+        ),
     },
     provider_actions={
         "checkNameAvailability": Action(

@@ -38,7 +38,9 @@ async def test_it_is_told_with_the_nearest_name(settings, db):
         await arm.fill(call)
         near = await call.get(GROUPS, params={"api-version": VERSION, "$tpo": "1"})
         far = await call.get(GROUPS, params={"api-version": VERSION, "zzzz": "1"})
-        azures = await call.get(GROUPS, params={"api-version": VERSION, "$FILTER": "x", "$top": "1"})
+        azures = await call.get(
+            GROUPS, params={"api-version": VERSION, "$FILTER": "x", "$top": "1"}
+        )
 
     error = near.json()["error"]
     assert (near.status_code, error["code"], error["target"]) == (

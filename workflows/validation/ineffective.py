@@ -9,7 +9,7 @@ from typing import Any
 from muster.core.errors import FieldError
 
 CODE = "PropertyNotSupported"
-COLLATION = "SQL_Latin1_General_CP1_CI_AS"  # Azure's default: its clients send it with every database
+COLLATION = "SQL_Latin1_General_CP1_CI_AS"  # the default, which Azure's clients send
 ALLOWED: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
     "database": {
         "createMode": (("Default",), "Muster makes empty databases; it neither copies nor restores."),
@@ -34,7 +34,7 @@ SOURCES = (
     "recoverableDatabaseId", "restorableDroppedDatabaseId",
 )  # fmt: skip
 ABSENT: dict[str, dict[str, str]] = {
-    "database": {name: "Muster neither copies nor restores databases." for name in SOURCES}
+    "database": dict.fromkeys(SOURCES, "Muster neither copies nor restores databases.")
     | {
         "sampleName": "Muster makes empty databases.",
         "keys": "Encryption keys of a database have no effect.",

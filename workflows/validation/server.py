@@ -91,16 +91,20 @@ def _administrator(draft: Draft, was: dict[str, Any], *, embedded: bool) -> list
             problem = f"'{login}' is reserved."
         if problem:
             errors.append(FieldError(LOGIN, problem, "InvalidLoginName"))
-    if given and embedded and (not 8 <= len(given) <= 128 or invisible(given)):
-        errors.append(
-            FieldError(
-                PASSWORD, "A password has 8 to 128 visible characters.", "PasswordNotComplex"
-            )
-        )
-    if given and not embedded:  # it exists already: only what can't be a password is refused
-        errors += no_longer(PASSWORD, given, LONGEST_SECRET)
-        if "\0" in given:
-            errors.append(FieldError(PASSWORD, "A password has no zero character."))
+    errors += _password(given, embedded=embedded)
     if embedded:
         errors += fixed(LOGIN, login, was.get("administratorLogin"), "it owns the databases.")
+    return errors
+
+
+def _password(given: str | None, *, embedded: bool) -> list[FieldError]:
+    """That of a registered server exists already: only what can't be a password is refused."""
+    if not given:
+        return []
+    if embedded and (not 8 <= len(given) <= 128 or invisible(given)):
+        message = "A password has 8 to 128 visible characters."
+        return [FieldError(PASSWORD, message, "PasswordNotComplex")]
+    errors = no_longer(PASSWORD, given, LONGEST_SECRET)
+    if "\0" in given:
+        errors.append(FieldError(PASSWORD, "A password has no zero character."))
     return errors
