@@ -1,7 +1,8 @@
-"""The way in, in one order for every request: who, which version, how often, and whether he may."""
+"""Request admission, always in this order: authentication, api-version, query, throttling, authorization."""
 
 import hashlib
 
+from api import query
 from api.exchange import Exchange
 from api.services import Services
 from muster.core.errors import InvalidRequest
@@ -25,6 +26,7 @@ async def admit(services: Services, exchange: Exchange) -> Call:
     assert endpoint is not None
     principal = await authenticate(services, exchange)
     endpoint.versions.check(exchange.query.get("api-version"), endpoint.type.arm_type)
+    query.check(exchange.query, endpoint.accepted)
     if services.throttle.on and not (endpoint.act and endpoint.act.urgent):
         exchange.spent = await services.throttle.spend(
             exchange.method, f"{principal.tenant_id}/{principal.id}", exchange.id.subscription
@@ -45,12 +47,12 @@ async def admit_to_metrics(services: Services, exchange: Exchange) -> None:
 def call_of(exchange: Exchange, principal: Principal) -> Call:
     headers = exchange.headers
     endpoint = exchange.endpoint
-    query: dict[str, str] = {}
+    asked: dict[str, str] = {}
     if endpoint is not None:
         for each in endpoint.query:
             value = exchange.query.get(each.name.lower())
             if value is not None:
-                query[each.name] = value
+                asked[each.name] = value
     return Call(
         principal=principal,
         correlation_id=exchange.correlation_id,
@@ -59,7 +61,7 @@ def call_of(exchange: Exchange, principal: Principal) -> Call:
         address=exchange.address,
         if_match=exchange.header(b"if-match") if b"if-match" in headers else None,
         if_none_match=exchange.header(b"if-none-match") if b"if-none-match" in headers else None,
-        query=query,
+        query=asked,
     )
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from api import examples, schemas
-from api.endpoint import Endpoint, Kind
-from api.paging import MOST, TOP
+from api.endpoint import SKIP_TOKEN, TOP, VERSION, Endpoint, Kind
+from api.paging import MOST
 from api.resource import Action
 from api.schemas import Schema, ref
 from api.versions import PATTERN, Versions
@@ -56,7 +56,7 @@ def operation(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> Schema:
     found["responses"] = _responses(endpoint, endpoints)
     if endpoint.verb and endpoint.verb.long:
         found["x-ms-long-running-operation"] = True
-    if endpoint.kind is Kind.LIST or _paged(endpoint):
+    if endpoint.paged:
         found["x-ms-pageable"] = {"nextLinkName": "nextLink"}
     return found
 
@@ -93,11 +93,11 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
         }
         for each in endpoint.query
     ]
-    if endpoint.kind is Kind.LIST or _paged(endpoint):
+    if endpoint.paged:
         if not any(each.name == TOP for each in endpoint.query):
             top = {"type": "integer", "minimum": 1, "maximum": MOST}
             found.append({"name": TOP, "in": "query", "schema": top})
-        found.append({"name": "$skipToken", "in": "query", "schema": {"type": "string"}})
+        found.append({"name": SKIP_TOKEN, "in": "query", "schema": {"type": "string"}})
     if endpoint.kind in {Kind.PUT, Kind.PATCH, Kind.DELETE}:
         found.append({"name": "If-Match", "in": "header", "schema": {"type": "string"}})
         key = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
@@ -105,10 +105,6 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
     if endpoint.kind in {Kind.PUT, Kind.GET, Kind.REPORT} and examples.has_etag(endpoint):
         found.append({"name": "If-None-Match", "in": "header", "schema": {"type": "string"}})
     return found
-
-
-def _paged(endpoint: Endpoint) -> bool:
-    return endpoint.report is not None and endpoint.report.paged
 
 
 def _version(versions: Versions) -> Schema:
@@ -119,7 +115,7 @@ def _version(versions: Versions) -> Schema:
             either = [schema, {"type": "string", "enum": list(versions.listed)}]
             schema = {"anyOf": either}
     return {
-        "name": "api-version",
+        "name": VERSION,
         "in": "query",
         "required": True,
         "schema": schema,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from api.resource import Action, At, Query, Report, ResourceType, Verb, View
 from api.versions import Versions
@@ -48,6 +49,17 @@ class Endpoint:
     query: tuple[Query, ...] = field(default=())
 
     @property
+    def paged(self) -> bool:
+        return self.kind is Kind.LIST or (self.report is not None and self.report.paged)
+
+    @cached_property
+    def accepted(self) -> dict[str, str]:
+        """The query parameters of the operation, by their names in lower case."""
+        names = [VERSION, *(each.name for each in self.query)]
+        names += [TOP, SKIP_TOKEN] if self.paged else []
+        return {name.lower(): name for name in names}
+
+    @property
     def template(self) -> str:
         return "".join(f"/{{{s.text}}}" if s.is_name else f"/{s.text}" for s in self.path)
 
@@ -56,6 +68,8 @@ class Endpoint:
 
 
 Path = tuple[Segment, ...]
+
+VERSION, TOP, SKIP_TOKEN = "api-version", "$top", "$skipToken"
 
 SUBSCRIPTION: Path = (Segment("subscriptions"), Segment("subscriptionId", is_name=True))
 GROUP: Path = (*SUBSCRIPTION, Segment("resourceGroups"), Segment("resourceGroupName", is_name=True))

@@ -6,15 +6,14 @@ import hashlib
 import hmac
 from urllib.parse import quote
 
-from api.endpoint import Endpoint
+from api.endpoint import SKIP_TOKEN, TOP, Endpoint
 from api.exchange import Exchange
 from muster.core.errors import InvalidRequest
 from muster.core.settings import Settings
 
 MOST = 1000
 DEFAULT = 100
-TOKEN = "$skiptoken"  # noqa: S105 - a parameter's name
-TOP = "$top"
+TOKEN = SKIP_TOKEN.lower()
 MAC = 16
 
 

@@ -1,5 +1,7 @@
-"""Query strings: names without regard to case, each given once, decoded once."""
+"""Query strings: names without regard to case, each given once, decoded once, none unknown."""
 
+import difflib
+from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
@@ -13,6 +15,21 @@ def parse(raw: bytes) -> dict[str, str]:
     if not raw:
         return {}
     return _remembered(raw) if len(raw) <= SHORT else _parse(raw)
+
+
+def check(given: Mapping[str, str], accepted: Mapping[str, str]) -> None:
+    """Refuses what the operation does not read; `accepted` has the names by their lower case."""
+    for name in given:
+        if name in accepted:
+            continue
+        near = difflib.get_close_matches(name[:100], accepted, n=1, cutoff=0.5)
+        hint = f" Did you mean '{accepted[near[0]]}'?" if near else ""
+        raise InvalidRequest(
+            f"The query parameter '{name[:100]}' is not known here.{hint} "
+            f"Known: {', '.join(sorted(accepted.values()))}.",
+            code="InvalidQueryParameter",
+            target=name[:100],
+        )
 
 
 def _parse(raw: bytes) -> dict[str, str]:

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from fsm import control, instance
+from fsm.conditions import Condition, condition, renewed
 from fsm.context import Context
 from fsm.control import Control
 from fsm.launch.protocol import Reason
@@ -35,6 +36,7 @@ OID = "databaseOid"
 ACKNOWLEDGED = "acknowledged"  # conditions that somebody has seen and says are meant
 RESTORED, CLONED = "ControlDatabaseRestored", "ControlDatabaseCloned"
 STRANGE = {RESTORED, CLONED}  # until somebody acknowledges it
+IDENTITY_UNUSED = "IdentityHasNoEffect"
 GONE = {"TargetDatabaseNotFound", "ControlSchemaMissing", "ControlDatabaseNotFound"}
 
 
@@ -222,9 +224,18 @@ async def _seen(ctx: Context, read: EpochRead, epoch: int) -> Outcome:
         return await _wait(ctx, epoch)
     found = {IDENTITY: str(read.identity), OID: read.database_oid}
     return Done(
-        observed=_shown(read) | {"conditions": None},
+        observed=_shown(read) | {"conditions": _conditions(ctx)},
         scratch={**found, EPOCH: epoch, SEEN: epoch},
     )
+
+
+def _conditions(ctx: Context) -> list[Condition] | None:
+    """Of an account in order: what it was given and does not use."""
+    if (ctx.resource.identity or {}).get("type") in {None, "None"}:
+        return None
+    message = "Jobs log in with credentials; the identity of the account is not used."
+    new = condition(IDENTITY_UNUSED, message, ctx.services.clock.now())
+    return renewed(ctx.resource.observed.get("conditions"), new)
 
 
 async def _wait(ctx: Context, epoch: int) -> Wait:

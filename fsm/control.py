@@ -1,6 +1,6 @@
 """The control database of an account, as its machine sees it: through the node agent only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid5
@@ -11,6 +11,7 @@ from fsm.administrator import CLIENT_KEY, PASSWORD, endpoint_of, is_embedded, lo
 from fsm.context import Context
 from fsm.store import Q, Resource, resource_by_key, resource_of
 from muster.core import sealing
+from muster.core.db import Row
 from muster.core.endpoint import Endpoint
 from muster.core.errors import NotFound, PreconditionFailed, Unavailable
 from muster.core.secrets import fingerprint
@@ -98,14 +99,15 @@ class Recipient:
 async def sync_directory(where: Control, identity: UUID, *, known: str | None = None) -> str:
     """What the account may reach: every server of its subscription, with its pools and budgets.
 
+    A change of a server is sent after its operation has succeeded, never settings that may be undone.
     The digest of what was sent; nothing is sent when it is the `known` one. `identity` is that of the
     control database as it was found: there alone can keys be opened.
     """
     services, account = where.ctx.services, where.ctx.resource
     recipient = Recipient(account.uid, identity, where.ctx.scratch["publicKey"])
     rows = await services.db.fetch(Q.servers_of_subscription, where.server.key)
-    servers = [resource_of(row) for row in rows if row["type"] == SERVER]
-    pools = [resource_of(row) for row in rows if row["type"] == POOL]
+    servers = [_settled(row) for row in rows if row["type"] == SERVER]
+    pools = [_settled(row) for row in rows if row["type"] == POOL]
     otherwise = account.properties.get("defaultCredential")
     reached = [
         (server, endpoint_of(services, server))
@@ -126,6 +128,15 @@ async def sync_directory(where: Control, identity: UUID, *, known: str | None = 
         }
         await where.operate(msgspec.structs.replace(command, client_keys=keys))
     return command.digest
+
+
+def _settled(row: Row) -> Resource:
+    """As the server was before an update whose operation has not ended."""
+    server = resource_of(row)
+    previous = row["previous"]
+    if not previous:
+        return server
+    return replace(server, properties=previous["properties"], sealed=previous["sealed"])
 
 
 def _certified(

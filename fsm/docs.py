@@ -52,7 +52,12 @@ def _line(row: Row) -> str:
         case Rest():
             signals = ", ".join(f"{name} → {state}" for name, state in row.signals.items())
             again = f"{row.again}, with back-off" if row.again else ""
-            cells = [row.shows, row.provisioning, f"rests; {signals}", again, "", ""]
+            shows = (
+                f"{row.shows}, or {row.unless} while that condition holds"
+                if row.unless
+                else row.shows
+            )
+            cells = [shows, row.provisioning, f"rests; {signals}", again, "", ""]
         case End():
             cells = ["GET answers 404", "", "end", "", "", ""]
     return "| " + " | ".join([str(row.state), *map(str, cells)]) + " |"

@@ -76,6 +76,13 @@ class Rest:
     signals: Mapping[str, StrEnum]
     again: StrEnum | None = None
     tells: bool = False  # the error that led here is shown as a condition, too
+    unless: str | None = (
+        None  # a type of condition that is shown in place of `shows` while it holds
+    )
+
+    def shown(self, conditions: Sequence[Mapping[str, Any]]) -> str:
+        holds = any(each["type"] == self.unless for each in conditions)
+        return self.unless if self.unless and holds else self.shows
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ import msgspec
 
 from fsm import operations, signals
 from fsm.lifecycles import LIFECYCLES
-from fsm.store import Machine, Q, machine_of
+from fsm.machine import Rest
+from fsm.moves import show
+from fsm.store import Machine, Q, machine_of, resource_of
 from muster.core import wake
 from muster.core.db import Connection, Database
 from muster.core.ids import ResourceId
@@ -73,6 +75,21 @@ async def signal(
 async def interrupt(tx: Connection, *, uid: UUID) -> None:
     """Ends the resource's running operation as Canceled, so that a delete can begin its own."""
     await operations.cancel_running(tx, uid)
+
+
+async def observe(
+    tx: Connection, *, uid: UUID, row_version: int, observed: Mapping[str, Any]
+) -> None:
+    """GET shows this of a machine that rests; one that works, or was written since, shows its own."""
+    resource = await tx.fetchrow(Q.lock_resource, uid)
+    found = await tx.fetchrow(Q.get_machine, uid)
+    if resource is None or found is None or resource["row_version"] != row_version:
+        return
+    machine = machine_of(found)
+    table = LIFECYCLES[machine.lifecycle]
+    row = table.row(machine.state)
+    if isinstance(row, Rest) and resource["provisioning_state"] == row.provisioning:
+        await show(tx, resource_of(resource), table, row, observed)
 
 
 async def get(db: Database | Connection, uid: UUID) -> Machine | None:

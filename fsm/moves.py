@@ -155,7 +155,8 @@ async def show(
     """GET shows the row of the table from here on; a None removes what had been observed."""
     merged = {**resource.observed, **observed}
     if lifecycle.shown_as:
-        merged[lifecycle.shown_as] = row.shows
+        conditions = merged.get("conditions") or ()
+        merged[lifecycle.shown_as] = row.shown(conditions) if isinstance(row, Rest) else row.shows
     merged = {name: value for name, value in merged.items() if value is not None}
     await tx.execute(Q.show, resource.uid, row.provisioning, merged)
 

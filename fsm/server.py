@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from fsm import server_steps as do
 from fsm.machine import End, Lifecycle, Rest, Step
+from fsm.server_contact import NOT_VERIFIED
 
 
 class S(StrEnum):
@@ -33,7 +34,7 @@ SERVER = Lifecycle("server", (
     Step(S.MAKING,            "Creating", "Creating",   do.make_cluster,    S.STARTING,          minutes(5),  S.FAILED),
     Step(S.STARTING,          "Creating", "Creating",   do.start_cluster,   S.VERIFYING,         minutes(5),  S.FAILED),
     Step(S.VERIFYING,         "Creating", "Creating",   do.verify,          S.READY,             minutes(1),  S.FAILED),
-    Rest(S.READY,             "Ready",    "Succeeded",  {"update": S.UPDATING, "delete": S.REMOVING_CHILDREN}),
+    Rest(S.READY,             "Ready",    "Succeeded",  {"update": S.UPDATING, "delete": S.REMOVING_CHILDREN}, unless=NOT_VERIFIED),
     Step(S.UPDATING,          "Updating", "Updating",   do.apply_changes,   S.READY,             minutes(1),  S.READY, restores=True),
     Step(S.REMOVING_CHILDREN, "Deleting", "Deleting",   do.remove_children, S.STOPPING,          minutes(30), S.DELETE_FAILED),
     Step(S.STOPPING,          "Deleting", "Deleting",   do.stop_cluster,    S.REMOVING,          minutes(5),  S.DELETE_FAILED),

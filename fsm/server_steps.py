@@ -7,6 +7,7 @@ from fsm import children
 from fsm.administrator import PASSWORD, is_embedded, login_of, secret_of, session
 from fsm.context import Clusters, Context
 from fsm.machine import Done, Outcome
+from fsm.server_contact import condition, conditions, contact
 from fsm.sql_target import T
 from fsm.store import Resource
 from muster.core import share
@@ -46,11 +47,12 @@ async def start_cluster(ctx: Context) -> Outcome:
 
 
 async def verify(ctx: Context) -> Outcome:
-    """Connects as the administrator and keeps what it learns."""
+    """Connects as the administrator and keeps what it learns; without one, only whether it answers."""
     server = ctx.resource
+    failure = await contact(ctx.services, server) if login_of(server) is None else None
     observed: dict[str, Any] = {
         "fullyQualifiedDomainName": _host(server),
-        "conditions": _conditions(server),
+        "conditions": conditions(server, failure),
         "serverVersion": None,
         "maxConnections": None,
     }
@@ -68,7 +70,7 @@ async def verify(ctx: Context) -> Outcome:
     observed["serverVersion"] = about["version"]
     if not about["may_create"]:
         observed["conditions"].append(
-            _condition("CreateDatabaseNotAllowed", "The administrator may not create databases.")
+            condition("CreateDatabaseNotAllowed", "The administrator may not create databases.")
         )
     if "maxConnections" not in server.properties:
         # What a host finds at first contact counts: by then the server may be fuller, or emptier.
@@ -124,20 +126,3 @@ def _host(server: Resource) -> str:
     endpoint = server.properties.get("endpoint") or {}
     hosts = endpoint.get("hosts") or [LOOPBACK]
     return str(endpoint.get("host") or hosts[0])
-
-
-def _conditions(server: Resource) -> list[dict[str, str]]:
-    found = []
-    endpoint = server.properties.get("endpoint") or {}
-    if endpoint.get("sslMode") in {"require", "disable"}:
-        message = f"sslMode {endpoint['sslMode']}: nobody proves that this is the right server."
-        found.append(_condition("TlsNotVerified", message))
-    if login_of(server) is None:
-        found.append(
-            _condition("NotVerified", "Without an administratorLogin the server was not looked at.")
-        )
-    return found
-
-
-def _condition(kind: str, message: str) -> dict[str, str]:
-    return {"type": kind, "status": "True", "message": message}

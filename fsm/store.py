@@ -58,6 +58,7 @@ class Resource:
     location: str | None
     tags: dict[str, str]
     sku: dict[str, Any] | None
+    identity: dict[str, Any] | None
     properties: dict[str, Any]
     observed: dict[str, Any]
     provisioning_state: str

@@ -135,6 +135,12 @@ class ReadRequest(_Frozen, frozen=True):
     request_id: UUID
 
 
+class ReadServerUsers(_Frozen, frozen=True):
+    """What uses these servers: groups and steps that name them, executions that run there."""
+
+    server_ids: tuple[str, ...]
+
+
 class ReadJournal(_Frozen, frozen=True):
     command_id: UUID
 
@@ -183,6 +189,22 @@ class Asked(_Result, frozen=True):
 class RequestRead(_Result, frozen=True):
     answered: bool
     answer: Any = None
+
+
+class StepUser(_Result, frozen=True):
+    job: str
+    step: str
+
+
+class RunningExecution(_Result, frozen=True):
+    job: str
+    execution: UUID
+
+
+class ServerUsers(_Result, frozen=True):
+    groups: tuple[str, ...]
+    steps: tuple[StepUser, ...]
+    running: tuple[RunningExecution, ...]
 
 
 class JournalRead(_Result, frozen=True):

@@ -39,8 +39,10 @@ from nodeagent.items import (
     ReadExecution,
     ReadJournal,
     ReadRequest,
+    ReadServerUsers,
     RequestRead,
     RunQuery,
+    ServerUsers,
     StartJob,
     Written,
 )
@@ -326,6 +328,7 @@ COMMANDS: Mapping[str, Spec] = MappingProxyType({spec.name: spec for spec in (
     Spec("run_query",      RunQuery,      Written,         _O, False, 10, function="run_query_v1"),
     Spec("ask",            Ask,           Asked,           _O, False, 5, function="ask_v1"),
     Spec("read_request",   ReadRequest,   RequestRead,     _O, True,  5, function="read_request_v1"),
+    Spec("read_server_users", ReadServerUsers, ServerUsers, _O, True, 10, function="server_users_v1"),
     Spec("read_journal",   ReadJournal,   JournalRead,     _O, True,  5, function="read_journal_v1"),
 )})
 # fmt: on

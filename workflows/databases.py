@@ -8,9 +8,9 @@ from fsm.administrator import is_embedded
 from fsm.store import Resource as Server
 from fsm.store import resource_by_key
 from muster.core.db import Connection
-from muster.core.errors import Conflict, FieldError, InvalidRequest, refuse
+from muster.core.errors import Conflict, FieldError, refuse
 from muster.core.ids import ResourceId
-from workflows import admission, occupied, resources, targets
+from workflows import admission, occupied, resources, server_users, targets
 from workflows.admission import World
 from workflows.kind import Draft, Kind
 from workflows.model.database import DatabaseProperties
@@ -72,7 +72,12 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
     """A registered server's database with data or users in it is dropped only when that is forced."""
     database = await store.get(plane.db, id.key, call.principal.tenant_id)
     server = await resource_by_key(plane.db, id.parent.key)
-    if database and server and not _forced(call) and _dropped(server, database.resource):
+    if (
+        database
+        and server
+        and not server_users.drops_in_use(call)
+        and _dropped(server, database.resource)
+    ):
         await targets.refuse_drop(plane, server, id.name)
     return await resources.delete(plane, call, id, KIND)
 
@@ -85,16 +90,3 @@ def _dropped(server: Server, database: Resource) -> bool:
     if not database.observed.get("adopted"):
         policy = policy or server.properties.get("deletionPolicy")
     return policy == "Drop"
-
-
-def _forced(call: Call) -> bool:
-    given = {name.lower(): value for name, value in call.query.items()}.get("forcedeletiontypes")
-    if given is None:
-        return False
-    if DATABASE.lower() not in [each.strip().lower() for each in given.split(",")]:
-        raise InvalidRequest(
-            f"forceDeletionTypes: expected {DATABASE}.",
-            code="InvalidParameterValue",
-            target="forceDeletionTypes",
-        )
-    return True

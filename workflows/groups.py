@@ -8,9 +8,9 @@ from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
-from workflows import admission, answers, occupied, resources
+from workflows import access, admission, answers, occupied, resources, server_users
 from workflows.kind import Draft, Kind
-from workflows.model.resource import GROUP, Call, Deleted, Resource
+from workflows.model.resource import GROUP, SUBSCRIPTION, Call, Deleted, Resource
 from workflows.model.tenancy import GroupProperties
 from workflows.plane import Plane
 from workflows.store import audit
@@ -34,6 +34,7 @@ list_page = partial(resources.list_page, arm_type=GROUP)
 
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    await _refuse_running(plane, call, id)
     async with plane.db.transaction() as tx:
         if earlier := await answers.earlier(tx, call, id, Deleted):
             return earlier
@@ -43,8 +44,7 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
             raise admission.missing(id, wanted=id)
         admission.preconditions(call, old.resource)
         admission.unlocked(world, id, delete=True)
-        await _refuse_blocked(tx, id)
-        await occupied.server(tx, call, old.resource)
+        await refuse_blocked(tx, call, old.resource)
         operation = await begin_delete(tx, call, old.resource)
         gone = Deleted(existed=True, operation=operation)
         await audit.accepted(
@@ -54,18 +54,28 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
     return gone
 
 
-async def _refuse_blocked(tx: Connection, group: ResourceId) -> None:
+async def _refuse_running(plane: Plane, call: Call, id: ResourceId) -> None:
+    """Accounts of other groups may run jobs on servers of this one."""
+    scope = (id.subscription or "").lower(), call.principal.tenant_id, id.key
+    servers = [row["id"] for row in await plane.db.fetch(access.Q.servers_below, *scope)]
+    answers = await server_users.ask(plane, call, servers, outside=id)
+    server_users.refuse_running(answers, f"servers of the resource group '{id.name}'")
+
+
+async def refuse_blocked(tx: Connection, call: Call, scope: Resource) -> None:
     """A cascade refuses as a whole, before its first effect, and names all that is in its way."""
-    locks = await tx.fetch(Q.locks_inside, group.key)
+    locks = await tx.fetch(Q.locks_inside, scope.resource_id.key)
     if locks:
+        noun = "subscription" if scope.type == SUBSCRIPTION else "resource group"
         raise Conflict(
-            f"The resource group '{group.name}' holds locked resources.",
+            f"The {noun} '{scope.name}' holds locked resources.",
             code="ScopeLocked",
             details=[
                 FieldError(row["observed"]["scope"], f"Locked by '{row['id']}'.", "ScopeLocked")
                 for row in locks
             ],
         )
+    await occupied.server(tx, call, scope)
 
 
 async def delete_all(tx: Connection, call: Call, subscription: ResourceId) -> None:

@@ -3,18 +3,21 @@
 from functools import partial
 from typing import Any
 
+from fsm import machines, server_contact
+from fsm.administrator import login_of
 from fsm.store import resource_by_key
 from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError, InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
-from workflows import occupied, resources, targets
+from workflows import occupied, resources, server_users, targets
 from workflows.admission import World
 from workflows.kind import Draft, Kind
-from workflows.model.resource import SERVER, Call, Resource
+from workflows.model.resource import SERVER, Call, Deleted, Resource
 from workflows.model.server import ServerProperties
 from workflows.plane import Plane
 from workflows.store import audit
+from workflows.store import resources as store
 from workflows.store.resources import Q
 from workflows.validation import common
 from workflows.validation.server import server as rules
@@ -52,7 +55,14 @@ put = partial(resources.put, kind=KIND)
 patch = partial(resources.patch, kind=KIND)
 get = resources.get
 list_page = partial(resources.list_page, arm_type=SERVER)
-delete = partial(resources.delete, kind=KIND)
+
+
+async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+    """A delete under way is joined; a new one is refused while jobs use the server."""
+    found = await store.get(plane.db, id.key, call.principal.tenant_id)
+    if found and found.resource.provisioning_state != "Deleting":
+        await server_users.refuse_used(plane, call, found.resource.resource_id)
+    return await resources.delete(plane, call, id, KIND)
 
 
 async def discover(
@@ -67,6 +77,24 @@ async def discover(
     async with plane.db.transaction() as tx:
         await audit.accepted(tx, call, KIND.action("discover/action"), id)
     return {"value": found}
+
+
+async def check(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+    """Whether the server answers now; of one without an administrator login GET shows the outcome."""
+    await resources.get(plane, call, id)
+    server = await resource_by_key(plane.db, id.key)
+    assert server is not None
+    failure = await server_contact.contact(plane, server)
+    async with plane.db.transaction() as tx:
+        if login_of(server) is None:
+            observed = {"conditions": server_contact.conditions(server, failure)}
+            await machines.observe(
+                tx, uid=server.uid, row_version=server.row_version, observed=observed
+            )
+        await audit.accepted(tx, call, KIND.action("check/action"), id)
+    if failure is None:
+        return {"reachable": True}
+    return {"reachable": False, "code": failure.code, "message": failure.message}
 
 
 async def check_name(

@@ -5,8 +5,7 @@ from uuid import uuid4
 from muster.core.db import Connection
 from muster.core.errors import Conflict, refuse
 from muster.core.ids import TENANT, ResourceId
-from workflows import answers, groups, resources
-from workflows.admission import preconditions
+from workflows import admission, answers, groups, resources
 from workflows.kind import Kind
 from workflows.model.resource import SUBSCRIPTION, Body, Call, Page, Resource, Written
 from workflows.model.tenancy import SubscriptionProperties
@@ -26,10 +25,14 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
         if earlier := await answers.earlier(tx, call, id, Written):
             return earlier
         old = await store.lock(tx, id.key, call.principal.tenant_id)
-        preconditions(call, store.plain(old))
+        admission.preconditions(call, store.plain(old))
         state = said.get("state", "Registered")
         if old and old.resource.properties["state"] == "Deleted" and state != "Deleted":
             raise Conflict(f"The subscription '{id.name}' was deleted and can't come back.")
+        if state == "Deleted" and old and old.resource.properties["state"] != "Deleted":
+            world = await admission.parents(tx, id, call.principal.tenant_id)
+            admission.unlocked(world, id, delete=True)
+            await groups.refuse_blocked(tx, call, old.resource)
         content = Content(
             tags=body.tags or {},
             properties={"displayName": said.get("displayName", id.name), "state": state},

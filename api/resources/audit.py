@@ -1,6 +1,7 @@
 """The audit trail in the form of Azure's activity log."""
 
 from api.resource import At, Query, ResourceType, Sync
+from api.resources.shared import SELECT
 from api.versions import INSIGHTS
 from muster.core.ids import ResourceId
 from workflows import audit
@@ -62,6 +63,7 @@ AUDIT = ResourceType(
                 description="Clauses such as eventTimestamp ge '2031-01-01T00:00:00Z' and "
                 "status eq 'Denied', joined by and.",
             ),
+            SELECT,
         ),
     ),
 )

@@ -1,6 +1,7 @@
 """Who may do what where: role definitions, assignments and locks at any scope, service tokens."""
 
 from api.resource import At, ResourceType, Sync
+from api.resources.shared import FILTER, TENANT_ID
 from api.versions import AUTHORIZATION
 from workflows import assignments, locks, role_definitions, tokens
 from workflows.model.tenancy import AssignmentProperties, LockProperties, TokenProperties
@@ -52,7 +53,7 @@ ROLE_DEFINITIONS = ResourceType(
         },
     },
     get=Sync(role_definitions.get),
-    list=Sync(role_definitions.list_page),
+    list=Sync(role_definitions.list_page, query=(FILTER,)),
 )
 
 ROLE_ASSIGNMENTS = ResourceType(
@@ -82,9 +83,9 @@ ROLE_ASSIGNMENTS = ResourceType(
         }
     },
     put=Sync(assignments.put),
-    get=Sync(assignments.get),
-    delete=Sync(assignments.delete),
-    list=Sync(assignments.list_page),
+    get=Sync(assignments.get, query=(TENANT_ID,)),
+    delete=Sync(assignments.delete, query=(TENANT_ID,)),
+    list=Sync(assignments.list_page, query=(FILTER, TENANT_ID)),
 )
 
 LOCKS = ResourceType(
@@ -103,7 +104,7 @@ LOCKS = ResourceType(
     put=Sync(locks.put),
     get=Sync(locks.get),
     delete=Sync(locks.delete),
-    list=Sync(locks.list_page),
+    list=Sync(locks.list_page, query=(FILTER,)),
 )
 
 SERVICE_TOKENS = ResourceType(

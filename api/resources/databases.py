@@ -3,7 +3,7 @@
 from api.resource import Async, Parts, Polling, ResourceType, Sync
 from api.resources.history import HISTORY
 from api.resources.servers import SERVERS
-from api.resources.shared import CONDITIONS, DELETE_QUERY, FAILURE
+from api.resources.shared import CONDITIONS, DELETE_QUERY, EXPAND, FAILURE, SELECT
 from api.versions import SQL
 from workflows import databases
 from workflows.model.database import DatabaseProperties
@@ -49,7 +49,7 @@ DATABASES = ResourceType(
     },
     put=Async(databases.put),
     patch=Async(databases.patch),
-    get=Sync(databases.get),
+    get=Sync(databases.get, query=(EXPAND, SELECT)),
     delete=Async(databases.delete, query=DELETE_QUERY),
     list=Sync(databases.list_page),
     views={"history": HISTORY},

@@ -1,9 +1,15 @@
 """Resource groups: what is deployed, granted and deleted together."""
 
-from api.resource import Async, At, Parts, Polling, ResourceType, Sync
+from api.resource import Async, At, Parts, Polling, Query, ResourceType, Sync
+from api.resources.shared import FILTER
 from api.versions import RESOURCES
 from workflows import groups
 from workflows.model.tenancy import GroupProperties
+
+FORCED = Query(
+    name="forceDeletionTypes",
+    description="Azure's; without effect: no database of a registered server is dropped.",
+)
 
 GROUPS = ResourceType(
     name="resourceGroups",
@@ -23,8 +29,8 @@ GROUPS = ResourceType(
     patch=Sync(groups.patch),
     get=Sync(groups.get),
     head=Sync(groups.get),
-    delete=Async(groups.delete),
-    list=Sync(groups.list_page),
+    delete=Async(groups.delete, query=(FORCED,)),
+    list=Sync(groups.list_page, query=(FILTER,)),
     polling=Polling(
         status="operationStatuses", result="operationResults", title="ResourceGroupOperations"
     ),

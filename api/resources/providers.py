@@ -3,6 +3,7 @@
 from typing import Any
 
 from api.resource import Action, At, ResourceType, Sync
+from api.resources.shared import EXPAND
 from api.versions import RESOURCES, SQL
 from muster.core.ids import ResourceId
 from workflows import providers
@@ -40,8 +41,8 @@ PROVIDERS = ResourceType(
     names=tuple(providers.NAMESPACES.values()),
     name_example="Microsoft.Sql",
     example=EXAMPLE,
-    get=Sync(providers.get),
-    list=Sync(providers.list_page),
+    get=Sync(providers.get, query=(EXPAND,)),
+    list=Sync(providers.list_page, query=(EXPAND,)),
     actions={
         "register": Action(
             run=providers.register, title="Register", gives=PROVIDER, answer=EXAMPLE

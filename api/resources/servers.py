@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from api.resource import Action, Async, At, Parts, Polling, ResourceType, Sync
+from api.resource import Action, Async, At, Parts, Polling, Query, ResourceType, Sync
 from api.resources.history import HISTORY
-from api.resources.shared import CONDITIONS, DELETE_QUERY, FAILURE
+from api.resources.shared import CONDITIONS, DELETE_QUERY, EXPAND, FAILURE
 from api.versions import SQL
 from workflows import servers
 from workflows.model.server import ServerProperties
@@ -21,6 +21,12 @@ class CheckName(Properties, frozen=True, kw_only=True):
 class Discover(Properties, frozen=True, kw_only=True):
     """Nothing can be chosen yet: all databases of the server are looked at."""
 
+
+FORCE = Query(
+    name="force",
+    description="true: also while target groups or steps name the server.",
+    schema={"type": "string", "enum": ["true", "false"]},
+)
 
 SERVERS = ResourceType(
     name="servers",
@@ -60,10 +66,24 @@ SERVERS = ResourceType(
     },
     put=Async(servers.put),
     patch=Async(servers.patch),
-    get=Sync(servers.get),
-    delete=Async(servers.delete, query=DELETE_QUERY),
-    list=Sync(servers.list_page),
+    get=Sync(servers.get, query=(EXPAND,)),
+    delete=Async(servers.delete, query=(*DELETE_QUERY, FORCE)),
+    list=Sync(servers.list_page, query=(EXPAND,)),
     actions={
+        "check": Action(
+            run=servers.check,
+            title="Check",
+            gives={
+                "type": "object",
+                "required": ["reachable"],
+                "properties": {
+                    "reachable": {"type": "boolean"},
+                    "code": {"type": "string"},
+                    "message": {"type": "string"},
+                },
+            },
+            answer={"reachable": True},
+        ),
         "discover": Action(
             run=servers.discover,
             title="Discover",
@@ -74,7 +94,7 @@ SERVERS = ResourceType(
                 "properties": {"value": {"type": "array", "items": {"type": "object"}}},
             },
             answer={"value": [{"name": "tenant_1"}]},
-        )
+        ),
     },
     provider_actions={
         "checkNameAvailability": Action(

@@ -9,6 +9,10 @@ FAILURE: dict[str, Any] = {
     "type": ["object", "null"],
     "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
 }
+EXPAND = Query(name="$expand", description="Azure's; without effect: all properties are shown.")
+SELECT = Query(name="$select", description="Azure's; without effect: all properties are shown.")
+FILTER = Query(name="$filter", description="Azure's; without effect: the list is complete.")
+TENANT_ID = Query(name="tenantId", description="Azure's; without effect: the caller's tenant.")
 DELETE_QUERY = (
     Query(
         name="forceDeletionTypes",

@@ -74,10 +74,20 @@ select r.*, m.lifecycle, m.state, m.operation_id as machine_operation
  order by r.key;
 
 -- name: servers_of_subscription
--- Servers and pools of the subscription that a server belongs to.
-select o.*
+-- Servers and pools of the subscription that a server belongs to; `previous` are the settings that
+-- hold while an update of them is waiting or being verified.
+select o.*,
+       case m.state
+            when 'updating' then m.scratch -> 'signal' -> 'previous'
+            when 'ready' then (select s.payload -> 'previous'
+                                 from signal s
+                                where s.machine_uid = m.uid and s.taken_at is null and s.name = 'update'
+                                order by s.signal_id
+                                limit 1)
+       end as previous
   from resource r
   join resource o on o.subscription_key = r.subscription_key and o.tenant_id = r.tenant_id
+  left join machine m on m.uid = o.uid and m.ended_at is null
  where r.key = $1
    and o.type in ('Microsoft.Sql/servers', 'Microsoft.Sql/servers/elasticPools')
  order by o.key;

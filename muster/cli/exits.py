@@ -20,7 +20,7 @@ class Exit(IntEnum):
 MEANINGS = {
     Exit.SUCCEEDED: "all succeeded",
     Exit.USAGE: "usage: the command or the request can't be done as it is, or the API is away",
-    Exit.SOME_FAILED: "some targets failed (account doctor: some account needs help)",
+    Exit.SOME_FAILED: "some targets failed (account doctor: some account needs help; server check: it can't be reached)",
     Exit.ALL_FAILED: "all targets failed, or there were none",
     Exit.CANCELED: "cancelled, or skipped as a whole",
     Exit.WAIT_TIMED_OUT: "the wait timed out; the run goes on",

@@ -58,6 +58,8 @@ def add(commands: Commands) -> None:
         "--create", action="store_true", help="make the subscription and resource group if absent"
     )
     one.add_argument("--replace", action="store_true", help="write over a server of that name")
+    one = verb(verbs, "check", check_server, "try whether a server can be reached")
+    one.add_argument("name", metavar="NAME", help="the server")
     verb(verbs, "list", list_servers, "list all servers that the token can see")
 
 
@@ -70,6 +72,18 @@ def add_server(options: argparse.Namespace) -> int:
         return Exit.SUCCEEDED
 
     return calling(options, put)
+
+
+def check_server(options: argparse.Namespace) -> int:
+    def check(api: Api) -> int:
+        answer = api.post(f"{places.server(api, options.name)}/check")
+        reachable = answer["reachable"]
+        why = None if reachable else f"{answer['code']}: {answer['message']}"
+        row = [options.name, "reachable" if reachable else "not reachable", why]
+        output.show(options, answer, Table(("server", "contact", "why"), [row]))
+        return Exit.SUCCEEDED if reachable else Exit.SOME_FAILED
+
+    return calling(options, check)
 
 
 def list_servers(options: argparse.Namespace) -> int:

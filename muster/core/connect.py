@@ -4,6 +4,7 @@
                                                    # an async function that returns them
     async with connector.session(endpoint, user=…, password=…, application_name=…) as connection: …
     connection = await connector.open(endpoint, …)   # the caller closes it
+    await connector.contact(endpoint)                # whether a PostgreSQL answers; nobody logs in
     errors = check_endpoint(endpoint, rules)         # at write time: every field error at once
 
 Names are resolved for each connect, all answers are checked (egress.py), the connection goes to a
@@ -22,12 +23,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
-from typing import cast
+from typing import TypeVar, cast
 
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 
-from muster.core import egress
+from muster.core import egress, startup
 from muster.core.db import Connection
 from muster.core.egress import Address, Pair, Rules, check_address, check_host_syntax
 from muster.core.endpoint import Endpoint, check_endpoint, tls_context
@@ -42,13 +43,16 @@ from muster.core.refusals import (
     unreachable,
 )
 from muster.core.settings import Secret, Settings
+from muster.core.startup import Startup
 from muster.core.wire import Dialer, Tap, Tls
 
 __all__ = ["Connector", "Endpoint", "Rules", "check_address", "check_endpoint", "check_host_syntax"]
 
+SHUT = "57P"  # SQLSTATEs of a server that starts or stops
 CLOSE_LIMIT = 2.0  # seconds; a server that does not say good-bye is hung up on
 
 OwnServers = Callable[[], Awaitable[AbstractSet[Pair]]] | AbstractSet[Pair]
+T = TypeVar("T")
 Resolve = Callable[[str, int], Awaitable[list[Address]]]
 
 
@@ -111,6 +115,29 @@ class Connector:
         )
         wanted = endpoint.target_session_attrs
         rounds = ["standby", "any"] if wanted == "prefer-standby" else [wanted]
+
+        def connect(host: str, address: Address, attribute: str) -> Awaitable[Connection]:
+            return _connect(endpoint, host, address, attribute, login, tap, proven=proven)
+
+        return await self._first(endpoint, limit, rounds, connect)
+
+    async def contact(self, endpoint: Endpoint) -> None:
+        """Up to the point where the server asks for a login: TCP, TLS, startup. A Fault says why not."""
+
+        def connect(host: str, address: Address, _: str) -> Awaitable[None]:
+            return _contact(endpoint, host, address)
+
+        limit = self._settings.connect_limit.total_seconds()
+        await self._first(endpoint, limit, ["any"], connect)
+
+    async def _first(
+        self,
+        endpoint: Endpoint,
+        limit: float,
+        rounds: list[str],
+        connect: Callable[[str, Address, str], Awaitable[T]],
+    ) -> T:
+        """What the first of the endpoint's addresses that answers gives."""
         deadline = asyncio.get_running_loop().time() + limit
         candidates = [candidate async for candidate in self._candidates(endpoint, limit)]
         last: Fault | None = None
@@ -121,9 +148,7 @@ class Connector:
                 share = (deadline - asyncio.get_running_loop().time()) / left
                 try:
                     async with asyncio.timeout(max(share, 0.01)):
-                        return await _connect(
-                            endpoint, host, address, attribute, login, tap, proven=proven
-                        )
+                        return await connect(host, address, attribute)
                 except TimeoutError:
                     last = timed_out(host)
                 except Unavailable as fault:
@@ -240,6 +265,20 @@ async def _connect(
         if proven and endpoint.client_key is not None and not dialer.proven:
             raise not_proven(host, login.user)
         return connection
+
+
+async def _contact(endpoint: Endpoint, host: str, address: Address) -> None:
+    context = tls_context(endpoint)
+    dialer = Dialer(address, endpoint.port, Tls(context, host) if context else None)
+    nobody = Login(startup.USER, "", endpoint.maintenance_database, "")
+    try:
+        with as_fault(host, nobody, dialer):
+            _, server = await dialer.create_connection(lambda: Startup(nobody.database))
+            sqlstate = await cast("Startup", server).answer()
+    finally:
+        dialer.hang_up()
+    if sqlstate and sqlstate.startswith(SHUT):
+        raise unreachable(host, f"it accepts no connections now ({printable(sqlstate)})")
 
 
 @contextlib.contextmanager

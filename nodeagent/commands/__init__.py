@@ -21,6 +21,7 @@ from nodeagent.commands import (
     read_execution,
     read_journal,
     read_request,
+    read_server_users,
     remove_schema,
     resume,
     run_query,
@@ -58,5 +59,6 @@ HANDLERS: Mapping[str, Handler] = {
     "run_query": run_query.run,
     "ask": ask.run,
     "read_request": read_request.run,
+    "read_server_users": read_server_users.run,
     "read_journal": read_journal.run,
 }

@@ -106,6 +106,10 @@ select jobs_internal.ask_v1($1, $2, $3::text::jsonb)::text;
 -- The answer, if there is one.
 select jobs_internal.read_request_v1($1)::text;
 
+-- name: read_server_users
+-- Groups, steps and executions that use one of these servers.
+select jobs_internal.server_users_v1($1::text[])::text;
+
 -- name: read_journal
 -- Whether a command took effect.
 select jobs_internal.read_journal_v1($1)::text;

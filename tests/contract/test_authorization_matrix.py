@@ -44,6 +44,7 @@ CELLS = {
     "Servers_Update": "deny deny deny",
     "Servers_Get": "allow deny deny",
     "Servers_Delete": "deny deny deny",
+    "Servers_Check": "deny deny deny",
     "Servers_Discover": "deny deny deny",
     "Servers_ListHistory": "allow deny deny",
     "Servers_CheckNameAvailability": "deny deny deny",

@@ -45,6 +45,19 @@ def test_every_endpoint_is_described_once() -> None:
     assert sorted(described) == sorted(each.operation_id for each in table(RESOURCES))
 
 
+def test_exactly_the_query_parameters_that_are_accepted_are_described() -> None:
+    described = {
+        operation["operationId"]: {
+            each["name"] for each in operation["parameters"] if each["in"] == "query"
+        }
+        for _, _, operation in OPERATIONS
+    }
+
+    assert described == {
+        each.operation_id: set(each.accepted.values()) for each in table(RESOURCES)
+    }
+
+
 def test_the_schemas_are_schemas() -> None:
     for name, each in DOCUMENT["components"]["schemas"].items():
         assert schema(each), name

@@ -21,7 +21,7 @@ OTHERS = LIFECYCLES | {
     "Include", "SqlServer", "SqlElasticPool", "SqlDatabase", "SqlSchema",  # members of groups
     "Once", "Late", "Newer", "UntilNextRow",                           # slots of schedules
     "EpochNotInCharge", "HostNotKnown", "Incompatible", "InternalServerError",  # codes of faults
-    "TargetTimeout", "TargetUnreachable",
+    "TargetTimeout", "TargetUnreachable", "Rejected",  # the last one of a private endpoint
 }  # fmt: skip
 
 

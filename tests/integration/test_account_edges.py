@@ -411,3 +411,20 @@ async def test_an_update_that_fails_after_that_is_one_of_a_ready_account(world, 
 
     assert (await world.operation(updated)).error["code"] == "EngineStartFailed"
     assert await world.state(account) == S.READY
+
+
+async def test_an_identity_is_accepted_and_said_to_have_no_effect(world, account):
+    before = await world.conditions(account)
+    one = {"type": "UserAssigned", "userAssignedIdentities": {"/identities/one": {}}}
+    set_identity = "update resource set identity = $2 where uid = $1"
+
+    await world.db.execute(set_identity, account.uid, one)
+    await world.resize(account, "JA200")
+    await world.run()
+    given = await world.conditions(account)
+    await world.db.execute(set_identity, account.uid, {"type": "None"})
+    await world.resize(account, "JA100")
+    await world.run()
+
+    assert (before, given) == ([], ["IdentityHasNoEffect"])
+    assert await world.conditions(account) == []

@@ -50,6 +50,7 @@ CHANGES = [
     ("PUT", arm.SERVER),
     ("PATCH", arm.SERVER),
     ("DELETE", arm.SERVER),
+    ("POST", arm.SERVER + "/check"),
     ("POST", arm.SERVER + "/discover"),
     ("PUT", arm.SERVER + "/databases/x"),
     ("DELETE", arm.GROUP),

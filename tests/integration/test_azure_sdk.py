@@ -37,7 +37,7 @@ def server_body(targets, **more):
             "administratorLogin": role.name,
             "administratorLoginPassword": role.password,
             "version": "12.0",
-            "minimalTlsVersion": "1.2",
+            "minimalTlsVersion": "None",
             "endpoint": {"host": "127.0.0.1", "port": targets.port, "sslMode": "disable"},
             "deletionPolicy": "Drop",
             **more,

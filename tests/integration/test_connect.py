@@ -28,6 +28,7 @@ from muster.core.egress import Address
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 from muster.core.settings import Secret, Settings
 from tests.support.postgres import Postgres
+from tests.support.refusing import refusing
 
 NAME = "db.example.com"
 PASSWORD = "canary-0f6c2b"
@@ -710,3 +711,41 @@ async def test_a_dead_port_is_unreachable() -> None:
     fault = await refused(endpoint(port, host="127.0.0.1"))
 
     assert (type(fault), fault.code) == (Unavailable, "TargetUnreachable")
+
+
+async def contacted(where: Endpoint) -> Fault | None:
+    try:
+        await Connector(settings(), resolve=Names()).contact(where)
+    except Fault as fault:
+        return fault
+    return None
+
+
+async def test_a_contact_needs_no_login(postgres: Postgres, authority: trustme.CA) -> None:
+    assert await contacted(endpoint(postgres.port, ssl_mode="disable")) is None
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "code"),
+    [("28000", None), ("3D000", None), ("53300", None), ("57P03", "TargetUnreachable")],
+)
+async def test_a_server_that_refuses_a_login_is_there_unless_it_is_shut(
+    sqlstate: str, code: str | None
+) -> None:
+    async with refusing(sqlstate, "no") as port:
+        fault = await contacted(endpoint(port, ssl_mode="disable"))
+
+    assert (fault and fault.code) == code
+
+
+async def test_what_is_not_postgresql_was_not_reached() -> None:
+    async def web(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1000)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with listening(web) as port:
+        fault = await contacted(endpoint(port, ssl_mode="disable"))
+        without_tls = await contacted(endpoint(port))
+
+    assert fault is not None and fault.code == "TargetUnreachable"
+    assert without_tls is not None and without_tls.code == "TargetTlsError"

@@ -1,4 +1,4 @@
-"""The control plane sends keys of client certificates sealed for each account, and only when they changed."""
+"""What the control plane sends as the directory, and when; keys of client certificates are sealed for each account."""
 
 from uuid import UUID
 
@@ -100,3 +100,27 @@ async def test_a_key_without_its_certificate_is_not_sent(world, pair):
 
     assert control(world).client_keys == {}
     assert not control(world).directory[0].client_certificate
+
+
+async def test_a_change_of_a_server_is_sent_after_its_operation(world, targets):
+    endpoint = {"host": targets.host, "port": targets.port, "sslMode": "disable"}
+    server = await world.put_server(
+        "other", endpoint=endpoint, administratorLogin=targets.administrator.name,
+        administratorLoginPassword=targets.administrator.password, labels={"tier": "old"},
+    )  # fmt: skip
+    await world.run()
+    await world.watch.once()
+
+    async def sent() -> dict[str, str]:
+        await world.watch.once()
+        return next(each.labels for each in control(world).directory if each.name == "other")
+
+    await world.update(server, labels={"tier": "new"})
+    waiting = await sent()
+    await world.step(server)
+    verifying = (await world.state(server), await sent())
+    await world.run()
+
+    assert waiting == {"tier": "old"}
+    assert verifying == ("updating", {"tier": "old"})
+    assert await sent() == {"tier": "new"}

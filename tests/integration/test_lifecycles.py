@@ -201,16 +201,48 @@ async def test_a_server_that_goes_never_drops_databases_of_a_registered_server(w
     await drop(targets, database.id.name)
 
 
-async def test_a_server_without_a_login_is_not_looked_at(world, targets):
-    endpoint = {"host": targets.host, "port": targets.port}
+async def test_databases_of_a_server_without_a_login_are_not_looked_at(world, targets):
+    endpoint = {"host": targets.host, "port": targets.port, "sslMode": "disable"}
     server = await world.put_server(endpoint=endpoint, administratorLogin=None)
     database = await world.put_database(server)
     await world.run()
 
-    conditions = (await world.resource(server))["observed"]["conditions"]
-    assert [c["type"] for c in conditions] == ["NotVerified"]
-    assert (await world.resource(database))["observed"]["adopted"] is True
+    shown = (await world.resource(database))["observed"]
+    assert [c["type"] for c in shown["conditions"]] == ["NotVerified"]
+    assert shown["adopted"] is True
     assert database.id.name not in await world.databases()
+
+
+async def shown(world, server) -> tuple[str, str, list[str]]:
+    row = await world.resource(server)
+    observed = row["observed"]
+    types = [each["type"] for each in observed["conditions"]]
+    return row["provisioning_state"], observed["state"], types
+
+
+async def test_a_server_without_a_login_is_ready_once_it_was_reached(world, targets):
+    plain = {"host": targets.host, "port": targets.port, "sslMode": "disable"}
+    server = await world.put_server(endpoint=plain | {"port": 1025}, administratorLogin=None)
+    await world.run()
+    unreachable = await shown(world, server)
+    message = (await world.resource(server))["observed"]["conditions"][1]["message"]
+
+    corrected = await world.update(server, endpoint=plain)
+    await world.run()
+
+    assert unreachable == ("Succeeded", "NotVerified", ["TlsNotVerified", "NotVerified"])
+    assert message.startswith(f"The server {targets.host} can't be reached: ")
+    assert (await world.operation(corrected)).status == "Succeeded"
+    assert await shown(world, server) == ("Succeeded", "Ready", ["TlsNotVerified"])
+
+
+async def test_a_server_without_the_tls_that_was_asked_for_is_not_verified(world, targets):
+    endpoint = {"host": targets.host, "port": targets.port}
+    server = await world.put_server(endpoint=endpoint, administratorLogin=None)
+
+    await world.run()
+
+    assert await shown(world, server) == ("Succeeded", "NotVerified", ["NotVerified"])
 
 
 async def test_a_new_password_of_an_embedded_server_works(world):

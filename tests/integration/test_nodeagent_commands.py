@@ -28,6 +28,7 @@ from nodeagent.items import (
     ReadExecution,
     ReadJournal,
     ReadRequest,
+    ReadServerUsers,
     RunQuery,
     StartJob,
 )
@@ -81,6 +82,7 @@ EXAMPLES = {
     "cancel_execution": CancelExecution(job="j", execution_id=UUID(int=1), reason="enough"),
     "ask": Ask(request_id=UUID(int=2), kind="resolve", args={"targetGroup": "g"}),
     "read_request": ReadRequest(request_id=UUID(int=2)),
+    "read_server_users": ReadServerUsers(server_ids=(SERVER,)),
     "read_journal": ReadJournal(command_id=UUID(int=3)),
     "get_item": GetItem(kind="jobs", path=("j",)),
     "list_items": ListItems(kind="executions", path=()),

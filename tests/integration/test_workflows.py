@@ -477,6 +477,53 @@ def plane_admin(plane, targets):
     return opened()
 
 
+async def test_a_check_tells_whether_a_server_answers_and_its_state_follows(plane, targets):
+    body = registered(targets, administratorLogin=None, administratorLoginPassword=None)
+    await a_group(plane)
+    await servers.put(plane, a_call(), SERVER, body)
+    await settle(plane)
+
+    async def state() -> str:
+        (listed,) = (await servers.list_page(plane, a_call("GET"), GROUP, None, 10)).items
+        assert listed == await servers.get(plane, a_call("GET"), SERVER)
+        return listed.observed["state"]
+
+    registered_as = await state()
+    good = await servers.check(plane, a_call("POST"), SERVER)
+    away = (
+        "update resource set properties = jsonb_set(properties, '{endpoint,port}', $1)"
+        " where type = 'Microsoft.Sql/servers'"
+    )
+    await plane.db.execute(away, 1025)
+    bad = await servers.check(plane, a_call("POST"), SERVER)
+    not_verified = await state()
+    await plane.db.execute(away, targets.port)
+    await servers.check(plane, a_call("POST"), SERVER)
+
+    assert (registered_as, good) == ("Ready", {"reachable": True})
+    assert (bad["reachable"], bad["code"]) == (False, "TargetUnreachable")
+    assert "can't be reached" in bad["message"]
+    assert (not_verified, await state()) == ("NotVerified", "Ready")
+
+
+async def test_a_check_logs_in_where_there_is_a_login(plane, targets):
+    await a_server(plane, targets)
+    good = await servers.check(plane, a_call("POST"), SERVER)
+    sealed = await plane.db.fetchrow("select uid, sealed from resource where key = $1", SERVER.key)
+    wrong = plane.keyring.seal("wrong", f"{sealed['uid']}/administratorLoginPassword")
+    await plane.db.execute(
+        "update resource set sealed = $2 where uid = $1",
+        sealed["uid"],
+        {"administratorLoginPassword": wrong},
+    )
+
+    bad = await servers.check(plane, a_call("POST"), SERVER)
+
+    assert good == {"reachable": True}
+    assert (bad["reachable"], bad["code"]) == (False, "TargetAuthenticationFailed")
+    assert (await servers.get(plane, a_call("GET"), SERVER)).observed["state"] == "Ready"
+
+
 def test_target_queries_are_known():
     assert {name for name, _ in T.items()} == {
         "enumerate_databases",

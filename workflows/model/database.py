@@ -35,7 +35,7 @@ class DatabaseProperties(Properties, frozen=True):
 
     # Azure's, with a meaning here
     elastic_pool_id: Maybe[str] = UNSET
-    # Azure's, kept and echoed
+    # Azure's, stored and shown; validation.ineffective refuses what a user could rely on
     create_mode: Maybe[str] = UNSET
     collation: Maybe[str] = UNSET
     max_size_bytes: Maybe[int] = UNSET

@@ -50,7 +50,7 @@ class ServerProperties(Properties, frozen=True):
     # Azure's, with a meaning here
     administrator_login: Maybe[str] = UNSET
     administrator_login_password: Maybe[str] = UNSET
-    # Azure's, kept and echoed
+    # Azure's, stored and shown; validation.ineffective refuses what a user could rely on
     version: Maybe[str] = UNSET
     minimal_tls_version: Maybe[str] = UNSET
     public_network_access: Maybe[str] = UNSET

@@ -22,6 +22,21 @@ select case r.key when a.key then 'account' when a.parent_key then 'server' else
   left join machine m on m.uid = a.uid and r.uid = a.uid
  where a.key = $1 and a.tenant_id = $2 and a.type = 'Microsoft.Sql/servers/jobAgents';
 
+-- name: accounts_elsewhere
+-- Job accounts of a subscription that do not lie below a scope.
+select id from resource
+ where type = 'Microsoft.Sql/servers/jobAgents'
+   and subscription_key = $1
+   and tenant_id = $2
+   and not starts_with(key, $3 || '/')
+ order by key;
+
+-- name: servers_below
+-- Servers anywhere below a scope.
+select id from resource
+ where type = 'Microsoft.Sql/servers' and subscription_key = $1 and tenant_id = $2 and starts_with(key, $3 || '/')
+ order by key;
+
 -- name: servers_called
 -- Servers of a subscription that go by one of these names, as the directory finds them.
 select r.id, n.name

@@ -9,12 +9,16 @@ from muster.core.ids import ResourceId
 from muster.core.settings import Settings
 from workflows.kind import Draft
 from workflows.model.resource import POOL, Resource
+from workflows.validation import ineffective
 from workflows.validation.common import identifier, labels, within
 
 
 def database(draft: Draft, old: Resource | None, settings: Settings) -> list[FieldError]:
     del settings
-    errors = labels("properties.labels", draft.properties.get("labels"))
+    errors = [
+        *labels("properties.labels", draft.properties.get("labels")),
+        *ineffective.database(draft.properties),
+    ]
     if old is None and draft.id.name.lower() in SERVERS_OWN:
         errors.append(
             FieldError(

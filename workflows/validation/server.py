@@ -10,7 +10,9 @@ from muster.core.errors import FieldError
 from muster.core.settings import Settings
 from workflows.kind import Draft
 from workflows.model.resource import Resource
-from workflows.validation.common import fixed, identifier, invisible, labels, within
+from workflows.validation import ineffective
+from workflows.validation.common import fixed, identifier, invisible, labels, no_longer, within
+from workflows.validation.credential import LONGEST_SECRET
 
 ENDPOINT = "properties.endpoint"
 CLIENT_KEY = "endpoint.clientKey"
@@ -32,6 +34,7 @@ def server(draft: Draft, old: Resource | None, settings: Settings) -> list[Field
         *within("properties.connectionsPerSecond", new.get("connectionsPerSecond"), 0.1, 1_000),
         *within("properties.slotsPerDatabase", new.get("slotsPerDatabase"), 1, 1_000),
         *labels("properties.labels", new.get("labels")),
+        *ineffective.server(new),
     ]
 
 
@@ -88,12 +91,20 @@ def _administrator(draft: Draft, was: dict[str, Any], *, embedded: bool) -> list
             problem = f"'{login}' is reserved."
         if problem:
             errors.append(FieldError(LOGIN, problem, "InvalidLoginName"))
-    if given and (not 8 <= len(given) <= 128 or invisible(given)):
-        errors.append(
-            FieldError(
-                PASSWORD, "A password has 8 to 128 visible characters.", "PasswordNotComplex"
-            )
-        )
+    errors += _password(given, embedded=embedded)
     if embedded:
         errors += fixed(LOGIN, login, was.get("administratorLogin"), "it owns the databases.")
+    return errors
+
+
+def _password(given: str | None, *, embedded: bool) -> list[FieldError]:
+    """That of a registered server exists already: only what can't be a password is refused."""
+    if not given:
+        return []
+    if embedded and (not 8 <= len(given) <= 128 or invisible(given)):
+        message = "A password has 8 to 128 visible characters."
+        return [FieldError(PASSWORD, message, "PasswordNotComplex")]
+    errors = no_longer(PASSWORD, given, LONGEST_SECRET)
+    if "\0" in given:
+        errors.append(FieldError(PASSWORD, "A password has no zero character."))
     return errors

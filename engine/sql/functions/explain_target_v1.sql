@@ -13,6 +13,7 @@ declare
     live task;
     last task;
     held text;
+    rejected text;
     refused boolean;
     said text;
     told jsonb;
@@ -32,9 +33,11 @@ begin
     -- Of who was refused by the server, the server's words are the newest.
     said := nullif(case when refused then coalesce(t.last_message, last.message)
                         else coalesce(last.message, t.last_message) end, '');
+    select min(e.name) into rejected from private_endpoint e
+     where lower(e.server_id) = lower((one.described).server_id) and e.status = 'Rejected';
     held := case when (select i.paused from instance i) then 'AccountPaused'
                  when (select j.paused from job j where j.job_id = p_run.job_id) then 'JobPaused'
-                 when (select d.disabled from server_directory d
+                 when rejected is not null or (select d.disabled from server_directory d
                         where d.server_id = (one.described).server_id) then 'ServerDisabled' end;
     told := case
         when t.end_time is not null then jsonb_build_object(
@@ -57,7 +60,9 @@ begin
             'since', iso_v1(coalesce(last.end_time, t.create_time)), 'waitReason', held, 'message', case held
                 when 'AccountPaused' then 'The account is paused.'
                 when 'JobPaused' then 'The job is paused.'
-                else format('The server %s is disabled.', (one.described).server_name) end)
+                else case when rejected is null then format('The server %s is disabled.', (one.described).server_name)
+                          else format('The private endpoint %s to the server %s was rejected.', rejected,
+                                      (one.described).server_name) end end)
         when t.not_before > now then jsonb_build_object(
             'since', iso_v1(coalesce(last.end_time, t.tried_at, t.create_time)),
             'waitReason', coalesce(t.wait_reason, 'Retry'),

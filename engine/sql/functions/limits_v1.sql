@@ -8,9 +8,12 @@ as $$
 begin
     perform fence_v1(p_epoch);
     return query
-    select d.server_id, d.max_connections, c.budget, d.slots_per_database, d.disabled, d.pools
+    select d.server_id, d.max_connections, c.budget, d.slots_per_database,
+           d.disabled or exists (select from private_endpoint e
+                                  where lower(e.server_id) = lower(d.server_id) and e.status = 'Rejected'), d.pools
       from server_directory d
       left join server_contact c on c.server_id = d.server_id;
 end $$;
 comment on function jobs_internal.limits_v1(bigint) is
-    'What each server bears: as somebody said, or else as a host found out.';
+    'What each server bears: as somebody said, or else as a host found out. A server whose private endpoint was rejected '
+    'counts as disabled.';

@@ -671,3 +671,25 @@ def test_a_delete_of_nothing_is_not_found(muster, a_job):
     a_job.on("DELETE", JOB, httpx.Response(204))
 
     assert muster("job", "delete", "nightly", "--yes")[0] == 6
+
+
+def test_a_server_is_checked(muster, rest):
+    rest.on("POST", f"{SERVER}/check", {"reachable": True})
+
+    code, out, err = muster("server", "check", "fleet-1")
+
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1].split() == ["fleet-1", "reachable"]
+
+
+def test_one_that_can_not_be_reached_says_why_and_fails(muster, rest):
+    why = "The server db1 can't be reached: its name can't be resolved."
+    rest.on(
+        "POST", f"{SERVER}/check",
+        {"reachable": False, "code": "TargetUnreachable", "message": why},
+    )  # fmt: skip
+
+    code, out, _ = muster("server", "check", "fleet-1")
+
+    assert code == 2
+    assert f"TargetUnreachable: {why}" in out

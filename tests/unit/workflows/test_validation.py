@@ -182,3 +182,81 @@ def test_an_audit_filter_is_read_clause_by_clause():
 def test_a_filter_that_is_not_understood_is_refused_with_the_known_fields(text):
     with pytest.raises(InvalidRequest):
         parse_filter(text)
+
+
+def test_the_existing_password_of_a_registered_server_may_be_simple():
+    given = {"administratorLogin": "ada", "secrets": {"administratorLoginPassword": "short"}}
+
+    registered = server(draft(endpoint={"host": "db.example.org"}, **given), None, REMOTE)
+    made = server(draft(**given), None, EMBEDDED)
+
+    assert registered == []
+    assert [(e.target, e.code) for e in made] == [
+        ("properties.administratorLoginPassword", "PasswordNotComplex")
+    ]
+
+
+@pytest.mark.parametrize("password", ["x" * 10_001, "a\0b"])
+def test_what_can_not_be_a_password_is_refused_for_a_registered_server(password):
+    given = draft(
+        endpoint={"host": "db.example.org"},
+        administratorLogin="ada",
+        secrets={"administratorLoginPassword": password},
+    )
+
+    assert targets(server(given, None, REMOTE)) == {"properties.administratorLoginPassword"}
+
+
+HARMLESS = {
+    "createMode": "default", "collation": "SQL_Latin1_General_CP1_CI_AS", "isLedgerOn": False,
+    "catalogCollation": "DATABASE_DEFAULT", "zoneRedundant": True, "licenseType": "BasePrice",
+    "sourceDatabaseId": "", "maxSizeBytes": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("createMode", mode) for mode in ("Copy", "Restore", "Secondary", "PointInTimeRestore")),
+        ("sourceDatabaseId", f"{DATABASE}x"),
+        ("restorePointInTime", "2026-01-01T00:00:00Z"),
+        ("collation", "Latin1_General_BIN2"),
+        ("sampleName", "AdventureWorksLT"),
+        ("isLedgerOn", True),
+        ("encryptionProtector", "https://vault.example.org/keys/k"),
+    ],
+)
+def test_what_muster_can_not_do_for_a_database_is_refused_by_name(name, value):
+    errors = database(draft(DATABASE, **(HARMLESS | {name: value})), None, REMOTE)
+
+    assert [(e.target, e.code) for e in errors] == [(f"properties.{name}", "PropertyNotSupported")]
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({"publicNetworkAccess": "Enabled", "minimalTlsVersion": "1.2", "version": "12.0"}, None),
+        ({"restrictOutboundNetworkAccess": "Disabled", "minimalTlsVersion": "None"}, None),
+        ({"publicNetworkAccess": "Disabled"}, "publicNetworkAccess"),
+        ({"publicNetworkAccess": "SecuredByPerimeter"}, "publicNetworkAccess"),
+        ({"restrictOutboundNetworkAccess": "Enabled"}, "restrictOutboundNetworkAccess"),
+        ({"minimalTlsVersion": "1.3"}, "minimalTlsVersion"),
+        ({"createMode": "Restore"}, "createMode"),
+        ({"retentionDays": 7}, "retentionDays"),
+        ({"keyId": "https://vault.example.org/keys/k"}, "keyId"),
+    ],
+)
+def test_what_muster_can_not_do_for_a_server_is_refused_by_name(given, refused):
+    errors = server(draft(endpoint={"host": "db.example.org"}, **given), None, REMOTE)
+
+    expected = [(f"properties.{refused}", "PropertyNotSupported")] if refused else []
+    assert [(e.target, e.code) for e in errors] == expected
+
+
+def test_a_server_without_tls_promises_no_version_of_it():
+    plain = {"host": "db.example.org", "sslMode": "disable"}
+
+    assert targets(server(draft(endpoint=plain, minimalTlsVersion="1.2"), None, REMOTE)) == {
+        "properties.minimalTlsVersion"
+    }
+    assert server(draft(endpoint=plain, minimalTlsVersion="None"), None, REMOTE) == []

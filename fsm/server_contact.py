@@ -1,0 +1,40 @@
+"""Whether a server answers, and what GET shows of it."""
+
+from typing import Any
+
+from fsm.administrator import Means, endpoint_of, login_of, session
+from fsm.sql_target import T
+from fsm.store import Resource
+from muster.core.errors import Fault
+
+NOT_VERIFIED = "NotVerified"
+
+
+async def contact(means: Means, server: Resource) -> Fault | None:
+    """Why the server can't be used; None when it answers, and lets the administrator in if there is one."""
+    try:
+        if login_of(server) is None:
+            await means.connector.contact(endpoint_of(means, server))
+        else:
+            async with session(means, server) as connection:
+                await connection.fetchrow(T.about_server)
+    except Fault as fault:
+        return fault
+    return None
+
+
+def conditions(server: Resource, failure: Fault | None) -> list[dict[str, str]]:
+    """Of a registered server's endpoint; `failure` is why a server without a login was not reached."""
+    found = []
+    endpoint = server.properties.get("endpoint") or {}
+    if endpoint.get("sslMode") in {"require", "disable"}:
+        message = f"sslMode {endpoint['sslMode']}: nobody proves that this is the right server."
+        found.append(condition("TlsNotVerified", message))
+    if failure is not None:
+        advice = f"Correct its endpoint, or check it again: muster server check {server.name}"
+        found.append(condition(NOT_VERIFIED, f"{failure.message} {advice}"))
+    return found
+
+
+def condition(kind: str, message: str) -> dict[str, Any]:
+    return {"type": kind, "status": "True", "message": message}

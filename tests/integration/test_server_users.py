@@ -1,0 +1,124 @@
+"""A server that jobs use is not deleted by accident."""
+
+import contextlib
+import json
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from tests.support import arm
+from tests.support.executions import EPOCH, end
+from tests.support.jobs_world import SQL, jobs_world, ref
+from tests.support.road import a_stage
+
+pytestmark = pytest.mark.newest
+
+ELSEWHERE = arm.GROUP.replace("g1", "g2")
+OTHER = f"{ELSEWHERE}/providers/Microsoft.Sql/servers/other"
+KNOWN = """
+insert into jobs_internal.server_directory (server_id, name, hosts, port, ssl_mode, revision)
+values ($1, 'other', '{db.example.org}', 5432, 'verify-full', 1)
+"""
+USERS = "select jobs_internal.server_users_v1(array[$1])"
+OUTPUT = """
+update jobs_internal.job_step
+   set output_type = 'SqlDatabase', output_server_name = 'DB.example.org', output_database_name = 'd',
+       output_schema_name = 'dbo', output_table_name = 't'
+"""
+MEMBER = {"type": "SqlDatabase", "serverName": "other.database.windows.net", "databaseName": "d"}
+
+
+@pytest.fixture
+async def here(settings, targets, tmp_path):
+    """With a server in another group that the account knows."""
+    async with jobs_world(settings, targets, tmp_path) as made:
+        body = {"location": "local", "properties": {"endpoint": {"host": "db.example.org"}}}
+        await arm.put(made.call, ELSEWHERE, {"location": "local"})
+        await arm.put(made.call, OTHER, body)
+        await made.metadata("update resource set provisioning_state = 'Succeeded'")
+        await made.control(KNOWN, OTHER)
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def running_on_other(here):
+    """An execution that has begun, with all its targets on the server; ended afterwards."""
+    root = await asyncpg.connect(here.targets.url(here.names[0], here.targets.root))
+    try:
+        await root.execute(
+            "select jobs_internal.install_epoch_v1($1, $2, 'machine', '0.1.0')", EPOCH, uuid4()
+        )
+        stage = await a_stage(root, root)
+        await root.execute("set session_replication_role = replica")
+        await root.execute("update jobs_internal.snapshot_target set server_id = $1", OTHER)
+        yield stage
+        await end(root, stage.run)
+    finally:
+        await root.close()
+
+
+def problem(answer):
+    error = answer.json()["error"]
+    return answer.status_code, error["code"], [each["target"] for each in error["details"]]
+
+
+async def test_a_server_that_a_group_names_is_deleted_only_by_force(here):
+    await here.made("targetGroups/some", {"properties": {"members": [MEMBER]}})
+
+    refused = await here.delete(OTHER)
+    mistyped = await here.delete(OTHER, force="yes")
+    forced = await here.delete(OTHER, force="true")
+
+    assert problem(refused) == (409, "ServerInUse", [ref("targetGroups/some")])
+    assert "target group 'some' of job account 'acc'" in refused.json()["error"]["message"]
+    assert (mistyped.status_code, mistyped.json()["error"]["target"]) == (400, "force")
+    assert forced.status_code == 202
+    assert (await here.delete(OTHER)).status_code == 202  # joins the delete under way
+
+
+async def test_one_that_nothing_names_is_deleted_at_once(here):
+    assert (await here.delete(OTHER)).status_code == 202
+
+
+async def test_a_running_execution_blocks_even_a_forced_delete_and_that_of_the_group(here):
+    async with running_on_other(here) as stage:
+        forced = await here.delete(OTHER, force="true")
+        group = await here.delete(ELSEWHERE)
+        execution = ref(f"jobs/nightly/executions/{stage.run}")
+        assert problem(forced) == (409, "ExecutionRunning", [execution])
+        assert problem(group) == (409, "ExecutionRunning", [execution])
+
+    assert (await here.delete(OTHER)).status_code == 202
+
+
+async def test_it_is_deleted_while_in_use_where_that_is_asked_for(here):
+    async with running_on_other(here):
+        answer = await here.delete(OTHER, forceDeletionTypes="Microsoft.Sql/servers/databases")
+
+        assert answer.status_code == 202
+
+
+async def test_an_account_that_can_not_be_asked_is_named(here):
+    server = here.targets.url(here.names[0], here.targets.root)
+    root = await asyncpg.connect(server)
+    await root.execute("drop function jobs_internal.server_users_v1(text[])")
+    await root.close()
+
+    refused = await here.delete(OTHER)
+    forced = await here.call.delete(OTHER, params=SQL | {"force": "true"})
+
+    assert problem(refused) == (409, "ServerUsersUnknown", [ref("").rstrip("/")])
+    assert forced.status_code == 202
+
+
+async def test_a_step_whose_output_goes_to_a_server_uses_it(owner, stage):
+    await owner.execute(KNOWN, OTHER)
+    before = json.loads(await owner.fetchval(USERS, OTHER.upper()))
+
+    await owner.execute("alter table jobs_internal.job_step disable trigger user")
+    await owner.execute(OUTPUT)
+
+    after = json.loads(await owner.fetchval(USERS, OTHER.upper()))
+    assert before == {"groups": [], "steps": [], "running": []}
+    assert after == before | {"steps": [{"job": stage.job.name, "step": "step1"}]}

@@ -1,0 +1,150 @@
+"""Which job accounts use servers: asked before a server or a resource group is deleted.
+
+Jobs reach servers of their account's subscription only, so these accounts are asked, and no others.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from muster.core.errors import Conflict, Fault, FieldError, InvalidRequest
+from muster.core.ids import ResourceId
+from nodeagent.items import ReadServerUsers, ServerUsers
+from workflows import access
+from workflows.access import Q
+from workflows.model.resource import DATABASE, Call
+from workflows.plane import Plane
+
+FORCE = "force"
+FORCED_TYPES = "forceDeletionTypes"
+TOGETHER = 8  # accounts asked at the same time
+MOST_NAMED = 5  # users in the message; `details` has all that were found
+NO_DATABASE = {access.NOT_READY, "ControlDatabaseNotFound", "TargetDatabaseNotFound"}
+
+
+@dataclass(frozen=True)
+class Answers:
+    users: dict[ResourceId, ServerUsers]  # by account
+    silent: dict[ResourceId, Fault]  # accounts that could not be asked
+
+
+async def refuse_used(plane: Plane, call: Call, server: ResourceId) -> None:
+    """Conflict while groups or steps name the server, unless forced, or while an execution runs there."""
+    forced = is_forced(call)
+    answers = await ask(plane, call, [server.text], outside=server)
+    if not drops_in_use(call):
+        refuse_running(answers, f"server '{server.name}'")
+    if forced:
+        return
+    details = [
+        *(_detail(account.child(("targetGroups", name)), "A target group that names the server.")
+          for account, users in answers.users.items() for name in users.groups),
+        *(_detail(account.child(("jobs", each.job), ("steps", each.step)), "Its output goes there.")
+          for account, users in answers.users.items() for each in users.steps),
+    ]  # fmt: skip
+    if details:
+        raise Conflict(
+            f"Server '{server.name}' is used by {_named(details)}. Remove it there first, or add "
+            "?force=true: then they name a server that is not known.",
+            code="ServerInUse",
+            details=details,
+        )
+    if answers.silent:
+        account, fault = next(iter(answers.silent.items()))
+        raise Conflict(
+            f"Job account '{account.name}' can't be asked whether it uses server '{server.name}': "
+            f"{fault.message} Send the request again later, or add ?force=true.",
+            code="ServerUsersUnknown",
+            details=[
+                FieldError(id.text, why.message, "ServerUsersUnknown")
+                for id, why in answers.silent.items()
+            ],
+        )
+
+
+def refuse_running(answers: Answers, what: str) -> None:
+    details = [
+        FieldError(
+            account.child(("jobs", each.job), ("executions", str(each.execution))).text,
+            "An execution with targets there that have not ended.",
+            "ExecutionRunning",
+        )
+        for account, users in answers.users.items()
+        for each in users.running
+    ]
+    if details:
+        raise Conflict(
+            f"An execution still has targets on {what}: {_named(details)}. Wait for its end or "
+            "cancel it first.",
+            code="ExecutionRunning",
+            details=details,
+        )
+
+
+async def ask(plane: Plane, call: Call, servers: Sequence[str], *, outside: ResourceId) -> Answers:
+    """Accounts below `outside` are not asked: each of them refuses the delete by itself."""
+    subscription = (outside.subscription or "").lower()
+    rows = await plane.db.fetch(
+        Q.accounts_elsewhere, subscription, call.principal.tenant_id, outside.key
+    )
+    answers, room = Answers({}, {}), asyncio.Semaphore(TOGETHER)
+    command = ReadServerUsers(server_ids=tuple(servers))
+
+    async def one(account: ResourceId) -> None:
+        async with room:
+            try:
+                answers.users[account] = await access.look(plane, call, account, command)
+            except Fault as fault:
+                if fault.code not in NO_DATABASE:
+                    answers.silent[account] = fault
+
+    if servers:
+        async with asyncio.TaskGroup() as group:
+            for row in rows:
+                group.create_task(one(ResourceId.parse(row["id"])))
+    return answers
+
+
+def is_forced(call: Call) -> bool:
+    text = call.query.get(FORCE)
+    if text is None or text.lower() in {"true", "false"}:
+        return text is not None and text.lower() == "true"
+    raise InvalidRequest(
+        f"{FORCE}: expected true or false.", code="InvalidParameterValue", target=FORCE
+    )
+
+
+def drops_in_use(call: Call) -> bool:
+    """Whether the caller asks to delete databases even while they are in use."""
+    text = call.query.get(FORCED_TYPES)
+    if text is None:
+        return False
+    if DATABASE.lower() not in [each.strip().lower() for each in text.split(",")]:
+        raise InvalidRequest(
+            f"{FORCED_TYPES}: expected {DATABASE}.",
+            code="InvalidParameterValue",
+            target=FORCED_TYPES,
+        )
+    return True
+
+
+def _detail(user: ResourceId, message: str) -> FieldError:
+    return FieldError(user.text, message, "ServerInUse")
+
+
+def _named(details: Sequence[FieldError]) -> str:
+    names = [_short(ResourceId.parse(each.target or "")) for each in details]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _short(user: ResourceId) -> str:
+    """Such as `job 'nightly', step 'one' of job account 'jobs'`."""
+    nouns = {
+        "targetGroups": "target group",
+        "jobs": "job",
+        "steps": "step",
+        "executions": "execution",
+    }
+    inside = ", ".join(f"{nouns[kind]} '{name}'" for kind, name in user.pairs if kind in nouns)
+    return f"{inside} of job account '{access.account_of(user).name}'"
