@@ -70,7 +70,7 @@ def path(endpoint: Endpoint) -> str:
 
 def request(endpoint: Endpoint) -> Any:
     if endpoint.kind is Kind.PATCH:
-        return {"tags": {"stage": "test"}}
+        return dict(endpoint.type.patch_example)
     return dict(endpoint.type.example)
 
 

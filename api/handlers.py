@@ -56,6 +56,8 @@ async def patch(
     services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive
 ) -> Answer:
     written = await _write(services, endpoint, exchange, receive, merge=True)
+    if isinstance(written, WrittenItem):
+        return json_answer(exchange, 200, envelope.show_item(written.item), _etag(written.item))
     assert isinstance(written, Written)
     if written.operation is not None:
         headers = _polling(services, endpoint.type, exchange, written.operation)

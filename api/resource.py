@@ -121,6 +121,7 @@ class ResourceType:
     versions: Versions
     example: Example  # a body of PUT; for read-only types an element as it is shown
     name_example: str
+    patch_example: Example = field(default_factory=lambda: {"tags": {"stage": "test"}})
     shown_example: Example = field(default_factory=dict)  # read-only properties beside them
     properties: type[Properties] | None = None  # None: shown as the use case gives it
     item: Mapping[str, Any] | None = None  # JSON schema of such an element

@@ -94,6 +94,15 @@ class DecidePrivateEndpoint(_Frozen, frozen=True):
     server_id: str  # as it was when its people were asked
 
 
+class PatchItem(_Frozen, frozen=True):
+    """`patch` is a merge-patch of a document as PutJob and PutStep have it."""
+
+    kind: Literal["jobs", "jobs/steps"]
+    path: tuple[str, ...]
+    patch: Document
+    condition: Document = {}
+
+
 class DeleteItem(_Frozen, frozen=True):
     kind: Kind
     path: tuple[str, ...]

@@ -8,7 +8,7 @@ crash anywhere between gets the first answer.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid5
 
 import msgspec
@@ -19,7 +19,7 @@ from muster.core.errors import NotFound, Unavailable
 from muster.core.failpoints import reach
 from muster.core.ids import ResourceId
 from nodeagent import items
-from nodeagent.items import DeleteItem, GetItem, ListItems
+from nodeagent.items import DeleteItem, GetItem, ListItems, PatchItem
 from nodeagent.protocol import Door
 from workflows import access, admission
 from workflows.access import JUDGEMENTS, account_of, first_below, path_of
@@ -111,6 +111,16 @@ class Family:
     ) -> WrittenItem:
         written = await write(plane, call, id, here, self.action("write"), command)
         return WrittenItem(item=self.item(written.item, here), created=written.created)
+
+    async def patch(
+        self, plane: Plane, call: Call, id: ResourceId, here: Access, patch: dict[str, Any]
+    ) -> WrittenItem:
+        """`patch` is one of the control database's document, so that a repeat is the same command."""
+        assert self.kind in {"jobs", "jobs/steps"}
+        command = PatchItem(
+            kind=cast(Any, self.kind), path=path_of(id), patch=patch, condition=condition(call)
+        )
+        return await self.put(plane, call, id, here, command)
 
     async def delete(
         self, plane: Plane, call: Call, id: ResourceId, options: dict[str, Any] | None = None

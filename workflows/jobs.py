@@ -12,12 +12,14 @@ from workflows import executions, items
 from workflows.access import path_of
 from workflows.accesscache import Access
 from workflows.items import Family, present
+from workflows.kind import merged
 from workflows.model.item import Item, WrittenItem
 from workflows.model.resource import Body, Call, Deleted, Page
 from workflows.plane import Plane
 from workflows.validation.job import job as validate
 from workflows.validation.job import schedule_of
 
+NO_INTERVAL = dict.fromkeys(("interval", "intervalType", "intervalCount"))
 OURS_ALONE = {"intervalType", "intervalCount", "since"}  # REST has `interval`
 
 
@@ -40,6 +42,36 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     document = {**body.properties, "schedule": _schedule(body.properties.get("schedule") or {})}
     command = PutJob(name=id.name, document=document, condition=items.condition(call))
     return await FAMILY.put(plane, call, id, here, command)
+
+
+async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+    """Merge-patch: what is not named stays as it is."""
+    here = await items.enter(plane, call, id)
+    current = shown((await FAMILY.raw(plane, call, id)).properties, here)
+    document = patch_document(body.properties)
+    refuse(validate(id.name, merged(current, document)))
+    return await FAMILY.patch(plane, call, id, here, document)
+
+
+def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
+    """As the control database takes it: an interval and a cron expression replace each other."""
+    given = patch.get("schedule")
+    if given is None:
+        return patch
+    schedule = dict(given)
+    wanted = schedule_of(given, on_error=lambda _: None)
+    for name, at in (("startTime", wanted.start), ("endTime", wanted.end)):
+        if given.get(name):
+            schedule[name] = _time(at)
+    if given.get("type") == "Once":
+        schedule = {"cron": None, "timeZone": None} | schedule | NO_INTERVAL
+    elif given.get("cron") is not None:
+        schedule = NO_INTERVAL | {"type": "Recurring"} | schedule
+    elif given.get("interval") is not None:
+        schedule = {"cron": None, "timeZone": None, "type": "Recurring"} | schedule
+    elif "interval" in given:
+        schedule |= NO_INTERVAL
+    return {**patch, "schedule": schedule}
 
 
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:

@@ -98,14 +98,14 @@ def take_secrets(
         value = rest.pop(name)
         if value:
             secrets[path + name] = value
-    for name, inner in _nested(struct):
+    for name, inner in nested(struct):
         if isinstance(rest.get(name), dict):
             rest[name], found = take_secrets(rest[name], inner, f"{path}{name}.")
             secrets |= found
     return rest, secrets
 
 
-def _nested(struct: type[Properties]) -> Iterator[tuple[str, type[Properties]]]:
+def nested(struct: type[Properties]) -> Iterator[tuple[str, type[Properties]]]:
     for info in msgspec.structs.fields(struct):
         for option in getattr(info.type, "__args__", ()):
             if isinstance(option, type) and issubclass(option, Properties):

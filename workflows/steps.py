@@ -12,10 +12,13 @@ from workflows import items, linked
 from workflows.access import account_of, path_of
 from workflows.accesscache import Access
 from workflows.items import Family, present
+from workflows.kind import merged
 from workflows.linked import Reference, ServerName
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
+from workflows.model.step import StepProperties
 from workflows.plane import Plane
+from workflows.validation.complete import complete
 from workflows.validation.step import step as validate
 from workflows.validation.step import unguarded
 
@@ -60,6 +63,23 @@ OF_VERSION = Family("jobs/versions/steps", shown)
 async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
     here = await items.enter(plane, call, id)
     given = body.properties
+    await _check(plane, call, id, given)
+    job, name = path_of(id)
+    command = PutStep(job=job, name=name, document=document(given), condition=items.condition(call))
+    return await FAMILY.put(plane, call, id, here, command)
+
+
+async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+    """Merge-patch: what is not named stays as it is; a change makes a new version of the job."""
+    here = await items.enter(plane, call, id)
+    current = shown((await FAMILY.raw(plane, call, id)).properties, here)
+    given = merged(current, body.properties)
+    refuse(complete(StepProperties, given))
+    await _check(plane, call, id, given)
+    return await FAMILY.patch(plane, call, id, here, patch_document(body.properties))
+
+
+async def _check(plane: Plane, call: Call, id: ResourceId, given: dict[str, Any]) -> None:
     refuse(
         [
             *validate(id.name, given),
@@ -69,9 +89,21 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
             ),
         ]
     )
-    job, name = path_of(id)
-    command = PutStep(job=job, name=name, document=document(given), condition=items.condition(call))
-    return await FAMILY.put(plane, call, id, here, command)
+
+
+def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
+    """A merge-patch of `document`; null removes. An output can only be removed."""
+    same = ("stepId", "executionOptions")
+    made: dict[str, Any] = {name: patch[name] for name in same if name in patch}
+    for name in ("targetGroup", "credential"):
+        if name in patch:
+            made[name] = linked.document(patch[name])
+    if (action := patch.get("action")) and "value" in action:
+        made["script"] = action["value"]
+    options = {name: patch[name] for name in OPTIONS if name in patch}
+    if "output" in patch:
+        made["output"] = options["output"] = None
+    return made | ({"options": options} if options else {})
 
 
 def document(given: dict[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,9 @@ JOBS = ResourceType(
         }
     },
     shown_example={"version": 1},
+    patch_example={"properties": {"paused": True}},
     put=Sync(jobs.put),
+    patch=Sync(jobs.patch),
     get=Sync(jobs.FAMILY.get),
     delete=Sync(
         jobs.delete,

@@ -2022,6 +2022,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.members_v1(p_group uuid)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.merge_patch_v1(p_old jsonb, p_patch jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.new_version_v1(p_job job, p_without integer, p_with job_step)
  RETURNS integer
  LANGUAGE plpgsql
@@ -2089,6 +2096,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.outcome_v1(p_cancelled boolean, p_count
  RETURNS text
  LANGUAGE plpgsql
  IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.patch_v1(p_kind text, p_path text[], p_patch jsonb, p_condition jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent

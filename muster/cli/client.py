@@ -111,6 +111,9 @@ class Api:
             return self.get(path)
         return shown
 
+    def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        return _document(self._send("PATCH", path, body=body))
+
     def post(
         self, path: str, body: dict[str, Any] | None = None, query: Query = NOTHING
     ) -> dict[str, Any]:

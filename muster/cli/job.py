@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from muster.cli import following, inputs, output, places, runs, schedules
+from muster.cli import following, inputs, job_state, output, places, runs, schedules
 from muster.cli.arguments import Commands, add_choice, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -28,6 +28,7 @@ def add(commands: Commands) -> None:
     one = of_account(verb(verbs, "stop", stop, "cancel every run of a job that is not over"))
     one.add_argument("name", metavar="JOB")
     one.add_argument("--reason", help="kept with the cancellation")
+    job_state.add(verbs)
     one = of_account(verb(verbs, "delete", delete, "delete a job; its history is hidden"))
     one.add_argument("name", metavar="JOB")
     one.add_argument("--force", action="store_true", help="also while it runs")

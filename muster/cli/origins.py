@@ -9,7 +9,7 @@ DOORS = {"rest": " over REST", "psql": " in psql", "fsm": " by Muster", "engine"
 ORIGINS = {"rerun": "rerun", "plan": "started from a plan", "system": "started by Muster"}
 HELD = {
     "AccountPaused": "the account is paused, and nothing new starts until: muster account resume",
-    "JobPaused": "the job is paused, and nothing of it starts until it is not",
+    "JobPaused": "the job is paused, and nothing of it starts until: muster job resume",
 }
 FORCE = {
     "protocol": "a cancel request",

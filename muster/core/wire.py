@@ -84,10 +84,10 @@ class Dialer:
         tls: Tls | None,
         tap: Tap | None = None,
         *,
-        password: str = "",
+        password: str | None = None,
     ) -> None:
         self.refusal: str | None = None
-        self.password = password
+        self.password = password  # None: nothing is answered, the question is passed on
         self.proven = False  # the server wanted to know the password
         self.key = b""
         self.tap = tap
@@ -249,6 +249,8 @@ class Guard(asyncio.Protocol):
                     raise ScramError("it could not prove that it knows the password")
                 self._accepted = True
                 self.inner.data_received(message)
+            case _ if self._dialer.password is None:
+                self.inner.data_received(message)
             case Auth.CLEARTEXT | Auth.MD5:
                 word = "in clear text" if kind == Auth.CLEARTEXT else "as an MD5 hash"
                 raise ScramError(
@@ -258,7 +260,7 @@ class Guard(asyncio.Protocol):
             case Auth.SASL if self._scram is None:
                 self._dialer.proven = True
                 names = [name.decode(errors="replace") for name in rest.split(b"\0") if name]
-                self._scram = ScramClient(self._dialer.password, names, self._binding())
+                self._scram = ScramClient(self._dialer.password or "", names, self._binding())
                 first, mechanism = self._scram.first(), self._scram.mechanism.encode()
                 self._answer(mechanism + b"\0" + struct.pack("!i", len(first)) + first)
             case Auth.SASL_CONTINUE if self._scram:

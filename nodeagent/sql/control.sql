@@ -70,6 +70,10 @@ select jobs_internal.put_job_v1($1, $2::text::jsonb, $3::text::jsonb)::text;
 -- The step as it is now, in the current version of its job.
 select jobs_internal.put_step_v1($1, $2, $3::text::jsonb, $4::text::jsonb)::text;
 
+-- name: patch
+-- The job or step as it is now.
+select jobs_internal.patch_v1($1, $2::text[], $3::text::jsonb, $4::text::jsonb)::text;
+
 -- name: put_private_endpoint
 -- The private endpoint as it is now.
 select jobs_internal.put_private_endpoint_v1($1, $2::text::jsonb, $3::text::jsonb)::text;

@@ -55,7 +55,7 @@ class Definer:
 
 
 DOCUMENTS = {
-    "get_v1", "list_v1", "delete_v1", "put_credential_v1", "put_target_group_v1", "put_job_v1",
+    "get_v1", "list_v1", "delete_v1", "patch_v1", "put_credential_v1", "put_target_group_v1", "put_job_v1",
     "put_step_v1", "put_private_endpoint_v1", "decide_private_endpoint_v1",
 }  # fmt: skip
 

@@ -53,6 +53,10 @@ class JobsWorld:
     async def put(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
         return await self.call.put(self.url(path), params=SQL, json=body, headers=headers)
 
+    async def patch(self, path: str, properties: Any, **headers: str) -> httpx.Response:
+        body = {"properties": properties}
+        return await self.call.patch(self.url(path), params=SQL, json=body, headers=headers)
+
     async def get(self, path: str, **params: str) -> httpx.Response:
         named = {name.replace("__", "$"): value for name, value in params.items()}
         return await self.call.get(self.url(path), params=SQL | named)

@@ -459,6 +459,40 @@ def test_a_job_is_made_with_its_step(muster, a_job):
     assert "nightly        1  0 3 * * * UTC  true" in out and "select 1" in out
 
 
+@pytest.mark.parametrize(
+    ("verb", "sent"),
+    [
+        ("pause", {"paused": True}),
+        ("resume", {"paused": False}),
+        ("enable", {"schedule": {"enabled": True}}),
+        ("disable", {"schedule": {"enabled": False}}),
+    ],
+)
+def test_a_job_is_paused_resumed_enabled_and_disabled_by_a_patch(muster, a_job, verb, sent):
+    shown = {"schedule": {"cron": "0 3 * * *", "timeZone": "UTC", "enabled": True}, "paused": True}
+    a_job.on("PATCH", JOB, {"name": "nightly", "properties": shown})
+
+    code, out, err = muster("job", verb, "nightly")
+
+    assert (code, err) == (0, "")
+    assert a_job.sent("PATCH", JOB) == [{"properties": sent}]
+    assert a_job.sent("PUT", JOB) == []
+    assert out.splitlines() == [
+        "name     schedule       enabled  paused  next_run",
+        "nightly  0 3 * * * UTC  true     true    2031-01-01T03:00:00Z",
+    ]
+
+
+def test_a_job_without_a_schedule_is_not_enabled(muster, a_job):
+    never = {"type": "Once", "startTime": "0001-01-01T00:00:00Z", "enabled": False}
+    a_job.on("GET", JOB, {"name": "nightly", "properties": {"schedule": never}})
+
+    code, _, err = muster("job", "enable", "nightly")
+
+    assert (code, "muster job start nightly" in err) == (1, True)
+    assert a_job.sent("PATCH", JOB) == []
+
+
 def test_a_guard_is_of_the_run_or_of_the_job(muster, a_job):
     made = ("job", "create", "nightly", "-g", "prod", "-c", "select 1", "--guard")
 

@@ -1,0 +1,69 @@
+"""`muster job pause|resume|enable|disable`: whether a job starts, without touching anything else of it."""
+
+import argparse
+from typing import Any
+
+from muster.cli import output, places, schedules
+from muster.cli.arguments import Commands, of_account, verb
+from muster.cli.client import Api, Refused, calling, under
+from muster.cli.exits import Exit
+from muster.cli.output import Table, moment
+
+COLUMNS = ("name", "schedule", "enabled", "paused", "next_run")
+
+
+def add(verbs: Commands) -> None:
+    for name, run, about in (
+        ("pause", pause, "start nothing of a job until it is resumed; its schedule stays"),
+        ("resume", resume, "let a paused job start again"),
+        ("enable", enable, "let the schedule of a job start it"),
+        ("disable", disable, "stop the schedule of a job from starting it; job start still works"),
+    ):
+        of_account(verb(verbs, name, run, about)).add_argument("name", metavar="JOB")
+
+
+def pause(options: argparse.Namespace) -> int:
+    return _change(options, {"paused": True})
+
+
+def resume(options: argparse.Namespace) -> int:
+    return _change(options, {"paused": False})
+
+
+def enable(options: argparse.Namespace) -> int:
+    return _change(options, {"schedule": {"enabled": True}})
+
+
+def disable(options: argparse.Namespace) -> int:
+    return _change(options, {"schedule": {"enabled": False}})
+
+
+def _change(options: argparse.Namespace, properties: dict[str, Any]) -> int:
+    def patch(api: Api) -> int:
+        path = under(places.account(api, options), "jobs", options.name)
+        if properties.get("schedule") == {"enabled": True}:
+            _scheduled(api.get(path), options.name)
+        job = api.patch(path, {"properties": properties})
+        upcoming = api.get(f"{path}/nextRuns", {"$top": 1})["value"]
+        said = job["properties"]
+        schedule = said.get("schedule") or {}
+        row = [
+            job["name"],
+            schedules.told(schedule),
+            schedule.get("enabled", False),
+            said.get("paused", False),
+            moment(upcoming[0]["time"]) if upcoming else None,
+        ]
+        output.show(options, job, Table(COLUMNS, [row]))
+        return Exit.SUCCEEDED
+
+    return calling(options, patch)
+
+
+def _scheduled(job: dict[str, Any], name: str) -> None:
+    """Enabling a job without a schedule would start it at once."""
+    if schedules.told(job["properties"].get("schedule") or {}) is None:
+        raise Refused(
+            f"the job '{name}' has no schedule: muster job start {name} runs it now, and "
+            "muster job create --replace with --cron, --every or --at gives it one"
+        )

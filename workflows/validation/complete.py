@@ -1,0 +1,22 @@
+"""Whether properties that came about by a merge still have all that PUT would demand."""
+
+from typing import Any
+
+from muster.core.errors import FieldError
+from workflows.kind import nested
+from workflows.model.wire import Properties
+
+
+def complete(
+    struct: type[Properties], given: dict[str, Any], where: str = "properties"
+) -> list[FieldError]:
+    code = "MissingRequiredParameter"
+    errors = [
+        FieldError(f"{where}.{name}", "This field is required.", code)
+        for name in sorted(struct.REQUIRED)
+        if given.get(name) is None
+    ]
+    for name, inner in nested(struct):
+        if isinstance(given.get(name), dict):
+            errors += complete(inner, given[name], f"{where}.{name}")
+    return errors
