@@ -8,7 +8,7 @@ from enum import StrEnum
 from muster.core.db import Connection
 from muster.core.errors import InvalidRequest, PreconditionFailed
 from muster.core.migrate import migrate, refresh, scripts
-from nodeagent import journal
+from nodeagent import journal, public_functions
 from nodeagent.blueprint import Blueprint
 from nodeagent.protocol import Roles
 from nodeagent.sql_administer import A
@@ -103,7 +103,8 @@ async def bring_up_to_date(
     """Inside `owner`: migrations, functions, views and who may call them."""
     await _refuse_newer(connection, blueprint)
     await migrate(connection, blueprint.migrations, ledger=LEDGER)
-    await refresh(connection, blueprint.replaceable, ledger=LEDGER, every=every)
+    replaceable, rewrite = blueprint.replaceable, public_functions.installed
+    await refresh(connection, replaceable, ledger=LEDGER, every=every, rewrite=rewrite)
     pairs = blueprint.audiences()
     names, who = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     statements = await connection.fetch(A.grants, roles.prefix, names, who)

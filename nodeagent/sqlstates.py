@@ -85,7 +85,7 @@ def _own(error: asyncpg.PostgresError) -> Fault:
     kind, code = OWN[error.sqlstate or ""]
     sentences = [_sentence(text) for text in (_text(error), said["detail"], said["hint"]) if text]
     code = getattr(error, "constraint_name", None) or code
-    return kind(" ".join(sentences), code=code, target=said["column_name"])
+    return kind(" ".join(sentences), code=code, target=said["column_name"] or None)
 
 
 def _told(error: asyncpg.PostgresError) -> str:

@@ -5,7 +5,7 @@ Beside them stand replaceable files (functions, views): applied again whenever t
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 
 from muster.core.db import Connection
@@ -44,14 +44,19 @@ async def migrate(connection: Connection, package: str, *, ledger: str = "migrat
 
 
 async def refresh(
-    connection: Connection, packages: Sequence[str], *, ledger: str, every: bool = False
+    connection: Connection,
+    packages: Sequence[str],
+    *,
+    ledger: str,
+    every: bool = False,
+    rewrite: Callable[[str], str] = str,
 ) -> list[str]:
     """Applies the replaceable files that changed, or `every` one; after `migrate`, under its lock."""
     known = await _known(connection, ledger)
     changed = [
         (name, digest, text)
         for package in packages
-        for file, text in files(package)
+        for file, text in ((file, rewrite(text)) for file, text in files(package))
         if known.get(name := f"{package}/{file}") != (digest := _digest(text)) or every
     ]
     names = [name for name, _, _ in changed]
