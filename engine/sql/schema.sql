@@ -2464,6 +2464,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.server_names_v1()
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.server_users_v1(p_server_ids text[])
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.servers_v1(p_ids text[])
  RETURNS jsonb

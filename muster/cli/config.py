@@ -1,7 +1,6 @@
 """`muster config print`: the effective settings of this environment, or of the `muster up` on this machine."""
 
 import sys
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
@@ -15,7 +14,7 @@ def show(data_dir: Path | None) -> int:
     """With a data directory, or without a metadata database in the environment: those of its `muster up`."""
     from muster.roles import datadir, up
 
-    environ: Mapping[str, str] = surroundings()
+    environ = surroundings()
     hint = ""
     if data_dir or not (environ.get(DATABASE) or environ.get(f"{DATABASE}_FILE")):
         folder = data_dir or up.default_data_dir()

@@ -28,7 +28,7 @@ def wrong_address(url: str) -> str | None:
 def no_answer(url: str, error: Exception) -> str:
     """Why nothing came back from there, and what to do."""
     causes = _chain(error)
-    text = str(error) or type(error).__name__
+    text = (str(error) or type(error).__name__).rstrip(".")
     if any(isinstance(each, ssl.SSLCertVerificationError) for each in causes):
         return (
             f"the certificate of {url} is not signed by an authority that is known here: {text}. "

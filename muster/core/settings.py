@@ -86,7 +86,7 @@ class Settings:
     vault_namespace: str | None = None  # of the vault; unset = its root
 
     # Where we connect to
-    target_allow: tuple[str, ...] = ()  # CIDR, host pattern, each with an optional :port
+    target_allow: tuple[str, ...] = ()  # CIDR, host pattern, each with :port or not; opens loopback
     target_deny: tuple[str, ...] = ()  # wins over allow
     target_ports: tuple[str, ...] = ("1024-65535",)  # numbers and ranges
     connect_limit: timedelta = seconds(10)  # one attempt to connect to a server
