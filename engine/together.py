@@ -77,9 +77,9 @@ class Together(Course):
         return await self.succeeded("AlreadyApplied")
 
     def _right(self, error: asyncpg.InsufficientPrivilegeError) -> Exception:
-        """That a right is missing at the guard is told as the statements that give it."""
-        told = any(name in str(error) for name in guard.NAMES)
-        return guard.missing_right(self.session) if told else error
+        """For a right that the guard needs: an error with the statements that grant it."""
+        is_guards = any(name in str(error) for name in guard.NAMES)
+        return guard.missing_right(self.session) if is_guards else error
 
     async def _statements(self) -> Outcome | None:
         """None: COMMIT is to be sent."""

@@ -2,9 +2,9 @@
 
 PostgreSQL adds a CONTEXT line to an error for every PL/pgSQL function that it passes, and psql prints
 them. An error that such a function raises on purpose (SQLSTATE MU…) is therefore raised again by the
-function that the user called: one line is left, with the name of that function, and no one can avoid
-that line, since only PL/pgSQL can raise an error with a message of its own. Any other error keeps its
-context: it is a mistake in Muster.
+function that the user called. One line is left, with the name of that function: only PL/pgSQL can raise
+an error with a message of its own, and it always adds that line. Any other error keeps its context: it
+is a mistake in Muster.
 """
 
 import re
