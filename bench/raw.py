@@ -15,10 +15,10 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from bench.fleet import PASSWORD, SLOTS, TARGET_SERVER, USER, Fleet
-from engine.credentials import Credentials
-from engine.prologue import lock_key
-from engine.sessions import Sessions
-from engine.work import Server, Task
+from engine.access.credentials import Credentials
+from engine.attempt.session_setup import lock_key
+from engine.model.task import Server, Task
+from engine.pool.pool import Sessions
 from muster.core.clock import Clock
 from muster.core.settings import Secret
 from tests.support.attempts import Place, a_step, a_task, overhear, settings

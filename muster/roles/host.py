@@ -3,12 +3,12 @@
 from datetime import timedelta
 from pathlib import Path
 
-from engine.taskhost import JobTaskHost
+from engine.host.main import JobTaskHost
 from muster.roles import workload
 
 GRACE = timedelta(hours=24)  # what runs may finish; whoever can't wait asks twice
 
 
 async def run(start_file: Path) -> int:
-    """An `engine.ends.Exit`."""
+    """An `engine.process.exit_codes.Exit`."""
     return await workload.live("host", start_file, JobTaskHost, promise="drained", grace=GRACE)

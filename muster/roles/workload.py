@@ -8,11 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.bootstrap import Bootstrap, read
-from engine.ends import Exit
-from engine.lease import Heard, Lease
-from engine.life import FAREWELL, Life, Orders
-from engine.store import Store
+from engine.db.control_db import Store
+from engine.process.bootstrap import Bootstrap, read
+from engine.process.exit_codes import Exit
+from engine.process.lease import Heard, Lease
+from engine.process.lifecycle import FAREWELL, Life, Orders
 from fsm.launch.client import Session
 from muster.core import failpoints, telemetry
 from muster.core.clock import Clock

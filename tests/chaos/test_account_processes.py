@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from engine.ends import Exit
+from engine.process.exit_codes import Exit
 from muster.core import failpoints
 from muster.core.process import Process
 from muster.core.settings import Settings

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from engine.ends import Exit
+from engine.process.exit_codes import Exit
 from fsm.launch.protocol import Kind
 from tests.chaos.road_invariants import EFFECT, PROBE, violations
 from tests.support.crew import Crew, code, crew

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import asyncpg
 import pytest
 
-from engine.errands import Errands
+from engine.host.task_runner import Errands
 from muster.core import failpoints
 from tests.chaos.road_invariants import EFFECT, PROBE, violations
 from tests.support import fleet as fleets

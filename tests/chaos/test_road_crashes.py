@@ -5,7 +5,7 @@ import contextlib
 import asyncpg
 import pytest
 
-from engine.aftermath import status_of
+from engine.access.commit_status import status_of
 from muster.core import failpoints
 from tests.chaos.road_invariants import EFFECT, PROBE, violations
 from tests.support import postgres as server

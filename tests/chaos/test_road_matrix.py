@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from engine import progress
-from engine.core import Core
+from engine.core.runs import run_lifecycle
+from engine.core.main import Core
 from muster.core import failpoints
 from tests.chaos.road_cells import POINTS, begin, cancels, overdone, prepare
 from tests.chaos.road_invariants import violations

@@ -8,7 +8,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from engine import communicator, controller, errands
+from engine.core import communicator
+from engine.core import controller
+from engine.host import task_runner
 from tests.chaos.road_invariants import EFFECT, PROBE, violations
 from tests.support import fleet as fleets
 from tests.support.fleet import Fleet, fleet

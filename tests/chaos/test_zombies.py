@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from engine.ends import Exit
+from engine.process.exit_codes import Exit
 from fsm.launch.protocol import Kind, Reason
 from tests.support.engine_world import Running, World, world
 from tests.support.launching import until

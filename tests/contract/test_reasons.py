@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.reasons import END, REFUSED, WAIT
+from engine.model.reasons import END, REFUSED, WAIT
 
 ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "engine"
@@ -66,7 +66,9 @@ def documented(chapter: str) -> list[str]:
 def test_every_reason_that_is_written_is_known_and_every_known_one_is_written() -> None:
     written = {*words_of_python(), *words_of_sql()} - OTHERS
 
-    assert written == {*WAIT, *END}, "a new reason belongs into engine/reasons.py and reasons.md"
+    assert written == {*WAIT, *END}, (
+        "a new reason belongs into engine/model/reasons.py and reasons.md"
+    )
 
 
 def test_every_reason_is_documented_once() -> None:

@@ -11,7 +11,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from engine.ends import Exit
+from engine.process.exit_codes import Exit
 from tests.support.accounts import SERVER, account, control, stack
 
 pytestmark = pytest.mark.newest

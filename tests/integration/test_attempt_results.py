@@ -5,8 +5,8 @@ import tracemalloc
 import msgspec
 import pytest
 
-from engine import results
-from engine.outcome import Outcome
+from engine.pgwire import results
+from engine.attempt.outcome import Outcome
 from tests.support.attempts import a_place
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]

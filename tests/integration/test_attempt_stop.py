@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
-from engine import stop
-from engine.token import Token
+from engine.attempt import canceller
+from engine.attempt.cancel_token import Token
 from tests.support.attempts import a_place, a_snare, until
 from tests.support.line import line_to
 

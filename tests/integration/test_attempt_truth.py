@@ -316,7 +316,7 @@ async def test_a_backend_whose_host_is_gone_does_not_go_on(place):
 
 
 async def test_a_backend_that_notices_nothing_is_told_when_the_line_breaks(place, monkeypatch):
-    monkeypatch.setattr("engine.dialing.WATCHES_CLIENT", 10**9)
+    monkeypatch.setattr("engine.pool.dialer.WATCHES_CLIENT", 10**9)
     async with line_to(place.targets.port) as line:
         running, name = await asleep(place, line)
         line.cut()

@@ -18,10 +18,10 @@ import pytest
 import trustme
 import uvloop
 
-from engine.desk import Desk, Key
-from engine.results import Ear
-from engine.session import Session
-from engine.work import Server
+from engine.pool.server_pool import Desk, Key
+from engine.pgwire.results import Ear
+from engine.pool.pooled_connection import Session
+from engine.model.task import Server
 from muster.core import scram_client
 from muster.core.connect import Connector, Endpoint, close
 from muster.core.egress import Address

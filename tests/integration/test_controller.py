@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from engine.controller import Controller
-from engine.instance import Host
-from engine.rings import RESULTS
-from engine.road import Road
-from engine.store import Store
+from engine.core.controller import Controller
+from engine.db.membership import Host
+from engine.db.wakeups import RESULTS
+from engine.core.runs.execution_store import Road
+from engine.db.control_db import Store
 from muster.core.clock import Clock
 from muster.core.errors import Unavailable
 from tests.support.engine_world import bootstrap

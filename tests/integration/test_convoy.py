@@ -5,9 +5,9 @@ from uuid import UUID, uuid4
 import pytest
 from msgspec import structs
 
-from engine import speech
-from engine.outcome import Outcome
-from engine.work import Task
+from engine.pgwire import connection
+from engine.attempt.outcome import Outcome
+from engine.model.task import Task
 from tests.support.attempts import Place, a_place, a_step, overhear, renewed
 from tests.support.convoys import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
 

@@ -6,11 +6,12 @@ from uuid import uuid4
 
 import pytest
 
-from engine import convoy, results
-from engine.outcome import Outcome
-from engine.prologue import KEY_CLASS, lock_key
-from engine.token import Token
-from engine.work import Step, Task
+from engine.attempt import read_batch
+from engine.pgwire import results
+from engine.attempt.outcome import Outcome
+from engine.attempt.session_setup import KEY_CLASS, lock_key
+from engine.attempt.cancel_token import Token
+from engine.model.task import Step, Task
 from tests.support.attempts import Place, a_place, a_step, overhear, renewed, until
 from tests.support.convoys import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
 
@@ -293,4 +294,4 @@ async def test_a_step_that_was_broken_off_succeeds_alone(place, monkeypatch):
 
     assert AGAIN in [told(outcome) for outcome in together]
     assert [told(outcome) for outcome in alone] == [SUCCEEDED] * 2
-    assert not any(convoy.may_ride(renewed(task)) for task in tasks)
+    assert not any(read_batch.may_ride(renewed(task)) for task in tasks)

@@ -6,12 +6,12 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from engine import progress
-from engine.errands import Errands, Ready
-from engine.line import Line
-from engine.progress import Progress
-from engine.sessions import Sessions
-from engine.taskhost import Q
+from engine.core.runs import run_lifecycle
+from engine.host.task_runner import Errands, Ready
+from engine.db.control_connection import Line
+from engine.core.runs.run_lifecycle import Progress
+from engine.pool.pool import Sessions
+from engine.host.main import Q
 from muster.core import failpoints
 from muster.core.errors import InvalidRequest, Unavailable
 from tests.support.fleet import Fleet, fleet
@@ -265,8 +265,8 @@ async def test_one_that_meets_a_pause_waits_for_its_end(here: Fleet, expected):
 async def test_an_expectation_that_is_refused_costs_no_run(here: Fleet, expected, monkeypatch):
     await here.job("again", EFFECT)
     await once(here)
-    text = progress.Q.news_or_encore.replace("select e.job", "select 1/0, e.job")
-    monkeypatch.setitem(progress.Q._texts, "news_or_encore", text)
+    text = run_lifecycle.Q.news_or_encore.replace("select e.job", "select 1/0, e.job")
+    monkeypatch.setitem(run_lifecycle.Q._texts, "news_or_encore", text)
 
     await once(here)
     await once(here)

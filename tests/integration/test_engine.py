@@ -3,8 +3,8 @@
 import pytest
 import signal
 
-from engine.core import PARTS
-from engine.ends import Exit
+from engine.core.main import PARTS
+from engine.process.exit_codes import Exit
 from fsm.launch.protocol import Kind, Reason
 from nodeagent.protocol import Drain, Pause, Resume
 from tests.support.engine_world import World, world

@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import pytest
 
-from engine import instance
-from engine.core import PARTS, Core
-from engine.ends import Exit, Fenced, HostEnded
-from engine.lease import Lease
-from engine.line import Line
-from engine.store import Q, Store
+from engine.db import membership
+from engine.core.main import PARTS, Core
+from engine.process.exit_codes import Exit, Fenced, HostEnded
+from engine.process.lease import Lease
+from engine.db.control_connection import Line
+from engine.db.control_db import Q, Store
 from fsm.launch.protocol import Kind
 from muster.core.clock import Clock
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
@@ -58,7 +58,7 @@ async def living(account, store: Store, epoch: int, **more):
 
 
 async def in_charge(store: Store) -> Store:
-    assert await instance.take_charge(store, uuid4())
+    assert await membership.take_charge(store, uuid4())
     return store
 
 
@@ -70,12 +70,12 @@ async def test_a_writer_that_is_stopped_inside_its_transaction_can_not_commit_un
 ):
     old, new = await in_charge(open_store(1)), open_store(2)
     host = uuid4()
-    await instance.register(old, host, 10)
+    await membership.register(old, host, 10)
 
     with pytest.raises((Unavailable, Fenced)):
         async with old.writing() as tx:
             await tx.execute(Q.end_host, host)
-            assert await instance.take_charge(new, uuid4())
+            assert await membership.take_charge(new, uuid4())
 
     assert await account.fetch("select state, adopted_epoch from jobs_internal.host") == [
         ("live", 2)
@@ -86,7 +86,7 @@ async def test_a_stale_epoch_can_neither_begin_a_write_nor_beat_nor_adopt(open_s
     old = await in_charge(open_store(1))
     await in_charge(open_store(2))
 
-    for attempt in (instance.heartbeat, instance.hosts, instance.look):
+    for attempt in (membership.heartbeat, membership.hosts, membership.look):
         with pytest.raises(Fenced):
             await attempt(old)
     with pytest.raises(Fenced):
@@ -123,9 +123,9 @@ async def test_a_password_that_is_not_accepted_and_a_database_that_is_gone_are_t
     gone = Store(bootstrap(account, 1, database="no_such_database"))
 
     with pytest.raises(InvalidRequest) as refused:
-        await instance.take_charge(wrong, uuid4())
+        await membership.take_charge(wrong, uuid4())
     with pytest.raises(NotFound) as missing:
-        await instance.take_charge(gone, uuid4())
+        await membership.take_charge(gone, uuid4())
 
     assert refused.value.code == "TargetAuthenticationFailed"
     assert missing.value.code == "TargetDatabaseNotFound"
@@ -133,10 +133,13 @@ async def test_a_password_that_is_not_accepted_and_a_database_that_is_gone_are_t
 
 async def test_an_ended_registration_does_not_come_back(open_store):
     store, host = await in_charge(open_store(1)), uuid4()
-    await instance.register(store, host, 10)
-    await instance.end_host(store, host)
+    await membership.register(store, host, 10)
+    await membership.end_host(store, host)
 
-    for attempt in (instance.register(store, host, 10), instance.host_heartbeat(store, host, 0)):
+    for attempt in (
+        membership.register(store, host, 10),
+        membership.host_heartbeat(store, host, 0),
+    ):
         with pytest.raises(HostEnded):
             await attempt
 
@@ -147,11 +150,11 @@ async def test_an_ended_registration_does_not_come_back(open_store):
 async def test_a_host_that_only_memory_knows_makes_the_core_start_anew_from_the_database(
     account, open_store, monkeypatch
 ):
-    monkeypatch.setattr("engine.communicator.Communicator.turn", lambda self: asyncio.sleep(0))
+    monkeypatch.setattr("engine.core.communicator.Communicator.turn", lambda self: asyncio.sleep(0))
     store = open_store(1)
     async with living(account, store, 1) as (core, _):
         real = uuid4()
-        await instance.register(store, real, 10)
+        await membership.register(store, real, 10)
 
         await until(lambda: core.hosting.restarts["core"] == 1)
 
@@ -170,13 +173,13 @@ async def test_an_upgraded_schema_makes_the_core_start_anew(account, open_store)
 async def test_a_lost_host_is_seen_off_and_a_living_one_is_not(account, open_store):
     store = await in_charge(open_store(1))
     lost, alive = uuid4(), uuid4()
-    await instance.register(store, lost, 10)
-    await instance.register(store, alive, 10)
+    await membership.register(store, lost, 10)
+    await membership.register(store, alive, 10)
 
     async with living(account, open_store(2), 2, hostPatience=0.3):
 
         async def seen_off() -> bool:
-            await instance.host_heartbeat(store, alive, 0)
+            await membership.host_heartbeat(store, alive, 0)
             rows = await account.fetch("select host_id, state from jobs_internal.host")
             return dict(rows)[lost] == "gone"
 
@@ -189,7 +192,7 @@ async def test_a_lost_host_is_seen_off_and_a_living_one_is_not(account, open_sto
 async def test_an_answer_that_was_lost_on_its_way_does_not_make_an_engine_give_up(
     account, open_store
 ):
-    store, real = open_store(1), instance.take_charge
+    store, real = open_store(1), membership.take_charge
     answers = []
 
     async def cut_off(store, workload):
@@ -216,8 +219,8 @@ async def test_a_part_that_crashes_and_one_that_hangs_are_started_anew_beside_th
             case "hang":
                 await asyncio.Event().wait()
 
-    monkeypatch.setattr("engine.scheduler.Scheduler.turn", turn)
-    monkeypatch.setattr("engine.controller.Controller.turn", turn)
+    monkeypatch.setattr("engine.core.scheduler.Scheduler.turn", turn)
+    monkeypatch.setattr("engine.core.controller.Controller.turn", turn)
     async with living(account, open_store(1), 1, partPatience=1.0) as (core, task):
         restarts = core.hosting.restarts  # a busy machine may make another part seem to hang
         await until(lambda: (restarts["scheduler"], restarts["controller"]) == (2, 1))
@@ -230,7 +233,7 @@ async def test_a_part_that_crashes_and_one_that_hangs_are_started_anew_beside_th
 
 
 async def test_a_server_that_hangs_is_hung_up_on_and_reached_again(account, monkeypatch):
-    monkeypatch.setattr("engine.store.LIMIT", 0.3)
+    monkeypatch.setattr("engine.db.control_db.LIMIT", 0.3)
     async with line_to(account.targets.port) as line:
         endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
         store = await in_charge(Store(bootstrap(account, 1, endpoint=endpoint)))
@@ -238,10 +241,10 @@ async def test_a_server_that_hangs_is_hung_up_on_and_reached_again(account, monk
             line.hold()
             with pytest.raises(Unavailable):
                 async with asyncio.timeout(5):
-                    await instance.heartbeat(store)
+                    await membership.heartbeat(store)
             line.mend()
 
-            await instance.heartbeat(store)
+            await membership.heartbeat(store)
         finally:
             await store.close()
 
@@ -254,7 +257,7 @@ async def test_a_control_database_that_is_away_is_no_target_that_is(account):
         await store.close()
         talk = Line(store)
         line.cut()
-        for ask in (instance.heartbeat(store), talk.value("select 1"), store.listen((), print)):
+        for ask in (membership.heartbeat(store), talk.value("select 1"), store.listen((), print)):
             with pytest.raises(Unavailable) as away:
                 await ask
             assert away.value.code == "ControlDatabaseUnavailable"

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from engine import convoy
+from engine.attempt import read_batch
 from tests.support.fleet import Fleet, fleet
 from tests.support.launching import until
 
@@ -117,7 +117,7 @@ async def test_short_ones_that_only_read_go_to_their_database_together(narrow: F
     tasks = await narrow.tasks(run)
     assert await narrow.lifecycles(run) == {"Succeeded": MANY}
     assert [task["attempt"] for task in tasks] == [1] * MANY
-    assert 2 < max(together(tasks).values()) <= convoy.MOST
+    assert 2 < max(together(tasks).values()) <= read_batch.MOST
     assert len({task["result_hash"] for task in tasks}) == 1
     assert None not in {task["result_hash"] for task in tasks}
 

@@ -9,10 +9,10 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from engine import judge as judging
-from engine.credentials import Credentials
-from engine.judge import Verdict, judge
-from engine.way import Way
+from engine.core import orphaned_attempt as judging
+from engine.access.credentials import Credentials
+from engine.core.orphaned_attempt import Verdict, judge
+from engine.access.server_connection import Way
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.errors import Unavailable

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine import planner
-from engine.core import Core
+from engine.core.runs import planner
+from engine.core.main import Core
 from tests.support.fleet import Fleet, fleet
 from tests.support.launching import until
 from tests.support.line import line_to

@@ -6,10 +6,10 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from engine import listing
-from engine.credentials import Credentials
-from engine.directory import Member
-from engine.listing import Listing
+from engine.targets import discovery
+from engine.access.credentials import Credentials
+from engine.model.group_document import Member
+from engine.targets.discovery import Listing
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.errors import InvalidRequest, Unavailable

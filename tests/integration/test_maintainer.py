@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from engine.ends import Fenced
-from engine.maintainer import HISTORY, LOST_TASKS, PARTITIONS, STATISTICS, Maintainer
-from engine.upkeep import Q
+from engine.process.exit_codes import Fenced
+from engine.core.maintainer import HISTORY, LOST_TASKS, PARTITIONS, STATISTICS, Maintainer
+from engine.core.maintenance import Q
 from tests.support.control_db import installed
 from tests.support.definitions import a_definer, some_steps
 from tests.support.executions import a_job, a_session

@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from engine import planner, progress
-from engine.core import Core
-from engine.listing import Listing
-from engine.planner import Draft, Planner
+from engine.core.runs import planner
+from engine.core.runs import run_lifecycle
+from engine.core.main import Core
+from engine.targets.discovery import Listing
+from engine.core.runs.planner import Draft, Planner
 from tests.support.fleet import Fleet, fleet
 from tests.support.launching import until
 

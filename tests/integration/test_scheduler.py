@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from engine.bell import Bell
-from engine.ends import Fenced
-from engine.scheduler import Q, Scheduler
+from engine.db.notifier import Bell
+from engine.process.exit_codes import Fenced
+from engine.core.scheduler import Q, Scheduler
 from tests.support.control_db import installed
 from tests.support.definitions import a_definer, a_step, some_steps
 from tests.support.launching import until

@@ -8,9 +8,9 @@ import asyncpg
 import msgspec
 import pytest
 
-from engine import sessions as lending
-from engine.dialing import Q
-from engine.sessions import Full
+from engine.pool import pool as lending
+from engine.pool.dialer import Q
+from engine.pool.pool import Full
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from tests.support.attempts import IDENTITY, a_place, now, overhear, until
 from tests.support.line import line_to

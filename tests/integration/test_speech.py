@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from engine.work import Server
+from engine.model.task import Server
 from tests.support.attempts import Place, a_place, overhear, until
 from tests.support.line import HOST
 
@@ -194,7 +194,7 @@ async def test_what_is_noticed_at_the_commit_is_told(place):
 
 @pytest.mark.parametrize("status", [b"E", b"T"])
 async def test_a_server_that_refuses_a_commit_and_falls_silent_is_left(place, monkeypatch, status):
-    monkeypatch.setattr("engine.course.ROLLBACK_LIMIT", 0.2)
+    monkeypatch.setattr("engine.attempt.script_run.ROLLBACK_LIMIT", 0.2)
     async with liar(place, REFUSED + ready(status)) as server, asyncio.timeout(20):
         outcome = await place.run("insert into t values (1)", server=server)
 
@@ -214,7 +214,7 @@ async def test_a_refusal_is_one_although_the_line_breaks_behind_it(place):
 
 
 async def test_a_cleaning_that_is_not_answered_costs_the_session(place, monkeypatch):
-    monkeypatch.setattr("engine.speech.CLEAN_LIMIT", 0.2)
+    monkeypatch.setattr("engine.pgwire.connection.CLEAN_LIMIT", 0.2)
     async with liar(place, message(b"C", b"COMMIT\0") + ready(b"I")) as server:
         outcome = await place.run("insert into t values (1)", server=server)
         await until(lambda: _closed(place))

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from engine.upkeep import Q, Upkeep
+from engine.core.maintenance import Q, Upkeep
 from tests.support.control_db import installed
 from tests.support.definitions import a_definer
 from tests.support.executions import a_job, a_session, end, some_targets

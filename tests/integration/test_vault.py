@@ -5,10 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from engine import vault as reading
-from engine.credentials import KEPT, Credentials
-from engine.directory import Credential
-from engine.vault import Vault
+from engine.access import vault as reading
+from engine.access.credentials import KEPT, Credentials
+from engine.model.group_document import Credential
+from engine.access.vault import Vault
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 from muster.core.settings import Secret
 from tests.support.fake_clock import FakeClock

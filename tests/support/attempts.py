@@ -21,15 +21,16 @@ import asyncpg
 import msgspec
 from msgspec.structs import replace
 
-from engine import attempt, convoy
-from engine.budget import Contact
-from engine.convoy import Rider
-from engine.credentials import Credentials
-from engine.outcome import Outcome
-from engine.session import Session
-from engine.sessions import Sessions
-from engine.token import Token
-from engine.work import Credential, Server, Step, Task, as_login, at
+from engine.attempt import attempt
+from engine.attempt import read_batch
+from engine.pool.budget import Contact
+from engine.attempt.read_batch import Rider
+from engine.access.credentials import Credentials
+from engine.attempt.outcome import Outcome
+from engine.pool.pooled_connection import Session
+from engine.pool.pool import Sessions
+from engine.attempt.cancel_token import Token
+from engine.model.task import Credential, Server, Step, Task, as_login, at
 from muster.core.clock import Clock
 from muster.core.settings import Secret, Settings
 from tests.support.line import Line
@@ -180,7 +181,7 @@ class Place:
             return {task.invocation_id for task in refused}
 
         try:
-            told = await convoy.run(session, riders, step, start=start or started)
+            told = await read_batch.run(session, riders, step, start=start or started)
         finally:
             self.sessions.give_back(session)
         outcomes = {task.invocation_id: outcome for task, outcome in told}

@@ -2,8 +2,8 @@
 
 from uuid import uuid4
 
-from engine.outcome import Outcome
-from engine.work import Task
+from engine.attempt.outcome import Outcome
+from engine.model.task import Task
 from tests.support.attempts import Place
 
 SCHEMAS = ("s1", "s2", "s3", "s4")

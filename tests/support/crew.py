@@ -18,7 +18,7 @@ from typing import Any
 
 import asyncpg
 
-from engine.ends import Exit
+from engine.process.exit_codes import Exit
 from fsm.launch.protocol import Kind
 from muster.core import failpoints
 from muster.core.db import Database

@@ -24,7 +24,7 @@ import msgspec
 from api.internal import build
 from api.server import make
 from api.workloads import Services
-from engine.bootstrap import Bootstrap
+from engine.process.bootstrap import Bootstrap
 from fsm.launch.desk import Desk
 from fsm.launch.protocol import Kind, Spec, Start
 from fsm.launch.runtime import Handle

@@ -23,11 +23,11 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from engine.bootstrap import Bootstrap
-from engine.core import Core
-from engine.lease import Lease
-from engine.store import Store
-from engine.taskhost import JobTaskHost
+from engine.process.bootstrap import Bootstrap
+from engine.core.main import Core
+from engine.process.lease import Lease
+from engine.db.control_db import Store
+from engine.host.main import JobTaskHost
 from fsm.launch.protocol import Kind, Spec, Start
 from muster.core.clock import Clock
 from muster.core.db import Database, open_database

@@ -12,13 +12,13 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from engine import instance
-from engine.instance import Beat
-from engine.lease import Lease
-from engine.part import Means, Part
-from engine.store import Store
-from engine.targets import Targets
-from engine.view import View
+from engine.db import membership
+from engine.db.membership import Beat
+from engine.process.lease import Lease
+from engine.core.service import Means, Part
+from engine.db.control_db import Store
+from engine.targets.target_access import Targets
+from engine.context.cluster_state import View
 from muster.core.clock import Clock
 from tests.support.control_db import Account
 from tests.support.engine_world import bootstrap
@@ -27,7 +27,7 @@ from tests.support.engine_world import bootstrap
 @contextlib.asynccontextmanager
 async def a_store(account: Account, epoch: int = 1) -> AsyncIterator[Store]:
     store = Store(bootstrap(account, epoch))
-    assert await instance.take_charge(store, uuid4())
+    assert await membership.take_charge(store, uuid4())
     try:
         yield store
     finally:

@@ -20,7 +20,7 @@ import asyncpg
 from muster.core.sql import Queries
 from tests.support.executions import EPOCH, Job, a_job, a_run, a_snapshot
 
-Q = Queries("engine", "road.sql", "controller.sql")
+Q = Queries("engine.db.queries", "executions.sql", "planning.sql")
 BEGIN_STEP = "select jobs_internal.begin_step_v1($1, $2, $3)"
 LIVE_RUNS = "select * from jobs_internal.live_runs_v1($1, $2)"
 ORDERS = "select * from jobs_internal.open_cancellations_v1($1)"

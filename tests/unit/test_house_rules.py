@@ -28,7 +28,7 @@ def test_there_are_sources_to_look_at():
     [
         (
             r"os\.environ|os\.getenv",
-            {"muster/core/settings.py", "muster/cli/demo.py", "engine/credentials.py"},
+            {"muster/core/settings.py", "muster/cli/demo.py", "engine/access/credentials.py"},
         ),
         (r"datetime\.now|time\.time\(|utcnow", {"muster/core/clock.py"}),
         (r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b", set()),

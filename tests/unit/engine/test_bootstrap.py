@@ -3,7 +3,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from engine.bootstrap import Bootstrap, read
+from engine.process.bootstrap import Bootstrap, read
 from fsm.launch.protocol import Spec, Start
 from muster.core.egress import Rules, check_address
 from muster.core.settings import SettingsError

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.budget import Budget, Contact, observed
-from engine.work import Server
+from engine.pool.budget import Budget, Contact, observed
+from engine.model.task import Server
 
 
 def server(**more):

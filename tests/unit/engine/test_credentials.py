@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from engine.credentials import KEPT, Credentials
-from engine.directory import Credential, Server
+from engine.access.credentials import KEPT, Credentials
+from engine.model.group_document import Credential, Server
 from muster.core.errors import Fault, InvalidRequest, Unavailable
 from muster.core.sealing import belongs_to, belongs_to_server, seal
 from muster.core.settings import Secret

@@ -1,6 +1,6 @@
 """What the directory says of a server."""
 
-from engine.directory import Server
+from engine.model.group_document import Server
 
 
 def a_server(**more):

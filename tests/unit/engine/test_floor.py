@@ -5,8 +5,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from engine.floor import Floor
-from engine.runs import DEEPEST, Plan, Run, Running, StepRun, Told, Waiting
+from engine.scheduling.run_state import Floor
+from engine.scheduling.runs import DEEPEST, Plan, Run, Running, StepRun, Told, Waiting
 
 HOST = UUID(int=1)
 NOW = 100.0
@@ -463,7 +463,7 @@ def test_a_target_has_one_timer_for_its_deadline_however_often_it_is_tried():
 
 
 def test_timers_of_what_no_longer_waits_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr("engine.timers.LEAST", 10)
+    monkeypatch.setattr("engine.scheduling.timers.LEAST", 10)
     floor = a_floor(slots=1)
     step = a_step(floor, 0)
 
@@ -476,7 +476,7 @@ def test_timers_of_what_no_longer_waits_do_not_pile_up(monkeypatch):
 
 
 def test_a_run_that_is_over_leaves_no_timers(monkeypatch):
-    monkeypatch.setattr("engine.timers.LEAST", 0)
+    monkeypatch.setattr("engine.scheduling.timers.LEAST", 0)
     floor = a_floor(slots=1)
     step, other = a_step(floor, 0), a_step(floor, 0)
     for ordinal in range(1, 9):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.hand import Hand
-from engine.work import Task
+from engine.host.task_registry import Hand
+from engine.model.task import Task
 from tests.support.attempts import a_task
 
 

@@ -3,10 +3,10 @@ from datetime import timedelta
 
 import pytest
 
-from engine.ends import Disagreement, Fenced
-from engine.hosting import CORE, HEALTHY, JobHosting, Pauses
-from engine.instance import Beat
-from engine.view import View
+from engine.process.exit_codes import Disagreement, Fenced
+from engine.core.supervisor import CORE, HEALTHY, JobHosting, Pauses
+from engine.db.membership import Beat
+from engine.context.cluster_state import View
 from tests.support.fake_clock import FakeClock
 
 PATIENCE = timedelta(seconds=30)

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import httpx
 
-from engine.lease import Heard, Lease
+from engine.process.lease import Heard, Lease
 from tests.support.fake_clock import FakeClock
 
 

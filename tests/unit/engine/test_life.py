@@ -6,9 +6,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from engine.ends import Exit, Fenced, HostEnded, Incompatible
-from engine.lease import Lease
-from engine.life import Life, Orders
+from engine.process.exit_codes import Exit, Fenced, HostEnded, Incompatible
+from engine.process.lease import Lease
+from engine.process.lifecycle import Life, Orders
 from fsm.launch.client import Session
 from fsm.launch.protocol import Start
 from muster.core.clock import Clock

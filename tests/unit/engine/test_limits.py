@@ -1,7 +1,7 @@
 """How many tasks a database has at once: as its pool says, or else its server."""
 
-from engine.floor import Floor
-from engine.limits import see_limits
+from engine.scheduling.run_state import Floor
+from engine.scheduling.limits import see_limits
 
 
 def told(*, server: int | None = None, pool: int | None = None) -> list[dict]:

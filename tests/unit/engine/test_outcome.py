@@ -2,10 +2,10 @@
 
 import pytest
 
-from engine.credentials import _unreadable
-from engine.directory import Credential
-from engine.outcome import Outcome, fingerprint, retryable, stopped
-from engine.token import Token
+from engine.access.credentials import _unreadable
+from engine.model.group_document import Credential
+from engine.attempt.outcome import Outcome, fingerprint, retryable, stopped
+from engine.attempt.cancel_token import Token
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from engine.pauses import left, pause
-from engine.sessions import Full
+from engine.host.session_wait import left, pause
+from engine.pool.pool import Full
 from tests.support.attempts import a_step, a_task
 
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)

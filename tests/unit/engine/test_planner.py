@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from engine.planner import reason_of, refuse
-from engine.runs import Plan
+from engine.core.runs.planner import reason_of, refuse
+from engine.scheduling.runs import Plan
 from muster.core.errors import InvalidRequest
 
 

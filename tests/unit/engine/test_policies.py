@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.policies import Queue, RoundRobin
-from engine.resources import Node, Tree
+from engine.scheduling.policies import Queue, RoundRobin
+from engine.scheduling.resource_tree import Node, Tree
 
 H1, H2 = UUID(int=1), UUID(int=2)
 

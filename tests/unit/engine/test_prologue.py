@@ -2,21 +2,21 @@
 
 from uuid import UUID
 
-from engine import prologue
-from engine.sqlwords import literal
-from engine.work import KEPT_RUNS, values
+from engine.attempt import session_setup
+from engine.attempt.sql_text import literal
+from engine.model.task import KEPT_RUNS, values
 from tests.support.attempts import a_step, a_task
 from hypothesis import given
 from hypothesis import strategies as st
 
 
-def said(step, task=None, how=prologue.together, **more):
+def said(step, task=None, how=session_setup.together, **more):
     task = task or a_task(
         job_execution_id=UUID(int=1), invocation_id=UUID(int=2), target_id=UUID(int=3)
     )
     told = {"left": 60.0, "watches_client": True, "unknown": frozenset()} | more
     return how(
-        prologue.Scene(task, step, prologue.application_name(task.invocation_id), **told)
+        session_setup.Scene(task, step, session_setup.application_name(task.invocation_id), **told)
     ).text
 
 
@@ -68,7 +68,7 @@ def test_the_role_is_taken_on_after_everything_but_the_lock():
 
 
 def test_alone_nothing_is_local_and_no_transaction_begins():
-    message = said(a_step("vacuum", settings={"access": "readOnly"}), how=prologue.alone)
+    message = said(a_step("vacuum", settings={"access": "readOnly"}), how=session_setup.alone)
 
     assert "begin" not in message and "local" not in message and "xact_lock" not in message
     assert "set default_transaction_read_only=on" in message
@@ -95,14 +95,14 @@ def test_runs_are_not_mixed_up():
 def test_the_key_is_the_same_for_all_attempts():
     task = a_task()
     keys = {
-        prologue.lock_key(
+        session_setup.lock_key(
             a_task(job_execution_id=task.job_execution_id, target_id=task.target_id, attempt=n)
         )
         for n in range(5)
     }
 
-    assert keys == {prologue.lock_key(task)}
-    assert len({prologue.lock_key(a_task()) for _ in range(50)}) > 45
+    assert keys == {session_setup.lock_key(task)}
+    assert len({session_setup.lock_key(a_task()) for _ in range(50)}) > 45
     assert all(-(2**31) <= key < 2**31 for key in keys)
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.directory import Credential, Directory, Document, Group, Member, Pool, Server
-from engine.like import Like, database_pattern
-from engine.patience import Patience
-from engine.resolver import Listed, Resolver, asks
+from engine.model.group_document import Credential, Directory, Document, Group, Member, Pool, Server
+from engine.targets.sql_like import Like, database_pattern
+from engine.targets.server_retry import Patience
+from engine.targets.resolver import Listed, Resolver, asks
 from muster.core.refusals import NoRoom
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 from tests.support.fake_clock import FakeClock

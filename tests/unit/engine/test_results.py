@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import results
-from engine.results import Ear, digest
+from engine.pgwire import results
+from engine.pgwire.results import Ear, digest
 from muster.core.wire import MESSAGE_LIMIT, Guard
 
 

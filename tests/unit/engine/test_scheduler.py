@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.scheduler import MOST, Decision, Job, Outcome, decide
+from engine.core.scheduler import MOST, Decision, Job, Outcome, decide
 from muster.core.schedule import DEFAULT_END, DEFAULT_START
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

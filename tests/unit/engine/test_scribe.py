@@ -6,9 +6,9 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from engine.ends import Disagreement, Fenced, HostEnded, gravest
-from engine.outcome import Outcome
-from engine.scribe import Scribe
+from engine.process.exit_codes import Disagreement, Fenced, HostEnded, gravest
+from engine.attempt.outcome import Outcome
+from engine.host.reporter import Scribe
 from muster.core.errors import Unavailable
 from tests.support.attempts import a_task
 from tests.support.fake_clock import FakeClock

@@ -4,9 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from engine.ends import Disagreement
-from engine.instance import Beat, Host, Look
-from engine.view import View
+from engine.process.exit_codes import Disagreement
+from engine.db.membership import Beat, Host, Look
+from engine.context.cluster_state import View
 
 BEAT = Beat(paused=False, draining=False, schema_version=3, directory_revision=5)
 HOST = Host(UUID(int=1), "machine", 42, 100, "live", datetime(2026, 1, 1, tzinfo=UTC))

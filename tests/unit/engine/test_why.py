@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from engine.floor import Floor
-from engine.runs import StepRun
-from engine.instance import Beat
-from engine.view import View
-from engine.why import why
+from engine.scheduling.run_state import Floor
+from engine.scheduling.runs import StepRun
+from engine.db.membership import Beat
+from engine.context.cluster_state import View
+from engine.core.runs.wait_reason import why
 from tests.unit.engine.test_floor import a_floor, a_retry, a_step, reserve
 
 

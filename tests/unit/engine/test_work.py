@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from engine.work import Credential, Server, Step, Task, as_login, at, named, values
+from engine.model.task import Credential, Server, Step, Task, as_login, at, named, values
 from muster.core.errors import InvalidRequest
 from tests.support.attempts import a_step, a_task
 

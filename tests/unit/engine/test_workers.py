@@ -2,7 +2,7 @@ import asyncio
 import contextlib
 from datetime import timedelta
 
-from engine.workers import Workers
+from engine.host.workers import Workers
 
 
 @contextlib.asynccontextmanager

@@ -1,0 +1,81 @@
+"""The tables in a target by which a guarded script is applied once: the row commits with the script.
+
+`guard: true` is once per run, step and target; `guard: job` once per job, step (by name), script and
+target. A target is a database, or a schema of it. The guard is asked before the script. The row is
+written after it, in the same transaction, so a script that ended its transaction leaves no row.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+
+import asyncpg
+
+from engine.attempt.sql_text import identifier, literal
+from engine.model.task import Step, Task
+from engine.pool.pooled_connection import Session
+from muster.core.errors import Fault, InvalidRequest
+from muster.core.sql import Queries
+
+Q = Queries("engine.access", "target.sql")
+
+TRIES = 5
+RACES = (  # two sessions make the tables at once
+    asyncpg.UniqueViolationError,
+    asyncpg.DuplicateSchemaError,
+    asyncpg.DuplicateTableError,
+    asyncpg.InternalServerError,
+)
+PARAMETER = re.compile(r"\$([1-9])")
+SCHEMA = "muster_guard"
+NAMES = (f"schema {SCHEMA}", "table applied", "table applied_by_job")  # in the server's messages
+
+
+def question(task: Task, step: Step) -> str:
+    """Returns a row when the script was applied before."""
+    return _filled(Q.applied_in_run if step.options.guard is True else Q.applied_by_job, task, step)
+
+
+def record(task: Task, step: Step) -> str:
+    """Inserts no row when another session applied the script meanwhile."""
+    return _filled(Q.record_run if step.options.guard is True else Q.record_job, task, step)
+
+
+def _filled(query: str, task: Task, step: Step) -> str:
+    """Without the comment in its first line."""
+    values: tuple[object, ...] = (
+        task.job_execution_id,
+        task.step_id,
+        task.target_id,
+        f"\\x{step.content_hash}",
+    )
+    if step.options.guard == "job":
+        values = task.job_id, step.step_name, task.schema_name or "", f"\\x{step.script_hash}"
+    texts = [literal(str(value)) for value in values]
+    return PARAMETER.sub(lambda found: texts[int(found[1]) - 1], query.partition("\n")[2])
+
+
+async def make(session: Session, say: Callable[[str], Awaitable[object]]) -> None:
+    for left in reversed(range(TRIES)):
+        try:
+            await say(Q.make_guard)
+        except asyncpg.InsufficientPrivilegeError as error:
+            inside = f"schema {SCHEMA}" in str(error)
+            database = f"CREATE ON DATABASE {identifier(session.key.database)}"
+            right = f"USAGE, CREATE ON SCHEMA {SCHEMA}" if inside else database
+            raise _missing(session, right) from None
+        except RACES:
+            if not left:
+                raise
+        else:
+            return
+
+
+def missing_right(session: Session) -> Fault:
+    rights = f"USAGE ON SCHEMA {SCHEMA}", f"SELECT, INSERT ON ALL TABLES IN SCHEMA {SCHEMA}"
+    return _missing(session, *rights)
+
+
+def _missing(session: Session, *rights: str) -> Fault:
+    to = identifier(session.key.username)
+    grants = " ".join(f"GRANT {right} TO {to};" for right in rights)
+    return InvalidRequest(f"The step's guard needs a table in the target: {grants}")

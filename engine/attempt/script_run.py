@@ -1,0 +1,324 @@
+"""The course of an attempt: what is said, what is kept of the answers, and what its end is called."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import asyncpg
+
+from engine.attempt import outcome as outcomes
+from engine.attempt.blockers import Lookout
+from engine.attempt.cancel_token import TIMED_OUT
+from engine.attempt.canceller import Stop, Stopped
+from engine.attempt.outcome import FAILED, SUCCEEDED, Outcome
+from engine.attempt.session_setup import Prologue, Scene
+from engine.attempt.sql_text import literal
+from engine.model.task import Piece, Step, Task, values
+from engine.pgwire import results
+from engine.pgwire.connection import Answer
+from engine.pgwire.parser import LONGEST
+from engine.pgwire.results import Ear, Set
+from engine.pool.pooled_connection import LOST, Session
+from muster.core.errors import InvalidRequest
+from muster.core.sql import Queries
+
+Q = Queries("engine.access", "target.sql")
+
+ROLLBACK_LIMIT = 3.0  # seconds
+PATIENCE = 5.0  # seconds after which a statement without a lock timeout is looked at
+INTERRUPTED, LOCKED, READ_ONLY, SYNTAX_ERROR = "57014", "55P03", "25006", "42601"
+Intend = Callable[[str], Awaitable[bool | None]]  # None: nobody could be told in time
+REFUSED = (asyncpg.PostgresError, *LOST)
+NOTHING = Prologue("", 0)
+TOLD = ("sqlstate", "message", "detail", "hint", "context")
+
+
+class Stopwatch:
+    """Milliseconds by phase; a phase ends where the next begins."""
+
+    def __init__(self, session: Session) -> None:
+        self.taken = {"waiting": _ms(session.waited), "connecting": _ms(session.connecting)}
+        self._time = session.loop.time
+        self._phase, self._since = "starting", self._time()
+
+    def turn(self, phase: str) -> None:
+        now = self._time()
+        self.taken[self._phase] = _ms(now - self._since)
+        self._phase, self._since = phase, now
+
+
+class Course:
+    def __init__(
+        self,
+        session: Session,
+        task: Task,
+        step: Step,
+        name: str,
+        stop: Stop,
+        watch: Stopwatch,
+    ) -> None:
+        self.session = session
+        self.task = task
+        self.step = step
+        self.stop = stop
+        self.watch = watch
+        self.ear: Ear | Answer = session.ear  # what was heard of it
+        self.completed = 0
+        self.phase = "run"
+        self.left_out: frozenset[str] = frozenset()
+        self._kept: list[Set] = []
+        self._rows = 0
+        self._piece: Piece | None = None
+        self._offset = 0  # of its text in what was sent
+        patience = (step.lock_timeout or PATIENCE) / 2
+        self.name = name
+        self._lookout = Lookout(session, name, patience)
+
+    @cached_property
+    def values(self) -> dict[str, str]:
+        return values(self.task, self.step)
+
+    async def say(self, text: str) -> str:
+        self.stop.depart()
+        try:
+            return await self.session.say(text)
+        finally:
+            self.stop.land()
+
+    async def say_last(self, text: str) -> str:
+        self.stop.depart()
+        try:
+            return await self.session.say_last(text)
+        finally:
+            self.stop.land()
+
+    async def ask(self, text: str, *, skip: int = 0) -> list[Set]:
+        self.stop.depart()
+        try:
+            return await self.session.ask(text, skip=skip)
+        finally:
+            self.stop.land()
+
+    async def ask_piece(
+        self, piece: Piece, more: str = "", before: Prologue = NOTHING
+    ) -> list[Set]:
+        text = self._rendered(piece) if piece.varies else piece.text
+        self._piece, self._offset = piece, len(before.text)
+        self._lookout.depart()
+        try:
+            found = await self.ask(before.text + text + more, skip=before.statements)
+        finally:
+            self._lookout.land()
+        self._piece, self._offset = None, 0
+        self.completed += 1
+        return found
+
+    def keep(self, found: Iterable[Set]) -> None:
+        """They belong to the statement that was completed last."""
+        for each in found:
+            each.statement = self.completed
+            self._rows += each.touched
+            if len(self._kept) < results.KEPT_SETS:
+                self._kept.append(each)
+
+    def forget(self) -> None:
+        """All that was kept of a script that was rolled back."""
+        self._kept.clear()
+        self._rows = self.completed = 0
+        self.session.ear.reset()
+
+    def scene(self, deadline: float) -> Scene:
+        session = self.session
+        left = deadline - session.loop.time()
+        return Scene(
+            self.task,
+            self.step,
+            self.name,
+            left,
+            session.watches_client,
+            self.left_out,
+        )
+
+    async def leave_out_unknown(self) -> None:
+        """Parameters that this server does not have."""
+        known, wanted = self.session.parameters, self.step.options.settings.parameters
+        names = {name.lower() for name in wanted}
+        if new := names - known.keys():
+            asked = Q.unknown_parameters.replace("$1", literal(f"{{{','.join(new)}}}"))
+            absent = {row[0] for row in (await self.ask(asked))[0].rows}
+            known |= {name: name not in absent for name in new}
+        self.left_out = frozenset(name for name in names if not known[name])
+
+    async def roll_back(self) -> None:
+        """The locks are given free before the end is told."""
+        session = self.session
+        if session.lost or not session.in_transaction:
+            return
+        try:
+            await session.say("rollback", limit=ROLLBACK_LIMIT)
+        except (*REFUSED, TimeoutError):
+            session.abandon()
+
+    async def obstacle(self) -> Outcome:
+        """What the prologue stumbled over."""
+        await self.roll_back()
+        try:
+            [found] = await self.ask(Q.writable)
+        except Stopped:
+            return await self.stopped(safe=True)
+        except REFUSED as error:
+            return await self.broken(error, reason="ConnectionLost", retry=True)
+        if found.rows[0][0] == "on" and not self.step.read_only:
+            message = "The target takes no writes: it is a standby, or set to read only."
+            return await self.refused(message, reason="TargetReadOnly", retry=True)
+        message = "An earlier attempt still runs at the target."
+        return await self.refused(message, reason="LockTimeout", retry=True)
+
+    async def unless_heard(self) -> Outcome | None:
+        """Why we hung up ourselves."""
+        if self.session.ear.flooded:
+            message = "A statement returned more rows or bytes than can be received."
+            return await self.refused(message, reason="ResultTooLarge")
+        if self.session.ear.asked_for_data:
+            message = "COPY FROM STDIN has nobody at the other end."
+            return await self.refused(message, reason="StatementFailed")
+        return None
+
+    async def succeeded(self, reason: str | None = None) -> Outcome:
+        many = len(self.step.pieces)
+        statements = "1 statement" if many == 1 else f"{many} statements"
+        text = f"Succeeded: {statements}, {self._rows} row{'s' * (self._rows != 1)}."
+        if reason:
+            by = "this job" if self.step.options.guard == "job" else "the same run"
+            text = f"It was applied before by {by}; nothing was done."
+        return await self.ended(lifecycle=SUCCEEDED, reason=reason, last_message=text)
+
+    async def stopped(self, *, safe: bool) -> Outcome:
+        reason = self.stop.reason or TIMED_OUT
+        blockers = await self._lookout.seen() if reason == TIMED_OUT else []
+        return await self.ended(**outcomes.stopped(reason, safe=safe), blockers=blockers)
+
+    async def not_intended(self, *, heard: bool | None) -> Outcome | None:
+        """Nothing was committed; None: nobody waits for it any more."""
+        await self.roll_back()
+        if heard is False:
+            return None
+        if self.stop.reason:
+            return await self.stopped(safe=True)
+        return await self.ended(**outcomes.untold())
+
+    async def refused(
+        self, message: str, *, reason: str, retry: bool = False, fingerprint: str | None = None
+    ) -> Outcome:
+        """By us."""
+        await self.roll_back()
+        return await self.ended(
+            lifecycle=FAILED,
+            reason=reason,
+            retry=retry,
+            message=message,
+            fingerprint=fingerprint or reason,
+        )
+
+    async def broken(self, error: BaseException, *, reason: str, retry: bool) -> Outcome:
+        """The connection was lost; what the server said last tells why, if it said something."""
+        if error.__cause__ is None and self.phase != "commit":  # a COMMIT is not hindered
+            self.session.call_off()
+        said = self._said(error.__cause__)
+        said["message"] = said["message"] or "The connection to the target was lost."
+        return await self.ended(lifecycle=FAILED, reason=reason, retry=retry, **said)
+
+    async def failed(self, error: BaseException, *, undone: bool) -> Outcome:
+        """The target refused a statement; `undone`: nothing of the script stays."""
+        said = self._said(error)
+        sqlstate, retry_on = str(said["sqlstate"]), self.step.options.retry_on
+        if sqlstate == INTERRUPTED and (self.stop.reason or self.stop.out_of_time()):
+            return await self.stopped(safe=undone or self.step.options.idempotent)
+        reason, blockers = "StatementFailed", []
+        retry = outcomes.retryable(sqlstate, retry_on)
+        if sqlstate == LOCKED:
+            reason, blockers = "LockTimeout", await self._lookout.seen()
+        elif sqlstate == READ_ONLY and not self.step.read_only:
+            reason = "TargetReadOnly"
+        elif sqlstate == READ_ONLY:
+            retry = sqlstate in retry_on
+        may = undone or self.step.options.idempotent
+        return await self.ended(
+            lifecycle=FAILED, reason=reason, retry=retry and may, blockers=blockers, **said
+        )
+
+    async def ended(self, **how: Any) -> Outcome:
+        types = await self._type_names() if any(each.foreign for each in self._kept) else {}
+        self.watch.turn("")
+        ear = self.ear
+        how.setdefault("last_message", how.get("message") or "")
+        return Outcome(
+            notices=[*self._remarks(how.get("sqlstate")), *ear.said()],
+            results=[each.told(types, self.task.most_rows) for each in self._kept],
+            result_hash=results.digest(self._kept) if self._kept else None,
+            rows=self._rows,
+            bytes=ear.received,
+            statement_no=self.completed or None,
+            timings=self.watch.taken,
+            needed=self.stop.needed,
+            phase=self.phase,
+            **how,
+        )
+
+    def _remarks(self, sqlstate: str | None) -> Iterator[dict[str, str]]:
+        """A syntax error already says why the statements could not be told apart."""
+        for name in sorted(self.left_out):
+            text = f"The server does not know the parameter {name}: left out."
+            yield {"severity": "INFO", "message": text}
+        if self.step.whole and sqlstate != SYNTAX_ERROR:
+            text = (
+                "The script went to the server as a whole: its statements can't be told apart here."
+            )
+            yield {"severity": "INFO", "message": text}
+
+    def _said(self, error: BaseException | None) -> dict[str, Any]:
+        """In the server's words."""
+        told = error.as_dict() if isinstance(error, asyncpg.PostgresError) else {}
+        said: dict[str, Any] = {name: _short(told.get(name)) for name in TOLD}
+        place, piece = str(told.get("position") or ""), self._piece
+        if piece and place.isdecimal() and self._offset < int(place[:9]):
+            said["position"] = piece.origin(int(place[:9]) - self._offset, self.values)
+        if said["sqlstate"]:
+            said["fingerprint"] = outcomes.fingerprint(said["sqlstate"], said["message"] or "")
+        return said
+
+    def _rendered(self, piece: Piece) -> str:
+        """Values are put in for strings as the standard has them."""
+        if not self.session.ear.standard_strings:
+            message = (
+                "The script turned standard_conforming_strings off and uses a variable after it."
+            )
+            raise InvalidRequest(message)
+        return piece.rendered(self.values)
+
+    def close(self) -> None:
+        self._lookout.close()
+
+    async def _type_names(self) -> dict[int, str]:
+        """Of types that are not PostgreSQL's own; asked once per session."""
+        session = self.session
+        new = set[int]().union(*(each.foreign for each in self._kept)) - session.types.keys()
+        if new and not session.lost and not session.spoiled:
+            oids = literal(f"{{{','.join(map(str, new))}}}")
+            received = session.ear.received
+            with contextlib.suppress(*REFUSED, TimeoutError):
+                async with asyncio.timeout(ROLLBACK_LIMIT):
+                    [found] = await session.ask(Q.type_names.replace("$1", oids))
+                    session.types |= {row[0]: row[1] for row in found.rows}
+            session.ear.received = received
+        return session.types
+
+
+def _ms(seconds: float) -> float:
+    return int(seconds * 10_000 + 0.5) / 10
+
+
+def _short(text: object) -> str | None:
+    return None if text is None else str(text).replace("\0", "")[:LONGEST]

@@ -1,0 +1,160 @@
+"""What is said to a target before a script: one message, after which the session is as the step wants it.
+
+Plain SETs where we know the value's form, set_config where a user gave it: a SET costs the server a third.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import NamedTuple
+from uuid import UUID
+
+from engine.attempt import idempotency_guard
+from engine.attempt.sql_text import identifier, literal
+from engine.model.task import Step, Task, named, run_of, values
+
+KEY_CLASS = 0x4D757374  # of our advisory locks
+IDLE_LIMIT = 30_000  # ms that a transaction may wait for us
+LONGEST_WAIT = 2_147_483_647  # ms
+NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
+READING = "select 1 operator(pg_catalog./) pg_catalog.int4("
+WRITING = f"{READING}pg_catalog.current_setting('transaction_read_only') operator(pg_catalog.=) 'off' and "
+
+
+class Scene(NamedTuple):
+    """All that goes into it."""
+
+    task: Task
+    step: Step
+    name: str  # application_name
+    left: float  # seconds until the deadline
+    watches_client: bool
+    unknown: frozenset[str]  # parameters that the server does not have, in lower case
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        return values(self.task, self.step)
+
+
+def application_name(invocation: UUID) -> str:
+    """Of the session in which an attempt runs."""
+    return f"muster {invocation.hex}"
+
+
+class Prologue(NamedTuple):
+    text: str
+    statements: int
+    guard: int = -1  # which statement asks the guard, counted from 0
+
+
+def together(scene: Scene) -> Prologue:
+    """Begins the transaction; 22012 when something is in the way."""
+    step = scene.step
+    parts = ["begin read only" if step.read_only else "begin"]
+    more = _around(scene, parts, "set local")
+    asked = len(parts) + more
+    if step.guarded:
+        parts.append(
+            idempotency_guard.question(scene.task, step)
+        )  # before the role: the table is the login's
+    _role(scene, parts, "true")
+    parts.append(_clear(scene, "pg_try_advisory_xact_lock"))
+    return Prologue(";".join(parts), len(parts) + more, asked)
+
+
+def alone(scene: Scene) -> Prologue:
+    """For statements that commit by themselves: DISCARD ALL undoes it."""
+    parts: list[str] = []
+    more = _around(scene, parts, "set")
+    if scene.step.read_only:
+        parts.append("set default_transaction_read_only=on")
+    _role(scene, parts, "false")
+    parts.append(_clear(scene, "pg_try_advisory_lock"))
+    return Prologue(";".join(parts), len(parts) + more)
+
+
+def lock_timeout(seconds: float) -> str:
+    """For the next of several statements that commit by themselves."""
+    return f"set lock_timeout={_ms(seconds)}"
+
+
+def lock_key(task: Task) -> int:
+    """The same for all attempts of a target execution."""
+    what = b"%b%b%d" % (task.job_execution_id.bytes, task.target_id.bytes, task.step_id)
+    return int.from_bytes(blake2b(what, digest_size=4).digest(), "big", signed=True)
+
+
+def _around(scene: Scene, parts: list[str], word: str) -> int:
+    """How many statements it adds beyond the parts."""
+    task, around, local = scene.task, scene.step.options.settings, _local(word)
+    of_run, more = _of_run(scene, word)
+    parts += (
+        of_run,
+        f"{word} statement_timeout={_ms(scene.left, least=1)}",
+        f"{word} application_name='{scene.name}'",
+        f"{word} muster.target_server_name={literal(task.server_name)}",
+        f"{word} muster.attempt='{task.attempt}'",
+    )
+    if task.database_name is not None:
+        parts.append(f"{word} muster.target_database_name={literal(task.database_name)}")
+    if task.schema_name is not None:
+        parts.append(f"{word} muster.target_schema_name={literal(task.schema_name)}")
+    for name in task.labels:
+        value = literal(scene.values[f"target_label.{name}"])
+        parts.append(f"{word} muster.target_label.{_custom(name)}={value}")
+    for name, value in around.parameters.items():
+        if name.lower() not in scene.unknown:
+            parts.append(_config(name, value, local))
+    if task.schema_name is not None:
+        parts.append(f"{word} search_path={identifier(task.schema_name)}")
+    elif around.search_path is not None:
+        parts.append(_config("search_path", around.search_path, local))
+    return more - 1
+
+
+def _of_run(scene: Scene, word: str) -> tuple[str, int]:
+    run = run_of(scene.task, scene.step)
+    known = run.said.get((word, scene.watches_client))
+    if known is not None:
+        return known
+    settings = {
+        "lock_timeout": str(_ms(scene.step.lock_timeout)),
+        "idle_in_transaction_session_timeout": str(IDLE_LIMIT),
+        "standard_conforming_strings": "on",
+        **({"client_connection_check_interval": "1000"} if scene.watches_client else {}),
+        **{f"muster.{name}": literal(value) for name, value in run.values.items()},
+    }
+    text = ";".join(f"{word} {name}={value}" for name, value in settings.items())
+    run.said[word, scene.watches_client] = text, len(settings)
+    return text, len(settings)
+
+
+def _role(scene: Scene, parts: list[str], local: str) -> None:
+    role = scene.step.options.settings.role
+    if role is not None:
+        parts.append(_config("role", named(role, scene.values), local))
+
+
+def _local(word: str) -> str:
+    return "true" if word == "set local" else "false"
+
+
+def _config(name: str, value: str, local: str) -> str:
+    return f"select pg_catalog.set_config({literal(name)},{literal(value)},{local})"
+
+
+def _clear(scene: Scene, lock: str) -> str:
+    """Divides by zero when another attempt lives, or when what is to be written can't be."""
+    held = f"pg_catalog.{lock}({KEY_CLASS},{lock_key(scene.task)})"
+    return f"{READING if scene.step.read_only else WRITING}{held})"
+
+
+def _custom(name: str) -> str:
+    """PostgreSQL takes letters, digits and underscores, and no digit first."""
+    plain = NOT_IN_A_NAME.sub("_", name) or "_"
+    return identifier(f"_{plain}" if plain[0].isdigit() else plain)
+
+
+def _ms(seconds: float, *, least: int = 0) -> int:
+    return min(max(math.ceil(seconds * 1000), least), LONGEST_WAIT)

@@ -1,0 +1,139 @@
+"""The core of an account's engine: takes charge by its epoch, then lets JobHosting run the parts."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
+
+from engine.context.cluster_state import View
+from engine.core.communicator import Communicator
+from engine.core.consistency_check import Agreement
+from engine.core.controller import Controller
+from engine.core.heartbeat import Heart
+from engine.core.maintainer import Maintainer
+from engine.core.requests import Requests
+from engine.core.scheduler import Scheduler
+from engine.core.service import Means, Part
+from engine.core.supervisor import JobHosting, Parts
+from engine.db import membership
+from engine.db.control_db import Store
+from engine.db.notifier import Bell
+from engine.process.bootstrap import Bootstrap
+from engine.process.exit_codes import Fenced
+from engine.process.lease import Lease
+from engine.targets.target_access import Targets
+from muster.core import telemetry
+from muster.core.clock import Clock
+from muster.core.errors import Unavailable
+from muster.core.version import VERSION
+
+log = telemetry.get(__name__)
+T = TypeVar("T")
+
+PARTS: tuple[type[Part], ...] = (
+    Heart,
+    Bell,
+    Agreement,
+    Maintainer,
+    Scheduler,
+    Controller,
+    Communicator,
+    Requests,
+)
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between tries to reach the control database
+
+
+class Core:
+    def __init__(self, bootstrap: Bootstrap, store: Store, lease: Lease, clock: Clock) -> None:
+        self.hosting = JobHosting(
+            load=self._load, make=self._make, patience=bootstrap.part_patience, clock=clock
+        )
+        self._bootstrap = bootstrap
+        self._store = store
+        self._lease = lease
+        self._clock = clock
+        self._targets = Targets(bootstrap, clock)
+        self._unsure = False  # whether an earlier try to take charge may have gone through
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop`, or until something final happens; hosts are left alone."""
+        if await insist(self._take_charge, self._clock, stop):
+            log.info("this engine is in charge", epoch=self._store.epoch, version=VERSION)
+            await self.hosting.run(stop)
+
+    async def hurry(self) -> None:
+        """Whoever is stopped now leaves nobody to give tasks: the hosts go as well."""
+        await membership.drain_hosts(self._store)
+
+    def report(self) -> dict[str, Any]:
+        """What the control plane is told with each heartbeat."""
+        told: dict[str, Any] = {
+            "pid": os.getpid(),
+            "version": VERSION,
+            "epoch": self._store.epoch,
+            "state": "starting",
+            "restarts": dict(self.hosting.restarts),
+        }
+        if view := self.hosting.view:
+            told |= {
+                "state": "live",
+                "paused": view.beat.paused,
+                "draining": view.beat.draining,
+                "directoryRevision": view.beat.directory_revision,
+                "hosts": sorted(str(host) for host in view.hosts),
+                "parts": {name: part.doing for name, part in self.hosting.parts.items()},
+            }
+        return told
+
+    async def _take_charge(self) -> bool:
+        """True; whoever came too late is Fenced."""
+        try:
+            if await membership.take_charge(self._store, self._bootstrap.start.id):
+                return True
+        except Unavailable:
+            self._unsure = True
+            raise
+        if not self._unsure:
+            raise Fenced(f"epoch {self._store.epoch} came too late")
+        # An answer was lost on its way: if the epoch in charge is ours, it was we who took it.
+        await membership.heartbeat(self._store)
+        return True
+
+    async def _load(self, stop: asyncio.Event) -> View | None:
+        async def look() -> View:
+            sent = self._clock.monotonic()
+            seen = await membership.look(self._store)
+            self._lease.renew(sent)
+            return View.of(seen)
+
+        return await insist(look, self._clock, stop)
+
+    def _make(self, view: View) -> Parts:
+        means = Means(
+            view=view,
+            store=self._store,
+            lease=self._lease,
+            clock=self._clock,
+            heartbeat=self._bootstrap.heartbeat,
+            host_patience=self._bootstrap.host_patience,
+            capacity=self._bootstrap.given.capacity,
+            targets=self._targets,
+        )
+        return {part.name: partial(part, means) for part in PARTS}
+
+
+async def insist(what: Callable[[], Awaitable[T]], clock: Clock, stop: asyncio.Event) -> T | None:
+    """Again and again while the control database is away; None when `stop` came first."""
+    pause, told = FIRST_PAUSE, False
+    while not stop.is_set():
+        try:
+            return await what()
+        except Unavailable as away:
+            if not told:
+                log.warning("the control database is waited for", why=away.message)
+            told = True
+        await clock.sleep_or(stop, timedelta(seconds=pause))
+        pause = min(pause * 2, LONGEST_PAUSE)
+    return None

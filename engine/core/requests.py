@@ -1,0 +1,191 @@
+"""Answers what only the engine can know, since it alone reaches the targets."""
+
+import asyncio
+import contextlib
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from engine.attempt.session_setup import application_name
+from engine.core.runs.wait_reason import why
+from engine.core.service import Means, Part
+from engine.db.control_connection import Line
+from engine.db.control_db import Store
+from engine.model.group_document import Document
+from engine.targets.resolution import Excluded, Found, Target
+from engine.targets.resolver import Resolver
+from muster.core import telemetry
+from muster.core.errors import Fault, Unavailable
+from muster.core.sql import Queries
+
+log = telemetry.get(__name__)
+Q = Queries("engine.db.queries", "instance.sql", "executions.sql")
+A = Queries("engine.access", "target.sql")
+
+APPLICATION = "muster-onlooker"
+LOOK_LIMIT = 5.0  # seconds to look at a target
+
+POLL = timedelta(seconds=5)  # in case a wake-up was lost
+LIMIT = 20.0  # seconds for one answer; who asks waits a little longer
+MOST_SHOWN = 10_000
+TOGETHER = 4  # questions that are answered side by side
+
+
+class Requests(Part):
+    name = "requests"
+    channels = ("muster_request",)
+
+    def __init__(self, means: Means) -> None:
+        super().__init__(means)
+        self._line = Line(means.store)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        try:
+            await super().run(stop)
+        finally:
+            self._line.hang_up()
+
+    @property
+    def pause(self) -> timedelta:
+        return min(POLL, self.means.heartbeat)
+
+    async def turn(self) -> None:
+        store = self.means.store
+        async with store.calling() as tx:
+            asked = await tx.fetch(Q.open_requests, store.epoch)
+        self.doing = f"answers {len(asked)} questions" if asked else "idle"
+        room = asyncio.Semaphore(TOGETHER)
+        async with asyncio.TaskGroup() as group:
+            for row in asked:
+                group.create_task(self._serve(row, room))
+
+    async def _serve(self, row: Any, room: asyncio.Semaphore) -> None:
+        """One that can't be answered is told so: a question must never end the engine."""
+        request: UUID = row["request_id"]
+        async with room:
+            try:
+                args = msgspec.json.decode(row["args"])
+                await self._tell(request, await self._answer(row["kind"], args))
+            except Fault as fault:
+                log.warning("a question waits", request=request, why=fault.message)
+            except Exception:
+                log.exception("a question could not be answered", request=request)
+                error = {"code": "InternalServerError", "message": "It could not be answered."}
+                await self._tell(request, {"error": error})
+
+    async def _answer(self, kind: str, args: dict[str, Any]) -> dict[str, Any]:
+        if kind == "why":
+            which = UUID(args["run"]), args["stepId"], args["ordinal"]
+            return await self._running(*which) or why(self.means.view, *which)
+        try:
+            async with asyncio.timeout(LIMIT):
+                return told(await self._resolve(args["targetGroup"]))
+        except TimeoutError:
+            fault: Fault = Unavailable("The servers did not answer in time.", code="ResolveTimeout")
+        except Unavailable as away:
+            if away.code == "ControlDatabaseUnavailable":
+                raise
+            fault = away
+        except Fault as refused:
+            fault = refused
+        return {"error": {"code": fault.code, "message": fault.message}}
+
+    async def _running(self, run: UUID, step_id: int, ordinal: int) -> dict[str, Any] | None:
+        """Of an attempt that runs: who holds what it waits for, unless nobody could look; else None."""
+        asked = self.means.store.epoch, run, step_id, ordinal
+        rows = await self._line.fetch(Q.running_attempt, *asked)
+        if not rows:
+            return None
+        details: dict[str, Any] = {}
+        with contextlib.suppress(Fault, TimeoutError, OSError, asyncpg.PostgresError):
+            async with asyncio.timeout(LOOK_LIMIT):
+                blockers = await self._blockers(rows[0])
+                details = {} if blockers is None else {"blockers": blockers}
+        return {"details": details}
+
+    async def _blockers(self, task: Any) -> list[dict[str, Any]] | None:
+        targets = self.means.targets
+        way = await targets.way(self._line, task["server_id"], task["credential_id"])
+        if way is None:
+            return None
+        session = way.session(task["database_name"], APPLICATION)
+        async with targets.door(way.server.server_id), session as connection:
+            which = way.pid(task["backend_pid"]), application_name(task["invocation_id"])
+            return [dict(row) for row in await connection.fetch(A.blockers, *which)]
+
+    async def _resolve(self, group: str) -> Found:
+        document = await read_document(self.means.store, group)
+        return await Resolver(document, self.means.targets.listing(document)).resolve(look=True)
+
+    async def _tell(self, request: UUID, answer: dict[str, Any]) -> None:
+        store = self.means.store
+        async with store.calling() as tx:
+            text = msgspec.json.encode(answer).decode()
+            await tx.execute(Q.answer_request, store.epoch, request, text)
+
+
+async def read_document(store: Store, group: str) -> Document:
+    async with store.calling() as tx:
+        return msgspec.json.decode(await tx.fetchval(Q.group_document, group), type=Document)
+
+
+def told(found: Found) -> dict[str, Any]:
+    """As REST shows it; a list that would be endless is cut, the numbers are not."""
+    away = [target for target in found.targets if target.error is not None]
+    targets = [target for target in found.targets if target.error is None]
+    left_out = len(found.left_out) + len(found.excluded)
+    passed = [
+        {"serverName": each.server, "databaseName": each.database, "reason": each.reason}
+        for each in found.left_out[:MOST_SHOWN]
+    ]
+    return {
+        "count": len(targets),
+        "truncated": len(targets) > MOST_SHOWN,
+        "targets": [_target(target, found) for target in targets[:MOST_SHOWN]],
+        "leftOutCount": left_out,
+        "leftOut": [*passed, *map(_excluded, found.excluded[: MOST_SHOWN - len(passed)])],
+        "missing": [
+            {**_place(target), "rule": str(target.rule)} for target in found.missing[:MOST_SHOWN]
+        ],
+        "unreachable": [
+            {
+                **_place(target),
+                "code": target.error.code if target.error else "",
+                "message": target.error.message if target.error else "",
+            }
+            for target in away
+        ],
+    }
+
+
+def _excluded(each: Excluded) -> dict[str, Any]:
+    why = {"reason": "Excluded", "rule": str(each.rule), "excludedBy": each.text}
+    return {**_place(each.target), **why}
+
+
+def _place(target: Target) -> dict[str, str]:
+    shown = {
+        "serverName": target.server.name,
+        "databaseName": target.database,
+        "schemaName": target.schema,
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _target(target: Target, found: Found) -> dict[str, Any]:
+    unchecked = found.unchecked.get(target.key)
+    shown = {
+        "type": target.type,
+        "serverName": target.server.name,
+        "elasticPoolName": target.pool,
+        "databaseName": target.database,
+        "schemaName": target.schema,
+        "labels": target.labels or None,
+        "rule": str(target.rule),
+        # It is named, and its server could not be asked whether it exists.
+        "unchecked": unchecked and {"code": unchecked.code, "message": unchecked.message},
+    }
+    return {name: value for name, value in shown.items() if value is not None}

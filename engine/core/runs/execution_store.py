@@ -1,0 +1,109 @@
+"""What the core says to the control database about executions; every word under its epoch."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+from engine.db.control_connection import Line
+from engine.db.control_db import Store
+from engine.scheduling.runs import Running, StepRun, Waiting
+from muster.core.db import Row
+from muster.core.sql import Queries
+
+Q = Queries("engine.db.queries", "executions.sql", "planning.sql")
+
+TICK = 2.0  # seconds between two signs of life
+
+
+@dataclass
+class Batch:
+    """Columns of one reservation."""
+
+    hosts: list[UUID] = field(default_factory=list)
+    days: list[Any] = field(default_factory=list)
+    runs: list[UUID] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    ordinals: list[int] = field(default_factory=list)
+    attempts: list[int] = field(default_factory=list)
+    invocations: list[UUID] = field(default_factory=list)
+    leaders: list[UUID | None] = field(default_factory=list)  # in whose places they begin
+
+    def add(
+        self, step: StepRun, target: Waiting, host: UUID, leader: Running | None = None
+    ) -> UUID:
+        """By which invocation."""
+        self.hosts.append(host)
+        self.days.append(step.run.day)
+        self.runs.append(step.run.id)
+        self.steps.append(step.plan.step_id)
+        self.ordinals.append(target.ordinal)
+        self.attempts.append(target.attempts + 1)
+        self.leaders.append(None if leader is None else leader.invocation)
+        self.invocations.append(invocation := uuid4())
+        return invocation
+
+    @property
+    def columns(self) -> tuple[list[Any], ...]:
+        """As every reserve function takes them."""
+        placed = (self.days, self.runs, self.steps, self.ordinals)
+        return (self.hosts, *placed, self.attempts, self.invocations)
+
+
+class Road:
+    """Nothing is said in another session than what was said before, until it is forgotten: see `begin_encore_v1`."""
+
+    def __init__(self, store: Store, alive: Callable[[], None]) -> None:
+        self._store = store
+        self._line = Line(store)
+        self._within = 0  # the number of the session
+        self._alive = alive  # said while something takes long
+
+    def forget(self) -> None:
+        """Whoever speaks from now on knows nothing of what was said before."""
+        self._within = 0
+
+    async def rows(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
+        asked = self._asked(query, *args, limit=limit)
+        if limit is None:
+            return await asked
+        asking = asyncio.ensure_future(asked)
+        try:
+            while not asking.done():
+                self._alive()
+                await asyncio.wait({asking}, timeout=TICK)
+        finally:
+            asking.cancel()
+        return asking.result()
+
+    async def value(self, query: str, *args: Any) -> Any:
+        ((said,),) = await self._asked(query, *args)
+        return said
+
+    async def _asked(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
+        rows = await self._line.fetch(
+            query, self._store.epoch, *args, limit=limit, within=self._within
+        )
+        self._within = self._line.number
+        return rows
+
+    async def reserve(self, batch: Batch, known: Mapping[UUID, int]) -> list[Row]:
+        """Completions behind the known numbers of each host."""
+        return await self.rows(Q.reserve_and_read, *batch.columns, batch.leaders, *_numbers(known))
+
+    async def completions(self, known: Mapping[UUID, int]) -> list[Row]:
+        """The same, when nothing is to be reserved."""
+        return await self.rows(Q.read_completions, *_numbers(known))
+
+    async def cancel(self, running: list[tuple[UUID, UUID]]) -> None:
+        """Hosts and invocations."""
+        hosts, invocations = [host for host, _ in running], [each for _, each in running]
+        await self.rows(Q.reserve, [], [], [], [], [], [], [], hosts, invocations)
+
+    def hang_up(self) -> None:
+        self._line.hang_up()
+
+
+def _numbers(known: Mapping[UUID, int]) -> tuple[list[UUID], list[int]]:
+    return list(known), list(known.values())

@@ -1,0 +1,57 @@
+"""What somebody started or wants to stop, as the control database tells it."""
+
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from engine.core.runs.cancellations import Order
+from engine.scheduling.runs import Plan, Reached, Run
+
+
+class _Started(msgspec.Struct, frozen=True):
+    job_execution_id: UUID
+    job_id: UUID
+    job_name: str
+    job_version: int
+    run_day: date
+    lifecycle: str
+    cancel_requested_at: str | None
+    steps: tuple[Plan, ...]
+    reached: tuple[Reached, ...]
+
+
+class _Stopped(msgspec.Struct, frozen=True):
+    cancellation_id: UUID
+    job_execution_id: UUID
+    step_id: int | None
+    ordinal: int | None
+
+
+def runs(text: str) -> list[Run]:
+    return [
+        Run(
+            id=each.job_execution_id,
+            job_id=each.job_id,
+            job_name=each.job_name,
+            version=each.job_version,
+            day=each.run_day,
+            steps=each.steps,
+            reached={seen.step_id: seen for seen in each.reached},
+            begun=each.lifecycle != "Created",
+            canceled=each.cancel_requested_at is not None,
+        )
+        for each in _read(text, _Started)
+    ]
+
+
+def orders(text: str) -> list[Order]:
+    return [
+        Order(each.cancellation_id, each.job_execution_id, each.step_id, each.ordinal)
+        for each in _read(text, _Stopped)
+    ]
+
+
+def _read(text: str, kind: Any) -> Any:
+    return msgspec.json.decode(text, type=list[kind])

@@ -1,0 +1,146 @@
+"""Opens sessions with a credential, and asks a server once what it is."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from engine.access.credentials import Credentials
+from engine.model.task import Credential, Server
+from engine.pgwire.results import Ear
+from engine.pool.budget import Contact, observed
+from engine.pool.pooled_connection import LOST, Session, Spawn
+from engine.pool.server_pool import Desk, Key
+from muster.core.clock import Clock
+from muster.core.connect import Connector
+from muster.core.db import Connection
+from muster.core.endpoint import Endpoint
+from muster.core.errors import Unavailable
+from muster.core.settings import Secret, Settings
+from muster.core.sql import Queries
+
+Q = Queries("engine.access", "target.sql")
+
+APPLICATION = "muster"
+MEET_LIMIT = 10.0  # seconds for a server to say what it is
+WATCHES_CLIENT = 140_000  # the version that learned it
+
+Ask = Callable[[str], Awaitable[list[Any]]]
+
+
+@dataclass(frozen=True)
+class Login:
+    server: Server
+    endpoint: Endpoint
+    database: str
+    who: Credential
+    identity: UUID  # of the control database: sealed secrets are bound to it
+
+    def direct(self) -> "Login":
+        return replace(self, endpoint=self.endpoint.direct())
+
+
+class Dialing:
+    def __init__(self, settings: Settings, credentials: Credentials, clock: Clock) -> None:
+        self._settings = settings
+        self._credentials = credentials
+        self._clock = clock
+
+    async def connect(self, login: Login, deadline: float, ear: Ear | None = None) -> Connection:
+        return await self._credentials.log_in(
+            login.who, login.identity, lambda password: self._dial(login, password, deadline, ear)
+        )
+
+    async def open(
+        self,
+        desk: Desk,
+        key: Key,
+        login: Login,
+        deadline: float,
+        *,
+        met: Callable[[Desk, Contact], None],
+        spawn: Spawn,
+    ) -> Session:
+        """`met` hears what the server is, when nobody had asked it yet."""
+        ear = Ear()
+        connection = await self.connect(login, deadline, ear)
+        try:
+            session = Session(
+                desk, key, connection, ear, pooled=login.endpoint.pooling == "transaction"
+            )
+            session.spawn = spawn
+            session.open_another = lambda: self._soon(login.direct())
+            session.take_over()
+            async with asyncio.timeout(self._patience(deadline)), desk.meeting:
+                if desk.contact is None or desk.stale:
+                    desk.contact = await self._meet(session)
+                    desk.stale = False
+                    met(desk, desk.contact)
+            if session.lost:
+                raise ConnectionError("it hung up at once")
+        except TimeoutError:
+            connection.terminate()
+            message = f"The server {desk.server.name} accepted us and then did not answer."
+            raise Unavailable(message, code="TargetTimeout") from None
+        except ConnectionError as error:
+            connection.terminate()
+            message = f"The server {desk.server.name} can't be spoken to."
+            raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
+        except BaseException:
+            connection.terminate()
+            raise
+        ear.reset()
+        session.know()
+        return session
+
+    def _patience(self, deadline: float) -> float:
+        """Seconds for a server to say what it is."""
+        return min(MEET_LIMIT, max(0.1, deadline - self._clock.monotonic()))
+
+    async def _soon(self, login: Login) -> Connection:
+        limit = self._settings.connect_limit.total_seconds()
+        return await self.connect(login, self._clock.monotonic() + limit)
+
+    async def _meet(self, session: Session) -> Contact:
+        async def ask(question: str) -> list[Any]:
+            return (await session.ask(question))[-1].rows[0]
+
+        desk, number = session.desk, session.version
+        try:
+            most, reserved, others = map(int, await ask(Q.contact))
+            watches = number >= WATCHES_CLIENT and await _perhaps(ask, Q.watch_client)
+            desk.watches_client = bool(watches)
+            desk.timeline = await _perhaps(ask, Q.timeline)
+            desk.era = await _perhaps(ask, Q.era)
+        except (*LOST, asyncpg.PostgresError, LookupError, ValueError) as error:
+            message = f"The server {desk.server.name} did not say what it is."
+            raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
+        return Contact(desk.server.server_id, number, most, observed(most, reserved, others))
+
+    async def _dial(
+        self, login: Login, password: Secret, deadline: float, ear: Ear | None
+    ) -> Connection:
+        left = timedelta(seconds=max(0.1, deadline - self._clock.monotonic()))
+        endpoint = self._credentials.certify(login.endpoint, login.server, login.identity)
+        return await Connector(self._settings, login.server.own).open(
+            endpoint,
+            user=login.who.username,
+            password=password,
+            application_name=APPLICATION,
+            database=login.database,
+            timeout=min(self._settings.connect_limit, left),
+            tap=ear,
+            proven=True,
+        )
+
+
+async def _perhaps(ask: Ask, question: str) -> str:
+    """What not every server answers."""
+    try:
+        return str((await ask(question))[0])
+    except asyncpg.PostgresError:
+        return ""

@@ -1,0 +1,134 @@
+"""All that an engine or a host knows at its start: the launcher's start file, checked and typed.
+
+`spec.settings` of the workload holds a `Given`; `secrets` holds engine_password, private_key and, where
+the server wants one, client_key, where there is a vault, vault_token. Nothing else is read: no environment, no metadata database.
+"""
+
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import msgspec
+
+from engine.access.vault import Vault
+from fsm.launch.client import read_start
+from fsm.launch.protocol import Start
+from muster.core.connect import Connector
+from muster.core.endpoint import Endpoint
+from muster.core.settings import Secret, Settings, SettingsError
+
+PASSWORD, PRIVATE_KEY = "engine_password", "private_key"
+CLIENT_KEY, VAULT_TOKEN = "client_key", "vault_token"
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Lenient, so that a newer control plane may say more. Durations are seconds."""
+
+    endpoint: Endpoint  # of the control database's server, without its client key
+    database: str
+    user: str
+    capacity: int  # targets that the account works on at once
+    hosts: int = 1  # processes that share the capacity
+    host_patience: float = 600.0  # how long the control database may be away
+    part_patience: float = 30.0  # a part that is silent for so long is started anew
+    target_allow: tuple[str, ...] = ()
+    target_deny: tuple[str, ...] = ()
+    target_ports: tuple[str, ...] = ("1024-65535",)
+    credential_references: tuple[str, ...] = ()  # prefixes of what credentials may refer to
+    vault_address: str | None = None
+    vault_namespace: str | None = None
+    connect_limit: float = 10.0
+    log_level: str = "info"
+    failpoints: str | None = None  # the file that arms them, in tests
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bootstrap:
+    start: Start
+    given: Given
+    epoch: int
+    account_uid: UUID
+    password: Secret
+    private_key: Secret  # opens what was sealed for the account
+
+    @classmethod
+    def of(cls, start: Start) -> "Bootstrap":
+        """SettingsError tells everything that is missing at once, and never a value."""
+        try:
+            given = msgspec.convert(start.spec.settings, Given)
+        except msgspec.ValidationError as error:
+            raise SettingsError(f"spec.settings: {error}") from None
+        wrong = [f"secrets.{name} is missing" for name in _missing(start)]
+        if start.epoch is None:
+            wrong.append("epoch is missing")
+        if start.account_uid is None:
+            wrong.append("accountUid is missing")
+        if min(given.capacity, given.hosts) < 1:
+            wrong.append("capacity and hosts are at least 1")
+        if wrong or start.epoch is None or start.account_uid is None:
+            raise SettingsError("; ".join(wrong))
+        key = start.secrets.get(CLIENT_KEY)
+        if key is not None:
+            endpoint = msgspec.structs.replace(given.endpoint, client_key=key)
+            given = msgspec.structs.replace(given, endpoint=endpoint)
+        return cls(
+            start=start,
+            given=given,
+            epoch=start.epoch,
+            account_uid=start.account_uid,
+            password=Secret(start.secrets[PASSWORD]),
+            private_key=Secret(start.secrets[PRIVATE_KEY]),
+        )
+
+    @property
+    def slots(self) -> int:
+        """One host's share of the capacity."""
+        return math.ceil(self.given.capacity / self.given.hosts)
+
+    @property
+    def heartbeat(self) -> timedelta:
+        return timedelta(seconds=self.start.heartbeat)
+
+    @property
+    def host_patience(self) -> timedelta:
+        return timedelta(seconds=self.given.host_patience)
+
+    @property
+    def part_patience(self) -> timedelta:
+        return timedelta(seconds=self.given.part_patience)
+
+    @property
+    def vault(self) -> Vault | None:
+        address, token = self.given.vault_address, self.start.secrets.get(VAULT_TOKEN)
+        if not address or not token:
+            return None
+        return Vault(address, Secret(token), self.given.vault_namespace)
+
+    def settings(self) -> Settings:
+        """For what reads its rules from there; without any address of a metadata database."""
+        return Settings(
+            database_url=Secret(""),
+            target_allow=self.given.target_allow,
+            target_deny=self.given.target_deny,
+            target_ports=self.given.target_ports,
+            connect_limit=timedelta(seconds=self.given.connect_limit),
+            log_level=self.given.log_level,
+        )
+
+    def connector(self) -> Connector:
+        """The control database's own address is open, be it an embedded server's; no other closed one."""
+        endpoint = self.given.endpoint.direct()
+        return Connector(self.settings(), frozenset((n, endpoint.port) for n in endpoint.names))
+
+
+def read(path: Path) -> Start:
+    try:
+        return read_start(path)
+    except (OSError, msgspec.DecodeError) as error:
+        raise SettingsError(f"the start file can't be read: {error}") from None
+
+
+def _missing(start: Start) -> list[str]:
+    return [name for name in (PASSWORD, PRIVATE_KEY) if not start.secrets.get(name)]

@@ -1,0 +1,35 @@
+"""Slots of servers, pools and databases, as the directory and first contacts tell."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from engine.pool.budget import working
+from engine.scheduling.resource_tree import UNKNOWN, Node, Pool, Server
+from engine.scheduling.run_state import Floor
+
+
+def see_limits(floor: Floor, rows: Iterable[Any]) -> None:
+    for row in rows:
+        id, server = row["server_id"], floor.tree.server(row["server_id"])
+        server.reason = "ServerDisabled" if row["disabled"] else "ServerConnections"
+        _limit(floor, server, 0 if row["disabled"] else _sessions(row))
+        each: list[tuple[Server | Pool, int | None]] = [(server, row["slots_per_database"])]
+        for said in row["pools"]:
+            pool = floor.tree.pool(id, said["name"])
+            _limit(floor, pool, said.get("max_connections"))
+            each.append((pool, said.get("slots_per_database")))
+        if any(node.per_database != slots for node, slots in each):
+            for node, slots in each:
+                node.per_database = slots
+            for database in server.databases.values():
+                _limit(floor, database, server.slots_of(database))
+
+
+def _sessions(row: Any) -> int:
+    budget = row["max_connections"] or row["budget"]
+    return working(budget) if budget else UNKNOWN
+
+
+def _limit(floor: Floor, node: Node, slots: int | None) -> None:
+    if node.slots != slots:
+        floor.policy.wake(floor.tree.limit(node, slots))

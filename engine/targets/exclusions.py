@@ -1,0 +1,82 @@
+"""What a target group takes away again, by the words of its members or by what they found."""
+
+from collections.abc import Callable, Iterator
+
+from engine.model.group_document import Document, Member
+from engine.targets.resolution import Target
+from engine.targets.sql_like import Like, database_pattern
+
+
+class Exclusions:
+    """What is taken away; a database takes its schemas along, a server everything."""
+
+    BY_WORDS = frozenset({"SqlServer", "SqlElasticPool", "SqlDatabase", "SqlSchema"})
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._servers: dict[str, Member] = {}
+        self._pools: dict[tuple[str, str], Member] = {}
+        self._databases: dict[tuple[str, str], Member] = {}
+        self._schemas: dict[tuple[str, str, str], Member] = {}
+        self._patterns: list[tuple[str, Callable[[Target], bool], Member]] = []
+
+    def add(self, member: Member, targets: list[Target]) -> None:
+        if member.type not in self.BY_WORDS:
+            self._add_targets(member, targets)
+            return
+        server = self._document.server(member.server_name or "")
+        assert server is not None
+        id, database = server.server_id.lower(), member.database_name
+        match member.type:
+            case "SqlServer":
+                self._servers.setdefault(id, member)
+            case "SqlElasticPool":
+                self._pools.setdefault((id, (member.elastic_pool_name or "").lower()), member)
+            case "SqlDatabase" if (pattern := database_pattern(database)) is not None:
+                self._patterns.append((id, _in_databases(pattern), member))
+            case "SqlDatabase":
+                self._databases.setdefault((id, database or ""), member)
+            case _:
+                self._patterns.append((id, _in_schemas(member), member))
+
+    def takes(self, target: Target) -> Member | None:
+        """The rule that takes it away."""
+        return next(self._rules(target), None)
+
+    def _rules(self, target: Target) -> Iterator[Member]:
+        id, database, _ = target.key
+        if (rule := self._servers.get(id)) is not None:
+            yield rule
+        if (rule := self._databases.get((id, database))) is not None:
+            yield rule
+        if (rule := self._schemas.get(target.key)) is not None:
+            yield rule
+        if (rule := self._pools.get((id, (target.pool or "").lower()))) is not None:
+            yield rule
+        yield from (rule for server, fits, rule in self._patterns if server == id and fits(target))
+
+    def _add_targets(self, member: Member, targets: list[Target]) -> None:
+        for target in targets:
+            if target.error is not None:  # whom it would spare is not known: nobody is touched
+                raise target.error
+            if target.schema is None:
+                self._databases.setdefault(target.key[:2], member)
+            else:
+                self._schemas.setdefault(target.key, member)
+
+
+def _in_databases(pattern: Like) -> Callable[[Target], bool]:
+    return lambda target: target.database is not None and pattern.matches(target.database)
+
+
+def _in_schemas(member: Member) -> Callable[[Target], bool]:
+    """Of one database, of those that fit a pattern, or of all."""
+    schemas, one = Like(member.schema_pattern or "%"), member.database_name
+    databases = database_pattern(one)
+
+    def fits(target: Target) -> bool:
+        database = target.database or ""
+        inside = one in {None, database} or (databases is not None and databases.matches(database))
+        return target.schema is not None and inside and schemas.matches(target.schema)
+
+    return fits
