@@ -10,7 +10,7 @@ from fsm.machine import Done, Outcome
 from fsm.server_contact import condition, conditions, contact
 from fsm.sql_target import T
 from fsm.store import Resource
-from muster.core import share
+from muster.core import session_budget
 from muster.core.errors import InvalidRequest, Unavailable
 
 OLDEST = 120_000  # server_version_num of PostgreSQL 12
@@ -74,7 +74,7 @@ async def verify(ctx: Context) -> Outcome:
         )
     if "maxConnections" not in server.properties:
         # What a host finds at first contact counts: by then the server may be fuller, or emptier.
-        observed["maxConnections"] = share.sessions(about["unused_connections"])
+        observed["maxConnections"] = session_budget.sessions(about["unused_connections"])
     return Done(observed=observed)
 
 

@@ -5,9 +5,8 @@ from typing import Literal
 
 import asyncpg
 
-from engine.pool.pooled_connection import LOST, Session
+from engine.access.errors import CONNECTION_LOST
 from muster.core.db import Connection
-from muster.core.errors import Fault, Unavailable
 from muster.core.sql import Queries
 
 Q = Queries("engine.access", "target.sql")
@@ -22,20 +21,6 @@ def xact_id(xid: object, timeline: str, era: str) -> str:
     return f"{xid}@{timeline}/{era}"
 
 
-async def commit_status(session: Session, xact: str, until: float) -> Status:
-    """Asks by new connections until it is known; `until` is of the loop's time."""
-    try:
-        async with asyncio.timeout_at(until):
-            while True:
-                try:
-                    async with session.beside() as other:
-                        return await status_of(other, xact)
-                except Unavailable:
-                    await asyncio.sleep(LOOK)
-    except (TimeoutError, Fault):
-        return "unknown"
-
-
 async def status_of(connection: Connection, xact: str) -> Status:
     """Waits while it is in progress; the caller has the limit."""
     xid, _, life = xact.partition("@")
@@ -47,7 +32,7 @@ async def status_of(connection: Connection, xact: str) -> Status:
     try:
         while (found := await connection.fetchval(Q.transaction_status, xid)) == "in progress":  # noqa: ASYNC110 - another server's state
             await asyncio.sleep(LOOK)
-    except LOST:
+    except CONNECTION_LOST:
         raise
     except asyncpg.PostgresError:  # an id that this server has not given, or not once more
         return "aborted" if crashed else "unknown"
@@ -61,7 +46,7 @@ async def _perhaps(connection: Connection, question: str) -> str:
     """What not every server answers."""
     try:
         return str(await connection.fetchval(question))
-    except LOST:
+    except CONNECTION_LOST:
         raise
     except asyncpg.PostgresError:
         return ""

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from engine.process.bootstrap import VAULT_TOKEN, Bootstrap
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from muster.core.settings import Secret
 
@@ -31,6 +32,14 @@ class Vault:
     address: str
     token: Secret
     namespace: str | None = None
+
+    @classmethod
+    def of(cls, bootstrap: Bootstrap) -> "Vault | None":
+        """None when the control plane names no vault or gives no token."""
+        address, token = bootstrap.given.vault_address, bootstrap.start.secrets.get(VAULT_TOKEN)
+        if not address or not token:
+            return None
+        return cls(address, Secret(token), bootstrap.given.vault_namespace)
 
     async def read(self, reference: str) -> str:
         """Of vault:mount/path#key. Faults go on where a sentence says what the reference is."""

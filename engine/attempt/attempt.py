@@ -12,11 +12,9 @@ from engine.attempt.cancel_token import Token
 from engine.attempt.canceller import Stopper
 from engine.attempt.outcome import Outcome
 from engine.attempt.script_run import Course, Intend, Stopwatch
-from engine.attempt.session_setup import application_name
 from engine.attempt.transactional import Together
-from engine.model.task import Step, Task
+from engine.model.task import UNLISTED, Step, Task, application_name
 from engine.pool.pooled_connection import Session
-from engine.targets.resolution import UNLISTED
 
 NOT_VISITED = "The {} could not be listed when the step began, so its {} were not visited."
 AGAIN = "It can be reached now: start a new run."

@@ -19,11 +19,10 @@ from engine.attempt.cancel_token import CANCELED, TIMED_OUT, Token
 from engine.attempt.canceller import Stopped, Stopper
 from engine.attempt.outcome import BROKEN_OFF, Outcome
 from engine.attempt.script_run import INTERRUPTED, LOCKED, Course, Stopwatch
-from engine.attempt.session_setup import Scene, application_name
-from engine.model.task import Step, Task, values
+from engine.attempt.session_setup import Scene
+from engine.model.task import UNLISTED, Step, Task, application_name, values
 from engine.pgwire.connection import Answer, Flight, Leg
 from engine.pool.pooled_connection import Session
-from engine.targets.resolution import UNLISTED
 from muster.core.errors import Fault
 
 MOST = 16  # that go together

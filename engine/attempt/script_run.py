@@ -8,6 +8,7 @@ from typing import Any
 
 import asyncpg
 
+from engine.access.errors import CONNECTION_LOST
 from engine.attempt import outcome as outcomes
 from engine.attempt.blockers import Lookout
 from engine.attempt.cancel_token import TIMED_OUT
@@ -20,7 +21,7 @@ from engine.pgwire import results
 from engine.pgwire.connection import Answer
 from engine.pgwire.parser import LONGEST
 from engine.pgwire.results import Ear, Set
-from engine.pool.pooled_connection import LOST, Session
+from engine.pool.pooled_connection import Session
 from muster.core.errors import InvalidRequest
 from muster.core.sql import Queries
 
@@ -30,7 +31,7 @@ ROLLBACK_LIMIT = 3.0  # seconds
 PATIENCE = 5.0  # seconds after which a statement without a lock timeout is looked at
 INTERRUPTED, LOCKED, READ_ONLY, SYNTAX_ERROR = "57014", "55P03", "25006", "42601"
 Intend = Callable[[str], Awaitable[bool | None]]  # None: nobody could be told in time
-REFUSED = (asyncpg.PostgresError, *LOST)
+REFUSED = (asyncpg.PostgresError, *CONNECTION_LOST)
 NOTHING = Prologue("", 0)
 TOLD = ("sqlstate", "message", "detail", "hint", "context")
 

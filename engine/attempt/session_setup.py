@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import NamedTuple
-from uuid import UUID
 
 from engine.attempt import idempotency_guard
 from engine.attempt.sql_text import identifier, literal
@@ -35,11 +34,6 @@ class Scene(NamedTuple):
     @property
     def values(self) -> Mapping[str, str]:
         return values(self.task, self.step)
-
-
-def application_name(invocation: UUID) -> str:
-    """Of the session in which an attempt runs."""
-    return f"muster {invocation.hex}"
 
 
 class Prologue(NamedTuple):

@@ -2,9 +2,10 @@
 
 import asyncpg
 
-from engine.access.commit_status import commit_status, xact_id
+from engine.access.commit_status import xact_id
 from engine.attempt import idempotency_guard, session_setup
 from engine.attempt.canceller import Stopped
+from engine.attempt.commit_check import commit_status
 from engine.attempt.outcome import FAILED, Outcome
 from engine.attempt.script_run import NOTHING, REFUSED, Course, Intend
 from engine.attempt.session_setup import Prologue

@@ -18,9 +18,10 @@ from uuid import UUID
 import msgspec
 
 from engine.access.commit_status import AUTOCOMMIT
+from engine.context.core_context import CoreContext
 from engine.core.orphaned_attempt import Verdict, judge
 from engine.core.runs.execution_store import Q
-from engine.core.service import Means, Part
+from engine.core.service import Part
 from engine.db import membership
 from engine.db.control_connection import Line
 from engine.db.membership import Host
@@ -45,7 +46,7 @@ MESSAGES = {
 class Communicator(Part):
     name = "communicator"
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: CoreContext) -> None:
         super().__init__(means)
         self._line = Line(means.store)
         self._heard: dict[UUID, tuple[Any, float]] = {}  # last beat, and seconds without another

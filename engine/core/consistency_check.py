@@ -3,8 +3,9 @@
 from datetime import timedelta
 from uuid import UUID
 
+from engine.context.core_context import CoreContext
 from engine.core.runs.execution_store import Q
-from engine.core.service import Means, Part
+from engine.core.service import Part
 from engine.db import membership
 from engine.process.exit_codes import Disagreement
 
@@ -14,7 +15,7 @@ class Agreement(Part):
 
     name = "agreement"
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: CoreContext) -> None:
         super().__init__(means)
         self._suspected: frozenset[str] = frozenset()
 

@@ -12,11 +12,12 @@ from uuid import UUID
 
 import msgspec
 
+from engine.context.core_context import CoreContext
 from engine.core.runs import updates
 from engine.core.runs.execution_store import Batch, Q, Road
 from engine.core.runs.planner import Planner, read
 from engine.core.runs.run_lifecycle import Progress
-from engine.core.service import Means, Part
+from engine.core.service import Part
 from engine.db.wakeups import RESULTS, STARTS
 from engine.scheduling.limits import see_limits
 from engine.scheduling.run_state import Floor
@@ -35,7 +36,7 @@ class Controller(Part):
     name = "controller"
     channels = (STARTS, RESULTS)
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: CoreContext) -> None:
         super().__init__(means)
         self._news = means.rings.of("controller news", STARTS)
         self._told = means.rings.of("controller results", RESULTS)

@@ -2,27 +2,27 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from engine.context.cluster_state import View
+from engine.context.core_context import CoreContext
 from engine.core.communicator import Communicator
 from engine.core.consistency_check import Agreement
 from engine.core.controller import Controller
 from engine.core.heartbeat import Heart
+from engine.core.listener import Listener
 from engine.core.maintainer import Maintainer
 from engine.core.requests import Requests
 from engine.core.scheduler import Scheduler
-from engine.core.service import Means, Part
+from engine.core.service import Part
 from engine.core.supervisor import JobHosting, Parts
 from engine.db import membership
 from engine.db.control_db import Store
-from engine.db.notifier import Bell
 from engine.process.bootstrap import Bootstrap
 from engine.process.exit_codes import Fenced
 from engine.process.lease import Lease
+from engine.process.retry import retry_until_available
 from engine.targets.target_access import Targets
 from muster.core import telemetry
 from muster.core.clock import Clock
@@ -30,11 +30,10 @@ from muster.core.errors import Unavailable
 from muster.core.version import VERSION
 
 log = telemetry.get(__name__)
-T = TypeVar("T")
 
 PARTS: tuple[type[Part], ...] = (
     Heart,
-    Bell,
+    Listener,
     Agreement,
     Maintainer,
     Scheduler,
@@ -42,7 +41,6 @@ PARTS: tuple[type[Part], ...] = (
     Communicator,
     Requests,
 )
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between tries to reach the control database
 
 
 class Core:
@@ -59,7 +57,7 @@ class Core:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`, or until something final happens; hosts are left alone."""
-        if await insist(self._take_charge, self._clock, stop):
+        if await retry_until_available(self._take_charge, self._clock, stop):
             log.info("this engine is in charge", epoch=self._store.epoch, version=VERSION)
             await self.hosting.run(stop)
 
@@ -108,10 +106,10 @@ class Core:
             self._lease.renew(sent)
             return View.of(seen)
 
-        return await insist(look, self._clock, stop)
+        return await retry_until_available(look, self._clock, stop)
 
     def _make(self, view: View) -> Parts:
-        means = Means(
+        means = CoreContext(
             view=view,
             store=self._store,
             lease=self._lease,
@@ -122,18 +120,3 @@ class Core:
             targets=self._targets,
         )
         return {part.name: partial(part, means) for part in PARTS}
-
-
-async def insist(what: Callable[[], Awaitable[T]], clock: Clock, stop: asyncio.Event) -> T | None:
-    """Again and again while the control database is away; None when `stop` came first."""
-    pause, told = FIRST_PAUSE, False
-    while not stop.is_set():
-        try:
-            return await what()
-        except Unavailable as away:
-            if not told:
-                log.warning("the control database is waited for", why=away.message)
-            told = True
-        await clock.sleep_or(stop, timedelta(seconds=pause))
-        pause = min(pause * 2, LONGEST_PAUSE)
-    return None

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
+from engine.context.core_context import CoreContext
 from engine.core.maintenance import Duty, Q, Upkeep
-from engine.core.service import Means, Part
+from engine.core.service import Part
 from engine.db import membership
 from engine.process.exit_codes import FINAL
 from muster.core import telemetry
@@ -35,7 +36,7 @@ class Maintainer(Part):
 
     name = "maintainer"
 
-    def __init__(self, means: Means, duties: Mapping[str, Duty] | None = None) -> None:
+    def __init__(self, means: CoreContext, duties: Mapping[str, Duty] | None = None) -> None:
         super().__init__(means)
         self._reads = means.view.reads
         self._looked = means.clock.monotonic()

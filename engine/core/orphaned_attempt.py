@@ -8,9 +8,9 @@ from uuid import UUID
 import asyncpg
 
 from engine.access.commit_status import AUTOCOMMIT, status_of
+from engine.access.errors import CONNECTION_LOST
 from engine.access.server_connection import Way
-from engine.attempt.session_setup import application_name
-from engine.pool.pooled_connection import LOST
+from engine.model.task import application_name
 from muster.core.db import Connection
 from muster.core.errors import Unavailable
 from muster.core.sql import Queries
@@ -48,7 +48,7 @@ async def judge(
             if xact_id == AUTOCOMMIT:
                 return Verdict.UNKNOWN
             return Verdict(await status_of(connection, xact_id))
-    except (asyncpg.PostgresError, TimeoutError, *LOST) as error:
+    except (asyncpg.PostgresError, TimeoutError, *CONNECTION_LOST) as error:
         message = f"The server {way.server.name} did not answer what became of an attempt."
         raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
 

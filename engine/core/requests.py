@@ -9,12 +9,13 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from engine.attempt.session_setup import application_name
+from engine.context.core_context import CoreContext
 from engine.core.runs.wait_reason import why
-from engine.core.service import Means, Part
+from engine.core.service import Part
 from engine.db.control_connection import Line
 from engine.db.control_db import Store
 from engine.model.group_document import Document
+from engine.model.task import application_name
 from engine.targets.resolution import Excluded, Found, Target
 from engine.targets.resolver import Resolver
 from muster.core import telemetry
@@ -38,7 +39,7 @@ class Requests(Part):
     name = "requests"
     channels = ("muster_request",)
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: CoreContext) -> None:
         super().__init__(means)
         self._line = Line(means.store)
 

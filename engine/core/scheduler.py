@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from engine.core.service import Means, Part
+from engine.context.core_context import CoreContext
+from engine.core.service import Part
 from muster.core import telemetry
 from muster.core.interval import IntervalType
 from muster.core.schedule import GRACE, Misfire, Schedule, ScheduleType, grace, slots
@@ -152,7 +153,7 @@ class Scheduler(Part):
     name = "scheduler"
     channels = ("muster_schedule",)
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: CoreContext) -> None:
         super().__init__(means)
         self._wait = means.heartbeat
 

@@ -2,43 +2,22 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar
 
-from engine.context.cluster_state import View
-from engine.db.control_db import Store
-from engine.db.wakeups import Rings
+from engine.context.core_context import CoreContext
 from engine.process.exit_codes import FINAL
-from engine.process.lease import Lease
-from engine.targets.target_access import Targets
 from muster.core import telemetry
-from muster.core.clock import Clock
 from muster.core.errors import Fault
 
 log = telemetry.get(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Means:
-    """What all parts of one core share."""
-
-    view: View
-    store: Store
-    lease: Lease  # with the control database
-    clock: Clock
-    heartbeat: timedelta
-    host_patience: timedelta
-    capacity: int  # targets that are worked on at once
-    targets: Targets
-    rings: Rings = field(default_factory=Rings)
 
 
 class Part(ABC):
     name: ClassVar[str]
     channels: ClassVar[tuple[str, ...]] = ()  # whose wake-ups cut the pause short
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: CoreContext) -> None:
         self.means = means
         self._rung = means.rings.of(self.name, *self.channels)
         self.watch = means.clock.monotonic()  # of its last sign of life

@@ -1,33 +1,30 @@
-"""Wake-ups from the control database: hints that may be lost; whoever waits for one also polls."""
+"""LISTEN on the control database: one connection per process, opened again after it was lost.
 
-import asyncio
-from typing import Any
+Notifications are hints that may be lost; every listener also polls.
+"""
 
-from engine.core.service import Means, Part
+from collections.abc import Callable, Iterable
+
+from engine.db.control_db import Store
 from muster.core.db import Connection
 
 
-class Bell(Part):
-    """One session that listens; each part has its channel's event."""
+class Notifier:
+    def __init__(self, store: Store, on_notify: Callable[[str], None]) -> None:
+        self._store = store
+        self._on_notify = on_notify  # called with the channel
+        self._connection: Connection | None = None
 
-    name = "bell"
+    async def ensure_listening(self, channels: Iterable[str]) -> bool:
+        """True when the connection was opened by this call: earlier notifications may be lost."""
+        if self._connection is not None and not self._connection.is_closed():
+            return False
+        self._connection = await self._store.listen(channels, self._notified)
+        return True
 
-    def __init__(self, means: Means) -> None:
-        super().__init__(means)
-        self._session: Connection | None = None
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
 
-    async def turn(self) -> None:
-        if self._session is None or self._session.is_closed():
-            self._session = await self.means.store.listen(self.means.rings.channels, self._heard)
-            self.means.rings.ring_all()  # what happened while nobody listened: look first
-        self.doing = "listens"
-
-    async def run(self, stop: asyncio.Event) -> None:
-        try:
-            await super().run(stop)
-        finally:
-            if self._session is not None:
-                self._session.terminate()
-
-    def _heard(self, _connection: object, _pid: int, channel: str, _payload: Any) -> None:
-        self.means.rings.ring(channel)
+    def _notified(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
+        self._on_notify(channel)

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from engine.db.control_connection import Line
-from engine.model.task import Credential, Server, Step, Task
+from engine.model.task import Credential, Served, Server, Step, Task
 from muster.core.clock import Clock
 from muster.core.errors import NotFound
 from muster.core.sql import Queries
@@ -20,12 +20,6 @@ T = TypeVar("T")
 FRESH = 5.0  # seconds that a server is believed to be as it was
 MOST = 1000  # of each kind
 LONG = 20_000  # characters of a script that is not judged while others wait
-
-
-class Served(msgspec.Struct, frozen=True):
-    revision: int
-    identity: UUID
-    servers: tuple[Server, ...]
 
 
 class Seen(NamedTuple):

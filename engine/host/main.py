@@ -20,6 +20,7 @@ from engine.attempt.outcome import Outcome
 from engine.db.control_connection import Line
 from engine.db.control_db import Store
 from engine.db.membership import HostBeat
+from engine.db.notifier import Notifier
 from engine.db.wakeups import PAUSES, TASKS
 from engine.host.definition_cache import Library
 from engine.host.registration import Registration
@@ -36,7 +37,7 @@ from engine.process.lease import Lease
 from engine.process.lifecycle import any_of
 from muster.core import telemetry
 from muster.core.clock import Clock
-from muster.core.db import Connection, Row
+from muster.core.db import Row
 from muster.core.errors import Fault
 from muster.core.failpoints import reach
 from muster.core.sql import Queries
@@ -65,7 +66,7 @@ class JobTaskHost:
         self._rung = asyncio.Event()  # there may be something to take
         self._asked = asyncio.Event()  # what we must obey may be another now
         self._taking = asyncio.Lock()
-        self._bell: Connection | None = None
+        self._notifier = Notifier(store, self._notified)
         self._line = Line(store)
         self._library = Library(self._line, clock)
         self._hand = Hand()
@@ -102,8 +103,7 @@ class JobTaskHost:
             raise gravest(several) from None
         finally:
             self._line.hang_up()
-            if self._bell is not None:
-                self._bell.terminate()
+            self._notifier.close()
             await asyncio.gather(self._sessions.close(), self._registration.end())
 
     # What is to be done
@@ -122,7 +122,7 @@ class JobTaskHost:
         """Behind that dispatch; the last that is known now."""
         ready = self._errands.ready() if rung and self._is_idle else None
         try:
-            await self._listen()
+            await self._notifier.ensure_listening((TASKS, PAUSES))
             for row in await self._taken(last, ready):
                 last = max(last, row["number"])
                 if row["begun"] and ready is not None:
@@ -166,11 +166,7 @@ class JobTaskHost:
         which = (last, self._store.epoch, *ready.said)
         return await self._line.fetch(Q.take_and_start, self._id, *which)
 
-    async def _listen(self) -> None:
-        if self._bell is None or self._bell.is_closed():
-            self._bell = await self._store.listen((TASKS, PAUSES), self._hear)
-
-    def _hear(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
+    def _notified(self, channel: str) -> None:
         (self._rung if channel == TASKS else self._asked).set()
 
     def _accept(self, row: Any) -> None:

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from uuid import UUID
 
-from engine.core.main import insist
 from engine.db import membership
 from engine.db.control_db import Store
 from engine.db.membership import HostBeat
 from engine.process.exit_codes import Fenced
 from engine.process.lease import Lease
+from engine.process.retry import retry_until_available
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.errors import Fault
@@ -43,7 +43,7 @@ class Registration:
         until = self._clock.monotonic() + LIMIT
         while not stop.is_set():
             try:
-                if await insist(register, self._clock, stop):
+                if await retry_until_available(register, self._clock, stop):
                     return True
             except Fenced:
                 if self._clock.monotonic() > until:

@@ -24,6 +24,7 @@ WITHOUT_LOCK_TIMEOUT = re.compile(r"vacuum\b|.*\bconcurrently\b")
 COMMITS_INSIDE = re.compile(r"(?:call|do)\b")
 LOCK_TIMEOUT = 5.0  # seconds
 OWN_LOCK_TIMEOUT = re.compile(r"(?i)\bset(?:\s+session)?\s+lock_timeout|'lock_timeout'\s*,")
+UNLISTED = "muster.unlisted"  # a label: why the databases or schemas of a target are unknown
 SHORTEST_RIDE = 10  # seconds of a step whose tasks may wait for each other
 MOST_TOLD = 3  # of what is wrong with a script
 
@@ -34,6 +35,12 @@ class Server(group_document.Server, frozen=True):
     max_connections: int | None = None
     connections_per_second: float | None = None
     budget: int | None = None
+
+
+class Served(msgspec.Struct, frozen=True):
+    revision: int
+    identity: UUID
+    servers: tuple[Server, ...]
 
 
 class Credential(group_document.Credential, frozen=True):
@@ -268,6 +275,11 @@ class Task(msgspec.Struct, frozen=True, dict=True):
     @property
     def rolls_back(self) -> bool:
         return self.overrides.get("rollback") is True
+
+
+def application_name(invocation: UUID) -> str:
+    """Of the session in which an attempt runs."""
+    return f"muster {invocation.hex}"
 
 
 class Run(NamedTuple):

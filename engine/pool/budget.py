@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from engine.model.task import Server
-from muster.core import share
+from muster.core import session_budget
 
 RATE = 5.0  # new connections per second
 GROWS = 10.0  # seconds until a shrunken budget gets one back
@@ -21,12 +21,7 @@ class Contact:
 
 
 def observed(max_connections: int, reserved: int, others: int) -> int:
-    return share.sessions(max_connections - reserved - others)
-
-
-def working(budget: int) -> int:
-    """All but one is the hosts': one is left for looking and ending."""
-    return max(share.LEAST, budget) - 1
+    return session_budget.sessions(max_connections - reserved - others)
 
 
 class Budget:
@@ -37,7 +32,7 @@ class Budget:
 
     def size(self, server: Server, contact: Contact | None, now: float) -> int:
         known = server.max_connections or (contact.budget if contact else server.budget)
-        full = working(known) if known else 1  # one goes ahead and asks
+        full = session_budget.working(known) if known else 1  # one goes ahead and asks
         if self._cap is None:
             return full
         grown = self._cap + int((now - self._shrunk_at) / GROWS)

@@ -10,10 +10,11 @@ from uuid import UUID
 import asyncpg
 
 from engine.access.credentials import Credentials
+from engine.access.errors import CONNECTION_LOST
 from engine.model.task import Credential, Server
 from engine.pgwire.results import Ear
 from engine.pool.budget import Contact, observed
-from engine.pool.pooled_connection import LOST, Session, Spawn
+from engine.pool.pooled_connection import Session, Spawn
 from engine.pool.server_pool import Desk, Key
 from muster.core.clock import Clock
 from muster.core.connect import Connector
@@ -116,7 +117,7 @@ class Dialing:
             desk.watches_client = bool(watches)
             desk.timeline = await _perhaps(ask, Q.timeline)
             desk.era = await _perhaps(ask, Q.era)
-        except (*LOST, asyncpg.PostgresError, LookupError, ValueError) as error:
+        except (*CONNECTION_LOST, asyncpg.PostgresError, LookupError, ValueError) as error:
             message = f"The server {desk.server.name} did not say what it is."
             raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
         return Contact(desk.server.server_id, number, most, observed(most, reserved, others))

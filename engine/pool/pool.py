@@ -16,11 +16,12 @@ from uuid import UUID
 import asyncpg
 
 from engine.access.credentials import Credentials
+from engine.access.errors import CONNECTION_LOST
 from engine.model.task import Credential, Server
 from engine.pgwire.connection import CLEAN, CLEAN_LIMIT
 from engine.pool.budget import Contact
 from engine.pool.dialer import Dialing, Login
-from engine.pool.pooled_connection import LOST, Session
+from engine.pool.pooled_connection import Session
 from engine.pool.server_pool import Desk, Key, Waiter
 from muster.core import connect
 from muster.core.clock import Clock
@@ -306,7 +307,7 @@ class Sessions:
             if not session.pooled:
                 await session.say(CLEAN, limit=CLEAN_LIMIT)
             clean = True
-        except (*LOST, asyncpg.PostgresError, TimeoutError):
+        except (*CONNECTION_LOST, asyncpg.PostgresError, TimeoutError):
             pass
         finally:
             session.spoiled = session.spoiled or not clean

@@ -5,8 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
-import asyncpg
-
+from engine.access.errors import CONNECTION_LOST
 from engine.model.task import Server
 from engine.pgwire.connection import Speech
 from engine.pgwire.results import Ear
@@ -16,13 +15,6 @@ from muster.core.db import Connection
 from muster.core.errors import Unavailable
 
 CANCEL_LIMIT = 3.0  # seconds to hand in a cancel request
-LOST = (
-    OSError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-)
-
 T = TypeVar("T")
 Open = Callable[[], Awaitable[Connection]]
 
@@ -83,7 +75,7 @@ class Session(Speech):
             stack.push_async_callback(connect.close, connection)
             try:
                 yield connection
-            except LOST as error:
+            except CONNECTION_LOST as error:
                 message = "The second connection was lost."
                 raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
 

@@ -12,7 +12,6 @@ from uuid import UUID
 
 import msgspec
 
-from engine.access.vault import Vault
 from fsm.launch.client import read_start
 from fsm.launch.protocol import Start
 from muster.core.connect import Connector
@@ -98,13 +97,6 @@ class Bootstrap:
     @property
     def part_patience(self) -> timedelta:
         return timedelta(seconds=self.given.part_patience)
-
-    @property
-    def vault(self) -> Vault | None:
-        address, token = self.given.vault_address, self.start.secrets.get(VAULT_TOKEN)
-        if not address or not token:
-            return None
-        return Vault(address, Secret(token), self.given.vault_namespace)
 
     def settings(self) -> Settings:
         """For what reads its rules from there; without any address of a metadata database."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from engine.pool.budget import working
 from engine.scheduling.resource_tree import UNKNOWN, Node, Pool, Server
 from engine.scheduling.run_state import Floor
+from muster.core.session_budget import working
 
 
 def see_limits(floor: Floor, rows: Iterable[Any]) -> None:

@@ -5,27 +5,14 @@ policy.pick() -> Queue, ordinal   # and its slots are taken; None: nothing can s
 policy.over(queue, host)          # its slots are free again
 """
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 from uuid import UUID
 
-from engine.scheduling.resource_tree import Node, Path, Tree
+from engine.scheduling.resource_tree import Node, Queue, Tree
 
 T = TypeVar("T")
-
-
-class Queue(Generic[T]):
-    """Tasks of one step of one run on one database: they need the same path."""
-
-    __slots__ = ("at", "items", "job", "owner", "path")
-
-    def __init__(self, owner: T, job: Hashable, path: Path) -> None:
-        self.owner = owner
-        self.job = job  # whose turn it is
-        self.path = path
-        self.items: deque[int] = deque()
-        self.at: Node | None = None  # where it is parked
 
 
 class RoundRobin(Generic[T]):

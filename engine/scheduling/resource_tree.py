@@ -7,12 +7,12 @@
 A level, a resource or a limit more is a node more in a path; nobody else knows how many there are.
 """
 
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-if TYPE_CHECKING:
-    from engine.scheduling.policies import Queue
+T = TypeVar("T")
 
 UNKNOWN = 4  # sessions at a server that was not reached yet; its host finds out
 ENDLESS = 2**31
@@ -43,6 +43,19 @@ class Node:
 
     def __repr__(self) -> str:
         return f"{self.name} {self.used}/{'∞' if self.slots is None else self.slots}"
+
+
+class Queue(Generic[T]):
+    """Tasks of one step of one run on one database: they need the same path."""
+
+    __slots__ = ("at", "items", "job", "owner", "path")
+
+    def __init__(self, owner: T, job: Hashable, path: tuple[Node, ...]) -> None:
+        self.owner = owner
+        self.job = job  # whose turn it is
+        self.path = path
+        self.items: deque[int] = deque()
+        self.at: Node | None = None  # where it is parked
 
 
 class Host(Node):

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from engine.scheduling.policies import Queue, RoundRobin
-from engine.scheduling.resource_tree import Node, Path, Tree
+from engine.scheduling.policies import RoundRobin
+from engine.scheduling.resource_tree import Node, Path, Queue, Tree
 from engine.scheduling.runs import (
     LONG,
     OVER,

@@ -7,8 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from engine.scheduling.policies import Queue
-from engine.scheduling.resource_tree import Node, Path
+from engine.scheduling.resource_tree import Node, Path, Queue
 
 OVER = frozenset({"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"})
 BRISK = 0.5  # seconds that the last of those who follow each other should have to wait

@@ -9,9 +9,9 @@ from uuid import UUID
 import asyncpg
 
 from engine.access.credentials import Credentials
+from engine.access.errors import CONNECTION_LOST
 from engine.access.server_connection import Way
 from engine.model.group_document import Credential, Member, Server
-from engine.pool.pooled_connection import LOST
 from engine.targets.resolver import Door, Listed
 from muster.core.connect import Connector, close
 from muster.core.db import Connection
@@ -133,7 +133,7 @@ def _told() -> Iterator[None]:
     """What a target answers, as a Fault with the server's own words."""
     try:
         yield
-    except LOST as error:
+    except CONNECTION_LOST as error:
         raise Unavailable("The connection was lost.", code="TargetUnreachable") from error
     except asyncpg.PostgresError as error:
         state = error.sqlstate or ""

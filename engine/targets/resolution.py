@@ -4,10 +4,9 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from engine.model.group_document import Server
+from engine.model.task import UNLISTED
 from muster.core.errors import Fault
 from muster.core.words import plain
-
-UNLISTED = "muster.unlisted"  # a label: why what stands in a server or database is not known
 
 
 @dataclass(frozen=True, kw_only=True)

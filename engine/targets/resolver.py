@@ -18,8 +18,9 @@ from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from engine.model.group_document import Credential, Document, Member, Server
+from engine.model.task import UNLISTED
 from engine.targets.exclusions import Exclusions
-from engine.targets.resolution import UNLISTED, Excluded, Found, LeftOut, Target
+from engine.targets.resolution import Excluded, Found, LeftOut, Target
 from engine.targets.server_retry import Patience
 from engine.targets.sql_like import Like, database_pattern
 from muster.core.clock import Clock

@@ -9,9 +9,8 @@ import msgspec
 from engine.access.credentials import Credentials
 from engine.access.server_connection import Way
 from engine.db.control_connection import Line
-from engine.host.definition_cache import Served
 from engine.model.group_document import Document, Server
-from engine.model.task import Credential
+from engine.model.task import Credential, Served
 from engine.process.bootstrap import Bootstrap
 from engine.targets.discovery import Listing
 from muster.core.clock import Clock

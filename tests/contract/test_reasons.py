@@ -38,7 +38,7 @@ def words_of_python() -> Iterator[str]:
 
 
 def modules() -> list[Path]:
-    return [path for path in ENGINE.glob("*.py") if path.name != "reasons.py"]
+    return [path for path in ENGINE.rglob("*.py") if path.name != "reasons.py"]
 
 
 def is_code(node: ast.AST) -> bool:
@@ -55,7 +55,7 @@ def words_of_sql() -> Iterator[str]:
 
 
 def functions() -> list[str]:
-    return [path.read_text(encoding="utf-8") for path in (ENGINE / "sql/functions").glob("*.sql")]
+    return [path.read_text(encoding="utf-8") for path in (ENGINE / "sql/functions").rglob("*.sql")]
 
 
 def documented(chapter: str) -> list[str]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from engine.db.notifier import Bell
+from engine.core.listener import Listener
 from engine.process.exit_codes import Fenced
 from engine.core.scheduler import Q, Scheduler
 from tests.support.control_db import installed
@@ -456,9 +456,9 @@ async def test_an_edit_wakes_it_and_the_next_slot_ends_the_pause(account, admin)
     await some_steps(admin, "a")
     async with a_store(account) as store:
         shared = means(account, store, heartbeat=minute)
-        bell, scheduler = Bell(shared), Scheduler(shared)
-        async with running(bell, scheduler):
-            await until(lambda: bell.doing == "listens" and scheduler.pause == minute)
+        listener, scheduler = Listener(shared), Scheduler(shared)
+        async with running(listener, scheduler):
+            await until(lambda: listener.doing == "listens" and scheduler.pause == minute)
             soon = await admin.value("select clock_timestamp() + interval '2 s'")
             await admin.call(
                 "sp_update_job", job_name="nightly", enabled=True,

@@ -15,7 +15,8 @@ from uuid import uuid4
 from engine.db import membership
 from engine.db.membership import Beat
 from engine.process.lease import Lease
-from engine.core.service import Means, Part
+from engine.context.core_context import CoreContext
+from engine.core.service import Part
 from engine.db.control_db import Store
 from engine.targets.target_access import Targets
 from engine.context.cluster_state import View
@@ -34,9 +35,9 @@ async def a_store(account: Account, epoch: int = 1) -> AsyncIterator[Store]:
         await store.close()
 
 
-def means(account: Account, store: Store, *, draining: bool = False, **more: Any) -> Means:
+def means(account: Account, store: Store, *, draining: bool = False, **more: Any) -> CoreContext:
     given, clock = bootstrap(account, store.epoch), Clock()
-    return Means(
+    return CoreContext(
         view=View(Beat(False, draining, 7, 0)), store=store, clock=clock, capacity=100,
         lease=Lease("control", timedelta(60), clock), host_patience=given.host_patience,
         targets=Targets(given, clock), **({"heartbeat": given.heartbeat} | more),

@@ -11,11 +11,11 @@ from datetime import timedelta
 
 import asyncpg
 
+from engine.context.core_context import CoreContext
 from engine.core.runs.cancellations import Orders
 from engine.core.runs.execution_store import Batch, Q, Road
 from engine.core.runs.planner import BEGUN, Draft, Planner, reason_of, refuse
 from engine.core.runs.speculation import Encore
-from engine.core.service import Means
 from engine.model.group_document import Document
 from engine.process.exit_codes import FINAL, Disagreement
 from engine.scheduling.run_state import Floor
@@ -37,7 +37,7 @@ class Progress:
 
     def __init__(
         self,
-        means: Means,
+        means: CoreContext,
         road: Road,
         planner: Planner,
         floor: Floor,

@@ -3,6 +3,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from engine.access.vault import Vault
 from engine.process.bootstrap import Bootstrap, read
 from fsm.launch.protocol import Spec, Start
 from muster.core.egress import Rules, check_address
@@ -90,11 +91,11 @@ def test_a_vault_needs_its_address_and_its_token():
     given = SETTINGS | {"vaultAddress": "https://vault.test", "vaultNamespace": "team"}
     token = {"vault_token": "canary"}
 
-    whole = Bootstrap.of(start(spec=Spec(settings=given), secrets=SECRETS | token)).vault
+    whole = Vault.of(Bootstrap.of(start(spec=Spec(settings=given), secrets=SECRETS | token)))
 
     assert (whole.address, whole.token.reveal(), whole.namespace) == (
         "https://vault.test", "canary", "team",
     )  # fmt: skip
     assert "canary" not in repr(whole)
-    assert Bootstrap.of(start(spec=Spec(settings=given))).vault is None
-    assert Bootstrap.of(start(secrets=SECRETS | token)).vault is None
+    assert Vault.of(Bootstrap.of(start(spec=Spec(settings=given)))) is None
+    assert Vault.of(Bootstrap.of(start(secrets=SECRETS | token))) is None

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.scheduling.policies import Queue, RoundRobin
+from engine.scheduling.policies import RoundRobin
+from engine.scheduling.resource_tree import Queue
 from engine.scheduling.resource_tree import Node, Tree
 
 H1, H2 = UUID(int=1), UUID(int=2)

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from engine.attempt import session_setup
 from engine.attempt.sql_text import literal
-from engine.model.task import KEPT_RUNS, values
+from engine.model.task import KEPT_RUNS, application_name, values
 from tests.support.attempts import a_step, a_task
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +15,7 @@ def said(step, task=None, how=session_setup.together, **more):
         job_execution_id=UUID(int=1), invocation_id=UUID(int=2), target_id=UUID(int=3)
     )
     told = {"left": 60.0, "watches_client": True, "unknown": frozenset()} | more
-    return how(
-        session_setup.Scene(task, step, session_setup.application_name(task.invocation_id), **told)
-    ).text
+    return how(session_setup.Scene(task, step, application_name(task.invocation_id), **told)).text
 
 
 def test_the_whole_message():
