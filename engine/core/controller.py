@@ -51,7 +51,6 @@ class Controller(Part):
         """What memory holds may be wrong: the next turn reads the database."""
         self._floor: Floor | None = None
         self.means.view.floor = None
-        self._road.forget()
         self._stirred: set[Run] = set()  # those that may have to move on
         self._marks: dict[UUID, int] = {}  # the newest completion of each host that was heard
         if self._progress is not None:
@@ -150,17 +149,8 @@ class Controller(Part):
 
     async def _see_news(self, floor: Floor, progress: Progress) -> None:
         """What somebody started or wants to stop."""
-        step = progress.load_encore() if self._news.is_set() else None
         self._news.clear()
-        seen: Row | None
-        if step is None:
-            (seen,) = await self._road.rows(Q.news, list(floor.runs))
-        else:
-            batch = Batch()
-            self._pick(floor, batch)
-            seen = await progress.write_encore(step, batch)
-        if seen is None:
-            return
+        (seen,) = await self._road.rows(Q.news, list(floor.runs))
         for run in updates.runs(seen["runs"]):
             floor.runs[run.id] = run
             self._stirred.add(run)

@@ -20,23 +20,19 @@ class Line:
     """Used by one after the other; a session in which more went wrong than a refusal is not used again."""
 
     def __init__(self, store: Store) -> None:
-        self.number = 0  # of the session, counted from 1
         self._store = store
         self._session: Connection | None = None
         self._turn = asyncio.Lock()
         self._expiry: asyncio.TimerHandle | None = None
         self._uses = 0
 
-    async def fetch(
-        self, query: str, *args: Any, limit: float | None = None, within: int = 0
-    ) -> list[Row]:
-        """`within`: the number of the only session in which it may be said."""
+    async def fetch(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
         async with self._turn:
-            return await self._say(query, args, limit, within)
+            return await self._say(query, args, limit)
 
     async def value(self, query: str, *args: Any) -> Any:
         async with self._turn:
-            rows = await self._say(query, args, None, 0)
+            rows = await self._say(query, args, None)
             return rows[0][0] if rows else None
 
     def hang_up(self) -> None:
@@ -47,19 +43,13 @@ class Line:
             self._session.terminate()
             self._session = None
 
-    async def _say(
-        self, query: str, args: tuple[Any, ...], limit: float | None, within: int
-    ) -> list[Row]:
+    async def _say(self, query: str, args: tuple[Any, ...], limit: float | None) -> list[Row]:
         """Leaner than it would be with a context for each of its duties: it is said while a task waits."""
         self._uses += 1
         try:
             if self._session is None or self._session.is_closed():
-                if within:
-                    raise ConnectionResetError
                 async with asyncio.timeout(LIMIT):
                     await self._open()
-            elif within not in {0, self.number}:
-                raise ConnectionResetError
             assert self._session is not None
             said = await self._session.fetch(query, *args, timeout=limit or LIMIT)
         except BaseException as error:
@@ -81,7 +71,6 @@ class Line:
             session.terminate()
             raise
         self._session = session
-        self.number += 1
 
     def _look_again(self) -> None:
         loop = asyncio.get_running_loop()

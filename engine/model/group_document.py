@@ -128,7 +128,6 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=T
     """The group, every group inside it, and what naming a target may need."""
 
     target_group_id: UUID
-    version: int = 0  # changes with its own members; 0: an older database does not tell
     hash: str
     identity: UUID  # of the control database: sealed secrets are bound to it
     groups: dict[UUID, Group]

@@ -1282,13 +1282,6 @@ CREATE OR REPLACE FUNCTION jobs_internal.begin_duty_v1(p_epoch bigint, p_job_id 
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.begin_encore_v1(p_epoch bigint, p_job_id uuid, p_job_version integer, p_step_id integer, p_group_version bigint, p_snapshot_id uuid, p_hosts uuid[], p_ordinals integer[], p_invocations uuid[], OUT job_execution_id uuid, OUT run_day date, OUT begun text, OUT skipped integer[])
- RETURNS record
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.begin_run_v1(p_epoch bigint, p_run uuid)
  RETURNS text
  LANGUAGE plpgsql
@@ -1722,13 +1715,6 @@ CREATE OR REPLACE FUNCTION jobs_internal.hold_instance()
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.hold_snapshots_v1()
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.host_heartbeat_v1(p_host uuid, p_running integer, OUT adopted_epoch bigint, OUT current_epoch bigint, OUT paused boolean, OUT draining boolean, OUT state text)

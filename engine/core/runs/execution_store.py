@@ -52,17 +52,10 @@ class Batch:
 
 
 class Road:
-    """Nothing is said in another session than what was said before, until it is forgotten: see `begin_encore_v1`."""
-
     def __init__(self, store: Store, alive: Callable[[], None]) -> None:
         self._store = store
         self._line = Line(store)
-        self._within = 0  # the number of the session
         self._alive = alive  # said while something takes long
-
-    def forget(self) -> None:
-        """Whoever speaks from now on knows nothing of what was said before."""
-        self._within = 0
 
     async def rows(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
         asked = self._asked(query, *args, limit=limit)
@@ -82,11 +75,7 @@ class Road:
         return said
 
     async def _asked(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
-        rows = await self._line.fetch(
-            query, self._store.epoch, *args, limit=limit, within=self._within
-        )
-        self._within = self._line.number
-        return rows
+        return await self._line.fetch(query, self._store.epoch, *args, limit=limit)
 
     async def reserve(self, batch: Batch, known: Mapping[UUID, int]) -> list[Row]:
         """Completions behind the known numbers of each host."""

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import uuid5
 
 import asyncpg
 import msgspec
@@ -40,8 +40,6 @@ class Draft:
 
     said: tuple[Any, ...]  # as plan_step_v1 takes them, behind the epoch
     columns: tuple[list[Any], ...]
-    snapshot_id: UUID
-    version: int | None  # of the group; None: it does not tell by itself what its targets are
 
     @property
     def is_large(self) -> bool:
@@ -86,19 +84,17 @@ class Planner:
         listing = self._targets.listing(document)
         found = await Resolver(document, listing, own, patience).resolve()
         columns = _columns(found)
-        snapshot_id = uuid5(run.id, f"step {plan.step_id}")
         said = (
             run.id,
             plan.step_id,
-            snapshot_id,
+            uuid5(run.id, f"step {plan.step_id}"),  # the snapshot: planning again is harmless
             document.target_group_id,
             bytes.fromhex(document.hash),
             document.directory.revision,
             msgspec.json.encode(_left_out(found)).decode(),
             *columns,
         )
-        lasts = document.version and len(document.groups) == 1 and not asks(document)
-        return Draft(said, columns, snapshot_id, document.version if lasts else None)
+        return Draft(said, columns)
 
     async def _own_login(self, plan: Plan) -> Credential | None:
         """Whom the step names, unless it is somebody else at each target."""

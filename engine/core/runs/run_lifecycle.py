@@ -15,14 +15,12 @@ from engine.context.core_context import CoreContext
 from engine.core.runs.cancellations import Orders
 from engine.core.runs.execution_store import Batch, Q, Road
 from engine.core.runs.planner import BEGUN, Draft, Planner, reason_of, refuse
-from engine.core.runs.speculation import Encore
 from engine.model.group_document import Document
 from engine.process.exit_codes import FINAL, Disagreement
 from engine.scheduling.run_state import Floor
 from engine.scheduling.runs import OVER, Plan, Reached, Run, StepRun
 from engine.targets.resolver import asks
 from muster.core import telemetry
-from muster.core.db import Row
 from muster.core.errors import Fault
 from muster.core.failpoints import reach
 
@@ -52,7 +50,6 @@ class Progress:
         self.known: dict[str, Document] = {}  # groups as they are right now
         self._planning: dict[asyncio.Task[None], StepRun] = {}
         self._drafts: dict[StepRun, Draft] = {}
-        self._encore: Encore | None = None
 
     def end(self) -> None:
         planning, self._planning = self._planning, {}
@@ -215,36 +212,6 @@ class Progress:
             await self._road.value(Q.end_step, run.id, id, reason_of(fault), fault.message)
             self._step_over(step, "Failed")
 
-    def load_encore(self) -> StepRun | None:
-        """As `load_next` one of a run that somebody may have started by now; None: nothing is expected."""
-        if self._encore is None or self._floor.runs or not self._means.view.open:
-            return None
-        step = self._encore.step()
-        self._load(step, self._encore.draft)
-        return step
-
-    async def write_encore(self, step: StepRun, batch: Batch) -> Row | None:
-        """None: it was started, and is written as `write` does it; otherwise what is new instead."""
-        encore, run = self._encore, step.run
-        assert encore is not None
-        try:
-            (seen,) = await self._road.rows(Q.news_or_encore, [], *encore.said(batch))
-        except asyncpg.PostgresError:
-            log.exception("a run could not be begun as expected", job=run.job_id)
-            self._encore = None
-            (seen,) = await self._road.rows(Q.news, [])
-        id = seen.get("job_execution_id")
-        if id is None:
-            self._give_back(batch)
-            self._floor.forget(run)
-            return seen
-        await reach("core.planned")
-        run.id, run.day = id, seen["run_day"]
-        self._floor.runs[id] = run
-        await self._has_written(step, batch, seen["begun"], seen["skipped"])
-        await reach("core.reserved")
-        return None
-
     def load_next(self) -> StepRun | None:
         """A step whose targets may be picked, and must be written with what is reserved of them."""
         for step, draft in self._drafts.items():
@@ -267,13 +234,6 @@ class Progress:
             return
         await reach("core.planned")
         ((begun, skipped, _),) = said
-        if begun == BEGUN and skipped is not None:
-            self._encore = Encore.of(step, draft) or self._encore
-        await self._has_written(step, batch, begun, skipped)
-
-    async def _has_written(
-        self, step: StepRun, batch: Batch, begun: str, skipped: list[int] | None
-    ) -> None:
         if begun != BEGUN or skipped != []:
             self._give_back(batch)
         await self._has_planned(step, begun, skipped)

@@ -8,17 +8,6 @@ select extract(epoch from pg_catalog.clock_timestamp())::double precision as now
 -- Runs that are not over and not known yet, the oldest first, what somebody wants to stop, and the group they begin with.
 select runs::text, orders::text, group_name, document::text from jobs_internal.news_v1($1, $2);
 
--- name: news_or_encore
--- The same, unless a run begins as it is expected to: which one, and what plan_and_reserve says of it.
-with encore as materialized (
-    select * from jobs_internal.begin_encore_v1($1, $3, $4, $5, $6, $7, $8, $9, $10)
-)
-select e.job_execution_id, e.run_day, e.begun, e.skipped, n.runs::text, n.orders::text, n.group_name, n.document::text
-  from encore e
-  left join lateral (
-           -- Not even asked then: "offset" keeps the condition in here.
-           select * from jobs_internal.news_v1($1, $2) where e.job_execution_id is null offset 0) n on true;
-
 -- name: plenty_of_time
 -- For what a large fleet takes longer to write.
 select pg_catalog.set_config('statement_timeout', '15min', true);

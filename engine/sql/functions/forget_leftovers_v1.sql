@@ -9,7 +9,6 @@ declare
     gone uuid;
     rows integer;
 begin
-    perform hold_snapshots_v1();
     with old as (
         select s.snapshot_id, s.targets
           from snapshot s

@@ -34,7 +34,6 @@ begin
       join target_group g on g.target_group_id = i.id;
     return jsonb_build_object(
         'targetGroupId', root.target_group_id,
-        'version', root.row_version,
         'identity', (select i.identity from instance i),
         'hash', encode(sha256(convert_to(groups::text, 'UTF8')), 'hex'),
         'groups', groups,

@@ -14,7 +14,6 @@ declare
 begin
     runs := 0;
     more := false;
-    perform hold_snapshots_v1();
     for run in
         select x.job_execution_id as id, x.run_day as day
           from job j

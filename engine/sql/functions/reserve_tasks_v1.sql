@@ -13,7 +13,6 @@ declare
     days date[] := p_run_days[1:1];
     day date;
     next bigint;
-    microseconds bigint;
 begin
     perform fence_v1(p_epoch);
     perform hold_dispatch_v1();
@@ -31,12 +30,7 @@ begin
                   and x.end_time is null limit 1) x
          where t.run_day = day;
     end loop;
-    -- A crash may take back the sequence too, but hosts know which number was the last: the clock has gone on by then.
     next := nextval('hand_over');
-    microseconds := extract(epoch from clock_timestamp()) * 1000000;
-    if microseconds > next then
-        next := setval('hand_over', microseconds);
-    end if;
     insert into dispatch (host_id, number, run_days, runs, steps, ordinals, attempts, invocations, leaders, cancels)
     select t.host, next,
            coalesce(array_agg(t.run_day order by t.place) filter (where t.stop is null), '{}'),

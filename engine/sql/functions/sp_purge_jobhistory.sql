@@ -36,7 +36,6 @@ begin
         delete from step_execution where run_day = any(days) and job_execution_id = any(gone) returning snapshot_id
     )
     select array_agg(distinct s.snapshot_id) into unused from steps s;
-    perform hold_snapshots_v1();
     delete from snapshot s
      where s.snapshot_id = any(unused)
        and not exists (select from step_execution e where e.snapshot_id = s.snapshot_id);
