@@ -1,4 +1,4 @@
-"""plan: 700,000 target executions by plan_targets_v1, beside a bare INSERT … SELECT of the same rows."""
+"""plan: 700,000 target executions by plan_targets, beside a bare INSERT … SELECT of the same rows."""
 
 import asyncio
 import json
@@ -94,5 +94,5 @@ async def planned(connection: asyncpg.Connection, job: Job, snapshot: UUID) -> f
     await connection.execute("truncate jobs_internal.target_execution")
     await connection.execute("checkpoint")
     began = time.monotonic()
-    await connection.fetchval(PLAN, EPOCH, run, 1, snapshot, [])
+    await connection.fetchval(PLAN, run, 1, snapshot, [])
     return time.monotonic() - began

@@ -33,7 +33,7 @@ NUMBERS = re.compile(r"[0-9]+")
 
 
 class Outcome(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Written as an element of report_v1's results, without its key."""
+    """Written as an element of report's results, without its key."""
 
     lifecycle: str
     phase: str

@@ -32,7 +32,7 @@ Q = Queries("engine.db.queries", "executions.sql")
 
 LARGEST = 8 * 1024 * 1024  # characters of one statement, as far as there is a choice
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between tries to reach the control database
-KINDS = ("start", "commit", "result", "return", "contact")  # as report_v1 takes them
+KINDS = ("start", "commit", "result", "return", "contact")  # as report takes them
 
 
 class Ballot(msgspec.Struct, eq=False):

@@ -217,7 +217,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True, dict=True):
-    """A row of take_v3 whose kind is 'task'; in the order in which it is asked for."""
+    """A row of fetch_dispatches whose kind is 'task'; in the order in which it is asked for."""
 
     number: int
     run_day: date
@@ -253,7 +253,7 @@ class Task(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def key(self) -> str:
-        """By which report_v1 finds it: the beginning of a JSON object."""
+        """By which report finds it: the beginning of a JSON object."""
         run, step, place = self.job_execution_id, self.step_id, self.ordinal
         return (
             f'{{"d":"{self.run_day}","r":"{run}","s":{step},"o":{place},"a":{self.attempt}'

@@ -1212,119 +1212,110 @@ CREATE OR REPLACE FUNCTION jobs.sp_update_jobstep(job_name text, step_id integer
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.actor_v1(OUT caller text, OUT door text, OUT command_id uuid)
- RETURNS record
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.add_members_v1(p_group uuid, p_members jsonb, p_old jsonb DEFAULT '[]'::jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.add_members(p_group uuid, p_members jsonb, p_old jsonb DEFAULT '[]'::jsonb)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.adopt_hosts_v1(p_epoch bigint)
+CREATE OR REPLACE FUNCTION jobs_internal.adopt_hosts(p_epoch bigint, p_slots integer)
  RETURNS TABLE(host_id uuid, epoch bigint, host_name text, pid integer, slots integer, state text, heartbeat_at timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.adopt_hosts_v2(p_epoch bigint, p_slots integer)
- RETURNS TABLE(host_id uuid, epoch bigint, host_name text, pid integer, slots integer, state text, heartbeat_at timestamp with time zone)
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.already_recorded(p_results jsonb)
+ RETURNS SETOF uuid
  LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.analyze_v1(p_epoch bigint, p_done text[])
+CREATE OR REPLACE FUNCTION jobs_internal.analyze_tables(p_epoch bigint, p_done text[])
  RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.answer_request_v1(p_epoch bigint, p_request_id uuid, p_answer jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.answer_request(p_epoch bigint, p_request_id uuid, p_answer jsonb)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
--- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.ask_v1(p_request_id uuid, p_kind text, p_args jsonb)
- RETURNS jsonb
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.attempt_item_v1(p_run job_execution, p_step_name text, p_target_id uuid, p_task task, p_whole boolean)
+CREATE OR REPLACE FUNCTION jobs_internal.attempt_item(p_run job_execution, p_step_name text, p_target_id uuid, p_task task, p_whole boolean)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.begin_command_v1(p_id uuid, p_command text, p_digest text, p_caller text, p_door text, OUT known boolean, OUT result jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.begin_command(p_id uuid, p_command text, p_digest text, p_caller text, p_door text, OUT known boolean, OUT result jsonb)
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.begin_duty_v1(p_epoch bigint, p_job_id uuid, p_run uuid)
- RETURNS boolean
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.begin_run_v1(p_epoch bigint, p_run uuid)
+CREATE OR REPLACE FUNCTION jobs_internal.begin_run(p_epoch bigint, p_run uuid)
  RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.begin_step_v1(p_epoch bigint, p_run uuid, p_step_id integer)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.break_schedule_v1(p_epoch bigint, p_job_id uuid, p_row_version bigint, p_why text)
+CREATE OR REPLACE FUNCTION jobs_internal.begin_system_job(p_epoch bigint, p_job_id uuid, p_run uuid)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.bump_group_version(p_group uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.busy_targets(p_run job_execution, p_snapshot_id uuid)
+ RETURNS integer[]
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.cancel_everything_v1(p_epoch bigint)
+CREATE OR REPLACE FUNCTION jobs_internal.cancel_everything(p_epoch bigint)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.cancel_execution_v1(p_job text, p_execution uuid, p_reason text)
+CREATE OR REPLACE FUNCTION jobs_internal.cancel_execution(p_job text, p_execution uuid, p_reason text)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.cancel_part_v1(p_job text, p_execution uuid, p_step text, p_target text, p_reason text)
+CREATE OR REPLACE FUNCTION jobs_internal.cancel_part(p_job text, p_execution uuid, p_step text, p_target text, p_reason text)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.cancel_targets_v1(p_epoch bigint, p_run uuid, p_step_id integer, p_ordinals integer[])
+CREATE OR REPLACE FUNCTION jobs_internal.cancel_targets(p_epoch bigint, p_run uuid, p_step_id integer, p_ordinals integer[])
  RETURNS TABLE(ordinal integer, host_id uuid, invocation_id uuid, ended boolean)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1334,151 +1325,214 @@ CREATE OR REPLACE FUNCTION jobs_internal.cancel_targets_v1(p_epoch bigint, p_run
  SET jit TO 'off';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.change_membership_v1(p_group text, p_role text, p_grant boolean)
+CREATE OR REPLACE FUNCTION jobs_internal.change_membership(p_group text, p_role text, p_grant boolean)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.check_command_kind_v1(p_type text, p_source text)
+CREATE OR REPLACE FUNCTION jobs_internal.check_command_kind(p_type text, p_source text)
  RETURNS void
  LANGUAGE plpgsql
  IMMUTABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.check_condition_v1(p_condition jsonb, p_row_version bigint)
+CREATE OR REPLACE FUNCTION jobs_internal.check_condition(p_condition jsonb, p_row_version bigint)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.check_cron_v1(p_cron text)
- RETURNS void
- LANGUAGE plpgsql
- IMMUTABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.check_job_v1(p_old job, p_new job)
- RETURNS void
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.check_members_v1(p_members jsonb, p_old jsonb)
- RETURNS void
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.check_name_v1(p_name text, p_column text)
- RETURNS void
- LANGUAGE plpgsql
- IMMUTABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.check_options_v1(p_options jsonb)
- RETURNS void
- LANGUAGE plpgsql
- IMMUTABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.check_secret_v1(p_identity text, p_secret text)
- RETURNS void
- LANGUAGE plpgsql
- IMMUTABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.check_step_v1(p_step job_step)
- RETURNS void
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.check_supported_v1(p_step job_step)
- RETURNS void
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.check_variables_v1(p_text text, p_column text)
+CREATE OR REPLACE FUNCTION jobs_internal.check_cron(p_cron text)
  RETURNS void
  LANGUAGE plpgsql
  IMMUTABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.close_cancellation_v1(p_epoch bigint, p_id uuid, p_needed text)
+CREATE OR REPLACE FUNCTION jobs_internal.check_epoch(p_epoch bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_job(p_old job, p_new job)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_members(p_members jsonb, p_old jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_name(p_name text, p_column text)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_options(p_options jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_secret(p_identity text, p_secret text)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_step(p_step job_step)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_supported(p_step job_step)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.check_variables(p_text text, p_column text)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.close_cancellation(p_epoch bigint, p_id uuid, p_needed text)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.completion_marks_v1(p_epoch bigint)
+CREATE OR REPLACE FUNCTION jobs_internal.completion_marks(p_epoch bigint)
  RETURNS TABLE(host_id uuid, number bigint)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.create_partitions(p_epoch bigint)
+ RETURNS date[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.decide_private_endpoint_v1(p_name text, p_status text, p_server_id text)
+CREATE OR REPLACE FUNCTION jobs_internal.create_request(p_request_id uuid, p_kind text, p_args jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.create_step_execution(p_run job_execution, p_step_id integer, p_snapshot_id uuid DEFAULT NULL::uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.create_target_executions(p_run job_execution, p_step_id integer, p_snapshot_id uuid, p_wave_starts integer[] DEFAULT '{}'::integer[])
+ RETURNS integer[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET enable_sort TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET jit TO 'off';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.current_actor(OUT caller text, OUT door text, OUT command_id uuid)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.decide_private_endpoint(p_name text, p_status text, p_server_id text)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.decide_slots_v1(p_epoch bigint, p_jobs uuid[], p_row_versions bigint[], p_next_slots timestamp with time zone[], p_slot_jobs uuid[], p_slots timestamp with time zone[], p_outcomes text[], p_reasons text[], OUT jobs integer, OUT fired integer, OUT skipped integer, OUT coalesced integer, OUT missed integer)
+CREATE OR REPLACE FUNCTION jobs_internal.decide_slots(p_epoch bigint, p_jobs uuid[], p_row_versions bigint[], p_next_slots timestamp with time zone[], p_slot_jobs uuid[], p_slots timestamp with time zone[], p_outcomes text[], p_reasons text[], OUT jobs integer, OUT fired integer, OUT skipped integer, OUT coalesced integer, OUT missed integer)
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
  SET plan_cache_mode TO 'force_custom_plan';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.definition_item(p_path text[], p_uid uuid, p_row_version bigint, p_created_by text, p_created_at timestamp with time zone, p_modified_by text, p_modified_at timestamp with time zone, p_properties jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.definition_reference(p_name text, p_as_given text)
+ RETURNS jsonb
+ LANGUAGE sql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.delete_v1(p_kind text, p_path text[], p_condition jsonb, p_options jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.delete_item(p_kind text, p_path text[], p_condition jsonb, p_options jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.describe_v1()
+CREATE OR REPLACE FUNCTION jobs_internal.delete_orphans(p_before timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.describe_schema()
  RETURNS TABLE(kind text, name text, definition text)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.disown_v1(p_epoch bigint, p_host uuid)
- RETURNS TABLE(run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, old_invocation uuid, task_lifecycle text, backend_pid integer, xact_id text, server_id text, database_name text, credential_id uuid, credential_version bigint, start_time timestamp with time zone, idempotent boolean, guard boolean, transaction text)
+CREATE OR REPLACE FUNCTION jobs_internal.disable_broken_schedule(p_epoch bigint, p_job_id uuid, p_row_version bigint, p_why text)
+ RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET plan_cache_mode TO 'force_custom_plan'
- SET enable_seqscan TO 'off'
- SET jit TO 'off';
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.drain_hosts_v1(p_epoch bigint)
+CREATE OR REPLACE FUNCTION jobs_internal.drain_hosts(p_epoch bigint)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.drop_partitions_v1(p_before date)
+CREATE OR REPLACE FUNCTION jobs_internal.drop_partitions(p_before date)
  RETURNS SETOF date
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1486,22 +1540,22 @@ CREATE OR REPLACE FUNCTION jobs_internal.drop_partitions_v1(p_before date)
  SET lock_timeout TO '2s';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.due_duties_v1(p_epoch bigint, p_busy uuid[])
- RETURNS TABLE(job_id uuid, job_name text)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.due_jobs_v1(p_epoch bigint, p_limit integer)
+CREATE OR REPLACE FUNCTION jobs_internal.due_jobs(p_epoch bigint, p_limit integer)
  RETURNS TABLE(job_id uuid, job_name text, row_version bigint, interval_type text, interval_count integer, cron text, time_zone text, start_time timestamp with time zone, end_time timestamp with time zone, since timestamp with time zone, misfire_policy text, misfire_within_seconds integer, last_slot timestamp with time zone, now timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
  SET plan_cache_mode TO 'force_custom_plan';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.due_system_jobs(p_epoch bigint, p_busy uuid[])
+ RETURNS TABLE(job_id uuid, job_name text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.edit_distance_v1(p_one text, p_other text)
+CREATE OR REPLACE FUNCTION jobs_internal.edit_distance(p_one text, p_other text)
  RETURNS integer
  LANGUAGE plpgsql
  IMMUTABLE SECURITY DEFINER
@@ -1522,7 +1576,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.end_after_targets()
  SET search_path TO 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.end_canceled_v1(p_day date, p_run uuid, p_step_id integer, p_ordinals integer[])
+CREATE OR REPLACE FUNCTION jobs_internal.end_canceled(p_day date, p_run uuid, p_step_id integer, p_ordinals integer[])
  RETURNS SETOF integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1532,42 +1586,35 @@ CREATE OR REPLACE FUNCTION jobs_internal.end_canceled_v1(p_day date, p_run uuid,
  SET jit TO 'off';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.end_command_v1(p_id uuid, p_result jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.end_command(p_id uuid, p_result jsonb)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.end_duty_v1(p_epoch bigint, p_job_id uuid, p_run uuid, p_lifecycle text, p_message text)
+CREATE OR REPLACE FUNCTION jobs_internal.end_host(p_host uuid)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.end_host_v1(p_host uuid)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.end_last_step_v1(p_epoch bigint, p_run uuid, p_step_id integer, OUT step text, OUT run text)
+CREATE OR REPLACE FUNCTION jobs_internal.end_last_step(p_epoch bigint, p_run uuid, p_step_id integer, OUT step text, OUT run text)
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.end_run_v1(p_epoch bigint, p_run uuid)
+CREATE OR REPLACE FUNCTION jobs_internal.end_run(p_epoch bigint, p_run uuid)
  RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.end_step_v1(p_epoch bigint, p_run uuid, p_step_id integer, p_reason text DEFAULT NULL::text, p_message text DEFAULT NULL::text)
+CREATE OR REPLACE FUNCTION jobs_internal.end_step(p_epoch bigint, p_run uuid, p_step_id integer, p_reason text DEFAULT NULL::text, p_message text DEFAULT NULL::text)
  RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1576,88 +1623,106 @@ CREATE OR REPLACE FUNCTION jobs_internal.end_step_v1(p_epoch bigint, p_run uuid,
  SET enable_seqscan TO 'off'
  SET jit TO 'off';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.end_system_job(p_epoch bigint, p_job_id uuid, p_run uuid, p_lifecycle text, p_message text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.ensure_adhoc_v1()
+CREATE OR REPLACE FUNCTION jobs_internal.ensure_adhoc_job()
  RETURNS job
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.ensure_partitions_v1(p_day date)
+CREATE OR REPLACE FUNCTION jobs_internal.ensure_partitions(p_day date)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.enter_step(p_epoch bigint, p_run uuid, p_step_id integer)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.execution_filter_v1(p_filters jsonb, p_after jsonb, OUT since timestamp with time zone, OUT until timestamp with time zone, OUT ended_since timestamp with time zone, OUT ended_until timestamp with time zone, OUT active boolean, OUT skip bigint, OUT deleted boolean)
+CREATE OR REPLACE FUNCTION jobs_internal.execution_filter(p_filters jsonb, p_after jsonb, OUT since timestamp with time zone, OUT until timestamp with time zone, OUT ended_since timestamp with time zone, OUT ended_until timestamp with time zone, OUT active boolean, OUT skip bigint, OUT deleted boolean)
  RETURNS record
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.execution_item_v1(p_run job_execution, p_below text[], p_uid uuid, p_lifecycle text, p_create_time timestamp with time zone, p_start_time timestamp with time zone, p_end_time timestamp with time zone, p_properties jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.execution_item(p_run job_execution, p_below text[], p_uid uuid, p_lifecycle text, p_create_time timestamp with time zone, p_start_time timestamp with time zone, p_end_time timestamp with time zone, p_properties jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.explain_target_v1(p_run job_execution, p_step text, p_target text)
+CREATE OR REPLACE FUNCTION jobs_internal.expand_dispatch(p_batch dispatch, p_day date)
+ RETURNS TABLE(run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone, started boolean)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_sort TO 'off'
+ SET jit TO 'off';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.explain_target(p_run job_execution, p_step text, p_target text)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.fence_v1(p_epoch bigint)
- RETURNS void
+CREATE OR REPLACE FUNCTION jobs_internal.fetch_dispatches(p_host uuid, p_after bigint, p_hurried boolean)
+ RETURNS TABLE(number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone, started boolean, leader uuid, directory bigint)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.find_jobstep_v1(p_job job, p_id integer, p_name text)
+CREATE OR REPLACE FUNCTION jobs_internal.find_jobstep(p_job job, p_id integer, p_name text)
  RETURNS job_step
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.find_run_v1(p_job text, p_execution text, p_deleted boolean)
+CREATE OR REPLACE FUNCTION jobs_internal.find_run(p_job text, p_execution text, p_deleted boolean)
  RETURNS job_execution
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.find_server_v1(p_name text, p_column text DEFAULT 'server_name'::text)
+CREATE OR REPLACE FUNCTION jobs_internal.find_server(p_name text, p_column text DEFAULT 'server_name'::text)
  RETURNS text
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.find_step_v1(p_run job_execution, p_step text)
+CREATE OR REPLACE FUNCTION jobs_internal.find_step(p_run job_execution, p_step text)
  RETURNS step_execution
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.find_target_v1(p_step step_execution, p_target text, OUT target target_execution, OUT described snapshot_target)
+CREATE OR REPLACE FUNCTION jobs_internal.find_target(p_step step_execution, p_target text, OUT target target_execution, OUT described snapshot_target)
  RETURNS record
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.forget_leftovers_v1(p_before timestamp with time zone)
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
@@ -1668,43 +1733,36 @@ CREATE OR REPLACE FUNCTION jobs_internal.forget_outcomes()
  SET search_path TO 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.get_execution_v1(p_kind text, p_path text[])
+CREATE OR REPLACE FUNCTION jobs_internal.get_current_step(p_run uuid, p_step text)
+ RETURNS step_execution
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.get_execution(p_kind text, p_path text[])
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.get_v1(p_kind text, p_path text[])
+CREATE OR REPLACE FUNCTION jobs_internal.get_item(p_kind text, p_path text[])
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.group_document_v1(p_group text)
+CREATE OR REPLACE FUNCTION jobs_internal.group_document(p_group text)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.heartbeat_v1(p_epoch bigint, OUT paused boolean, OUT draining boolean, OUT schema_version integer, OUT directory_revision bigint)
+CREATE OR REPLACE FUNCTION jobs_internal.heartbeat(p_epoch bigint, OUT paused boolean, OUT draining boolean, OUT schema_version integer, OUT directory_revision bigint)
  RETURNS record
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.hold_dispatch_v1()
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.hold_hosts_v1(p_hosts uuid[])
- RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
@@ -1717,21 +1775,21 @@ CREATE OR REPLACE FUNCTION jobs_internal.hold_instance()
  SET search_path TO 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.host_heartbeat_v1(p_host uuid, p_running integer, OUT adopted_epoch bigint, OUT current_epoch bigint, OUT paused boolean, OUT draining boolean, OUT state text)
+CREATE OR REPLACE FUNCTION jobs_internal.host_heartbeat(p_host uuid, p_running integer, OUT adopted_epoch bigint, OUT current_epoch bigint, OUT paused boolean, OUT draining boolean, OUT state text, OUT slots integer)
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.host_heartbeat_v2(p_host uuid, p_running integer, OUT adopted_epoch bigint, OUT current_epoch bigint, OUT paused boolean, OUT draining boolean, OUT state text, OUT slots integer)
- RETURNS record
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.host_report_key(p_host uuid)
+ RETURNS bigint
  LANGUAGE plpgsql
- SECURITY DEFINER
+ IMMUTABLE STRICT SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.install_epoch_v1(p_epoch bigint, p_workload uuid, p_host text, p_version text)
+CREATE OR REPLACE FUNCTION jobs_internal.install_epoch(p_epoch bigint, p_workload uuid, p_host text, p_version text)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1739,38 +1797,21 @@ CREATE OR REPLACE FUNCTION jobs_internal.install_epoch_v1(p_epoch bigint, p_work
  SET lock_timeout TO '2s';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.intend_commits_v1(p_commits jsonb)
- RETURNS uuid[]
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET plan_cache_mode TO 'force_generic_plan'
- SET enable_seqscan TO 'off'
- SET jit TO 'off';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.iso_v1(p_time timestamp with time zone)
+CREATE OR REPLACE FUNCTION jobs_internal.iso_time(p_time timestamp with time zone)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.item_v1(p_path text[], p_uid uuid, p_row_version bigint, p_created_by text, p_created_at timestamp with time zone, p_modified_by text, p_modified_at timestamp with time zone, p_properties jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.job_item(p_job job)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.job_item_v1(p_job job)
- RETURNS jsonb
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.jobstep_item_v1(p_path text[], p_step job_step, p_row_version bigint)
+CREATE OR REPLACE FUNCTION jobs_internal.jobstep_item(p_path text[], p_step job_step, p_row_version bigint)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -1783,53 +1824,22 @@ CREATE OR REPLACE FUNCTION jobs_internal.keep_steps_gapless()
  SECURITY DEFINER
  SET search_path TO 'jobs_internal', 'pg_temp';
 
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.keep_system_jobs_v1(p_epoch bigint)
- RETURNS TABLE(job_name text, differed jsonb, repaired boolean)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET "TimeZone" TO 'UTC';
-
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.known_results_v1(p_results jsonb)
- RETURNS SETOF uuid
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET jit TO 'off';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.leave_host_v1(p_host uuid)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.limits_v1(p_epoch bigint)
- RETURNS TABLE(server_id text, max_connections integer, budget integer, slots_per_database integer, disabled boolean, pools jsonb)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.list_attempts_v1(p_run job_execution, p_path text[], p_after jsonb, p_top integer)
+CREATE OR REPLACE FUNCTION jobs_internal.list_attempts(p_run job_execution, p_path text[], p_after jsonb, p_top integer)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.list_cancellations_v1(p_run job_execution, p_target target_execution)
+CREATE OR REPLACE FUNCTION jobs_internal.list_cancellations(p_run job_execution, p_target target_execution)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.list_errors_v1(p_run job_execution, p_after jsonb, p_top integer)
+CREATE OR REPLACE FUNCTION jobs_internal.list_errors(p_run job_execution, p_after jsonb, p_top integer)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -1837,74 +1847,74 @@ CREATE OR REPLACE FUNCTION jobs_internal.list_errors_v1(p_run job_execution, p_a
  SET plan_cache_mode TO 'force_custom_plan';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.list_executions_v1(p_kind text, p_path text[], p_after jsonb, p_top integer, p_filters jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.list_executions(p_kind text, p_path text[], p_after jsonb, p_top integer, p_filters jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.list_job_runs_v1(p_job text, p_after jsonb, p_top integer, p_filters jsonb)
- RETURNS jsonb
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET plan_cache_mode TO 'force_custom_plan';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.list_messages_v1(p_run job_execution, p_step text, p_after jsonb, p_top integer)
- RETURNS jsonb
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET plan_cache_mode TO 'force_custom_plan'
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_sort TO 'off';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.list_results_v1(p_run job_execution, p_step text, p_set integer, p_after jsonb, p_top integer)
- RETURNS jsonb
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET plan_cache_mode TO 'force_custom_plan'
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_sort TO 'off';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.list_run_steps_v1(p_run job_execution, p_after jsonb, p_top integer, p_filters jsonb)
- RETURNS jsonb
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.list_run_targets_v1(p_run job_execution, p_step_id integer, p_after jsonb, p_top integer, p_filters jsonb)
- RETURNS jsonb
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET plan_cache_mode TO 'force_custom_plan';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.list_runs_v1(p_after jsonb, p_top integer, p_filters jsonb)
- RETURNS jsonb
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET plan_cache_mode TO 'force_custom_plan';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.list_v1(p_kind text, p_path text[], p_after jsonb, p_top integer, p_filters jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.list_items(p_kind text, p_path text[], p_after jsonb, p_top integer, p_filters jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_job_runs(p_job text, p_after jsonb, p_top integer, p_filters jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_messages(p_run job_execution, p_step text, p_after jsonb, p_top integer)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_sort TO 'off';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_results(p_run job_execution, p_step text, p_set integer, p_after jsonb, p_top integer)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_sort TO 'off';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_run_steps(p_run job_execution, p_after jsonb, p_top integer, p_filters jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_run_targets(p_run job_execution, p_step_id integer, p_after jsonb, p_top integer, p_filters jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_runs(p_after jsonb, p_top integer, p_filters jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
+
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.live_invocations_v1(p_epoch bigint)
+CREATE OR REPLACE FUNCTION jobs_internal.live_invocations(p_epoch bigint)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1914,14 +1924,14 @@ CREATE OR REPLACE FUNCTION jobs_internal.live_invocations_v1(p_epoch bigint)
  SET jit TO 'off';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.live_runs_v1(p_epoch bigint, p_known uuid[])
+CREATE OR REPLACE FUNCTION jobs_internal.live_runs(p_epoch bigint, p_known uuid[])
  RETURNS TABLE(job_execution_id uuid, job_id uuid, job_name text, job_version integer, run_day date, create_time timestamp with time zone, priority integer, overlap text, lifecycle text, job_paused boolean, cancel_requested_at timestamp with time zone, overrides jsonb, steps jsonb, reached jsonb)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.live_targets_v1(p_epoch bigint, p_run_day date, p_run uuid, p_step_id integer)
+CREATE OR REPLACE FUNCTION jobs_internal.live_targets(p_epoch bigint, p_run_day date, p_run uuid, p_step_id integer)
  RETURNS TABLE(ordinal integer, lifecycle text, attempts integer, not_before timestamp with time zone, deadline timestamp with time zone, server_id text, pool_name text, database_name text, schema_name text, worker_pool text, attempt integer, host_id uuid, invocation_id uuid, task_lifecycle text)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1935,101 +1945,84 @@ CREATE OR REPLACE FUNCTION jobs_internal.live_targets_v1(p_epoch bigint, p_run_d
  SET jit TO 'off';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.lock_group_v1(p_name text)
+CREATE OR REPLACE FUNCTION jobs_internal.lock_dispatch()
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.lock_group(p_name text)
  RETURNS target_group
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.lock_job_v1(p_name text)
+CREATE OR REPLACE FUNCTION jobs_internal.lock_hosts(p_hosts uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.lock_job(p_name text)
  RETURNS job
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.lock_name_v1(p_kind text, p_name text)
+CREATE OR REPLACE FUNCTION jobs_internal.lock_name(p_kind text, p_name text)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.make_room_v1(p_epoch bigint)
- RETURNS date[]
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.make_step_v1(p_run job_execution, p_step_id integer, p_snapshot_id uuid DEFAULT NULL::uuid)
+CREATE OR REPLACE FUNCTION jobs_internal.mark_host_draining(p_host uuid)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.make_targets_v1(p_run job_execution, p_step_id integer, p_snapshot_id uuid, p_wave_starts integer[] DEFAULT '{}'::integer[])
- RETURNS integer[]
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET enable_sort TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
- SET jit TO 'off';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.may_begin_v1(p_run job_execution)
+CREATE OR REPLACE FUNCTION jobs_internal.may_begin(p_run job_execution)
  RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.meet_servers_v1(p_contacts jsonb)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.member_key_v1(p_member jsonb)
- RETURNS text
- LANGUAGE sql
- IMMUTABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.members_v1(p_group uuid)
+CREATE OR REPLACE FUNCTION jobs_internal.member_items(p_group uuid)
  RETURNS jsonb
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.merge_patch_v1(p_old jsonb, p_patch jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.member_key(p_member jsonb)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.merge_patch(p_old jsonb, p_patch jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  IMMUTABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.new_version_v1(p_job job, p_without integer, p_with job_step)
+CREATE OR REPLACE FUNCTION jobs_internal.new_version(p_job job, p_without integer, p_with job_step)
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.news_v1(p_epoch bigint, p_known uuid[], OUT runs jsonb, OUT orders jsonb, OUT group_name text, OUT document jsonb)
- RETURNS record
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.next_completions_v1(p_hosts uuid[], p_after bigint[])
+CREATE OR REPLACE FUNCTION jobs_internal.next_completions(p_hosts uuid[], p_after bigint[])
  RETURNS TABLE(host_id uuid, number bigint, report jsonb)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2038,103 +2031,85 @@ CREATE OR REPLACE FUNCTION jobs_internal.next_completions_v1(p_hosts uuid[], p_a
  SET jit TO 'off';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.next_slot_v1(p_epoch bigint)
+CREATE OR REPLACE FUNCTION jobs_internal.next_slot(p_epoch bigint)
  RETURNS double precision
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
  SET plan_cache_mode TO 'force_custom_plan';
 
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.note_v1(p_action text, p_detail jsonb)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.open_cancellations_v1(p_epoch bigint)
+CREATE OR REPLACE FUNCTION jobs_internal.open_cancellations(p_epoch bigint)
  RETURNS TABLE(cancellation_id uuid, job_execution_id uuid, step_id integer, ordinal integer, requested_at timestamp with time zone, reason text)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.open_dispatch_v2(p_batch dispatch, p_day date)
- RETURNS TABLE(run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone, started boolean)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET plan_cache_mode TO 'force_generic_plan'
- SET enable_seqscan TO 'off'
- SET enable_sort TO 'off'
- SET jit TO 'off';
-
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.open_requests_v1(p_epoch bigint)
+CREATE OR REPLACE FUNCTION jobs_internal.open_requests(p_epoch bigint)
  RETURNS TABLE(request_id uuid, kind text, args jsonb)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.outcome_v1(p_cancelled boolean, p_counts jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.parent_lifecycle(p_cancelled boolean, p_counts jsonb)
  RETURNS text
  LANGUAGE plpgsql
  IMMUTABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.patch_v1(p_kind text, p_path text[], p_patch jsonb, p_condition jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.patch_item(p_kind text, p_path text[], p_patch jsonb, p_condition jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.pause_v1()
+CREATE OR REPLACE FUNCTION jobs_internal.pause_and_cancel()
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.paused_jobs_v1(p_epoch bigint)
+CREATE OR REPLACE FUNCTION jobs_internal.paused_jobs(p_epoch bigint)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.plan_step_v1(p_epoch bigint, p_run uuid, p_step_id integer, p_snapshot_id uuid, p_target_group_id uuid, p_group_hash bytea, p_directory_revision bigint, p_left_out jsonb, p_target_types text[], p_server_ids text[], p_server_names text[], p_pool_names text[], p_database_names text[], p_schema_names text[], p_labels jsonb[], p_credential_ids uuid[], p_rules uuid[], OUT begun text, OUT skipped integer[])
+CREATE OR REPLACE FUNCTION jobs_internal.plan_step(p_epoch bigint, p_run uuid, p_step_id integer, p_snapshot_id uuid, p_target_group_id uuid, p_group_hash bytea, p_directory_revision bigint, p_left_out jsonb, p_target_types text[], p_server_ids text[], p_server_names text[], p_pool_names text[], p_database_names text[], p_schema_names text[], p_labels jsonb[], p_credential_ids uuid[], p_rules uuid[], OUT begun text, OUT skipped integer[])
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.plan_targets_v1(p_epoch bigint, p_job_execution_id uuid, p_step_id integer, p_snapshot_id uuid, p_wave_starts integer[] DEFAULT '{}'::integer[])
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.plan_targets_v2(p_run job_execution, p_step_id integer, p_snapshot_id uuid, p_wave_starts integer[] DEFAULT '{}'::integer[])
+CREATE OR REPLACE FUNCTION jobs_internal.plan_targets(p_run job_execution, p_step_id integer, p_snapshot_id uuid, p_wave_starts integer[] DEFAULT '{}'::integer[])
  RETURNS integer[]
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.prune_history_v1(p_epoch bigint, p_days integer, OUT days integer, OUT runs integer, OUT more boolean)
+CREATE OR REPLACE FUNCTION jobs_internal.poll_updates(p_epoch bigint, p_known uuid[], OUT runs jsonb, OUT orders jsonb, OUT group_name text, OUT document jsonb)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.prune_history(p_epoch bigint, p_days integer, OUT days integer, OUT runs integer, OUT more boolean)
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.prune_runs_v1(p_days integer, OUT runs integer, OUT more boolean)
+CREATE OR REPLACE FUNCTION jobs_internal.prune_runs(p_days integer, OUT runs integer, OUT more boolean)
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2142,7 +2117,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.prune_runs_v1(p_days integer, OUT runs 
  SET plan_cache_mode TO 'force_custom_plan';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.prune_slots_v1(p_days integer)
+CREATE OR REPLACE FUNCTION jobs_internal.prune_slots(p_days integer)
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2150,7 +2125,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.prune_slots_v1(p_days integer)
  SET plan_cache_mode TO 'force_custom_plan';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.prune_versions_v1()
+CREATE OR REPLACE FUNCTION jobs_internal.prune_versions()
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2158,14 +2133,14 @@ CREATE OR REPLACE FUNCTION jobs_internal.prune_versions_v1()
  SET lock_timeout TO '1s';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.put_credential_v1(p_name text, p_doc jsonb, p_condition jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.put_credential(p_name text, p_doc jsonb, p_condition jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.put_job_v1(p_name text, p_doc jsonb, p_condition jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.put_job(p_name text, p_doc jsonb, p_condition jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2173,21 +2148,21 @@ CREATE OR REPLACE FUNCTION jobs_internal.put_job_v1(p_name text, p_doc jsonb, p_
  SET "TimeZone" TO 'UTC';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.put_private_endpoint_v1(p_name text, p_doc jsonb, p_condition jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.put_private_endpoint(p_name text, p_doc jsonb, p_condition jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.put_step_v1(p_job text, p_name text, p_doc jsonb, p_condition jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.put_step(p_job text, p_name text, p_doc jsonb, p_condition jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.put_system_job_v1(p_old job, p_must jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.put_system_job(p_old job, p_must jsonb)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2195,70 +2170,101 @@ CREATE OR REPLACE FUNCTION jobs_internal.put_system_job_v1(p_old job, p_must jso
  SET lock_timeout TO '1s';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.put_target_group_v1(p_name text, p_doc jsonb, p_condition jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.put_target_group(p_name text, p_doc jsonb, p_condition jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.reach_step_v1(p_epoch bigint, p_run uuid, p_step_id integer)
- RETURNS text
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.reached_step_v1(p_run uuid, p_step text)
- RETURNS step_execution
+CREATE OR REPLACE FUNCTION jobs_internal.raise_error(p_state text, p_column text, p_message text, p_hint text DEFAULT NULL::text, p_code text DEFAULT ''::text)
+ RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.read_completions_v1(p_epoch bigint, p_hosts uuid[], p_after bigint[])
+CREATE OR REPLACE FUNCTION jobs_internal.read_completions(p_epoch bigint, p_hosts uuid[], p_after bigint[])
  RETURNS TABLE(host_id uuid, number bigint, report jsonb)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.read_credentials(p_ids uuid[])
+ RETURNS TABLE(credential_id uuid, row_version bigint, name text, username text, secret text)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.read_epoch_v1()
+CREATE OR REPLACE FUNCTION jobs_internal.read_epoch()
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.read_execution_v1(p_kind text, p_path text[], p_options jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.read_execution(p_kind text, p_path text[], p_options jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.read_interval_v1(p_text text, OUT interval_type text, OUT interval_count integer)
+CREATE OR REPLACE FUNCTION jobs_internal.read_interval(p_text text, OUT interval_type text, OUT interval_count integer)
  RETURNS record
  LANGUAGE plpgsql
  IMMUTABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.read_journal_v1(p_id uuid)
+CREATE OR REPLACE FUNCTION jobs_internal.read_journal(p_id uuid)
  RETURNS jsonb
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.read_limits(p_epoch bigint)
+ RETURNS TABLE(server_id text, max_connections integer, budget integer, slots_per_database integer, disabled boolean, pools jsonb)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.read_request_v1(p_request_id uuid)
+CREATE OR REPLACE FUNCTION jobs_internal.read_request(p_request_id uuid)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.read_server_users(p_server_ids text[])
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.read_servers(p_ids text[])
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.record_results_v2(p_results jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.record_commit_intents(p_commits jsonb)
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.record_results(p_results jsonb)
  RETURNS TABLE(invocation_id uuid, lifecycle text, attempts integer, not_before timestamp with time zone, needed text, deadline timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2269,24 +2275,24 @@ CREATE OR REPLACE FUNCTION jobs_internal.record_results_v2(p_results jsonb)
  SET jit TO 'off';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.refer_to_credential_v1(p_name text, p_column text, OUT credential_id uuid, OUT name text)
- RETURNS record
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.refer_to_group_v1(p_name text, p_column text, OUT target_group_id uuid, OUT name text)
- RETURNS record
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.reference_v1(p_name text, p_as_given text)
+CREATE OR REPLACE FUNCTION jobs_internal.record_results_as_json(p_results jsonb)
  RETURNS jsonb
- LANGUAGE sql
- IMMUTABLE SECURITY DEFINER
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.refer_to_credential(p_name text, p_column text, OUT credential_id uuid, OUT name text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.refer_to_group(p_name text, p_column text, OUT target_group_id uuid, OUT name text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
@@ -2317,43 +2323,59 @@ CREATE OR REPLACE FUNCTION jobs_internal.refuse_orphan()
  SECURITY DEFINER
  SET search_path TO 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.register_host(p_host uuid, p_epoch bigint, p_name text, p_pid integer, p_slots integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.refuse_v1(p_state text, p_column text, p_message text, p_hint text DEFAULT NULL::text, p_code text DEFAULT ''::text)
+CREATE OR REPLACE FUNCTION jobs_internal.release_tasks(p_returns jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET plan_cache_mode TO 'force_custom_plan';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.remember_schema()
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.register_host_v1(p_host uuid, p_epoch bigint, p_name text, p_pid integer, p_slots integer)
- RETURNS void
+CREATE OR REPLACE FUNCTION jobs_internal.repair_system_jobs(p_epoch bigint)
+ RETURNS TABLE(job_name text, differed jsonb, repaired boolean)
  LANGUAGE plpgsql
  SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.remember_schema_v1()
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.report_lock_v1(p_host uuid)
- RETURNS bigint
- LANGUAGE plpgsql
- IMMUTABLE STRICT SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
+ SET "TimeZone" TO 'UTC';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.report_v1(p_host uuid, p_epoch bigint, p_starts jsonb, p_commits jsonb, p_results jsonb, p_returns jsonb, p_contacts jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.report(p_host uuid, p_epoch bigint, p_starts jsonb, p_commits jsonb, p_results jsonb, p_returns jsonb, p_contacts jsonb)
  RETURNS uuid[]
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.reserve_and_cancel(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_cancel_hosts uuid[], p_cancels uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.reserve_and_poll(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_leaders uuid[], p_known_hosts uuid[], p_after bigint[])
+ RETURNS TABLE(host_id uuid, number bigint, report jsonb)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.reserve_tasks_v1(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_leaders uuid[], p_cancel_hosts uuid[], p_cancels uuid[])
+CREATE OR REPLACE FUNCTION jobs_internal.reserve_tasks(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_leaders uuid[], p_cancel_hosts uuid[], p_cancels uuid[])
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2363,57 +2385,45 @@ CREATE OR REPLACE FUNCTION jobs_internal.reserve_tasks_v1(p_epoch bigint, p_host
  SET jit TO 'off';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.reserve_v1(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_cancel_hosts uuid[], p_cancels uuid[])
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.reserve_v2(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_known_hosts uuid[], p_after bigint[])
- RETURNS TABLE(host_id uuid, number bigint, report jsonb)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.reserve_v3(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_leaders uuid[], p_known_hosts uuid[], p_after bigint[])
- RETURNS TABLE(host_id uuid, number bigint, report jsonb)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.return_tasks_v1(p_returns jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.resolve_orphaned_attempts(p_epoch bigint, p_results jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.revoke_host_tasks(p_epoch bigint, p_host uuid)
+ RETURNS TABLE(run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, old_invocation uuid, task_lifecycle text, backend_pid integer, xact_id text, server_id text, database_name text, credential_id uuid, credential_version bigint, start_time timestamp with time zone, idempotent boolean, guard boolean, transaction text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET plan_cache_mode TO 'force_custom_plan';
+ SET plan_cache_mode TO 'force_custom_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.run_item_v1(p_run job_execution)
+CREATE OR REPLACE FUNCTION jobs_internal.run_item(p_run job_execution)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.run_page_v1(p_runs uuid[], p_top integer)
+CREATE OR REPLACE FUNCTION jobs_internal.run_page(p_runs uuid[], p_top integer)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.run_query_v1(p_doc jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.run_query(p_doc jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.running_attempt_v1(p_epoch bigint, p_run uuid, p_step_id integer, p_ordinal integer)
+CREATE OR REPLACE FUNCTION jobs_internal.running_attempt(p_epoch bigint, p_run uuid, p_step_id integer, p_ordinal integer)
  RETURNS TABLE(invocation_id uuid, backend_pid integer, server_id text, database_name text, credential_id uuid)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2423,84 +2433,56 @@ CREATE OR REPLACE FUNCTION jobs_internal.running_attempt_v1(p_epoch bigint, p_ru
  SET jit TO 'off';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.save_job_v1(p_action text, p_old job, p_new job)
+CREATE OR REPLACE FUNCTION jobs_internal.save_job(p_action text, p_old job, p_new job)
  RETURNS job
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.save_step_v1(p_action text, p_job job, p_old job_step, p_new job_step, p_command text)
+CREATE OR REPLACE FUNCTION jobs_internal.save_step(p_action text, p_job job, p_old job_step, p_new job_step, p_command text)
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.secrets_v1(p_ids uuid[])
- RETURNS TABLE(credential_id uuid, row_version bigint, name text, username text, secret text)
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.server_names_v1()
+CREATE OR REPLACE FUNCTION jobs_internal.server_names()
  RETURNS TABLE(name text, server_id text)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.server_users_v1(p_server_ids text[])
- RETURNS jsonb
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.servers_v1(p_ids text[])
- RETURNS jsonb
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.set_draining_v1(p_draining boolean)
+CREATE OR REPLACE FUNCTION jobs_internal.set_draining(p_draining boolean)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.set_paused_v1(p_paused boolean)
- RETURNS jsonb
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.settle_v1(p_epoch bigint, p_results jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.set_paused(p_paused boolean)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.show_execution_v1(p_kind text, p_path text[], p_deleted boolean)
+CREATE OR REPLACE FUNCTION jobs_internal.show_execution(p_kind text, p_path text[], p_deleted boolean)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.start_job_v1(p_job text, p_execution_id uuid, p_doc jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.start_job(p_job text, p_execution_id uuid, p_doc jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.start_tasks_v1(p_starts jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.start_tasks(p_starts jsonb)
  RETURNS uuid[]
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2510,35 +2492,35 @@ CREATE OR REPLACE FUNCTION jobs_internal.start_tasks_v1(p_starts jsonb)
  SET jit TO 'off';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.step_document_v1(p_job_id uuid, p_version integer, p_step_id integer)
+CREATE OR REPLACE FUNCTION jobs_internal.step_document(p_job_id uuid, p_version integer, p_step_id integer)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.step_item_v1(p_run job_execution, p_step step_execution)
+CREATE OR REPLACE FUNCTION jobs_internal.step_item(p_run job_execution, p_step step_execution)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.stop_run_v1(p_run job_execution, p_by text, p_door text, p_reason text)
+CREATE OR REPLACE FUNCTION jobs_internal.stop_run(p_run job_execution, p_by text, p_door text, p_reason text)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.store_snapshot_v1(p_epoch bigint, p_snapshot_id uuid, p_target_group_id uuid, p_group_hash bytea, p_directory_revision bigint, p_left_out jsonb, p_target_types text[], p_server_ids text[], p_server_names text[], p_pool_names text[], p_database_names text[], p_schema_names text[], p_labels jsonb[], p_credential_ids uuid[], p_rules uuid[])
+CREATE OR REPLACE FUNCTION jobs_internal.store_snapshot(p_epoch bigint, p_snapshot_id uuid, p_target_group_id uuid, p_group_hash bytea, p_directory_revision bigint, p_left_out jsonb, p_target_types text[], p_server_ids text[], p_server_names text[], p_pool_names text[], p_database_names text[], p_schema_names text[], p_labels jsonb[], p_credential_ids uuid[], p_rules uuid[])
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.summarize_run_v1(p_run job_execution)
+CREATE OR REPLACE FUNCTION jobs_internal.summarize_run(p_run job_execution)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -2547,70 +2529,32 @@ CREATE OR REPLACE FUNCTION jobs_internal.summarize_run_v1(p_run job_execution)
  SET enable_nestloop TO 'off'
  SET enable_sort TO 'off';
 
--- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.sync_directory_v1(p_revision bigint, p_servers jsonb)
- RETURNS jsonb
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.system_jobs_v1()
- RETURNS TABLE(job_id uuid, name text, description text, interval_type text, interval_count integer, overlap text, retention_days integer)
- LANGUAGE sql
- IMMUTABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.take_v1(p_host uuid, p_after bigint)
- RETURNS TABLE(number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.take_v2(p_host uuid, p_after bigint)
- RETURNS TABLE(number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone, leader uuid, directory bigint)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.take_v3(p_host uuid, p_after bigint, p_hurried boolean)
- RETURNS TABLE(number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone, started boolean, leader uuid, directory bigint)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.taken_targets_v1(p_run job_execution, p_snapshot_id uuid)
- RETURNS integer[]
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'
- SET plan_cache_mode TO 'force_custom_plan'
- SET enable_seqscan TO 'off'
- SET jit TO 'off';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.tally_v1(p_what text, p_counts jsonb)
+CREATE OR REPLACE FUNCTION jobs_internal.summary_sentence(p_what text, p_counts jsonb)
  RETURNS text
  LANGUAGE plpgsql
  IMMUTABLE STRICT SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.target_item_v1(p_run job_execution, p_step_name text, p_target target_execution, p_described snapshot_target)
- RETURNS jsonb
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.tell_results_v1(p_results jsonb)
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.sync_directory(p_revision bigint, p_servers jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.system_job_definitions()
+ RETURNS TABLE(job_id uuid, name text, description text, interval_type text, interval_count integer, overlap text, retention_days integer)
+ LANGUAGE sql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.target_item(p_run job_execution, p_step_name text, p_target target_execution, p_described snapshot_target)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
@@ -2621,7 +2565,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.tell_scheduler()
  SET search_path TO 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.time_out_v1(p_epoch bigint, p_run uuid, p_step_id integer, p_ordinals integer[])
+CREATE OR REPLACE FUNCTION jobs_internal.time_out_targets(p_epoch bigint, p_run uuid, p_step_id integer, p_ordinals integer[])
  RETURNS SETOF integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2631,29 +2575,36 @@ CREATE OR REPLACE FUNCTION jobs_internal.time_out_v1(p_epoch bigint, p_run uuid,
  SET jit TO 'off';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.touch_group_v1(p_group uuid)
+CREATE OR REPLACE FUNCTION jobs_internal.upsert_server_contacts(p_contacts jsonb)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.used_by_v1(p_id uuid)
+CREATE OR REPLACE FUNCTION jobs_internal.used_by(p_id uuid)
  RETURNS text
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.uuid_v1(p_text text)
+CREATE OR REPLACE FUNCTION jobs_internal.uuid_or_null(p_text text)
  RETURNS uuid
  LANGUAGE sql
  IMMUTABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: agent
-CREATE OR REPLACE FUNCTION jobs_internal.verify_v1()
+CREATE OR REPLACE FUNCTION jobs_internal.verify_schema()
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.write_audit(p_action text, p_detail jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';

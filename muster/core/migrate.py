@@ -5,8 +5,9 @@ Beside them stand replaceable files (functions, views): applied again whenever t
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
+from importlib.resources.abc import Traversable
 
 from muster.core.db import Connection
 from muster.core.errors import Internal
@@ -107,8 +108,16 @@ def scripts(package: str) -> list[tuple[str, str]]:
 
 
 def files(package: str) -> list[tuple[str, str]]:
-    return sorted(
-        (file.name, file.read_text(encoding="utf-8"))
-        for file in resources.files(package).iterdir()
-        if file.name.endswith(".sql")
-    )
+    """In the order of their names, which are unique; folders only group them."""
+    found = sorted(_inside(resources.files(package)))
+    if len({name for name, _ in found}) < len(found):
+        raise Internal(f"{package}: two files have the same name")
+    return found
+
+
+def _inside(folder: Traversable) -> Iterator[tuple[str, str]]:
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _inside(each)
+        elif each.name.endswith(".sql"):
+            yield each.name, each.read_text(encoding="utf-8")

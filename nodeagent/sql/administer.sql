@@ -8,7 +8,7 @@ select current_user::text as login,
        (select pg_get_userbyid(nspowner)::text from pg_namespace where nspname = 'jobs') as jobs,
        (select pg_get_userbyid(nspowner)::text from pg_namespace where nspname = 'jobs_internal') as internal,
        to_regclass('jobs_internal.instance') is not null as has_instance,
-       to_regprocedure('jobs_internal.begin_command_v1(uuid, text, text, text, text)') is not null as has_journal;
+       to_regprocedure('jobs_internal.begin_command(uuid, text, text, text, text)') is not null as has_journal;
 
 -- name: kept_by
 -- Of a schema that the administrator owns: the account it belonged to, and whether that one let go.
@@ -189,7 +189,7 @@ on conflict (public_key) do update set retired_at = null;
 
 -- name: remember_schema
 -- What is there now is what must be there.
-select jobs_internal.remember_schema_v1();
+select jobs_internal.remember_schema();
 
 -- name: hold_instance
 -- Waits for every transaction behind a fence, as long as one may wait for a lock, and lets none of them begin.
@@ -231,4 +231,4 @@ select format('drop role %I', r.rolname)
 
 -- name: describe
 -- Every object of the two schemas, for the snapshot.
-select kind, name, definition from jobs_internal.describe_v1();
+select kind, name, definition from jobs_internal.describe_schema();

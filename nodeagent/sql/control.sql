@@ -12,108 +12,108 @@ select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
 
 -- name: begin_command
 -- Whether the command was run before, and what it answered then.
-select known, result::text as result from jobs_internal.begin_command_v1($1, $2, $3, $4, $5);
+select known, result::text as result from jobs_internal.begin_command($1, $2, $3, $4, $5);
 
 -- name: end_command
 -- Keeps the answer for a repeat.
-select jobs_internal.end_command_v1($1, $2::text::jsonb);
+select jobs_internal.end_command($1, $2::text::jsonb);
 
 -- name: verify
 -- Whose schema it is, its version, and what differs from what was installed.
-select jobs_internal.verify_v1()::text;
+select jobs_internal.verify_schema()::text;
 
 -- name: read_epoch
 -- Who is in charge.
-select jobs_internal.read_epoch_v1()::text;
+select jobs_internal.read_epoch()::text;
 
 -- name: set_draining
 -- Nothing new starts any more.
-select jobs_internal.set_draining_v1($1)::text;
+select jobs_internal.set_draining($1)::text;
 
 -- name: set_paused
 -- Whether anything new may start.
-select jobs_internal.set_paused_v1($1)::text;
+select jobs_internal.set_paused($1)::text;
 
 -- name: pause_and_cancel
 -- Nothing new starts, and what runs is asked to stop.
-select jobs_internal.pause_v1()::text;
+select jobs_internal.pause_and_cancel()::text;
 
 -- name: sync_directory
 -- The directory shows exactly these servers.
-select jobs_internal.sync_directory_v1($1, $2::text::jsonb)::text;
+select jobs_internal.sync_directory($1, $2::text::jsonb)::text;
 
 -- name: get_item
 -- One item by kind and path.
-select jobs_internal.get_v1($1, $2::text[])::text;
+select jobs_internal.get_item($1, $2::text[])::text;
 
 -- name: list_items
 -- A page of items below a path, behind a cursor.
-select jobs_internal.list_v1($1, $2::text[], $3::text::jsonb, $4::integer, $5::text::jsonb)::text;
+select jobs_internal.list_items($1, $2::text[], $3::text::jsonb, $4::integer, $5::text::jsonb)::text;
 
 -- name: read_execution
 -- An execution, or what is told about it.
-select jobs_internal.read_execution_v1($1, $2::text[], $3::text::jsonb)::text;
+select jobs_internal.read_execution($1, $2::text[], $3::text::jsonb)::text;
 
 -- name: put_credential
 -- The credential as it is now.
-select jobs_internal.put_credential_v1($1, $2::text::jsonb, $3::text::jsonb)::text;
+select jobs_internal.put_credential($1, $2::text::jsonb, $3::text::jsonb)::text;
 
 -- name: put_target_group
 -- The target group as it is now.
-select jobs_internal.put_target_group_v1($1, $2::text::jsonb, $3::text::jsonb)::text;
+select jobs_internal.put_target_group($1, $2::text::jsonb, $3::text::jsonb)::text;
 
 -- name: put_job
 -- The job as it is now.
-select jobs_internal.put_job_v1($1, $2::text::jsonb, $3::text::jsonb)::text;
+select jobs_internal.put_job($1, $2::text::jsonb, $3::text::jsonb)::text;
 
 -- name: put_step
 -- The step as it is now, in the current version of its job.
-select jobs_internal.put_step_v1($1, $2, $3::text::jsonb, $4::text::jsonb)::text;
+select jobs_internal.put_step($1, $2, $3::text::jsonb, $4::text::jsonb)::text;
 
 -- name: patch
 -- The job or step as it is now.
-select jobs_internal.patch_v1($1, $2::text[], $3::text::jsonb, $4::text::jsonb)::text;
+select jobs_internal.patch_item($1, $2::text[], $3::text::jsonb, $4::text::jsonb)::text;
 
 -- name: put_private_endpoint
 -- The private endpoint as it is now.
-select jobs_internal.put_private_endpoint_v1($1, $2::text::jsonb, $3::text::jsonb)::text;
+select jobs_internal.put_private_endpoint($1, $2::text::jsonb, $3::text::jsonb)::text;
 
 -- name: decide_private_endpoint
 -- The private endpoint as it is now.
-select jobs_internal.decide_private_endpoint_v1($1, $2, $3)::text;
+select jobs_internal.decide_private_endpoint($1, $2, $3)::text;
 
 -- name: delete_item
 -- Whether there was something to delete.
-select jobs_internal.delete_v1($1, $2::text[], $3::text::jsonb, $4::text::jsonb)::text;
+select jobs_internal.delete_item($1, $2::text[], $3::text::jsonb, $4::text::jsonb)::text;
 
 -- name: start_job
 -- The execution, and whether it is new.
-select jobs_internal.start_job_v1($1, $2, $3::text::jsonb)::text;
+select jobs_internal.start_job($1, $2, $3::text::jsonb)::text;
 
 -- name: cancel_execution
 -- Whether there was something to stop.
-select jobs_internal.cancel_execution_v1($1, $2, $3)::text;
+select jobs_internal.cancel_execution($1, $2, $3)::text;
 
 -- name: cancel_part
 -- Whether the step or target is over already.
-select jobs_internal.cancel_part_v1($1, $2, $3, $4, $5)::text;
+select jobs_internal.cancel_part($1, $2, $3, $4, $5)::text;
 
 -- name: run_query
 -- The execution.
-select jobs_internal.run_query_v1($1::text::jsonb)::text;
+select jobs_internal.run_query($1::text::jsonb)::text;
 
 -- name: ask
 -- The question waits for the engine.
-select jobs_internal.ask_v1($1, $2, $3::text::jsonb)::text;
+select jobs_internal.create_request($1, $2, $3::text::jsonb)::text;
 
 -- name: read_request
 -- The answer, if there is one.
-select jobs_internal.read_request_v1($1)::text;
+select jobs_internal.read_request($1)::text;
 
 -- name: read_server_users
 -- Groups, steps and executions that use one of these servers.
-select jobs_internal.server_users_v1($1::text[])::text;
+select jobs_internal.read_server_users($1::text[])::text;
 
 -- name: read_journal
 -- Whether a command took effect.
-select jobs_internal.read_journal_v1($1)::text;
+select jobs_internal.read_journal($1)::text;

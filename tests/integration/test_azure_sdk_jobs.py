@@ -77,7 +77,7 @@ def options(here, version):
 def engine_begins(here, run):
     """The rows that an engine makes for a step on a target."""
     snapshot = uuid4()
-    here.control("sdk", "select jobs_internal.ensure_partitions_v1(current_date)")
+    here.control("sdk", "select jobs_internal.ensure_partitions(current_date)")
     here.control("sdk", SNAPSHOT, snapshot)
     here.control("sdk", STEP_RUN, run, snapshot)
     here.control("sdk", TARGET_RUN, run, snapshot)

@@ -9,7 +9,7 @@ from tests.support.executions import a_job, a_run, a_session, end, some_targets
 
 pytestmark = pytest.mark.newest
 
-READ = "select jobs_internal.read_execution_v1($1, $2, $3::text::jsonb)::text"
+READ = "select jobs_internal.read_execution($1, $2, $3::text::jsonb)::text"
 PAGES = "select sum(pg_relation_size(c.oid)) / 8192 from pg_class c where c.relname = any($1)"
 
 

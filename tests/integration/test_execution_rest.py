@@ -213,8 +213,8 @@ async def test_what_ended_otherwise_than_by_its_last_error_tells_both(here, owne
         " where ordinal = 1"
     )
 
-    await owner.fetch("select jobs_internal.time_out_v1(1, $1, 1, '{1}')", run)
-    await owner.fetch("select * from jobs_internal.cancel_targets_v1(1, $1, 1, null)", run)
+    await owner.fetch("select jobs_internal.time_out_targets(1, $1, 1, '{1}')", run)
+    await owner.fetch("select * from jobs_internal.cancel_targets(1, $1, 1, null)", run)
     value = (await here.seen(at(run, "errors")))["value"]
 
     error = CAUSE["message"]

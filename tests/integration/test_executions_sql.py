@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import (
+    PLAN,
     Job,
     a_job,
     a_run,
@@ -20,7 +21,7 @@ from tests.support.executions import (
 )
 
 NOBODY = UUID(int=0)
-START = "select jobs_internal.start_job_v1($1, $2, null)::text"
+START = "select jobs_internal.start_job($1, $2, null)::text"
 
 
 LEDGER = """
@@ -202,7 +203,7 @@ async def test_pause_holds_starts_back_until_resume(owner):
 async def ended(owner, job, *, days_ago: int = 0) -> UUID:
     run = uuid4()
     at = datetime.now(UTC) - timedelta(days=days_ago)
-    await owner.execute("select jobs_internal.ensure_partitions_v1($1)", at.date())
+    await owner.execute("select jobs_internal.ensure_partitions($1)", at.date())
     await owner.execute(
         "insert into jobs_internal.job_execution"
         " (job_execution_id, job_id, job_version, run_day, create_time, origin, actor, door)"
@@ -250,7 +251,7 @@ async def test_a_snapshot_that_another_run_names_stays(owner):
     run, second = await a_run(owner, job), await a_run(owner, other)
     snapshot = await some_targets(owner, job, run, 2)
     await a_step(owner, second)
-    await owner.execute("select jobs_internal.plan_targets_v1(1, $1, 1, $2)", second, snapshot)
+    await owner.execute(PLAN, second, 1, snapshot, [])
     await end(owner, run)
 
     await owner.execute("select jobs.sp_purge_jobhistory('nightly')")
@@ -297,12 +298,12 @@ async def test_the_agent_starts_and_cancels_for_whom_it_speaks(account, owner):
     agent = await account.connect("agent")
     async with agent.transaction():
         await agent.execute(
-            "select jobs_internal.begin_command_v1($1, 'start_job', 'd', 'anna', 'rest')", uuid4()
+            "select jobs_internal.begin_command($1, 'start_job', 'd', 'anna', 'rest')", uuid4()
         )
         first = await agent.fetchval(START, job.name, chosen)
         again = await agent.fetchval(START, job.name, chosen)
         stopped = await agent.fetchval(
-            "select jobs_internal.cancel_execution_v1($1, $2, 'why')::text", job.name, chosen
+            "select jobs_internal.cancel_execution($1, $2, 'why')::text", job.name, chosen
         )
 
     assert (loads(first)["created"], loads(again)["created"]) == (True, False)
@@ -319,7 +320,7 @@ async def test_a_start_with_a_body_that_nobody_understands_is_refused(account, o
     agent = await account.connect("agent")
 
     error = await refused(
-        "select jobs_internal.start_job_v1('nightly', null, '{\"limit\": 3}')", session=agent
+        "select jobs_internal.start_job('nightly', null, '{\"limit\": 3}')", session=agent
     )
 
     assert (error.sqlstate, error.column_name) == ("MU012", "limit")
@@ -331,7 +332,7 @@ async def test_cancelling_begun_runs_or_those_of_another_job(account, owner):
     await a_job(owner, "other")
     run = await a_run(owner, job)
     await a_step(owner, run)
-    cancel = "select jobs_internal.cancel_execution_v1($1, $2, null)::text"
+    cancel = "select jobs_internal.cancel_execution($1, $2, null)::text"
 
     assert loads(await owner.fetchval(cancel, "nightly", run)) == {"canceled": False}
 
@@ -359,7 +360,7 @@ async def test_groups_may_do_what_their_names_say(account, owner):
         for view in ("job_executions", "job_cancellations", "deleted_job_executions"):
             assert await may(group, f"select * from jobs.{view}")
         assert not await may(group, "select * from jobs_internal.all_job_executions")
-        assert not await may(group, "select jobs_internal.start_job_v1('nightly', null, null)")
+        assert not await may(group, "select jobs_internal.start_job('nightly', null, null)")
     for group, allowed in ((reader, False), (operator, True), (admin, True)):
         run = uuid4()
         assert await may(group, "select jobs.sp_start_job($1, $2)", job.name, run) is allowed

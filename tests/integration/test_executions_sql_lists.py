@@ -17,8 +17,8 @@ from tests.support.executions import (
     some_targets,
 )
 
-GET = "select jobs_internal.get_execution_v1($1, $2)::text"
-LIST = "select jobs_internal.list_executions_v1($1, $2, $3::text::jsonb, $4, $5::text::jsonb)::text"
+GET = "select jobs_internal.get_execution($1, $2)::text"
+LIST = "select jobs_internal.list_executions($1, $2, $3::text::jsonb, $4, $5::text::jsonb)::text"
 RUN = """
 insert into jobs_internal.job_execution
     (job_execution_id, job_id, job_version, run_day, create_time, origin, actor, door, lifecycle, end_time)

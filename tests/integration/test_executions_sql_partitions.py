@@ -15,8 +15,8 @@ select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
   join pg_class p on p.oid = i.inhparent
  where p.relname in ('step_execution', 'target_execution', 'task') and c.relkind = 'r' order by 1
 """
-ENSURE = "select jobs_internal.ensure_partitions_v1($1)"
-DROP = "select * from jobs_internal.drop_partitions_v1($1)"
+ENSURE = "select jobs_internal.ensure_partitions($1)"
+DROP = "select * from jobs_internal.drop_partitions($1)"
 TODAY = datetime.now(UTC).date()
 
 

@@ -18,11 +18,11 @@ from tests.support.executions import (
     a_step,
 )
 
-ASK = "select jobs_internal.ask_v1($1, $2, $3::text::jsonb)::text"
-READ = "select jobs_internal.read_request_v1($1)::text"
-OPEN = "select request_id, kind, args::text from jobs_internal.open_requests_v1($1)"
-ANSWER = "select jobs_internal.answer_request_v1($1, $2, $3::text::jsonb)"
-DOCUMENT = "select jobs_internal.group_document_v1($1)::text"
+ASK = "select jobs_internal.create_request($1, $2, $3::text::jsonb)::text"
+READ = "select jobs_internal.read_request($1)::text"
+OPEN = "select request_id, kind, args::text from jobs_internal.open_requests($1)"
+ANSWER = "select jobs_internal.answer_request($1, $2, $3::text::jsonb)"
+DOCUMENT = "select jobs_internal.group_document($1)::text"
 MEMBER = """
 insert into jobs_internal.target_group_member
     (target_group_id, position, target_type, server_name, database_name, nested_group_id, refresh_credential_id)
@@ -38,7 +38,7 @@ values ($1, 'u', 'env:X', 'test', 'test') returning credential_id
 """
 RESOLVE = json.dumps({"targetGroup": "everything"})
 STORE = """
-select jobs_internal.store_snapshot_v1(1, $1, $2, '\\x01', 5, '[{"database": "postgres"}]', $3, $4, $5,
+select jobs_internal.store_snapshot(1, $1, $2, '\\x01', 5, '[{"database": "postgres"}]', $3, $4, $5,
                                        $6, $7, $8, $9::text[]::jsonb[], $10, $11)
 """
 
@@ -223,7 +223,7 @@ async def test_a_stored_snapshot_is_not_stored_again_and_a_stale_engine_stores_n
         assert await owner.fetchval(STORE, snapshot, *args) == 1
 
     assert len(await stored(owner, snapshot)) == 1
-    assert await refused(owner, STORE.replace("v1(1,", "v1(2,"), uuid4(), *args) == "MU001"
+    assert await refused(owner, STORE.replace("snapshot(1,", "snapshot(2,"), uuid4(), *args) == "MU001"
 
 
 async def planned(owner) -> list[asyncpg.Record]:
@@ -238,8 +238,8 @@ async def test_every_target_is_planned_once(owner):
     await a_step(owner, run)
     snapshot = await a_snapshot(owner, job.group, 5)
 
-    for _ in range(2):
-        assert await owner.fetchval(PLAN, EPOCH, run, 1, snapshot, [2, 4]) == 5
+    for skipped in ([], None):  # the second time they are planned already
+        assert await owner.fetchval(PLAN, run, 1, snapshot, [2, 4]) == skipped
 
     rows = await planned(owner)
     assert [row["ordinal"] for row in rows] == [1, 2, 3, 4, 5]
@@ -259,20 +259,19 @@ async def test_without_waves_there_is_one(owner):
     await a_step(owner, run)
     snapshot = await a_snapshot(owner, job.group, 3)
 
-    await owner.execute("select jobs_internal.plan_targets_v1($1, $2, 1, $3)", EPOCH, run, snapshot)
+    await owner.execute(PLAN, run, 1, snapshot, [])
 
     assert {row["wave"] for row in await planned(owner)} == {1}
 
 
-async def test_a_step_keeps_the_targets_it_has_and_a_stale_engine_plans_nothing(owner):
+async def test_a_step_keeps_the_targets_it_has(owner):
     job = await a_job(owner)
     run = await a_run(owner, job)
     await a_step(owner, run)
     snapshot, other = [await a_snapshot(owner, job.group, 2) for _ in range(2)]
 
-    assert await refused(owner, PLAN, EPOCH + 1, run, 1, snapshot, []) == "MU001"
-    await owner.execute(PLAN, EPOCH, run, 1, snapshot, [])
-    assert await refused(owner, PLAN, EPOCH, run, 1, other, []) == "MU013"
-    assert await refused(owner, PLAN, EPOCH, run, 2, snapshot, []) == "MU013"
+    await owner.execute(PLAN, run, 1, snapshot, [])
+    assert await refused(owner, PLAN, run, 1, other, []) == "MU013"
+    assert await refused(owner, PLAN, run, 2, snapshot, []) == "MU013"
 
     assert len(await planned(owner)) == 2

@@ -95,7 +95,7 @@ async def test_one_run_is_read_without_a_look_at_other_days(owner):
     await some_targets(owner, job, run, 5)
     for day in range(1, 4):
         await owner.execute(
-            "select jobs_internal.ensure_partitions_v1((now() at time zone 'UTC')::date + $1::integer)",
+            "select jobs_internal.ensure_partitions((now() at time zone 'UTC')::date + $1::integer)",
             day,
         )
 

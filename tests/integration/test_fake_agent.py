@@ -46,7 +46,7 @@ class Real:
 
     async def engine(self, account: Account, epoch: int) -> bool:
         rows = await account.fetch(
-            "select jobs_internal.install_epoch_v1($1, $2, 'here', '999.0')",
+            "select jobs_internal.install_epoch($1, $2, 'here', '999.0')",
             epoch, uuid4(), role="engine",
         )  # fmt: skip
         return rows[0][0]

@@ -33,17 +33,17 @@ async def put(agent, kind, name, doc, condition=None):
 async def put_step(agent, name, doc, condition=None, job="J"):
     doc = {"targetGroup": ALL, "script": "select 1"} | doc
     return await agent.call(
-        "put_step_v1", p_job=job, p_name=name, p_doc=doc, p_condition=condition or {}
+        "put_step", p_job=job, p_name=name, p_doc=doc, p_condition=condition or {}
     )
 
 
 async def get(agent, kind, *path):
-    return await agent.call("get_v1", p_kind=kind, p_path=list(path))
+    return await agent.call("get_item", p_kind=kind, p_path=list(path))
 
 
 async def names(agent, kind, *path, after=None, top=None):
     page = await agent.call(
-        "list_v1", p_kind=kind, p_path=list(path), p_after=json.dumps(after) if after else None,
+        "list_items", p_kind=kind, p_path=list(path), p_after=json.dumps(after) if after else None,
         p_top=top, p_filters={},
     )  # fmt: skip
     return [item["name"] for item in page["items"]], page["next"]
@@ -51,7 +51,11 @@ async def names(agent, kind, *path, after=None, top=None):
 
 async def delete(agent, kind, *path, condition=None, **options):
     found = await agent.call(
-        "delete_v1", p_kind=kind, p_path=list(path), p_condition=condition or {}, p_options=options
+        "delete_item",
+        p_kind=kind,
+        p_path=list(path),
+        p_condition=condition or {},
+        p_options=options,
     )
     return found["deleted"]
 
@@ -117,7 +121,7 @@ async def test_intervals_are_iso_durations(agent):
         )  # fmt: skip
     for text in ["P", "PT", "5 minutes", "PT30S", "PT0M", "P1M1D", "PT1.5H", "-PT5M", "P1D "]:
         error = await agent.refused(
-            "MU012", "put_job_v1", p_name="J", p_condition={},
+            "MU012", "put_job", p_name="J", p_condition={},
             p_doc={"schedule": {"type": "Recurring", "interval": text}},
         )  # fmt: skip
         assert error.constraint_name == "InvalidDuration"
@@ -127,7 +131,7 @@ async def test_intervals_are_iso_durations(agent):
         {"type": "Once", "cron": "@daily"},
     ):
         await agent.refused(
-            "MU012", "put_job_v1", p_name="J", p_condition={}, p_doc={"schedule": schedule}
+            "MU012", "put_job", p_name="J", p_condition={}, p_doc={"schedule": schedule}
         )
     doc = {"schedule": {"type": "Once", "intervalType": "Hours", "intervalCount": 2}}
     assert (await put(agent, "job", "J", doc))["item"]["properties"]["schedule"]["type"] == "Once"
@@ -198,11 +202,11 @@ async def test_a_step_s_place_is_last_then_unchanged_then_as_given(agent):
     assert await names(agent, "jobs/steps", "J") == (["c", "a", "b"], None)
     for number in (0, 5):
         await agent.refused(
-            "MU012", "put_step_v1", p_job="J", p_name="d", p_condition={},
+            "MU012", "put_step", p_job="J", p_name="d", p_condition={},
             p_doc={"targetGroup": ALL, "script": "x", "stepId": number},
         )  # fmt: skip
-    await agent.refused("MU010", "put_step_v1", p_job="K", p_name="d", p_condition={}, p_doc={})
-    await agent.refused("MU012", "put_step_v1", p_job="J", p_name="d", p_condition={}, p_doc={})
+    await agent.refused("MU010", "put_step", p_job="K", p_name="d", p_condition={}, p_doc={})
+    await agent.refused("MU012", "put_step", p_job="J", p_name="d", p_condition={}, p_doc={})
 
 
 async def test_members_that_stay_keep_their_ids(agent):
@@ -231,12 +235,12 @@ async def test_members_that_stay_keep_their_ids(agent):
     )  # fmt: skip
     assert second["rowVersion"] > first["rowVersion"]
     error = await agent.refused(
-        "MU011", "put_target_group_v1", p_name="g", p_condition={}, p_doc={"members": [eu, db, eu]}
+        "MU011", "put_target_group", p_name="g", p_condition={}, p_doc={"members": [eu, db, eu]}
     )
     assert "member 3" in str(error)
     error = await agent.refused(
         "MU012",
-        "put_target_group_v1",
+        "put_target_group",
         p_name="g",
         p_condition={},
         p_doc={"members": [eu, {"type": "x"}]},
@@ -254,7 +258,7 @@ async def test_a_server_that_left_the_directory_may_stay_a_member(account, agent
     )
 
     await agent.refused(
-        "MU015", "put_target_group_v1", p_name="h", p_condition={}, p_doc={"members": [us]}
+        "MU015", "put_target_group", p_name="h", p_condition={}, p_doc={"members": [us]}
     )
 
 
@@ -266,7 +270,7 @@ async def test_ten_thousand_members_fit_and_one_more_does_not(agent):
     ]
 
     error = await agent.refused(
-        "MU016", "put_target_group_v1", p_name="g", p_condition={}, p_doc={"members": members}
+        "MU016", "put_target_group", p_name="g", p_condition={}, p_doc={"members": members}
     )
     made = await put(agent, "target_group", "g", {"members": members[:-1]})
     again = await put(agent, "target_group", "g", {"members": members[:-1]})
@@ -289,7 +293,7 @@ async def test_a_credential_s_secret_is_never_shown_and_kept_when_absent(account
     by_name = await put(agent, "credential", "c", {"username": "v", "secret": "vault:a/b#c"})
     assert by_name["item"]["properties"] == {"username": "v", "reference": "vault:a/b#c"}
     for doc in ({"username": "u"}, {"secret": "env:X"}, {"username": "u", "secret": "plain text"}):
-        await agent.refused("MU012", "put_credential_v1", p_name="d", p_doc=doc, p_condition={})
+        await agent.refused("MU012", "put_credential", p_name="d", p_doc=doc, p_condition={})
 
 
 async def test_conditions_are_checked_against_what_is_there(agent):
@@ -299,18 +303,16 @@ async def test_conditions_are_checked_against_what_is_there(agent):
     for condition in (
         {"ifNoneMatch": "*"}, {"ifMatch": ["0"]}, {"ifMatch": []}, {"ifMatch": ["x", "*"]},
     ):  # fmt: skip
-        await agent.refused(
-            "MU014", "put_credential_v1", p_name="c", p_doc=doc, p_condition=condition
-        )
+        await agent.refused("MU014", "put_credential", p_name="c", p_doc=doc, p_condition=condition)
     for condition in ({"ifMatch": "*"}, {"ifMatch": ["x", str(version)]}, {}):
         await put(agent, "credential", "c", doc, condition)
     for condition in ({"ifMatch": "*"}, {"ifMatch": ["1"]}):
         await agent.refused(
-            "MU014", "put_credential_v1", p_name="new", p_doc=doc, p_condition=condition
+            "MU014", "put_credential", p_name="new", p_doc=doc, p_condition=condition
         )
         assert await delete(agent, "credentials", "new", condition=condition) is False
     await agent.refused(
-        "MU014", "delete_v1", p_kind="credentials", p_path=["c"], p_condition={"ifMatch": ["1"]},
+        "MU014", "delete_item", p_kind="credentials", p_path=["c"], p_condition={"ifMatch": ["1"]},
         p_options={},
     )  # fmt: skip
     assert await delete(agent, "credentials", "c", condition={"ifMatch": [str(version)]}) is True
@@ -346,7 +348,7 @@ async def test_lists_go_page_by_page_in_their_order(agent):
     assert await names(agent, "credentials") == ([], None)
     for kind, path in {"jobs/steps": ["no"], "jobs/versions/steps": ["a", "9"]}.items():
         await agent.refused(
-            "MU010", "list_v1", p_kind=kind, p_path=path, p_after=None, p_top=1, p_filters={}
+            "MU010", "list_items", p_kind=kind, p_path=path, p_after=None, p_top=1, p_filters={}
         )
     assert await names(agent, "executions") == ([], None)
 
@@ -358,13 +360,13 @@ async def test_what_is_not_there_is_told_apart_from_what_can_not_be(agent):
         "jobs": ["x"], "jobs/versions": ["J", "7"], "jobs/steps": ["J", "x"], "credentials": ["x"],
         "targetGroups": ["x"], "privateEndpoints": ["x"], "jobs/versions/steps": ["J", "x", "y"],
     }.items():  # fmt: skip
-        await agent.refused("MU010", "get_v1", p_kind=kind, p_path=path)
-    await agent.refused("MU012", "get_v1", p_kind="tables", p_path=["x"])
-    await agent.refused("MU010", "get_v1", p_kind="jobs/executions", p_path=["J", str(uuid4())])
+        await agent.refused("MU010", "get_item", p_kind=kind, p_path=path)
+    await agent.refused("MU012", "get_item", p_kind="tables", p_path=["x"])
+    await agent.refused("MU010", "get_item", p_kind="jobs/executions", p_path=["J", str(uuid4())])
     assert await delete(agent, "jobs", "x") is False
     assert await delete(agent, "jobs/steps", "J", "x") is False
     await agent.refused(
-        "MU010", "delete_v1", p_kind="jobs/steps", p_path=["x", "y"], p_condition={}, p_options={}
+        "MU010", "delete_item", p_kind="jobs/steps", p_path=["x", "y"], p_condition={}, p_options={}
     )
     assert (await get(agent, "jobs/versions", "J", "0"))["properties"] == {}
 
@@ -373,12 +375,12 @@ async def test_a_deleted_job_is_gone_and_can_be_purged(account, agent, admin):
     await some_steps(admin, "a")
     await admin.call("sp_start_job", job_name="nightly")
     await agent.refused(
-        "MU013", "delete_v1", p_kind="jobs", p_path=["nightly"], p_condition={}, p_options={}
+        "MU013", "delete_item", p_kind="jobs", p_path=["nightly"], p_condition={}, p_options={}
     )
 
     assert await delete(agent, "jobs", "Nightly", force=True, purgeHistory=True) is True
 
-    await agent.refused("MU010", "get_v1", p_kind="jobs", p_path=["nightly"])
+    await agent.refused("MU010", "get_item", p_kind="jobs", p_path=["nightly"])
     assert await account.fetch("select from jobs_internal.job") == []
 
 
@@ -391,13 +393,13 @@ async def test_private_endpoints_are_pending_until_somebody_decides(agent):
 
     same = await put(agent, "private_endpoint", "p", {"serverId": "/SERVERS/eu1"})
     error = await agent.refused(
-        "MU012", "put_private_endpoint_v1", p_name="p", p_doc={"serverId": "/x"}, p_condition={}
+        "MU012", "put_private_endpoint", p_name="p", p_doc={"serverId": "/x"}, p_condition={}
     )
 
     def decided(name, status, server_id="/servers/EU1"):
         return {"p_name": name, "p_status": status, "p_server_id": server_id}
 
-    decide = "decide_private_endpoint_v1"
+    decide = "decide_private_endpoint"
     other = await agent.call(decide, **decided("p", "Approved", "/another"))
     item = await agent.call(decide, **decided("p", "Approved"))
 
@@ -415,10 +417,10 @@ async def test_the_agent_speaks_for_others_and_nobody_else_does(account, agent, 
     command = uuid4()
     async with agent.connection.transaction():
         await agent.connection.execute(
-            "select jobs_internal.begin_command_v1($1, 'put_job', 'd', 'alice', 'rest')", command
+            "select jobs_internal.begin_command($1, 'put_job', 'd', 'alice', 'rest')", command
         )
         await put(agent, "job", "J", {})
-        await agent.connection.execute("select jobs_internal.end_command_v1($1, '{}')", command)
+        await agent.connection.execute("select jobs_internal.end_command($1, '{}')", command)
     await put(agent, "job", "K", {})
     await admin.connection.execute(
         "set muster.caller = 'mallory'; set muster.door = 'rest'; set muster.command_id = 'x'"
@@ -442,11 +444,11 @@ async def test_a_command_without_an_effect_of_its_own_is_noted_at_its_end(accoun
     command = uuid4()
     async with agent.connection.transaction():
         await agent.connection.execute(
-            "select jobs_internal.begin_command_v1($1, 'put_target_group', 'd', 'bob', 'rest')",
+            "select jobs_internal.begin_command($1, 'put_target_group', 'd', 'bob', 'rest')",
             command,
         )
         await put(agent, "target_group", "all", {"members": []})
-        await agent.connection.execute("select jobs_internal.end_command_v1($1, '{}')", command)
+        await agent.connection.execute("select jobs_internal.end_command($1, '{}')", command)
 
     rows = await account.fetch(
         "select action, caller from jobs_internal.audit where command_id = $1", command

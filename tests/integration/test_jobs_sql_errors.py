@@ -79,4 +79,4 @@ async def test_a_mistake_of_muster_keeps_its_context(account, admin):
     with pytest.raises(asyncpg.UndefinedTableError) as caught:
         await admin.call("sp_pause")
 
-    assert "set_paused_v1" in caught.value.context
+    assert "set_paused" in caught.value.context

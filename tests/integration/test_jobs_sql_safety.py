@@ -123,7 +123,7 @@ async def test_a_right_is_given_and_taken_back_by_name(account, admin, person):
     await refusals(person, [define, f"select jobs.sp_grant_admin('{who}')", *tables])
     await admin.call("sp_grant_admin", role=who)
     await person.execute(define)
-    await refusals(person, [*tables, "select jobs_internal.get_v1('jobs', '{mine}')"])
+    await refusals(person, [*tables, "select jobs_internal.get_item('jobs', '{mine}')"])
     await admin.call("sp_revoke_admin", role=who)
     await admin.call("sp_revoke_operator", role=who)
     await admin.call("sp_revoke_operator", role=who)
@@ -176,7 +176,7 @@ async def test_strange_names_come_back_as_they_were_or_are_refused(account, admi
         await admin.call("sp_add_credential", credential_name=name, identity=name, secret="env:A")
         await admin.call("sp_update_jobstep", job_name=name, step_id=1, credential_name=name)
         async with a_definer(account, "agent") as agent:
-            item = await agent.call("get_v1", p_kind="jobs/steps", p_path=[name, name])
+            item = await agent.call("get_item", p_kind="jobs/steps", p_path=[name, name])
         assert item["path"] == [name, name]
         assert item["properties"]["credential"]["name"] == name
     assert len(await admin.rows("select * from jobs.jobsteps")) == len(kept)
@@ -206,7 +206,7 @@ create operator evil.~ (leftarg = text, rightarg = text, function = evil.match);
 create table evil.job (name text, system boolean);
 create table evil.credential (name text);
 create type evil.job_step as (a int);
-create function evil.refuse_v1(text, text, text, text, text) returns void language sql as 'select';
+create function evil.raise_error(text, text, text, text, text) returns void language sql as 'select';
 """
 
 
@@ -242,10 +242,10 @@ async def test_planted_objects_and_settings_change_nothing(account, admin):
 
     async with a_definer(account, "agent") as agent:
         await agent.connection.execute("set timezone = 'Asia/Kathmandu'")
-        item = await agent.call("get_v1", p_kind="jobs", p_path=["nightly"])
+        item = await agent.call("get_item", p_kind="jobs", p_path=["nightly"])
         assert item["properties"]["schedule"]["startTime"] == "0001-01-01T00:00:00Z"
         doc = {"schedule": {"startTime": "2030-01-01T00:00:00", "enabled": True}}
-        put = await agent.call("put_job_v1", p_name="k", p_doc=doc, p_condition={})
+        put = await agent.call("put_job", p_name="k", p_doc=doc, p_condition={})
         schedule = put["item"]["properties"]["schedule"]
         assert schedule["startTime"] == "2030-01-01T00:00:00Z"
     assert await account.fetch("select from evil.job") == []

@@ -99,11 +99,11 @@ async def test_the_system_jobs_are_there_and_nobody_sees_them_among_the_others(
         assert await admin.rows(f"select * from jobs.{view}") == []
     async with a_definer(account, "agent") as agent:
         page = await agent.call(
-            "list_v1", p_kind="jobs", p_path=[], p_after=None, p_top=100, p_filters={}
+            "list_items", p_kind="jobs", p_path=[], p_after=None, p_top=100, p_filters={}
         )
         assert page["items"] == []
         for kind, path in {"jobs": [HISTORY], "jobs/versions": [HISTORY, "0"]}.items():
-            await agent.refused("MU010", "get_v1", p_kind=kind, p_path=path)
+            await agent.refused("MU010", "get_item", p_kind=kind, p_path=path)
 
 
 EDITS = {
@@ -177,12 +177,12 @@ async def test_a_name_that_is_taken_is_told_and_the_others_are_kept(account, sto
 
 @pytest.mark.parametrize("edit", ["renamed", "hidden", "ordinary", "overlap", "deleted"])
 async def test_the_job_of_queries_is_the_same_for_whoever_makes_it_first(store, owner, edit):
-    made = await owner.fetchval("select job_id from jobs_internal.ensure_adhoc_v1()")
+    made = await owner.fetchval("select job_id from jobs_internal.ensure_adhoc_job()")
     assert "adhoc" not in {name for name, _, _ in await sweep(store)}
 
     await owner.execute(EDITS[edit], made)
     if edit != "ordinary":  # then it is somebody's own until it is repaired
-        assert await owner.fetchval("select job_id from jobs_internal.ensure_adhoc_v1()") == made
+        assert await owner.fetchval("select job_id from jobs_internal.ensure_adhoc_job()") == made
     await sweep(store)
 
     rows = await owner.fetch("select job_id from jobs_internal.job where name = 'adhoc' and system")
@@ -219,10 +219,14 @@ async def test_people_cannot_start_edit_or_delete_them_nor_take_their_names(acco
             assert "Muster itself" in str(error)
     async with a_definer(account, "agent") as agent:
         for name in NAMES:
-            await agent.refused("MU013", "put_job_v1", p_name=name, p_doc={}, p_condition={})
-            await agent.refused("MU013", "start_job_v1", p_job=name, p_execution_id=None, p_doc={})
+            await agent.refused("MU013", "put_job", p_name=name, p_doc={}, p_condition={})
+            await agent.refused("MU013", "start_job", p_job=name, p_execution_id=None, p_doc={})
             answer = await agent.call(
-                "delete_v1", p_kind="jobs", p_path=[name], p_condition={}, p_options={"force": True}
+                "delete_item",
+                p_kind="jobs",
+                p_path=[name],
+                p_condition={},
+                p_options={"force": True},
             )
             assert answer == {"deleted": False}
 
@@ -277,7 +281,7 @@ async def test_runs_of_duties_are_shown_with_the_system_jobs_only(account, admin
     assert await admin.rows("select * from jobs.job_executions") == []
     async with a_definer(account, "agent") as agent:
         page = await agent.call(
-            "list_v1", p_kind="executions", p_path=[], p_after=None, p_top=100, p_filters={}
+            "list_items", p_kind="executions", p_path=[], p_after=None, p_top=100, p_filters={}
         )
     assert page["items"] == []
 

@@ -10,9 +10,9 @@ from nodeagent.protocol import Drain, ReadEpoch, RemoveSchema
 from tests.support.control_db import a_control_database, agent_beside
 from tests.support.launching import until
 
-INSTALL = "select jobs_internal.install_epoch_v1($1, $2, 'machine', $3)"
-FENCE = "select jobs_internal.fence_v1($1)"
-REGISTER = "select jobs_internal.register_host_v1($1, $2, 'machine', 4711, 10)"
+INSTALL = "select jobs_internal.install_epoch($1, $2, 'machine', $3)"
+FENCE = "select jobs_internal.check_epoch($1)"
+REGISTER = "select jobs_internal.register_host($1, $2, 'machine', 4711, 10)"
 
 
 @pytest.fixture
@@ -87,9 +87,9 @@ async def test_a_stale_engine_fails_at_its_next_fence_and_heartbeat(engine):
 
     for query in (
         FENCE,
-        "select jobs_internal.heartbeat_v1($1)",
-        "select jobs_internal.adopt_hosts_v2($1, 10)",
-        "select jobs_internal.drain_hosts_v1($1)",
+        "select jobs_internal.heartbeat($1)",
+        "select jobs_internal.adopt_hosts($1, 10)",
+        "select jobs_internal.drain_hosts($1)",
     ):
         with pytest.raises(asyncpg.PostgresError) as caught:
             await old.execute(query, 1)
@@ -97,14 +97,14 @@ async def test_a_stale_engine_fails_at_its_next_fence_and_heartbeat(engine):
     await new.execute(FENCE, 2)
 
 
-@pytest.mark.parametrize("holds", ["fence", "heartbeat"])
+@pytest.mark.parametrize("holds", ["check_epoch", "heartbeat"])
 async def test_a_writer_stopped_inside_its_transaction_never_commits(account, engine, holds):
     old, new = await engine(), await engine()
     await install(old, 1)
     transaction = old.transaction()
     await transaction.start()
-    await old.execute(f"select jobs_internal.{holds}_v1(1)")
-    await old.execute("select jobs_internal.register_host_v1($1, 1, 'zombie', 1, 1)", uuid4())
+    await old.execute(f"select jobs_internal.{holds}(1)")
+    await old.execute("select jobs_internal.register_host($1, 1, 'zombie', 1, 1)", uuid4())
 
     assert await install(new, 2) is True
 
@@ -137,10 +137,10 @@ async def test_a_fence_holds_up_no_heartbeat_and_no_pause(account, engine):
     async with writer.transaction():
         await writer.execute(FENCE, 1)
         async with asyncio.timeout(2):
-            await core.execute("select jobs_internal.heartbeat_v1(1)")
+            await core.execute("select jobs_internal.heartbeat(1)")
             await account.execute("update jobs_internal.instance set paused = true")
 
-    assert (await core.fetchrow("select * from jobs_internal.heartbeat_v1(1)"))["paused"] is True
+    assert (await core.fetchrow("select * from jobs_internal.heartbeat(1)"))["paused"] is True
 
 
 async def test_a_fence_writes_nothing(engine):
@@ -217,11 +217,11 @@ async def test_hosts_outlive_the_engine_and_are_adopted(agent, account, engine):
     await install(core, 1)
     await core.execute(REGISTER, host, 1)
     await core.execute(REGISTER, host, 1)
-    beat = "select * from jobs_internal.host_heartbeat_v2($1, 3)"
+    beat = "select * from jobs_internal.host_heartbeat($1, 3)"
     await install(core, 2)
     before = await core.fetchrow(beat, host)
 
-    adopted = await core.fetch("select * from jobs_internal.adopt_hosts_v2(2, 40)")
+    adopted = await core.fetch("select * from jobs_internal.adopt_hosts(2, 40)")
     after = await core.fetchrow(beat, host)
 
     assert (before["adopted_epoch"], before["current_epoch"], before["slots"]) == (1, 2, 10)
@@ -230,7 +230,7 @@ async def test_hosts_outlive_the_engine_and_are_adopted(agent, account, engine):
     draining = await agent.run(account, Drain())
     assert (draining.draining, draining.running) == (True, 3)
     assert (await agent.run(account, ReadEpoch())).drained is False
-    await core.execute("select jobs_internal.end_host_v1($1)", host)
+    await core.execute("select jobs_internal.end_host($1)", host)
     read = await agent.run(account, ReadEpoch())
     assert (read.drained, read.hosts) == (True, ())
     with pytest.raises(asyncpg.PostgresError) as caught:
@@ -244,7 +244,7 @@ async def test_hosts_that_are_adopted_already_are_seen_and_not_written(engine):
     await install(core, 1)
     for host in hosts:
         await core.execute(REGISTER, host, 1)
-    adopt = "select host_id, slots, state from jobs_internal.adopt_hosts_v2(1, $1) order by host_id"
+    adopt = "select host_id, slots, state from jobs_internal.adopt_hosts(1, $1) order by host_id"
 
     changed = await core.fetch(adopt, 40)
     async with core.transaction():
@@ -291,7 +291,7 @@ async def test_letting_go_waits_for_what_is_behind_a_fence(agent, account, engin
         await writer.execute(FENCE, 1)
         removing = asyncio.create_task(agent.run(account, RemoveSchema()))
         await waits_for(account, "instance")
-        await writer.execute("select jobs_internal.host_heartbeat_v2($1, 3)", host)
+        await writer.execute("select jobs_internal.host_heartbeat($1, 3)", host)
     removed = await removing
 
     assert removed.schema_kept is True

@@ -93,7 +93,7 @@ async def test_agent_and_engine_may_call_their_own_functions_only(account):
     agents = {row[0] for row in await account.fetch(CALLABLE, account.roles.agent)}
     engines = {row[0] for row in await account.fetch(CALLABLE, account.roles.engine)}
 
-    assert "read_epoch_v1" in agents and "fence_v1" in engines
+    assert "read_epoch" in agents and "check_epoch" in engines
     assert not agents & engines
     for group in account.roles.groups:
         callable_by = [row[0] for row in await account.fetch(CALLABLE, group)]
@@ -125,8 +125,8 @@ async def test_two_accounts_on_one_server_are_blind_to_each_other(agent, account
     for role in ("agent", "engine"):
         connection = await account.connect(role, other.database)
         for statement in (
-            "select jobs_internal.read_epoch_v1()",
-            "select jobs_internal.fence_v1(0)",
+            "select jobs_internal.read_epoch()",
+            "select jobs_internal.check_epoch(0)",
             "select * from jobs_internal.instance",
             f"set role {other.roles.agent}",
         ):
@@ -187,7 +187,7 @@ async def test_a_temporary_table_of_the_caller_is_not_mistaken_for_ours(account)
     )
 
     with pytest.raises(asyncpg.PostgresError) as caught:
-        await connection.execute("select jobs_internal.fence_v1(99)")
+        await connection.execute("select jobs_internal.check_epoch(99)")
 
     assert caught.value.sqlstate == "MU001"
     await connection.close()

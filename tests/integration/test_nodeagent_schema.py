@@ -243,7 +243,7 @@ async def test_an_older_schema_is_upgraded(settings, db, targets, tmp_path, monk
 async def test_only_a_changed_function_is_applied_again(agent, targets):
     account = await a_control_database(targets)
     await agent.install(account)
-    name = "engine.sql.functions/fence_v1.sql"
+    name = "engine.sql.functions/check_epoch.sql"
     await account.execute(
         f"update jobs_internal.migration set digest = 'old' where name = '{name}'"
     )
@@ -266,15 +266,15 @@ async def test_a_change_by_hand_is_seen_and_an_install_repairs_functions(agent, 
     account = await a_control_database(targets)
     await agent.install(account)
     await account.execute(
-        "create or replace function jobs_internal.end_host_v1(p_host uuid) returns void"
+        "create or replace function jobs_internal.end_host(p_host uuid) returns void"
         " language sql as 'select null::void';"
-        "drop function jobs_internal.adopt_hosts_v1; create table jobs.extra (x int)"
+        "drop function jobs_internal.drain_hosts; create table jobs.extra (x int)"
     )
 
     verified = await agent.run(account, VerifySchema())
 
-    assert verified.changed == ("function jobs_internal.end_host_v1(p_host uuid)",)
-    assert verified.missing == ("function jobs_internal.adopt_hosts_v1(p_epoch bigint)",)
+    assert verified.changed == ("function jobs_internal.end_host(p_host uuid)",)
+    assert verified.missing == ("function jobs_internal.drain_hosts(p_epoch bigint)",)
     assert verified.added == ("column jobs.extra.x", "table jobs.extra")
     await account.execute("drop table jobs.extra")
     await agent.install(account)
@@ -306,7 +306,7 @@ async def test_remove_leaves_nothing_but_the_schema_unless_asked(agent, targets,
 async def test_a_schema_left_behind_is_taken_over_by_the_next_account(agent, targets):
     first = await a_control_database(targets)
     await agent.install(first)
-    epoch = "select jobs_internal.install_epoch_v1(7, gen_random_uuid(), 'h', '0.1.0')"
+    epoch = "select jobs_internal.install_epoch(7, gen_random_uuid(), 'h', '0.1.0')"
     await first.execute(epoch, "engine")
     await agent.run(first, RemoveSchema())
     second = await a_control_database(targets)

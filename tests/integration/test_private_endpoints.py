@@ -17,10 +17,10 @@ ENDPOINT = """
 insert into jobs_internal.private_endpoint (private_endpoint_id, name, server_id, created_by, modified_by)
 values ('EJ_1', 'way', $1, 'test', 'test')
 """
-DECIDE = "select jobs_internal.decide_private_endpoint_v1('way', $1, $2)"
-LIMITS = "select server_id, disabled from jobs_internal.limits_v1($1)"
+DECIDE = "select jobs_internal.decide_private_endpoint('way', $1, $2)"
+LIMITS = "select server_id, disabled from jobs_internal.read_limits($1)"
 WHY = """
-select jobs_internal.explain_target_v1(r, 'step1', t.target_id::text) -> 'why'
+select jobs_internal.explain_target(r, 'step1', t.target_id::text) -> 'why'
   from jobs_internal.job_execution r
   join jobs_internal.snapshot_target t on t.snapshot_id = $2 and t.ordinal = 1
  where r.job_execution_id = $1

@@ -113,7 +113,9 @@ async def why(here: Fleet, run: UUID, ordinal: int) -> dict:
     """As the engine answers it."""
     asked = uuid4()
     told = json.dumps({"run": str(run), "stepId": 1, "ordinal": ordinal})
-    await here.root.execute("select jobs_internal.ask_v1($1, 'why', $2::text::jsonb)", asked, told)
+    await here.root.execute(
+        "select jobs_internal.create_request($1, 'why', $2::text::jsonb)", asked, told
+    )
     read = "select answer::text from jobs_internal.request where request_id = $1"
     await until(lambda: here.root.fetchval(read, asked))
     return json.loads(await here.root.fetchval(read, asked))

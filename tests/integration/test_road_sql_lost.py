@@ -159,7 +159,7 @@ async def test_a_cancellation_that_comes_first_turns_the_retry_into_an_end(stage
 async def test_a_reservation_waits_for_a_cancellation_and_finds_its_target_over(stage, second):
     transaction = second.transaction()
     await transaction.start()
-    await second.fetch("select jobs_internal.cancel_targets_v1($1, $2, 1, '{1}')", EPOCH, stage.run)
+    await second.fetch("select jobs_internal.cancel_targets($1, $2, 1, '{1}')", EPOCH, stage.run)
     reservation = asyncio.create_task(stage.reserve(1, 2))
     await waits(stage.owner, stage.engine)
 

@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 
 from tests.support.control_db import installed
-from tests.support.executions import EPOCH, a_session, a_snapshot
-from tests.support.road import BEGIN_STEP, FAILED, PLAN, SUCCEEDED, Q, Stage, a_stage, another_run
+from tests.support.executions import EPOCH, PLAN, a_session, a_snapshot
+from tests.support.road import FAILED, SUCCEEDED, Q, Stage, a_stage, another_run
 
 pytestmark = pytest.mark.newest
 
@@ -94,9 +94,9 @@ async def test_a_few_tasks_touch_a_few_rows(owner, engine, seen):
             small = await another_run(owner, engine, stage.job, stage.host, targets=FEW + 3)
     large = await another_run(owner, engine, stage.job, stage.host)
     await engine.fetchval(Q.begin_run, EPOCH, large.run)
-    await engine.execute(BEGIN_STEP, EPOCH, large.run, 1)
+    await engine.execute(Q.reach_step, EPOCH, large.run, 1)
     snapshot = await a_snapshot(owner, stage.job.group, MANY)
-    await engine.fetchval(PLAN, EPOCH, large.run, 1, snapshot)
+    await owner.fetchval(PLAN, large.run, 1, snapshot, [])
     await owner.execute(TRIED, large.run, stage.host)
     if seen == "full":
         await owner.execute("analyze")
@@ -132,7 +132,7 @@ async def test_a_partition_for_each_day_makes_no_call_touch_more(owner, engine):
     stage = await a_stage(owner, engine, targets=FEW + 3)
     for days in range(1, 20):
         await owner.execute(
-            "select jobs_internal.ensure_partitions_v1($1::date - $2::integer)", stage.day, days
+            "select jobs_internal.ensure_partitions($1::date - $2::integer)", stage.day, days
         )
 
     touched = await a_round(stage, attempt=1)

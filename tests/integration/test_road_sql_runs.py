@@ -8,9 +8,9 @@ import asyncpg
 import pytest
 
 from tests.support.control_db import installed
-from tests.support.executions import EPOCH, a_job, a_run, a_session, a_snapshot
+from tests.support.executions import EPOCH, PLAN, a_job, a_run, a_session, a_snapshot
 from tests.support.road import (
-    BEGIN_STEP, FAILED, LIVE_RUNS, PLAN, SUCCEEDED, Q, Stage, a_host, a_stage, another_run, set_steps, waits,
+    FAILED, LIVE_RUNS, SUCCEEDED, Q, Stage, a_host, a_stage, another_run, set_steps, waits,
 )  # fmt: skip
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
@@ -133,7 +133,7 @@ async def test_a_run_begins_as_the_job_s_way_with_older_ones_wants(
 
     said = [await begin(engine, run) for run in runs]
     repeated = [await begin(engine, run) for run in runs]
-    await engine.execute(BEGIN_STEP, EPOCH, runs[0], 1)
+    await engine.execute(Q.reach_step, EPOCH, runs[0], 1)
     await engine.execute(Q.end_step, EPOCH, runs[0], 1, "TargetsUnresolved", None)
     await engine.execute(Q.end_run, EPOCH, runs[0])
 
@@ -196,7 +196,7 @@ async def test_a_step_is_reached_once_and_only_where_there_is_one(owner, engine)
     await begin(engine, run)
 
     for _ in range(2):
-        await engine.execute(BEGIN_STEP, EPOCH, run, 2)
+        await engine.execute(Q.reach_step, EPOCH, run, 2)
 
     (step,) = await owner.fetch("select * from jobs_internal.step_execution")
     assert (step["step_id"], step["step_name"], step["lifecycle"]) == (2, "step2", "Created")
@@ -204,13 +204,12 @@ async def test_a_step_is_reached_once_and_only_where_there_is_one(owner, engine)
     assert (await lives(owner, run))[0] == "WaitingForChildJobExecutions"
     for wrong in (3, 0):
         with pytest.raises(asyncpg.PostgresError) as caught:
-            await engine.execute(BEGIN_STEP, EPOCH, run, wrong)
+            await engine.execute(Q.reach_step, EPOCH, run, wrong)
         assert caught.value.sqlstate == "MU013"
     await engine.execute(Q.end_step, EPOCH, run, 2, "TargetsUnresolved", None)
     await engine.execute(Q.end_run, EPOCH, run)
-    with pytest.raises(asyncpg.PostgresError) as caught:
-        await engine.execute(BEGIN_STEP, EPOCH, run, 1)
-    assert caught.value.sqlstate == "MU013"
+    assert await engine.fetchval(Q.reach_step, EPOCH, run, 1) == "Over"
+    assert await owner.fetchval("select count(*) from jobs_internal.step_execution") == 1
 
 
 async def test_a_planned_step_waits_for_its_targets(stage):
@@ -271,20 +270,21 @@ async def test_of_two_plans_at_once_one_skips(stage, owner, engine, account):
     snapshots = []
     for each in made:
         await begin(engine, each.run)
-        await engine.execute(BEGIN_STEP, EPOCH, each.run, 1)
+        await engine.execute(Q.reach_step, EPOCH, each.run, 1)
         snapshots.append(await a_snapshot(owner, stage.job.group, 2))
-    early = await account.connect("engine")
+    early, late = [await account.connect("root") for _ in range(2)]
     transaction = early.transaction()
     await transaction.start()
-    await early.execute(PLAN, EPOCH, made[0].run, 1, snapshots[0])
-    later = asyncio.create_task(engine.execute(PLAN, EPOCH, made[1].run, 1, snapshots[1]))
-    await waits(owner, engine)
+    await early.execute(PLAN, made[0].run, 1, snapshots[0], [])
+    later = asyncio.create_task(late.execute(PLAN, made[1].run, 1, snapshots[1], []))
+    await waits(owner, late)
 
     await transaction.commit()
     await later
 
     assert [(await each.target(1))["lifecycle"] for each in made] == ["Created", "Skipped"]
     await early.close()
+    await late.close()
 
 
 # What the children are, whether the parent was cancelled, and what the parent is.
@@ -414,7 +414,7 @@ async def test_a_step_without_targets_ends_by_reason(
     if planned:
         await stage.reach(1, 0)
     else:
-        await engine.execute(BEGIN_STEP, EPOCH, stage.run, 1)
+        await engine.execute(Q.reach_step, EPOCH, stage.run, 1)
     if cancelled:
         await owner.execute("update jobs_internal.step_execution set cancel_requested_at = now()")
 

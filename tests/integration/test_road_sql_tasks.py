@@ -328,7 +328,7 @@ async def test_a_stale_epoch_writes_nothing(stage, epoch):
 
 async def test_a_host_that_has_ended_neither_takes_nor_reports(stage):
     (key,) = await stage.reserve(1)
-    await stage.engine.execute("select jobs_internal.end_host_v1($1)", stage.host)
+    await stage.engine.execute("select jobs_internal.end_host($1)", stage.host)
 
     for host in (stage.host, uuid4()):
         assert await refused(stage.engine, Q.take, host, 0) == "MU004"
@@ -416,7 +416,7 @@ async def test_two_steps_with_one_content_share_the_ledger(owner, engine):
 
 
 async def test_tasks_of_several_days_go_together(stage, owner):
-    await owner.execute("select jobs_internal.ensure_partitions_v1($1::date - 1)", stage.day)
+    await owner.execute("select jobs_internal.ensure_partitions($1::date - 1)", stage.day)
     await owner.execute(
         "alter table jobs_internal.step_execution disable trigger user;"
         "alter table jobs_internal.job_execution drop constraint a_run_belongs_to_the_day_of_its_creation"

@@ -20,7 +20,7 @@ KNOWN = """
 insert into jobs_internal.server_directory (server_id, name, hosts, port, ssl_mode, revision)
 values ($1, 'other', '{db.example.org}', 5432, 'verify-full', 1)
 """
-USERS = "select jobs_internal.server_users_v1(array[$1])"
+USERS = "select jobs_internal.read_server_users(array[$1])"
 OUTPUT = """
 update jobs_internal.job_step
    set output_type = 'SqlDatabase', output_server_name = 'DB.example.org', output_database_name = 'd',
@@ -47,7 +47,7 @@ async def running_on_other(here):
     root = await asyncpg.connect(here.targets.url(here.names[0], here.targets.root))
     try:
         await root.execute(
-            "select jobs_internal.install_epoch_v1($1, $2, 'machine', '0.1.0')", EPOCH, uuid4()
+            "select jobs_internal.install_epoch($1, $2, 'machine', '0.1.0')", EPOCH, uuid4()
         )
         stage = await a_stage(root, root)
         await root.execute("set session_replication_role = replica")
@@ -102,7 +102,7 @@ async def test_it_is_deleted_while_in_use_where_that_is_asked_for(here):
 async def test_an_account_that_can_not_be_asked_is_named(here):
     server = here.targets.url(here.names[0], here.targets.root)
     root = await asyncpg.connect(server)
-    await root.execute("drop function jobs_internal.server_users_v1(text[])")
+    await root.execute("drop function jobs_internal.read_server_users(text[])")
     await root.close()
 
     refused = await here.delete(OTHER)

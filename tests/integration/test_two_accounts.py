@@ -44,10 +44,10 @@ select n.nspname from pg_namespace n
  where n.nspname in ('jobs', 'jobs_internal') and has_schema_privilege(n.oid, 'usage, create')
 """
 TRIED = (
-    "select jobs_internal.read_epoch_v1()",
-    "select jobs_internal.heartbeat_v1(0)",
-    "select jobs_internal.install_epoch_v1(99, gen_random_uuid(), 'here', '99.0.0')",
-    "select jobs_internal.drain_hosts_v1(0)",
+    "select jobs_internal.read_epoch()",
+    "select jobs_internal.heartbeat(0)",
+    "select jobs_internal.install_epoch(99, gen_random_uuid(), 'here', '99.0.0')",
+    "select jobs_internal.drain_hosts(0)",
     "select * from jobs_internal.instance",
     "select * from jobs_internal.account_key",
     "update jobs_internal.instance set paused = true",

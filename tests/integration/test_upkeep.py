@@ -41,7 +41,7 @@ def ago(days: int) -> date:
 
 async def a_run_on(owner, job, day: date, targets: int = 2) -> UUID:
     run = uuid4()
-    await owner.execute("select jobs_internal.ensure_partitions_v1($1)", day)
+    await owner.execute("select jobs_internal.ensure_partitions($1)", day)
     await owner.execute(
         "insert into jobs_internal.job_execution"
         " (job_execution_id, job_id, job_version, run_day, create_time, origin, actor, door)"
@@ -190,9 +190,7 @@ async def test_queries_go_with_the_runs_that_asked_them(account, owner, store):
         await admin.call("sp_add_target_group", target_group_name="all")
     for text in ("select 1", "select 2", "select 3"):
         asked = {"targetGroup": {"name": "all"}, "script": text, "timeoutSeconds": 60}
-        await account.fetch(
-            "select jobs_internal.run_query_v1($1)", json.dumps(asked), role="agent"
-        )
+        await account.fetch("select jobs_internal.run_query($1)", json.dumps(asked), role="agent")
     await owner.execute(
         "update jobs_internal.job_execution set lifecycle = 'Succeeded', end_time = now(), run_day = $1,"
         " create_time = ($1::date + time '12:00') at time zone 'UTC' where job_version < 3", ago(50),

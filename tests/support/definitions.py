@@ -55,8 +55,8 @@ class Definer:
 
 
 DOCUMENTS = {
-    "get_v1", "list_v1", "delete_v1", "patch_v1", "put_credential_v1", "put_target_group_v1", "put_job_v1",
-    "put_step_v1", "put_private_endpoint_v1", "decide_private_endpoint_v1",
+    "get_item", "list_items", "delete_item", "patch_item", "put_credential", "put_target_group", "put_job",
+    "put_step", "put_private_endpoint", "decide_private_endpoint",
 }  # fmt: skip
 
 

@@ -50,7 +50,7 @@ select run_day, job_execution_id, $2, 'step' || $2::integer, sha256('x')
   from jobs_internal.job_execution where job_execution_id = $1
 """
 SNAPSHOT = """
-select jobs_internal.store_snapshot_v1(
+select jobs_internal.store_snapshot(
     p_epoch              => $1, p_snapshot_id => $2, p_target_group_id => $3::uuid, p_group_hash => '\\x00',
     p_directory_revision => 0, p_left_out => '[]',
     p_target_types       => array_agg('SqlDatabase'::text),
@@ -64,7 +64,11 @@ select jobs_internal.store_snapshot_v1(
     p_rules              => array_agg($3::uuid))
   from (select n from generate_series(1, $4::integer) n order by n) n
 """
-PLAN = "select jobs_internal.plan_targets_v1($1, $2, $3, $4, $5)"
+PLAN = """
+select jobs_internal.plan_targets(x, $2, $3, $4)
+  from jobs_internal.job_execution x
+ where x.job_execution_id = $1
+"""
 EPOCH = 1
 
 
@@ -82,7 +86,7 @@ async def a_session(account: Account) -> AsyncIterator[asyncpg.Connection]:
     try:
         await connection.execute(f'set role "{account.roles.owner}"')
         await connection.execute(
-            "select jobs_internal.install_epoch_v1($1, $2, 'machine', '0.1.0')", EPOCH, uuid4()
+            "select jobs_internal.install_epoch($1, $2, 'machine', '0.1.0')", EPOCH, uuid4()
         )
         yield connection
     finally:
@@ -116,7 +120,7 @@ async def some_targets(
     """The step of the run and its targets."""
     await a_step(owner, run, step_id)
     snapshot = await a_snapshot(owner, job.group, targets)
-    await owner.fetchval(PLAN, EPOCH, run, step_id, snapshot, [])
+    await owner.fetchval(PLAN, run, step_id, snapshot, [])
     return snapshot
 
 

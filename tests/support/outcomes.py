@@ -46,7 +46,7 @@ async def an_engine(here: JobsWorld) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(here.targets.url(here.names[0], here.targets.root))
     try:
         await connection.execute(
-            "select jobs_internal.install_epoch_v1($1, $2, 'machine', '0.1.0')", EPOCH, uuid4()
+            "select jobs_internal.install_epoch($1, $2, 'machine', '0.1.0')", EPOCH, uuid4()
         )
         yield connection
     finally:

@@ -18,14 +18,12 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from muster.core.sql import Queries
-from tests.support.executions import EPOCH, Job, a_job, a_run, a_snapshot
+from tests.support.executions import EPOCH, PLAN, Job, a_job, a_run, a_snapshot
 
 Q = Queries("engine.db.queries", "executions.sql", "planning.sql")
-BEGIN_STEP = "select jobs_internal.begin_step_v1($1, $2, $3)"
-LIVE_RUNS = "select * from jobs_internal.live_runs_v1($1, $2)"
-ORDERS = "select * from jobs_internal.open_cancellations_v1($1)"
-PLAN = "select jobs_internal.plan_targets_v1($1, $2, $3, $4)"
-HOST = "select jobs_internal.register_host_v1($1, $2, 'machine', 1, 100)"
+LIVE_RUNS = "select * from jobs_internal.live_runs($1, $2)"
+ORDERS = "select * from jobs_internal.open_cancellations($1)"
+HOST = "select jobs_internal.register_host($1, $2, 'machine', 1, 100)"
 SUCCEEDED = {"lifecycle": "Succeeded", "lastMessage": "Command(s) completed."}
 FAILED = {"lifecycle": "Failed", "reason": "StatementFailed", "lastMessage": "division by zero"}
 
@@ -136,9 +134,9 @@ class Stage:
 
     async def reach(self, step: int, targets: int) -> UUID:
         """The run has reached the step, which has targets."""
-        await self.engine.execute(BEGIN_STEP, EPOCH, self.run, step)
+        await self.engine.execute(Q.reach_step, EPOCH, self.run, step)
         snapshot = await a_snapshot(self.owner, self.job.group, targets)
-        await self.engine.fetchval(PLAN, EPOCH, self.run, step, snapshot)
+        await self.owner.fetchval(PLAN, self.run, step, snapshot, [])
         return snapshot
 
 

@@ -38,7 +38,7 @@ NOT_YET = {
 class Draft:
     """The targets of a step before they are in the database."""
 
-    said: tuple[Any, ...]  # as plan_step_v1 takes them, behind the epoch
+    said: tuple[Any, ...]  # as plan_step takes them, behind the epoch
     columns: tuple[list[Any], ...]
 
     @property
@@ -46,7 +46,7 @@ class Draft:
         return len(self.columns[0]) > LARGE
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """As live_targets_v1 gives those that were just planned."""
+        """As live_targets gives those that were just planned."""
         _, servers, _, pools, databases, *_ = self.columns
         places = zip(servers, pools, databases, strict=True)
         for ordinal, (server, pool, database) in enumerate(places, 1):
@@ -143,7 +143,7 @@ def reason_of(fault: Fault) -> str:
 
 
 def _columns(found: Found) -> tuple[list[Any], ...]:
-    """As plan_step_v1 takes them."""
+    """As plan_step takes them."""
     rows = [_row(target) for target in found.targets]
     return tuple(list(column) for column in zip(*rows, strict=True)) or tuple([] for _ in range(9))
 

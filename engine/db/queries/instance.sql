@@ -15,48 +15,48 @@ select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),
 
 -- name: fence
 -- Fails when another epoch is in charge; until this transaction ends, no other one can be.
-select jobs_internal.fence_v1($1);
+select jobs_internal.check_epoch($1);
 
 -- name: install_epoch
 -- True when this engine is in charge from now on, false when a newer one is.
-select jobs_internal.install_epoch_v1($1, $2, $3, $4);
+select jobs_internal.install_epoch($1, $2, $3, $4);
 
 -- name: heartbeat
 -- The engine lives, and learns what it must obey.
-select paused, draining, schema_version, directory_revision from jobs_internal.heartbeat_v1($1);
+select paused, draining, schema_version, directory_revision from jobs_internal.heartbeat($1);
 
 -- name: adopt_hosts
 -- Every host that has not ended; all of them are this epoch's from now on, and have so many slots.
-select host_id, host_name, pid, slots, state, heartbeat_at from jobs_internal.adopt_hosts_v2($1, $2);
+select host_id, host_name, pid, slots, state, heartbeat_at from jobs_internal.adopt_hosts($1, $2);
 
 -- name: register_host
 -- Tasks may be given to this host.
-select jobs_internal.register_host_v1($1, $2, $3, $4, $5);
+select jobs_internal.register_host($1, $2, $3, $4, $5);
 
 -- name: host_heartbeat
 -- The host lives, and learns whose it is and how many slots it has.
-select adopted_epoch, current_epoch, paused, draining, state, slots from jobs_internal.host_heartbeat_v2($1, $2);
+select adopted_epoch, current_epoch, paused, draining, state, slots from jobs_internal.host_heartbeat($1, $2);
 
 -- name: drain_hosts
 -- Every host ends when what it runs is over.
-select jobs_internal.drain_hosts_v1($1);
+select jobs_internal.drain_hosts($1);
 
 -- name: leave_host
 -- The host gets nothing new.
-select jobs_internal.leave_host_v1($1);
+select jobs_internal.mark_host_draining($1);
 
 -- name: end_host
 -- The host will not come back.
-select jobs_internal.end_host_v1($1);
+select jobs_internal.end_host($1);
 
 -- name: open_requests
 -- Questions without an answer.
-select request_id, kind, args::text as args from jobs_internal.open_requests_v1($1);
+select request_id, kind, args::text as args from jobs_internal.open_requests($1);
 
 -- name: answer_request
 -- The first answer counts.
-select jobs_internal.answer_request_v1($1, $2, $3::text::jsonb);
+select jobs_internal.answer_request($1, $2, $3::text::jsonb);
 
 -- name: group_document
 -- All that resolving a group needs.
-select jobs_internal.group_document_v1($1)::text;
+select jobs_internal.group_document($1)::text;

@@ -1,12 +1,12 @@
 -- name: look
 -- The database's clock in seconds, what each server bears, and the jobs of which nothing new starts.
 select extract(epoch from pg_catalog.clock_timestamp())::double precision as now,
-       (select coalesce(pg_catalog.json_agg(l), '[]')::text from jobs_internal.limits_v1($1) l) as limits,
-       array(select p from jobs_internal.paused_jobs_v1($1) p) as paused;
+       (select coalesce(pg_catalog.json_agg(l), '[]')::text from jobs_internal.read_limits($1) l) as limits,
+       array(select p from jobs_internal.paused_jobs($1) p) as paused;
 
 -- name: news
 -- Runs that are not over and not known yet, the oldest first, what somebody wants to stop, and the group they begin with.
-select runs::text, orders::text, group_name, document::text from jobs_internal.news_v1($1, $2);
+select runs::text, orders::text, group_name, document::text from jobs_internal.poll_updates($1, $2);
 
 -- name: plenty_of_time
 -- For what a large fleet takes longer to write.
@@ -18,26 +18,26 @@ select pg_catalog.set_config('client_connection_check_interval', '1000', true);
 
 -- name: reach_step
 -- The run has reached this step, where it begins: Begun, Skipped, Queued, Canceled or Over.
-select jobs_internal.reach_step_v1($1, $2, $3);
+select jobs_internal.enter_step($1, $2, $3);
 
 -- name: plan_step
 -- The same, and these are its targets, as columns; those that another run works on, null when they were planned before.
 select begun, skipped
-  from jobs_internal.plan_step_v1($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9, $10, $11, $12, $13, $14,
+  from jobs_internal.plan_step($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9, $10, $11, $12, $13, $14,
                                   $15::text[]::jsonb[], $16, $17);
 
 -- name: plan_and_reserve
 -- The same, and tasks of its targets for hosts if they are as expected: the run has begun, and none is skipped.
 with planned as materialized (
     select begun, skipped
-      from jobs_internal.plan_step_v1($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9, $10, $11, $12, $13, $14,
+      from jobs_internal.plan_step($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9, $10, $11, $12, $13, $14,
                                       $15::text[]::jsonb[], $16, $17)
 )
 select begun, skipped,
        case when begun = 'Begun' and skipped = '{}'
-            then jobs_internal.reserve_v1($1, $18, $19, $20, $21, $22, $23, $24, '{}', '{}') end as reserved
+            then jobs_internal.reserve_and_cancel($1, $18, $19, $20, $21, $22, $23, $24, '{}', '{}') end as reserved
   from planned;
 
 -- name: cancel_everything
 -- The account is going: every run is asked to stop.
-select jobs_internal.cancel_everything_v1($1);
+select jobs_internal.cancel_everything($1);

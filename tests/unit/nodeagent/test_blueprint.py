@@ -1,5 +1,6 @@
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,13 @@ from muster.core.migrate import files, scripts
 from nodeagent.blueprint import Blueprint
 from nodeagent.protocol import COMMANDS
 
+ROOT = Path(__file__).parents[3]
+TEXTS = {
+    path: path.read_text(encoding="utf-8")
+    for package in ("engine", "nodeagent")
+    for path in (ROOT / package).rglob("*")
+    if path.suffix in {".sql", ".py"} and path.name != "schema.sql"
+}
 FUNCTIONS, VIEWS = (dict(files(package)) for package in sql.REPLACEABLE)
 
 
@@ -21,7 +29,13 @@ def test_a_function_file_holds_the_function_of_its_name(file):
     assert f"create or replace function {schema}.{name}(" in text
     assert "security definer\nset search_path = jobs, jobs_internal, pg_temp\n" in text
     assert f"comment on function {schema}.{name}(" in text
-    assert schema == "jobs" or re.search(r"_v\d+$", name)
+
+
+@pytest.mark.parametrize("file", [file for file in FUNCTIONS if not file.startswith("sp_")])
+def test_an_internal_function_has_a_caller(file):
+    name = file.removesuffix(".sql")
+    call = re.compile(rf"\b{name}\(|function=\"{name}\"")
+    assert any(call.search(text) for path, text in TEXTS.items() if path.name != file)
 
 
 @pytest.mark.parametrize("file", VIEWS)
@@ -45,10 +59,10 @@ def test_a_function_without_an_audience_is_refused(tmp_path, monkeypatch):
     folder = tmp_path / "some_functions"
     folder.mkdir()
     (folder / "__init__.py").touch()
-    (folder / "f_v1.sql").write_text("-- for: everybody\nselect 1")
+    (folder / "some_function.sql").write_text("-- for: everybody\nselect 1")
     monkeypatch.syspath_prepend(tmp_path)
 
-    with pytest.raises(Internal, match="f_v1"):
+    with pytest.raises(Internal, match="some_function"):
         Blueprint(replaceable=("some_functions",)).audiences()
 
     sys.modules.pop("some_functions", None)

@@ -11,7 +11,7 @@ def test_a_table_is_shown_with_what_belongs_to_it():
             ("index", "jobs.t.by_age", "CREATE INDEX by_age"),
             (
                 "function",
-                "jobs_internal.fence_v1(p_epoch bigint)",
+                "jobs_internal.check_epoch(p_epoch bigint)",
                 "CREATE f\n RETURNS x\nAS $f$\nsecret",
             ),
         ]

@@ -1,0 +1,16 @@
+-- for: owner
+create or replace function jobs_internal.check_condition(p_condition jsonb, p_row_version bigint) returns void
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+begin
+    if p_row_version is not null and p_condition ->> 'ifNoneMatch' = '*' then
+        raise exception 'it is there already, against If-None-Match' using errcode = 'MU014';
+    elsif p_condition ? 'ifMatch' and p_row_version is null then
+        raise exception 'it is not there, against If-Match' using errcode = 'MU014';
+    elsif p_condition ->> 'ifMatch' <> '*' and not p_condition -> 'ifMatch' ? p_row_version::text then
+        raise exception 'it was changed since it was read, against If-Match' using errcode = 'MU014';
+    end if;
+end $$;
+comment on function jobs_internal.check_condition(jsonb, bigint) is
+    'Raises unless what is there (its row_version; null = nothing) is what the caller expects.';

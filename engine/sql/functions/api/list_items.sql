@@ -1,0 +1,56 @@
+-- for: agent
+create or replace function jobs_internal.list_items(
+    p_kind text, p_path text[], p_after jsonb, p_top integer, p_filters jsonb
+) returns jsonb
+language plpgsql stable security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    top constant integer := least(greatest(coalesce(p_top, 100), 1), 1000);
+    parent_id uuid;
+    page jsonb;
+begin
+    if p_kind = 'executions' or p_kind like 'jobs/executions%' then
+        return list_executions(p_kind, p_path, p_after, p_top, p_filters);
+    elsif p_kind not in ('credentials', 'targetGroups', 'privateEndpoints', 'jobs', 'jobs/versions', 'jobs/steps',
+                         'jobs/versions/steps') then
+        perform raise_error('MU012', 'p_kind', format('there is no kind %s', p_kind));
+    elsif cardinality(p_path) > 0 then
+        parent_id := get_item('jobs', p_path) ->> 'uid';
+        perform get_item('jobs/versions', p_path) where p_kind = 'jobs/versions/steps';
+    end if;
+    -- rank orders what is numbered, the name what is not.
+    with found (rank, name) as (
+        select 0, c.name from credential c where p_kind = 'credentials'
+        union all
+        select 0, g.name from target_group g where p_kind = 'targetGroups'
+        union all
+        select 0, e.name from private_endpoint e where p_kind = 'privateEndpoints'
+        union all
+        select 0, j.name from job j where p_kind = 'jobs' and j.deleted_at is null and not j.system
+        union all
+        select -v.version, v.version::text from job_version v where p_kind = 'jobs/versions' and v.job_id = parent_id
+        union all
+        select s.step_id, s.name
+          from job_step s
+         where p_kind in ('jobs/steps', 'jobs/versions/steps') and s.job_id = parent_id
+           and s.version = coalesce(p_path[2]::integer, (select j.version from job j where j.job_id = parent_id))
+    ), next as (
+        select f.rank, f.name, row_number() over (order by f.rank, lower(f.name) collate "C") as place
+          from found f
+         where p_after is null
+            or (f.rank, lower(f.name) collate "C") > ((p_after ->> 'rank')::integer, lower(p_after ->> 'name'))
+    )
+    select jsonb_build_object(
+               'items', coalesce(jsonb_agg(get_item(p_kind, p_path || n.name) order by n.place)
+                                     filter (where n.place <= top), '[]'),
+               'next', case when count(*) > top then
+                           (jsonb_agg(jsonb_build_object('rank', n.rank, 'name', n.name) order by n.place)
+                                filter (where n.place <= top)) -> -1 end)
+      into page
+      from next n
+     where n.place <= top + 1;
+    return page;
+end $$;
+comment on function jobs_internal.list_items(text, text[], jsonb, integer, jsonb) is
+    'A page of definitions or executions below a path, and the cursor of the next one.';

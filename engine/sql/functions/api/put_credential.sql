@@ -1,0 +1,20 @@
+-- for: agent
+create or replace function jobs_internal.put_credential(p_name text, p_doc jsonb, p_condition jsonb) returns jsonb
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    old_version bigint;
+begin
+    perform lock_name('credential', p_name);
+    select c.row_version into old_version from credential c where lower(c.name) = lower(p_name) for no key update;
+    perform check_condition(p_condition, old_version);
+    if old_version is null then
+        perform sp_add_credential(p_name, p_doc ->> 'username', nullif(p_doc ->> 'secret', ''));
+    else
+        perform sp_update_credential(p_name, coalesce(p_doc ->> 'username', ''), nullif(p_doc ->> 'secret', ''));
+    end if;
+    return jsonb_build_object('created', old_version is null, 'item', get_item('credentials', array[p_name]));
+end $$;
+comment on function jobs_internal.put_credential(text, jsonb, jsonb) is
+    'The credential is so; without a secret the old one stays.';

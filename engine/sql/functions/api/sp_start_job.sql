@@ -1,0 +1,59 @@
+-- for: operator, admin
+create or replace function jobs.sp_start_job(job_name text, inout job_execution_id uuid default null)
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    now constant timestamptz := clock_timestamp();
+    today constant date := (now at time zone 'UTC')::date;
+    started job;
+    who record;
+    refusal text;
+begin
+    -- Deleting the job locks it for update, so it waits for this start or this start for it.
+    select * into started from job j
+     where lower(j.name) = lower(sp_start_job.job_name) and j.deleted_at is null for key share;
+    if not found then
+        raise exception 'job "%" was not found', sp_start_job.job_name using errcode = 'MU010', column = 'job_name';
+    elsif started.system and session_user::text <> regexp_replace(current_user::text, '_owner$', '_agent') then
+        -- The agent starts one of them, for queries.
+        raise exception 'job "%" belongs to Muster itself and is not started by people', started.name
+            using errcode = 'MU013', column = 'job_name';
+    end if;
+    if sp_start_job.job_execution_id is null
+       or not exists (select from job_execution x where x.job_execution_id = sp_start_job.job_execution_id) then
+        select case when i.draining or i.released_at is not null then 'the account is going: nothing new starts'
+                    when i.paused then 'the account is paused: nothing starts until jobs.sp_resume()'
+                    when started.paused then format('job "%s" is paused', started.name)
+                    when not exists (select from job_step s
+                                      where (s.job_id, s.version) = (started.job_id, started.version))
+                    then format('job "%s" has no steps', started.name) end
+          into refusal
+          from instance i;
+        if refusal is not null then
+            raise exception '%', refusal using errcode = 'MU013', column = 'job_name';
+        end if;
+        sp_start_job.job_execution_id := coalesce(sp_start_job.job_execution_id, gen_random_uuid());
+        perform ensure_partitions(today);
+        select * into who from current_actor();
+        insert into job_execution (job_execution_id, job_id, job_version, run_day, origin, actor, door, priority,
+                                   create_time)
+        values (sp_start_job.job_execution_id, started.job_id, started.version, today, 'caller', who.caller,
+                who.door, started.priority, now)
+        on conflict (job_execution_id) do nothing;
+        if found then
+            perform write_audit('sp_start_job', jsonb_build_object(
+                'job_name', started.name, 'job_execution_id', sp_start_job.job_execution_id));
+            perform pg_notify('muster_execution', '');
+            return;
+        end if;
+    end if;
+    if not exists (select from job_execution x
+                    where x.job_execution_id = sp_start_job.job_execution_id and x.job_id = started.job_id) then
+        raise exception 'execution % belongs to another job', sp_start_job.job_execution_id
+            using errcode = 'MU017', column = 'job_execution_id';
+    end if;
+end $$;
+comment on function jobs.sp_start_job(text, uuid) is
+    'Runs the current version of a job now. The same id again for the same job is the same run.';

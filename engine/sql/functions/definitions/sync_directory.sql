@@ -1,0 +1,44 @@
+-- for: agent
+create or replace function jobs_internal.sync_directory(p_revision bigint, p_servers jsonb) returns jsonb
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    here bigint;
+begin
+    select revision into here from directory_revision for update;
+    if here >= p_revision then
+        return jsonb_build_object('applied', false, 'revision', here);
+    end if;
+    delete from server_directory s
+     where not exists (select from jsonb_array_elements(p_servers) g where g ->> 'server_id' = s.server_id);
+    insert into server_directory as s (
+        server_id, name, hosts, port, ssl_mode, ca_certificate, pooling, direct_host, target_session_attrs,
+        maintenance_database, max_connections, connections_per_second, slots_per_database, pools, labels,
+        worker_pool, job_credential, disabled, embedded, client_certificate, client_key, client_key_fingerprint,
+        revision)
+    select g.server_id, g.name, g.hosts, g.port, g.ssl_mode, g.ca_certificate, g.pooling, g.direct_host,
+           g.target_session_attrs, g.maintenance_database, g.max_connections, g.connections_per_second,
+           g.slots_per_database, g.pools, g.labels, g.worker_pool, g.job_credential, g.disabled, g.embedded,
+           g.client_certificate, g.client_key, g.client_key_fingerprint, p_revision
+      from jsonb_populate_recordset(null::server_directory, p_servers) g
+    on conflict (server_id) do update
+       set name = excluded.name, hosts = excluded.hosts, port = excluded.port, ssl_mode = excluded.ssl_mode,
+           ca_certificate = excluded.ca_certificate, pooling = excluded.pooling,
+           direct_host = excluded.direct_host, target_session_attrs = excluded.target_session_attrs,
+           maintenance_database = excluded.maintenance_database,
+           max_connections = excluded.max_connections,
+           connections_per_second = excluded.connections_per_second,
+           slots_per_database = excluded.slots_per_database, pools = excluded.pools,
+           labels = excluded.labels, worker_pool = excluded.worker_pool,
+           job_credential = excluded.job_credential, disabled = excluded.disabled,
+           embedded = excluded.embedded, client_certificate = excluded.client_certificate,
+           client_key = excluded.client_key, client_key_fingerprint = excluded.client_key_fingerprint,
+           revision = excluded.revision
+           -- A key never seals alike: whether it is another one, its fingerprint tells.
+     where to_jsonb(s) - array['revision', 'client_key'] <> to_jsonb(excluded) - array['revision', 'client_key'];
+    update directory_revision set revision = p_revision, synced_at = clock_timestamp();
+    return jsonb_build_object('applied', true, 'revision', p_revision);
+end $$;
+comment on function jobs_internal.sync_directory(bigint, jsonb) is
+    'The directory shows exactly these servers; a revision that is not newer changes nothing.';

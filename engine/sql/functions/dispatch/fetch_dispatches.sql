@@ -1,0 +1,57 @@
+-- for: engine
+create or replace function jobs_internal.fetch_dispatches(p_host uuid, p_after bigint, p_hurried boolean)
+returns table (number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer,
+               attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer,
+               run_create_time timestamptz, overrides jsonb, target_type text, target_id uuid, server_id text,
+               server_name text, pool_name text, database_name text, schema_name text, labels jsonb,
+               credential_id uuid, credential_version bigint, first_start timestamptz, tried_at timestamptz,
+               started boolean, leader uuid, directory bigint)
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    batch dispatch;
+    known constant bigint := (select r.revision from directory_revision r);
+    days date[];
+    day date;
+begin
+    if p_hurried then
+        -- All that is written is what it forgets. Nobody waits for the disk: a crash brings back at most dispatches that
+        -- the host names as known with every call, and never a later word without an earlier one.
+        perform set_config('synchronous_commit', 'off', true);
+    else
+        -- First, as for who takes tasks from the host: see report.
+        perform pg_advisory_xact_lock_shared(host_report_key(p_host));
+    end if;
+    perform from host h where h.host_id = p_host and h.state <> 'gone';
+    if not found then
+        raise exception 'host % is not known or has ended', p_host using errcode = 'MU004';
+    end if;
+    delete from dispatch b where b.host_id = p_host and b.number <= p_after;
+    for batch in select b.* from dispatch b where b.host_id = p_host and b.number > p_after order by b.number loop
+        days := batch.run_days[1:1];
+        if days[1] <> any(batch.run_days) then
+            days := array(select distinct d from unnest(batch.run_days) d order by d);
+        end if;
+        foreach day in array days loop
+            return query
+            select batch.number, 'task', t.*, l.leader, known
+              from unnest(batch.invocations, batch.leaders) with ordinality l (invocation, leader, place)
+              join expand_dispatch(batch, day) t on t.invocation_id = l.invocation
+             order by l.place;
+        end loop;
+        if batch.cancels <> '{}' then
+            return query
+            select batch.number, 'cancel', null::date, null::uuid, null::integer, null::integer, null::integer, c.stop,
+                   null::uuid, null::uuid, null::integer, null::timestamptz, null::jsonb, null::text, null::uuid,
+                   null::text, null::text, null::text, null::text, null::text, null::jsonb, null::uuid, null::bigint,
+                   null::timestamptz, null::timestamptz, false, null::uuid, known
+              from unnest(batch.cancels) with ordinality c (stop, place)
+             order by c.place;
+        end if;
+    end loop;
+end $$;
+comment on function jobs_internal.fetch_dispatches(uuid, bigint, boolean) is
+    'What a host must run and stop, behind the dispatch that it knows; that one and those before it are forgotten. '
+    'Tasks that are over, or no longer this host''s, are left out. One with a leader begins when that is over; one that has '
+    'started did so in a call whose answer was lost. Who is hurried writes nothing else in the same transaction.';

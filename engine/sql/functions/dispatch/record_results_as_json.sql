@@ -1,0 +1,14 @@
+-- for: owner
+create or replace function jobs_internal.record_results_as_json(p_results jsonb) returns jsonb
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+begin
+    return (
+        select coalesce(jsonb_agg(jsonb_build_object(
+                   'i', t.invocation_id, 'l', t.lifecycle, 'a', t.attempts, 'b', extract(epoch from t.not_before),
+                   'u', extract(epoch from t.deadline), 'n', t.needed, 'k', 'result')), '[]')
+          from record_results(p_results) t);
+end $$;
+comment on function jobs_internal.record_results_as_json(jsonb) is
+    'The outcome of attempts is recorded, and told as the core reads it.';

@@ -1,0 +1,56 @@
+-- for: engine
+create or replace function jobs_internal.report(
+    p_host uuid, p_epoch bigint, p_starts jsonb, p_commits jsonb, p_results jsonb, p_returns jsonb, p_contacts jsonb
+) returns uuid[]
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    refused uuid[] := '{}';
+    told jsonb := '[]';
+begin
+    perform check_epoch(p_epoch);
+    perform from host h where h.host_id = p_host and h.state <> 'gone';
+    if not found then
+        raise exception 'host % is not known or has ended', p_host using errcode = 'MU004';
+    end if;
+    -- Together with others of this host, and with nobody who takes its tasks away.
+    perform pg_advisory_xact_lock_shared(host_report_key(p_host));
+    if p_starts <> '[]' then
+        refused := start_tasks(p_starts);
+    end if;
+    if p_commits <> '[]' then
+        refused := refused || record_commit_intents(p_commits);
+    end if;
+    if p_results <> '[]' or p_returns <> '[]' then
+        -- One after the other, so that its completions appear in the order of their numbers.
+        perform pg_advisory_xact_lock(hashtextextended('muster completions ' || p_host, 0));
+    end if;
+    if p_results <> '[]' then
+        told := record_results_as_json(p_results);
+    end if;
+    if p_returns <> '[]' then
+        told := told || release_tasks(p_returns);
+    end if;
+    if p_contacts <> '[]' then
+        perform upsert_server_contacts(p_contacts);
+    end if;
+    if told <> '[]' then
+        insert into completion (host_id, report) values (p_host, told);
+        perform pg_notify('muster_result', '');
+    end if;
+    if jsonb_array_length(told)
+       < coalesce(jsonb_array_length(p_results), 0) + coalesce(jsonb_array_length(p_returns), 0) then
+        refused := refused || array(
+            select g.i
+              from unnest(array[p_results, p_returns]) list cross join lateral jsonb_to_recordset(list) g (i uuid)
+             where g.i not in (select t.i from jsonb_to_recordset(told) t (i uuid))
+            except all
+            select k from already_recorded(p_results) k);
+    end if;
+    return refused;
+end $$;
+comment on function jobs_internal.report(uuid, bigint, jsonb, jsonb, jsonb, jsonb, jsonb) is
+    'All that a host has to say: attempts that begin, intended commits, results, reservations that never began, '
+    'servers that it met. Returns the invocations that were refused; results and returns of the others are told to the '
+    'core in one completion. Since an answer can get lost, a start or result that was taken before is not refused.';

@@ -1,0 +1,38 @@
+-- for: owner
+create or replace function jobs_internal.end_canceled(
+    p_day date, p_run uuid, p_step_id integer, p_ordinals integer[]
+) returns setof integer
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+set plan_cache_mode = force_custom_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    now constant timestamptz := clock_timestamp();
+begin
+    -- Their day by comparison as well, which leaves the key to be the only way that looks short.
+    return query
+    with given as materialized (
+        select p_day as d, p_run as r, p_step_id as s, o from unnest(p_ordinals) o
+    )
+    update target_execution x
+       set lifecycle           = 'Canceled',
+           cancel_requested_at = coalesce(x.cancel_requested_at, now),
+           end_time            = now,
+           not_before          = null,
+           wait_reason         = null,
+           end_reason          = 'Canceled',
+           last_message        = concat_ws(' ',
+               case when x.attempts > 0 then 'Canceled while it waited for its next attempt.'
+                    else 'Canceled before it started.' end,
+               'Last error: ' || nullif(x.last_message, ''))
+      from given g
+     where x.run_day >= p_day
+       and (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (g.d, g.r, g.s, g.o)
+       and x.end_time is null
+    returning x.ordinal;
+end $$;
+comment on function jobs_internal.end_canceled(date, uuid, integer, integer[]) is
+    'Those of the targets that are not over end Canceled, which are returned, and say what went wrong last; the caller '
+    'knows that nothing runs there.';

@@ -1,0 +1,15 @@
+-- for: engine
+create or replace function jobs_internal.end_last_step(
+    p_epoch bigint, p_run uuid, p_step_id integer, out step text, out run text
+)
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+begin
+    step := end_step(p_epoch, p_run, p_step_id);
+    if step is not null then
+        run := end_run(p_epoch, p_run);
+    end if;
+end $$;
+comment on function jobs_internal.end_last_step(bigint, uuid, integer) is
+    'How a step behind which nothing follows ended, and its run with it; null while a target lives. Again is harmless.';

@@ -1,0 +1,38 @@
+-- for: engine
+create or replace function jobs_internal.live_runs(p_epoch bigint, p_known uuid[])
+returns table (job_execution_id uuid, job_id uuid, job_name text, job_version integer, run_day date,
+               create_time timestamptz, priority integer, overlap text, lifecycle text, job_paused boolean,
+               cancel_requested_at timestamptz, overrides jsonb, steps jsonb, reached jsonb)
+language plpgsql security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+begin
+    perform check_epoch(p_epoch);
+    return query
+    select x.job_execution_id, x.job_id, j.name, x.job_version, x.run_day, x.create_time, x.priority, j.overlap,
+           x.lifecycle, j.paused, x.cancel_requested_at, x.overrides, coalesce(s.steps, '[]'),
+           coalesce(e.reached, '[]')
+      from job_execution x
+      join job j on j.job_id = x.job_id
+     cross join lateral (
+           select jsonb_agg(jsonb_build_object(
+                      'stepId', s.step_id, 'name', s.name, 'targetGroupId', s.target_group_id,
+                      'targetGroupName', s.target_group_name, 'maxParallelism', s.max_parallelism,
+                      'timeoutSeconds', s.timeout_seconds, 'options', s.options, 'credentialId', s.credential_id,
+                      'hasOutput', s.output_type is not null) order by s.step_id) as steps
+             from job_step s
+            where (s.job_id, s.version) = (x.job_id, x.job_version)) s
+     cross join lateral (
+           select jsonb_agg(jsonb_build_object(
+                      'stepId', e.step_id, 'lifecycle', e.lifecycle, 'snapshotId', e.snapshot_id,
+                      'cancelRequested', e.cancel_requested_at is not null) order by e.step_id) as reached
+             from step_execution e
+            where (e.run_day, e.job_execution_id) = (x.run_day, x.job_execution_id)) e
+     where x.end_time is null
+       and x.job_execution_id <> all(coalesce(p_known, '{}'))
+       and (not j.system or s.steps is not null)
+     order by x.create_time, x.job_execution_id;
+end $$;
+comment on function jobs_internal.live_runs(bigint, uuid[]) is
+    'Runs that are not over and not known yet, the oldest first, with the steps of their version and how far they came. '
+    'Those of system jobs without steps are the Maintainer''s.';

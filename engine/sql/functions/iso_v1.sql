@@ -1,8 +1,0 @@
--- for: owner
-create or replace function jobs_internal.iso_v1(p_time timestamptz) returns text
-language sql immutable security definer
-set search_path = jobs, jobs_internal, pg_temp
-as $$
-    select to_jsonb(p_time at time zone 'UTC') #>> '{}' || 'Z'
-$$;
-comment on function jobs_internal.iso_v1(timestamptz) is 'ISO 8601 in UTC, whatever the session''s time zone.';

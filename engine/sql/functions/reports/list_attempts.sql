@@ -1,0 +1,34 @@
+-- for: owner
+create or replace function jobs_internal.list_attempts(
+    p_run jobs_internal.job_execution, p_path text[], p_after jsonb, p_top integer
+) returns jsonb
+language plpgsql stable security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    step constant step_execution := find_step(p_run, p_path[3]);
+    found record;
+    page integer[];
+begin
+    select * into found from find_target(step, p_path[4]);
+    page := array(
+        select k.attempt
+          from task k
+         where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
+               = (step.run_day, step.job_execution_id, step.step_id, (found.target).ordinal)
+           and k.start_time is not null
+           and k.attempt < coalesce((p_after ->> 'attempt')::integer, 2147483647)
+         order by k.attempt desc
+         limit p_top + 1);
+    return (
+        select jsonb_build_object(
+                   'items', coalesce(jsonb_agg(attempt_item(p_run, step.step_name, (found.described).target_id, k, false)
+                                               order by k.attempt desc), '[]'),
+                   'next', case when cardinality(page) > p_top then jsonb_build_object('attempt', page[p_top]) end)
+          from task k
+         where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
+               = (step.run_day, step.job_execution_id, step.step_id, (found.target).ordinal)
+           and k.attempt = any(page[:p_top]));
+end $$;
+comment on function jobs_internal.list_attempts(jobs_internal.job_execution, text[], jsonb, integer) is
+    'A page of the attempts on a target, the newest first; a reservation is none yet.';

@@ -1,0 +1,86 @@
+-- for: owner
+create or replace function jobs_internal.list_results(
+    p_run jobs_internal.job_execution, p_step text, p_set integer, p_after jsonb, p_top integer
+) returns jsonb
+language plpgsql stable security definer
+set search_path = jobs, jobs_internal, pg_temp
+set plan_cache_mode = force_custom_plan
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_sort = off
+as $$
+declare
+    most_bytes constant bigint := 8 * 1024 * 1024;
+    step step_execution;
+    one record;
+    part jsonb;
+    parts jsonb[] := '{}';
+    taken integer := 0;
+    bytes bigint := 0;
+    skip integer := coalesce((p_after ->> 'row')::integer, 0);
+    next jsonb;
+begin
+    if p_step is not null then
+        step := find_step(p_run, p_step);
+    elsif (select count(*) from step_execution s
+            where (s.run_day, s.job_execution_id) = (p_run.run_day, p_run.job_execution_id)) > 1 then
+        perform raise_error('MU012', 'step', 'the execution has several steps: say which one');
+    else
+        select s.* into step from step_execution s
+         where (s.run_day, s.job_execution_id) = (p_run.run_day, p_run.job_execution_id);
+    end if;
+    -- In the order of the keys, so that a page reads only its own targets: hence the settings above.
+    for one in
+        select t.ordinal, d.server_name, d.database_name, d.schema_name, r.result,
+               jsonb_array_length(r.result -> 'rows') as rows
+          from target_execution t
+         cross join lateral (
+               select k.results
+                 from task k
+                where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
+                      = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
+                  and k.lifecycle = 'Succeeded'
+                order by k.attempt desc
+                limit 1) k
+         cross join lateral (
+               select e.value as result
+                 from jsonb_array_elements(k.results) with ordinality e (value, n)
+                where jsonb_typeof(e.value -> 'columns') = 'array'
+                order by e.n
+               offset p_set - 1 limit 1) r
+          join snapshot_target d on (d.snapshot_id, d.ordinal) = (t.snapshot_id, t.ordinal)
+         where (t.run_day, t.job_execution_id, t.step_id) = (step.run_day, step.job_execution_id, step.step_id)
+           and t.ordinal >= coalesce((p_after ->> 'ordinal')::integer, 0)
+           and t.lifecycle = 'Succeeded'
+         order by t.ordinal
+    loop
+        if taken >= p_top or bytes >= most_bytes then
+            next := jsonb_build_object('ordinal', one.ordinal, 'row', 0);
+            exit;
+        end if;
+        select jsonb_build_object(
+                   'serverName', one.server_name, 'databaseName', one.database_name, 'schemaName', one.schema_name,
+                   'columns', jsonb_path_query_array(one.result, '$.columns[*].name'),
+                   'truncated', coalesce((one.result ->> 'truncated')::boolean, false),
+                   'rows', coalesce(jsonb_agg(e.value order by e.n), '[]'))
+          into part
+          from jsonb_array_elements(one.result -> 'rows') with ordinality e (value, n)
+         where e.n > skip and e.n <= skip::bigint + p_top - taken;
+        parts := parts || part;
+        taken := taken + jsonb_array_length(part -> 'rows');
+        bytes := bytes + octet_length(part::text);
+        if skip + jsonb_array_length(part -> 'rows') < one.rows then
+            next := jsonb_build_object('ordinal', one.ordinal, 'row', skip + jsonb_array_length(part -> 'rows'));
+            exit;
+        end if;
+        skip := 0;
+    end loop;
+    return jsonb_build_object(
+        'stepName', step.step_name, 'parts', to_jsonb(parts), 'next', next,
+        'targets', (select count(*) from target_execution t
+                     where (t.run_day, t.job_execution_id, t.step_id)
+                           = (step.run_day, step.job_execution_id, step.step_id)
+                       and t.lifecycle = 'Succeeded'));
+end $$;
+comment on function jobs_internal.list_results(jobs_internal.job_execution, text, integer, jsonb, integer) is
+    'A page of the rows that a step returned, by succeeded target in their order, and the cursor of the next one.';

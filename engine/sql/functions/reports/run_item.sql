@@ -1,0 +1,14 @@
+-- for: owner
+create or replace function jobs_internal.run_item(p_run jobs_internal.job_execution) returns jsonb
+language plpgsql stable security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+begin
+    return execution_item(
+        p_run, '{}', p_run.job_execution_id, p_run.lifecycle, p_run.create_time, p_run.start_time, p_run.end_time,
+        jsonb_build_object(
+            'currentAttempts', 0, 'lastMessage', p_run.last_message, 'waitReason', p_run.wait_reason,
+            'endReason', p_run.end_reason, 'origin', p_run.origin, 'slot', iso_time(p_run.slot),
+            'actor', p_run.actor, 'door', p_run.door));
+end $$;
+comment on function jobs_internal.run_item(jobs_internal.job_execution) is 'A run as REST shows it.';

@@ -1,9 +1,0 @@
--- for: admin
-create or replace function jobs.sp_revoke_operator(role text) returns void
-language plpgsql security definer
-set search_path = jobs, jobs_internal, pg_temp
-as $$
-begin
-    perform change_membership_v1('operator', role, false);
-end $$;
-comment on function jobs.sp_revoke_operator(text) is 'Takes back what jobs.sp_grant_operator gave.';

@@ -1,8 +1,0 @@
--- for: owner
-create or replace function jobs_internal.uuid_v1(p_text text) returns uuid
-language sql immutable security definer
-set search_path = jobs, jobs_internal, pg_temp
-as $$
-    select case when p_text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then p_text::uuid end
-$$;
-comment on function jobs_internal.uuid_v1(text) is 'The id that a path names; null when it is none.';

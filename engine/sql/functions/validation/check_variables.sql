@@ -1,0 +1,26 @@
+-- for: owner
+create or replace function jobs_internal.check_variables(p_text text, p_column text) returns void
+language plpgsql immutable security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    known constant text[] := array['job_name', 'job_id', 'job_version', 'step_id', 'step_name', 'job_execution_id',
+        'job_execution_create_time', 'target_group_name', 'target_server_name', 'target_database_name',
+        'target_schema_name', 'attempt'];
+    wrong text;
+begin
+    if position('$(' in p_text) = 0 then
+        return;
+    end if;
+    select v[1] into wrong
+      from regexp_matches(regexp_replace(p_text, $r$--[^\n]*|/\*(?:[^*]|\*+[^*/])*\*+/$r$, ' ', 'g'),
+                          $r$\$\(([A-Za-z_][A-Za-z0-9_.]*)\)$r$, 'g') v
+     where v[1] <> all (known) and v[1] !~ $r$^target_label\.[A-Za-z0-9_]+\Z$r$
+     limit 1;
+    if found then
+        perform raise_error('MU012', p_column, format('%s: there is no variable $(%s)', p_column, wrong),
+            'Known are ' || array_to_string(known, ', ') || ' and target_label.<name>.');
+    end if;
+end $$;
+comment on function jobs_internal.check_variables(text, text) is
+    'Raises when the text names a variable that does not exist; comments do not count.';
