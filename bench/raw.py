@@ -17,8 +17,8 @@ import asyncpg
 from bench.fleet import PASSWORD, SLOTS, TARGET_SERVER, USER, Fleet
 from engine.access.credentials import Credentials
 from engine.attempt.session_setup import lock_key
-from engine.model.task import Server, Task
-from engine.pool.pool import Sessions
+from engine.model.task import TargetServer, Task
+from engine.pool.pool import ConnectionPool
 from muster.core.clock import Clock
 from muster.core.settings import Secret
 from tests.support.attempts import Place, a_step, a_task, overhear, settings
@@ -108,7 +108,7 @@ class Kept:
 
 async def _heard(fleet: Fleet, script: str, task: Task, *, together: bool) -> Said:
     place = fleet.target
-    server = Server(
+    server = TargetServer(
         server_id=TARGET_SERVER,
         name="targets",
         hosts=(place["host"],),
@@ -117,7 +117,7 @@ async def _heard(fleet: Fleet, script: str, task: Task, *, together: bool) -> Sa
         max_connections=SLOTS,
     )
     credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
-    sessions = Sessions(settings(), credentials, Clock(), lambda _: None)
+    sessions = ConnectionPool(settings(), credentials, Clock(), lambda _: None)
     with tempfile.TemporaryDirectory() as home:
         host = Place(
             None, task.database_name, Path(home), sessions, server, Role(USER, PASSWORD), []

@@ -13,7 +13,7 @@ from muster.core.db import Connection
 from muster.core.settings import Secret
 
 
-class Way(NamedTuple):
+class ServerConnection(NamedTuple):
     connector: Connector
     server: Server
     who: Credential

@@ -19,12 +19,12 @@ LIMIT = 5.0  # seconds for an answer
 PASSING = frozenset({408, 412, 429})  # and what is wrong with Vault itself
 
 
-class Versioned(msgspec.Struct, frozen=True):
+class VersionedSecret(msgspec.Struct, frozen=True):
     data: dict[str, msgspec.Raw] | None = None  # None: this version was deleted
 
 
-class Answer(msgspec.Struct, frozen=True):
-    data: Versioned = Versioned()
+class VaultReply(msgspec.Struct, frozen=True):
+    data: VersionedSecret = VersionedSecret()
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Vault:
         answer = await self._get(f"v1/{quote(mount, safe='')}/data/{quote(path)}")
         _refuse(answer.status_code)
         try:
-            found = msgspec.json.decode(answer.content, type=Answer).data.data or {}
+            found = msgspec.json.decode(answer.content, type=VaultReply).data.data or {}
             secret = msgspec.json.decode(found[key], type=str)
         except KeyError:
             raise NotFound(f"which has no key '{key}'") from None

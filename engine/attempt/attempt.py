@@ -7,14 +7,14 @@ end does.
 
 from collections.abc import Awaitable, Callable
 
-from engine.attempt.autocommit import Alone
-from engine.attempt.cancel_token import Token
-from engine.attempt.canceller import Stopper
+from engine.attempt.autocommit import AutocommitRun
+from engine.attempt.cancel_token import CancelToken
+from engine.attempt.canceller import SessionCanceller
 from engine.attempt.outcome import Outcome
-from engine.attempt.script_run import Course, Intend, Stopwatch
-from engine.attempt.transactional import Together
+from engine.attempt.script_run import Intend, ScriptRun, Stopwatch
+from engine.attempt.transactional import TransactionalRun
 from engine.model.task import UNLISTED, Step, Task, application_name
-from engine.pool.pooled_connection import Session
+from engine.pool.pooled_connection import PooledConnection
 
 NOT_VISITED = "The {} could not be listed when the step began, so its {} were not visited."
 AGAIN = "It can be reached now: start a new run."
@@ -22,13 +22,13 @@ PASSING = {"TargetUnreachable", "TargetTimeout", ""}  # an older core does not s
 
 
 async def run(
-    session: Session,
+    session: PooledConnection,
     task: Task,
     step: Step,
     *,
     start: Callable[[], Awaitable[bool]],
     intend: Intend,
-    token: Token,
+    token: CancelToken,
     deadline: float,
 ) -> Outcome | None:
     """None: the start or the intent to commit was refused, and nothing came of it.
@@ -39,9 +39,9 @@ async def run(
     if not await start():
         return None
     name = application_name(task.invocation_id)
-    with Stopper(session, name, token, deadline) as stop:
+    with SessionCanceller(session, name, token, deadline) as stop:
         means = (session, task, step, name, stop, watch)
-        course = Alone(*means) if step.autocommit else Together(*means)
+        course = AutocommitRun(*means) if step.autocommit else TransactionalRun(*means)
         try:
             if task.database_name is None or UNLISTED in task.labels:
                 return await _unlisted(course, task)
@@ -53,7 +53,7 @@ async def run(
             course.close()
 
 
-async def _unlisted(course: Course, task: Task) -> Outcome:
+async def _unlisted(course: ScriptRun, task: Task) -> Outcome:
     """We are at the server or database itself, since it did not tell what stands in it."""
     whole = task.database_name is None
     not_visited = NOT_VISITED.format(*("server", "databases") if whole else ("database", "schemas"))

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from engine.access.commit_status import AUTOCOMMIT
 from engine.attempt import outcome as outcomes
 from engine.attempt import session_setup
-from engine.attempt.canceller import Stopped
+from engine.attempt.canceller import CanceledError
 from engine.attempt.outcome import Outcome
-from engine.attempt.script_run import REFUSED, Course, Intend
+from engine.attempt.script_run import REFUSED, Intend, ScriptRun
 from engine.pgwire.connection import GONE
-from engine.pgwire.results import Set
+from engine.pgwire.results import ResultSet
 from muster.core.errors import Fault
 from muster.core.sql import Queries
 
@@ -21,7 +21,7 @@ Q = Queries("engine.access", "target.sql")
 LOOK_LIMIT = 5.0  # seconds
 
 
-class Alone(Course):
+class AutocommitRun(ScriptRun):
     _sent = False
     _undone = True  # nothing of the script stays when what was sent last is refused
     _invalid_before: frozenset[str] | None = None
@@ -32,7 +32,7 @@ class Alone(Course):
             return await self.refused(why, reason="TransactionModeNotPossible")
         try:
             return await self._begin(deadline) or await self._statements(intend)
-        except Stopped:  # before the next statement was sent
+        except CanceledError:  # before the next statement was sent
             safe = self.step.options.idempotent or not self.completed
             return await self._told_what_stays(await self.stopped(safe=safe))
         except Fault as fault:
@@ -51,7 +51,7 @@ class Alone(Course):
             await self.leave_out_unknown()
         if any("concurrently" in piece.head for piece in self.step.pieces):
             self._invalid_before = _names(await self.ask(Q.invalid_indexes))
-        text = session_setup.alone(self.scene(deadline))
+        text = session_setup.autocommit_setup(self.scene(deadline))
         try:
             await self.say(text.text)
         except asyncpg.DivisionByZeroError:
@@ -139,5 +139,5 @@ def _adding(outcome: Outcome, more: str) -> Outcome:
     return replace(outcome, message=message, last_message=message)
 
 
-def _names(sets: list[Set]) -> frozenset[str]:
+def _names(sets: list[ResultSet]) -> frozenset[str]:
     return frozenset(row[0] for row in sets[0].rows)

@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 
-from engine.pool.pooled_connection import Session
+from engine.pool.pooled_connection import PooledConnection
 from muster.core.errors import Fault
 from muster.core.sql import Queries
 
@@ -16,10 +16,10 @@ LIMIT = 3.0  # seconds for the look
 SOON = 0.01  # seconds
 
 
-class Lookout:
+class BlockerWatch:
     """Only where a connection is to spare: nobody waits for one, and the server's rate allows it."""
 
-    def __init__(self, session: Session, name: str, patience: float) -> None:
+    def __init__(self, session: PooledConnection, name: str, patience: float) -> None:
         self._session = session
         self._name = name  # application_name of the attempt
         self._patience = patience

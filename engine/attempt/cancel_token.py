@@ -5,7 +5,7 @@ from collections.abc import Callable
 CANCELED, HOST_STOPPED, TIMED_OUT = "Canceled", "HostStopped", "TimedOut"
 
 
-class Token:
+class CancelToken:
     def __init__(self) -> None:
         self.reason: str | None = None
         self._wake: Callable[[], None] | None = None

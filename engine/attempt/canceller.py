@@ -8,8 +8,8 @@ from typing import Protocol, Self
 
 import asyncpg
 
-from engine.attempt.cancel_token import TIMED_OUT, Token
-from engine.pool.pooled_connection import Session
+from engine.attempt.cancel_token import TIMED_OUT, CancelToken
+from engine.pool.pooled_connection import PooledConnection
 from muster.core.errors import Fault
 from muster.core.sql import Queries
 
@@ -19,11 +19,11 @@ STEP = 3.0  # seconds that each way has, if nobody says otherwise
 GRACE = 0.2  # seconds that the server has to time out by itself
 
 
-class Stopped(Exception):  # noqa: N818 - what happened, not what is wrong
+class CanceledError(Exception):
     """Nothing more is sent."""
 
 
-class Stop(Protocol):
+class Canceller(Protocol):
     """What an attempt knows of the wish to end it."""
 
     @property
@@ -37,14 +37,14 @@ class Stop(Protocol):
     def land(self) -> None: ...
 
 
-class Stopper:
+class SessionCanceller:
     """Watches over an attempt: the token and the deadline end what flies and ground the rest."""
 
     def __init__(
         self,
-        session: Session,
+        session: PooledConnection,
         name: str,
-        token: Token,
+        token: CancelToken,
         deadline: float,
         patience: float | None = None,
     ) -> None:
@@ -93,7 +93,7 @@ class Stopper:
     def depart(self) -> None:
         """Something is said to the target; it lands when the target has answered."""
         if self.reason:
-            raise Stopped
+            raise CanceledError
         self._flying = True
 
     def land(self) -> None:

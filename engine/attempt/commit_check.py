@@ -3,11 +3,11 @@
 import asyncio
 
 from engine.access.commit_status import LOOK, Status, status_of
-from engine.pool.pooled_connection import Session
+from engine.pool.pooled_connection import PooledConnection
 from muster.core.errors import Fault, Unavailable
 
 
-async def commit_status(session: Session, xact: str, until: float) -> Status:
+async def commit_status(session: PooledConnection, xact: str, until: float) -> Status:
     """Asks by new connections until it is known; `until` is of the loop's time."""
     try:
         async with asyncio.timeout_at(until):

@@ -12,7 +12,7 @@ import asyncpg
 
 from engine.attempt.sql_text import identifier, literal
 from engine.model.task import Step, Task
-from engine.pool.pooled_connection import Session
+from engine.pool.pooled_connection import PooledConnection
 from muster.core.errors import Fault, InvalidRequest
 from muster.core.sql import Queries
 
@@ -54,7 +54,7 @@ def _filled(query: str, task: Task, step: Step) -> str:
     return PARAMETER.sub(lambda found: texts[int(found[1]) - 1], query.partition("\n")[2])
 
 
-async def make(session: Session, say: Callable[[str], Awaitable[object]]) -> None:
+async def make(session: PooledConnection, say: Callable[[str], Awaitable[object]]) -> None:
     for left in reversed(range(TRIES)):
         try:
             await say(Q.make_guard)
@@ -70,12 +70,12 @@ async def make(session: Session, say: Callable[[str], Awaitable[object]]) -> Non
             return
 
 
-def missing_right(session: Session) -> Fault:
+def missing_right(session: PooledConnection) -> Fault:
     rights = f"USAGE ON SCHEMA {SCHEMA}", f"SELECT, INSERT ON ALL TABLES IN SCHEMA {SCHEMA}"
     return _missing(session, *rights)
 
 
-def _missing(session: Session, *rights: str) -> Fault:
+def _missing(session: PooledConnection, *rights: str) -> Fault:
     to = identifier(session.key.username)
     grants = " ".join(f"GRANT {right} TO {to};" for right in rights)
     return InvalidRequest(f"The step's guard needs a table in the target: {grants}")

@@ -15,14 +15,14 @@ from typing import NamedTuple
 from uuid import UUID
 
 from engine.attempt import session_setup
-from engine.attempt.cancel_token import CANCELED, TIMED_OUT, Token
-from engine.attempt.canceller import Stopped, Stopper
+from engine.attempt.cancel_token import CANCELED, TIMED_OUT, CancelToken
+from engine.attempt.canceller import CanceledError, SessionCanceller
 from engine.attempt.outcome import BROKEN_OFF, Outcome
-from engine.attempt.script_run import INTERRUPTED, LOCKED, Course, Stopwatch
-from engine.attempt.session_setup import Scene
+from engine.attempt.script_run import INTERRUPTED, LOCKED, ScriptRun, Stopwatch
+from engine.attempt.session_setup import SetupContext
 from engine.model.task import UNLISTED, Step, Task, application_name, values
-from engine.pgwire.connection import Answer, Flight, Leg
-from engine.pool.pooled_connection import Session
+from engine.pgwire.connection import Pipeline, PipelinedQuery, QueryReply
+from engine.pool.pooled_connection import PooledConnection
 from muster.core.errors import Fault
 
 MOST = 16  # that go together
@@ -35,23 +35,23 @@ UNWRITTEN = (
     " (1 operator(pg_catalog./) pg_catalog.int4(pg_catalog.txid_current_if_assigned() is null))"
 )
 AGAIN = "It went to its database together with others and was broken off; it is made again."
-SILENCE = Answer([], [], 0, 0, 0, None, 0.0)
+SILENCE = QueryReply([], [], 0, 0, 0, None, 0.0)
 
 
-class Rider(NamedTuple):
+class BatchTask(NamedTuple):
     task: Task
-    token: Token
+    token: CancelToken
     deadline: float  # of the loop's time
 
 
-def may_ride(task: Task) -> bool:
+def may_batch(task: Task) -> bool:
     """What was broken off once goes alone."""
     return task.attempt == 1 and task.database_name is not None and UNLISTED not in task.labels
 
 
 async def run(
-    session: Session,
-    riders: Sequence[Rider],
+    session: PooledConnection,
+    riders: Sequence[BatchTask],
     step: Step,
     *,
     start: Callable[[], Awaitable[set[UUID]]],
@@ -63,17 +63,17 @@ async def run(
     if not riders:
         return []
     watch.turn("running")
-    token = Token()
+    token = CancelToken()
     name = application_name(riders[0].task.invocation_id)
     for rider in riders:
         rider.token.listen(partial(_pass_on, rider.token, token))
     patience = session.loop.call_later(PATIENCE, token.cancel, BROKEN_OFF)
     try:
         until = min(rider.deadline for rider in riders)
-        with Stopper(session, name, token, until, BRIEF) as stop:
+        with SessionCanceller(session, name, token, until, BRIEF) as stop:
             began = session.loop.time()
             flight = await _fly(session, riders, step, stop)
-            seats = [Seat(session, rider, step, stop) for rider in riders]
+            seats = [BatchResult(session, rider, step, stop) for rider in riders]
             _share(watch, began, flight, seats)
             return [(seat.task, await seat.judge(flight, at)) for at, seat in enumerate(seats)]
     except BaseException:
@@ -85,37 +85,43 @@ async def run(
             rider.token.listen(None)
 
 
-def _pass_on(own: Token, token: Token) -> None:
+def _pass_on(own: CancelToken, token: CancelToken) -> None:
     token.cancel(own.reason or BROKEN_OFF)
 
 
-async def _fly(session: Session, riders: Sequence[Rider], step: Step, stop: Stopper) -> Flight:
+async def _fly(
+    session: PooledConnection, riders: Sequence[BatchTask], step: Step, stop: SessionCanceller
+) -> Pipeline:
     try:
         legs = [_leg(session, rider, step) for rider in riders]
         stop.depart()
         return await session.fly(legs)
-    except (Fault, Stopped):  # whatever it is, each is told by itself
-        return Flight(session.ear, (), session.loop)
+    except (Fault, CanceledError):  # whatever it is, each is told by itself
+        return Pipeline(session.ear, (), session.loop)
     finally:
         stop.land()
 
 
-def _leg(session: Session, rider: Rider, step: Step) -> Leg:
+def _leg(session: PooledConnection, rider: BatchTask, step: Step) -> PipelinedQuery:
     task = rider.task
     left = rider.deadline - session.loop.time()
     name = application_name(task.invocation_id)
-    scene = Scene(task, step, name, left, session.watches_client, frozenset())
-    opening, (piece,) = session_setup.together(scene), step.pieces
+    scene = SetupContext(task, step, name, left, session.watches_client, frozenset())
+    opening, (piece,) = session_setup.transactional_setup(scene), step.pieces
     text = piece.rendered(values(task, step)) if piece.varies else piece.text
     more = "" if step.read_only else UNWRITTEN
-    return Leg(f"{step.banner}{opening.text};", text + more, opening.statements, _end(task))
+    return PipelinedQuery(
+        f"{step.banner}{opening.text};", text + more, opening.statements, _end(task)
+    )
 
 
 def _end(task: Task) -> str:
     return "rollback" if task.rolls_back else "commit"
 
 
-def _share(watch: Stopwatch, began: float, flight: Flight, seats: Sequence["Seat"]) -> None:
+def _share(
+    watch: Stopwatch, began: float, flight: Pipeline, seats: Sequence["BatchResult"]
+) -> None:
     """Each has the time until its answer from the one before; the first has waited for them all."""
     at = [began, *(answer.at for answer in flight.answers)]
     for seat, (before, then) in zip(seats, pairwise(at), strict=False):
@@ -133,10 +139,10 @@ class Times(Stopwatch):
         """It is over already."""
 
 
-class Own:
+class BatchTaskCanceller:
     """The wish that one of them stops."""
 
-    def __init__(self, rider: Rider, stop: Stopper, time: Callable[[], float]) -> None:
+    def __init__(self, rider: BatchTask, stop: SessionCanceller, time: Callable[[], float]) -> None:
         self._rider = rider
         self._stop = stop
         self._time = time
@@ -159,16 +165,18 @@ class Own:
         """It has."""
 
 
-class Seat(Course):
+class BatchResult(ScriptRun):
     """One of them; all have landed before it is judged."""
 
-    def __init__(self, session: Session, rider: Rider, step: Step, stop: Stopper) -> None:
+    def __init__(
+        self, session: PooledConnection, rider: BatchTask, step: Step, stop: SessionCanceller
+    ) -> None:
         name = application_name(rider.task.invocation_id)
-        own = Own(rider, stop, session.loop.time)
+        own = BatchTaskCanceller(rider, stop, session.loop.time)
         super().__init__(session, rider.task, step, name, own, Times())
         self._others = stop
 
-    async def judge(self, flight: Flight, at: int) -> Outcome:
+    async def judge(self, flight: Pipeline, at: int) -> Outcome:
         answers = flight.answers
         if at < len(answers):
             self.ear = answers[at]
@@ -184,7 +192,7 @@ class Seat(Course):
             return refusal
         return await self.broken(flight.loss, reason="ConnectionLost", retry=True)
 
-    async def _answered(self, answer: Answer) -> Outcome:
+    async def _answered(self, answer: QueryReply) -> Outcome:
         error = answer.error
         (self._piece,) = self.step.pieces
         self._offset = answer.offset
@@ -200,7 +208,7 @@ class Seat(Course):
             return await self.failed(error, undone=True)
         return await self._again()
 
-    def _alone_it_tells_more(self, state: str | None, answer: Answer) -> bool:
+    def _alone_it_tells_more(self, state: str | None, answer: QueryReply) -> bool:
         """Who blocks it, what is in its way, or nothing at all: it was hit by what was meant for another."""
         mine = self.stop.reason is not None
         return (

@@ -10,18 +10,18 @@ import asyncpg
 
 from engine.access.errors import CONNECTION_LOST
 from engine.attempt import outcome as outcomes
-from engine.attempt.blockers import Lookout
+from engine.attempt.blockers import BlockerWatch
 from engine.attempt.cancel_token import TIMED_OUT
-from engine.attempt.canceller import Stop, Stopped
+from engine.attempt.canceller import CanceledError, Canceller
 from engine.attempt.outcome import FAILED, SUCCEEDED, Outcome
-from engine.attempt.session_setup import Prologue, Scene
+from engine.attempt.session_setup import SetupContext, SetupMessage
 from engine.attempt.sql_text import literal
-from engine.model.task import Piece, Step, Task, values
+from engine.model.task import ScriptPart, Step, Task, values
 from engine.pgwire import results
-from engine.pgwire.connection import Answer
+from engine.pgwire.connection import QueryReply
 from engine.pgwire.parser import LONGEST
-from engine.pgwire.results import Ear, Set
-from engine.pool.pooled_connection import Session
+from engine.pgwire.results import ResultReader, ResultSet
+from engine.pool.pooled_connection import PooledConnection
 from muster.core.errors import InvalidRequest
 from muster.core.sql import Queries
 
@@ -32,14 +32,14 @@ PATIENCE = 5.0  # seconds after which a statement without a lock timeout is look
 INTERRUPTED, LOCKED, READ_ONLY, SYNTAX_ERROR = "57014", "55P03", "25006", "42601"
 Intend = Callable[[str], Awaitable[bool | None]]  # None: nobody could be told in time
 REFUSED = (asyncpg.PostgresError, *CONNECTION_LOST)
-NOTHING = Prologue("", 0)
+NOTHING = SetupMessage("", 0)
 TOLD = ("sqlstate", "message", "detail", "hint", "context")
 
 
 class Stopwatch:
     """Milliseconds by phase; a phase ends where the next begins."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: PooledConnection) -> None:
         self.taken = {"waiting": _ms(session.waited), "connecting": _ms(session.connecting)}
         self._time = session.loop.time
         self._phase, self._since = "starting", self._time()
@@ -50,14 +50,14 @@ class Stopwatch:
         self._phase, self._since = phase, now
 
 
-class Course:
+class ScriptRun:
     def __init__(
         self,
-        session: Session,
+        session: PooledConnection,
         task: Task,
         step: Step,
         name: str,
-        stop: Stop,
+        stop: Canceller,
         watch: Stopwatch,
     ) -> None:
         self.session = session
@@ -65,17 +65,17 @@ class Course:
         self.step = step
         self.stop = stop
         self.watch = watch
-        self.ear: Ear | Answer = session.ear  # what was heard of it
+        self.ear: ResultReader | QueryReply = session.ear  # what was heard of it
         self.completed = 0
         self.phase = "run"
         self.left_out: frozenset[str] = frozenset()
-        self._kept: list[Set] = []
+        self._kept: list[ResultSet] = []
         self._rows = 0
-        self._piece: Piece | None = None
+        self._piece: ScriptPart | None = None
         self._offset = 0  # of its text in what was sent
         patience = (step.lock_timeout or PATIENCE) / 2
         self.name = name
-        self._lookout = Lookout(session, name, patience)
+        self._lookout = BlockerWatch(session, name, patience)
 
     @cached_property
     def values(self) -> dict[str, str]:
@@ -95,7 +95,7 @@ class Course:
         finally:
             self.stop.land()
 
-    async def ask(self, text: str, *, skip: int = 0) -> list[Set]:
+    async def ask(self, text: str, *, skip: int = 0) -> list[ResultSet]:
         self.stop.depart()
         try:
             return await self.session.ask(text, skip=skip)
@@ -103,8 +103,8 @@ class Course:
             self.stop.land()
 
     async def ask_piece(
-        self, piece: Piece, more: str = "", before: Prologue = NOTHING
-    ) -> list[Set]:
+        self, piece: ScriptPart, more: str = "", before: SetupMessage = NOTHING
+    ) -> list[ResultSet]:
         text = self._rendered(piece) if piece.varies else piece.text
         self._piece, self._offset = piece, len(before.text)
         self._lookout.depart()
@@ -116,7 +116,7 @@ class Course:
         self.completed += 1
         return found
 
-    def keep(self, found: Iterable[Set]) -> None:
+    def keep(self, found: Iterable[ResultSet]) -> None:
         """They belong to the statement that was completed last."""
         for each in found:
             each.statement = self.completed
@@ -130,10 +130,10 @@ class Course:
         self._rows = self.completed = 0
         self.session.ear.reset()
 
-    def scene(self, deadline: float) -> Scene:
+    def scene(self, deadline: float) -> SetupContext:
         session = self.session
         left = deadline - session.loop.time()
-        return Scene(
+        return SetupContext(
             self.task,
             self.step,
             self.name,
@@ -167,7 +167,7 @@ class Course:
         await self.roll_back()
         try:
             [found] = await self.ask(Q.writable)
-        except Stopped:
+        except CanceledError:
             return await self.stopped(safe=True)
         except REFUSED as error:
             return await self.broken(error, reason="ConnectionLost", retry=True)
@@ -290,7 +290,7 @@ class Course:
             said["fingerprint"] = outcomes.fingerprint(said["sqlstate"], said["message"] or "")
         return said
 
-    def _rendered(self, piece: Piece) -> str:
+    def _rendered(self, piece: ScriptPart) -> str:
         """Values are put in for strings as the standard has them."""
         if not self.session.ear.standard_strings:
             message = (

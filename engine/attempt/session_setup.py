@@ -21,7 +21,7 @@ READING = "select 1 operator(pg_catalog./) pg_catalog.int4("
 WRITING = f"{READING}pg_catalog.current_setting('transaction_read_only') operator(pg_catalog.=) 'off' and "
 
 
-class Scene(NamedTuple):
+class SetupContext(NamedTuple):
     """All that goes into it."""
 
     task: Task
@@ -36,13 +36,13 @@ class Scene(NamedTuple):
         return values(self.task, self.step)
 
 
-class Prologue(NamedTuple):
+class SetupMessage(NamedTuple):
     text: str
     statements: int
     guard: int = -1  # which statement asks the guard, counted from 0
 
 
-def together(scene: Scene) -> Prologue:
+def transactional_setup(scene: SetupContext) -> SetupMessage:
     """Begins the transaction; 22012 when something is in the way."""
     step = scene.step
     parts = ["begin read only" if step.read_only else "begin"]
@@ -54,10 +54,10 @@ def together(scene: Scene) -> Prologue:
         )  # before the role: the table is the login's
     _role(scene, parts, "true")
     parts.append(_clear(scene, "pg_try_advisory_xact_lock"))
-    return Prologue(";".join(parts), len(parts) + more, asked)
+    return SetupMessage(";".join(parts), len(parts) + more, asked)
 
 
-def alone(scene: Scene) -> Prologue:
+def autocommit_setup(scene: SetupContext) -> SetupMessage:
     """For statements that commit by themselves: DISCARD ALL undoes it."""
     parts: list[str] = []
     more = _around(scene, parts, "set")
@@ -65,7 +65,7 @@ def alone(scene: Scene) -> Prologue:
         parts.append("set default_transaction_read_only=on")
     _role(scene, parts, "false")
     parts.append(_clear(scene, "pg_try_advisory_lock"))
-    return Prologue(";".join(parts), len(parts) + more)
+    return SetupMessage(";".join(parts), len(parts) + more)
 
 
 def lock_timeout(seconds: float) -> str:
@@ -79,7 +79,7 @@ def lock_key(task: Task) -> int:
     return int.from_bytes(blake2b(what, digest_size=4).digest(), "big", signed=True)
 
 
-def _around(scene: Scene, parts: list[str], word: str) -> int:
+def _around(scene: SetupContext, parts: list[str], word: str) -> int:
     """How many statements it adds beyond the parts."""
     task, around, local = scene.task, scene.step.options.settings, _local(word)
     of_run, more = _of_run(scene, word)
@@ -107,7 +107,7 @@ def _around(scene: Scene, parts: list[str], word: str) -> int:
     return more - 1
 
 
-def _of_run(scene: Scene, word: str) -> tuple[str, int]:
+def _of_run(scene: SetupContext, word: str) -> tuple[str, int]:
     run = run_of(scene.task, scene.step)
     known = run.said.get((word, scene.watches_client))
     if known is not None:
@@ -124,7 +124,7 @@ def _of_run(scene: Scene, word: str) -> tuple[str, int]:
     return text, len(settings)
 
 
-def _role(scene: Scene, parts: list[str], local: str) -> None:
+def _role(scene: SetupContext, parts: list[str], local: str) -> None:
     role = scene.step.options.settings.role
     if role is not None:
         parts.append(_config("role", named(role, scene.values), local))
@@ -138,7 +138,7 @@ def _config(name: str, value: str, local: str) -> str:
     return f"select pg_catalog.set_config({literal(name)},{literal(value)},{local})"
 
 
-def _clear(scene: Scene, lock: str) -> str:
+def _clear(scene: SetupContext, lock: str) -> str:
     """Divides by zero when another attempt lives, or when what is to be written can't be."""
     held = f"pg_catalog.{lock}({KEY_CLASS},{lock_key(scene.task)})"
     return f"{READING if scene.step.read_only else WRITING}{held})"

@@ -4,11 +4,11 @@ import asyncpg
 
 from engine.access.commit_status import xact_id
 from engine.attempt import idempotency_guard, session_setup
-from engine.attempt.canceller import Stopped
+from engine.attempt.canceller import CanceledError
 from engine.attempt.commit_check import commit_status
 from engine.attempt.outcome import FAILED, Outcome
-from engine.attempt.script_run import NOTHING, REFUSED, Course, Intend
-from engine.attempt.session_setup import Prologue
+from engine.attempt.script_run import NOTHING, REFUSED, Intend, ScriptRun
+from engine.attempt.session_setup import SetupMessage
 from engine.pgwire.connection import GONE
 from muster.core.errors import Fault
 
@@ -16,7 +16,7 @@ WITH_ID = "\n;select pg_catalog.txid_current_if_assigned()"
 ASK_AT_LEAST, ASK_AT_MOST = 5.0, 30.0  # seconds for what became of a lost COMMIT
 
 
-class Together(Course):
+class TransactionalRun(ScriptRun):
     _opening = NOTHING  # what is said before the first statement, and goes along with it
 
     async def run(self, intend: Intend, deadline: float) -> Outcome | None:
@@ -27,7 +27,7 @@ class Together(Course):
                 or await self._statements()
                 or await self._commit(intend, deadline)
             )
-        except Stopped:
+        except CanceledError:
             await self.roll_back()
             return await self.stopped(safe=True)
         except Fault as fault:
@@ -39,17 +39,17 @@ class Together(Course):
         """None: the script can be sent, perhaps with what is said before it."""
         if self.step.options.settings.parameters:
             await self.leave_out_unknown()
-        opening = session_setup.together(self.scene(deadline))
+        opening = session_setup.transactional_setup(self.scene(deadline))
         if self.step.guarded:
             return await self._begin_guarded(opening)
         if self.session.ear.standard_strings:
             text = f"{self.step.banner}{opening.text};"
-            self._opening = Prologue(text, opening.statements)
+            self._opening = SetupMessage(text, opening.statements)
         else:  # a message is read as a whole before its first SET
             await self.ask(opening.text, skip=opening.statements)
         return None
 
-    async def _begin_guarded(self, opening: Prologue) -> Outcome | None:
+    async def _begin_guarded(self, opening: SetupMessage) -> Outcome | None:
         try:
             try:
                 sets = await self.ask(opening.text)
@@ -105,7 +105,7 @@ class Together(Course):
             return await self._ended_itself()
         return await self._record() if self.step.guarded else None
 
-    def _taken_opening(self) -> Prologue:
+    def _taken_opening(self) -> SetupMessage:
         opening, self._opening = self._opening, NOTHING
         return opening
 

@@ -3,22 +3,22 @@
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from engine.db.membership import Beat, Host, Look
+from engine.db.membership import HostRow, InstanceState, MembershipSnapshot
 from engine.process.exit_codes import Disagreement
-from engine.scheduling.run_state import Floor
+from engine.scheduling.run_state import RunState
 
 
 @dataclass
-class View:
-    beat: Beat
-    hosts: dict[UUID, Host] = field(default_factory=dict)
+class ClusterState:
+    beat: InstanceState
+    hosts: dict[UUID, HostRow] = field(default_factory=dict)
     reads: int = 0  # how often the hosts were read
     silent: set[UUID] = field(default_factory=set)  # hosts that are not heard of any more
-    floor: Floor | None = None  # of the controller
+    floor: RunState | None = None  # of the controller
     settled: int = 0  # tasks of lost hosts, since that was last recorded
 
     @classmethod
-    def of(cls, look: Look) -> "View":
+    def of(cls, look: MembershipSnapshot) -> "ClusterState":
         return cls(look.beat, dict(look.hosts), 1)
 
     @property
@@ -29,7 +29,7 @@ class View:
     def gets_tasks(self, host: UUID) -> bool:
         return host in self.hosts and self.hosts[host].state == "live" and host not in self.silent
 
-    def learn(self, beat: Beat) -> None:
+    def learn(self, beat: InstanceState) -> None:
         """Follows the database, unless it tells something that no ordinary change leads to."""
         if beat.schema_version != self.beat.schema_version:
             raise Disagreement(
@@ -42,11 +42,11 @@ class View:
             )
         self.beat = beat
 
-    def see(self, hosts: dict[UUID, Host]) -> None:
+    def see(self, hosts: dict[UUID, HostRow]) -> None:
         self.hosts = hosts
         self.reads += 1
 
-    def differs(self, look: Look) -> frozenset[str]:
+    def differs(self, look: MembershipSnapshot) -> frozenset[str]:
         """What memory has wrong, each in a sentence; the same sentence for the same mistake."""
         found = set()
         for name in ("paused", "draining"):

@@ -3,22 +3,22 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from engine.context.cluster_state import View
-from engine.db.control_db import Store
-from engine.db.wakeups import Rings
+from engine.context.cluster_state import ClusterState
+from engine.db.control_db import ControlDatabase
+from engine.db.wakeups import WakeUps
 from engine.process.lease import Lease
-from engine.targets.target_access import Targets
+from engine.targets.target_access import TargetAccess
 from muster.core.clock import Clock
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoreContext:
-    view: View
-    store: Store
+    view: ClusterState
+    store: ControlDatabase
     lease: Lease  # with the control database
     clock: Clock
     heartbeat: timedelta
     host_patience: timedelta
     capacity: int  # targets that are worked on at once
-    targets: Targets
-    rings: Rings = field(default_factory=Rings)
+    targets: TargetAccess
+    rings: WakeUps = field(default_factory=WakeUps)

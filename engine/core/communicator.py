@@ -19,12 +19,12 @@ import msgspec
 
 from engine.access.commit_status import AUTOCOMMIT
 from engine.context.core_context import CoreContext
-from engine.core.orphaned_attempt import Verdict, judge
+from engine.core.orphaned_attempt import OrphanOutcome, resolve_orphan
 from engine.core.runs.execution_store import Q
-from engine.core.service import Part
+from engine.core.service import Service
 from engine.db import membership
-from engine.db.control_connection import Line
-from engine.db.membership import Host
+from engine.db.control_connection import ControlConnection
+from engine.db.membership import HostRow
 from engine.db.wakeups import RESULTS
 from engine.scheduling.runs import read_completion
 from muster.core import telemetry
@@ -37,18 +37,18 @@ BEATS = 3  # that a host may miss
 AGAIN = timedelta(seconds=2)  # before a target that can't be asked is asked again
 TOGETHER = 8  # targets that are asked side by side
 MESSAGES = {
-    Verdict.COMMITTED: "It committed; its host was lost before it could say so.",
-    Verdict.ABORTED: "Its host was lost; nothing was committed.",
-    Verdict.UNKNOWN: "Its host was lost, and whether it committed can't be told.",
+    OrphanOutcome.COMMITTED: "It committed; its host was lost before it could say so.",
+    OrphanOutcome.ABORTED: "Its host was lost; nothing was committed.",
+    OrphanOutcome.UNKNOWN: "Its host was lost, and whether it committed can't be told.",
 }
 
 
-class Communicator(Part):
+class Communicator(Service):
     name = "communicator"
 
     def __init__(self, means: CoreContext) -> None:
         super().__init__(means)
-        self._line = Line(means.store)
+        self._line = ControlConnection(means.store)
         self._heard: dict[UUID, tuple[Any, float]] = {}  # last beat, and seconds without another
         self._looked = means.clock.monotonic()
         self._settling: dict[UUID, asyncio.Task[None]] = {}  # by invocation
@@ -97,7 +97,7 @@ class Communicator(Part):
         before, self._looked = self._looked, self.means.clock.monotonic()
         return min(self._looked - before, 2 * self.pause.total_seconds())
 
-    def _misses(self, host: Host, passed: float) -> bool:
+    def _misses(self, host: HostRow, passed: float) -> bool:
         beat, silent = self._heard.get(host.host_id, (None, 0.0))
         silent = silent + passed if beat == host.heartbeat_at else 0.0
         self._heard[host.host_id] = (host.heartbeat_at, silent)
@@ -131,7 +131,7 @@ class Communicator(Part):
         finally:
             self._settling.pop(task["invocation_id"], None)
 
-    async def _verdict(self, task: dict[str, Any]) -> Verdict:
+    async def _verdict(self, task: dict[str, Any]) -> OrphanOutcome:
         until = self.means.clock.monotonic() + self.means.host_patience.total_seconds()
         while self.means.clock.monotonic() < until:
             try:
@@ -139,16 +139,16 @@ class Communicator(Part):
             except Fault as fault:
                 log.info("a target can't be asked", server=task["server_id"], why=fault.message)
             await self.means.clock.sleep(AGAIN)
-        return Verdict.ABORTED if task["xact_id"] is None else Verdict.UNKNOWN
+        return OrphanOutcome.ABORTED if task["xact_id"] is None else OrphanOutcome.UNKNOWN
 
-    async def _ask(self, task: dict[str, Any]) -> Verdict:
+    async def _ask(self, task: dict[str, Any]) -> OrphanOutcome:
         """Ends what is left of it at its target first."""
         targets = self.means.targets
         way = await targets.way(self._line, task["server_id"], task["credential_id"])
         if way is None:
-            return Verdict.UNKNOWN
+            return OrphanOutcome.UNKNOWN
         async with targets.door(way.server.server_id), self._room:
-            return await judge(
+            return await resolve_orphan(
                 way,
                 task["database_name"],
                 backend_pid=task["backend_pid"],
@@ -157,10 +157,10 @@ class Communicator(Part):
                 started=task["start_time"],
             )
 
-    async def _tell(self, task: dict[str, Any], verdict: Verdict) -> None:
+    async def _tell(self, task: dict[str, Any], verdict: OrphanOutcome) -> None:
         guarded = task["guard"] and task["xact_id"] != AUTOCOMMIT
         repeatable = task["idempotent"] or guarded
-        committed, unknown = verdict is Verdict.COMMITTED, verdict is Verdict.UNKNOWN
+        committed, unknown = verdict is OrphanOutcome.COMMITTED, verdict is OrphanOutcome.UNKNOWN
         told = {
             "d": task["run_day"],
             "r": task["job_execution_id"],
@@ -190,7 +190,7 @@ class Communicator(Part):
         self.means.rings.ring(RESULTS)
 
 
-def _died(host: Host) -> bool:
+def _died(host: HostRow) -> bool:
     """Known for sure, and only of a process on this machine."""
     if host.host_name != socket.gethostname():
         return False

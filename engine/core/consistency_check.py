@@ -5,12 +5,12 @@ from uuid import UUID
 
 from engine.context.core_context import CoreContext
 from engine.core.runs.execution_store import Q
-from engine.core.service import Part
+from engine.core.service import Service
 from engine.db import membership
 from engine.process.exit_codes import Disagreement
 
 
-class Agreement(Part):
+class ConsistencyCheck(Service):
     """A change that is only on its way has been learned by the next look; the pause is long enough."""
 
     name = "agreement"

@@ -14,14 +14,14 @@ import msgspec
 
 from engine.context.core_context import CoreContext
 from engine.core.runs import updates
-from engine.core.runs.execution_store import Batch, Q, Road
+from engine.core.runs.execution_store import ExecutionStore, Q, ReservationBatch
 from engine.core.runs.planner import Planner, read
-from engine.core.runs.run_lifecycle import Progress
-from engine.core.service import Part
+from engine.core.runs.run_lifecycle import RunLifecycle
+from engine.core.service import Service
 from engine.db.wakeups import RESULTS, STARTS
 from engine.scheduling.limits import see_limits
-from engine.scheduling.run_state import Floor
-from engine.scheduling.runs import Run, Running, StepRun, Waiting, read_completion
+from engine.scheduling.run_state import RunState
+from engine.scheduling.runs import Run, RunningTask, StepRun, WaitingTarget, read_completion
 from muster.core.db import Row
 from muster.core.errors import Fault
 from muster.core.failpoints import reach
@@ -32,7 +32,7 @@ MOST_LATE = 2000  # targets that are timed out by one statement
 TOGETHER = 20  # reservations before anything else is looked at
 
 
-class Controller(Part):
+class Controller(Service):
     name = "controller"
     channels = (STARTS, RESULTS)
 
@@ -40,16 +40,16 @@ class Controller(Part):
         super().__init__(means)
         self._news = means.rings.of("controller news", STARTS)
         self._told = means.rings.of("controller results", RESULTS)
-        self._road = Road(means.store, self.alive)
+        self._road = ExecutionStore(means.store, self.alive)
         self._planner = Planner(means.store, means.targets)
         self._offset = 0.0  # from our clock to the database's
         self._looked = 0.0  # when everything was last looked at
-        self._progress: Progress | None = None
+        self._progress: RunLifecycle | None = None
         self._forget()
 
     def _forget(self) -> None:
         """What memory holds may be wrong: the next turn reads the database."""
-        self._floor: Floor | None = None
+        self._floor: RunState | None = None
         self.means.view.floor = None
         self._stirred: set[Run] = set()  # those that may have to move on
         self._marks: dict[UUID, int] = {}  # the newest completion of each host that was heard
@@ -85,7 +85,7 @@ class Controller(Part):
         mood = "draining" if beat.draining else "paused" if beat.paused else "idle"
         self.doing = f"{len(floor.runs)} runs, {len(floor.running)} tasks" if floor.runs else mood
 
-    async def _work(self, floor: Floor, progress: Progress) -> None:
+    async def _work(self, floor: RunState, progress: RunLifecycle) -> None:
         self._see_hosts(floor)
         if look := self._past_look:
             await self._look(floor, progress)
@@ -110,9 +110,9 @@ class Controller(Part):
 
     # What there is
 
-    async def _load(self) -> Floor:
-        floor = Floor(self.means.capacity)
-        progress = Progress(self.means, self._road, self._planner, floor, self._stir)
+    async def _load(self) -> RunState:
+        floor = RunState(self.means.capacity)
+        progress = RunLifecycle(self.means, self._road, self._planner, floor, self._stir)
         marks = await self._road.rows(Q.completion_marks)
         self._marks = {row["host_id"]: row["number"] for row in marks}
         await self._look(floor, progress)
@@ -129,7 +129,7 @@ class Controller(Part):
         """By the database's clock."""
         return self.means.clock.monotonic() + self._offset
 
-    async def _look(self, floor: Floor, progress: Progress) -> None:
+    async def _look(self, floor: RunState, progress: RunLifecycle) -> None:
         """What is new, and what its limits are."""
         self._looked = self.means.clock.monotonic()
         (seen,) = await self._road.rows(Q.look)
@@ -141,13 +141,13 @@ class Controller(Part):
         await self._see_news(floor, progress)
         self._stirred |= set(floor.runs.values())
 
-    def _see_hosts(self, floor: Floor) -> None:
+    def _see_hosts(self, floor: RunState) -> None:
         view = self.means.view
         live = {id: host.slots for id, host in view.hosts.items() if view.gets_tasks(id)}
         if live != {id: node.slots for id, node in floor.tree.hosts.items()}:
             floor.policy.wake(floor.tree.see_hosts(live, floor.used_slots()))
 
-    async def _see_news(self, floor: Floor, progress: Progress) -> None:
+    async def _see_news(self, floor: RunState, progress: RunLifecycle) -> None:
         """What somebody started or wants to stop."""
         self._news.clear()
         (seen,) = await self._road.rows(Q.news, list(floor.runs))
@@ -160,7 +160,7 @@ class Controller(Part):
 
     # What became of what
 
-    async def _hear(self, floor: Floor, told: list[Row]) -> bool:
+    async def _hear(self, floor: RunState, told: list[Row]) -> bool:
         """Whether anything is as it was not."""
         if told:
             await reach("core.heard")
@@ -175,8 +175,8 @@ class Controller(Part):
                 self._stirred.add(step.run)
         return bool(inbox)
 
-    async def _let_time_pass(self, floor: Floor) -> None:
-        late: dict[StepRun, list[Waiting]] = {}
+    async def _let_time_pass(self, floor: RunState) -> None:
+        late: dict[StepRun, list[WaitingTarget]] = {}
         for step, target in floor.due(self._now):
             late.setdefault(step, []).append(target)
         for step, targets in late.items():
@@ -184,7 +184,7 @@ class Controller(Part):
                 await self._time_out(floor, step, targets[first : first + MOST_LATE])
             self._stirred.add(step.run)
 
-    async def _time_out(self, floor: Floor, step: StepRun, targets: list[Waiting]) -> None:
+    async def _time_out(self, floor: RunState, step: StepRun, targets: list[WaitingTarget]) -> None:
         self.alive()
         ordinals = [target.ordinal for target in targets]
         rows = await self._road.rows(Q.time_out, step.run.id, step.plan.step_id, ordinals)
@@ -197,11 +197,11 @@ class Controller(Part):
 
     # What starts now
 
-    async def _reserve(self, floor: Floor, progress: Progress) -> None:
+    async def _reserve(self, floor: RunState, progress: RunLifecycle) -> None:
         """And hear, until there is nothing to reserve and nobody has told anything."""
         for _ in range(TOGETHER):
             planned = progress.load_next()
-            batch = Batch()
+            batch = ReservationBatch()
             if self.means.view.open:
                 self._pick(floor, batch)
                 if planned is None:
@@ -217,7 +217,7 @@ class Controller(Part):
                 break
         self._rung.set()  # there may be more, and others have something to say
 
-    async def _exchange(self, floor: Floor, batch: Batch) -> bool:
+    async def _exchange(self, floor: RunState, batch: ReservationBatch) -> bool:
         """Whether anything was heard."""
         self._told.clear()  # who tells something from now on may not be read by this statement
         if not batch.hosts:
@@ -227,17 +227,17 @@ class Controller(Part):
         await reach("core.reserved")
         return await self._hear(floor, told)
 
-    def _pick(self, floor: Floor, batch: Batch) -> None:
+    def _pick(self, floor: RunState, batch: ReservationBatch) -> None:
         while len(batch.hosts) < AT_ONCE and (found := floor.pick()) is not None:
             step, target, host = found
-            self._take(floor, batch, Running(step, target, host))
+            self._take(floor, batch, RunningTask(step, target, host))
 
-    def _pick_followers(self, floor: Floor, batch: Batch) -> None:
+    def _pick_followers(self, floor: RunState, batch: ReservationBatch) -> None:
         """So that a host knows what comes next before we know what became of the last."""
         for running in floor.follow(AT_ONCE - len(batch.hosts)):
             self._take(floor, batch, running)
 
-    def _take(self, floor: Floor, batch: Batch, running: Running) -> None:
+    def _take(self, floor: RunState, batch: ReservationBatch, running: RunningTask) -> None:
         running.invocation = batch.add(running.step, running.target, running.host, running.leader)
         running.since = self._now
         floor.reserved(running)

@@ -1,11 +1,11 @@
 """Says in the control database that the engine lives, and learns what it must obey."""
 
-from engine.core.service import Part
+from engine.core.service import Service
 from engine.db import membership
 from engine.db.wakeups import PAUSES, STARTS
 
 
-class Heart(Part):
+class Heartbeat(Service):
     name = "heart"
     channels = (PAUSES,)
 

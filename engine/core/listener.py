@@ -3,11 +3,11 @@
 import asyncio
 
 from engine.context.core_context import CoreContext
-from engine.core.service import Part
+from engine.core.service import Service
 from engine.db.notifier import Notifier
 
 
-class Listener(Part):
+class Listener(Service):
     name = "listener"
 
     def __init__(self, means: CoreContext) -> None:

@@ -5,25 +5,25 @@ import os
 from functools import partial
 from typing import Any
 
-from engine.context.cluster_state import View
+from engine.context.cluster_state import ClusterState
 from engine.context.core_context import CoreContext
 from engine.core.communicator import Communicator
-from engine.core.consistency_check import Agreement
+from engine.core.consistency_check import ConsistencyCheck
 from engine.core.controller import Controller
-from engine.core.heartbeat import Heart
+from engine.core.heartbeat import Heartbeat
 from engine.core.listener import Listener
 from engine.core.maintainer import Maintainer
 from engine.core.requests import Requests
 from engine.core.scheduler import Scheduler
-from engine.core.service import Part
+from engine.core.service import Service
 from engine.core.supervisor import JobHosting, Parts
 from engine.db import membership
-from engine.db.control_db import Store
+from engine.db.control_db import ControlDatabase
 from engine.process.bootstrap import Bootstrap
 from engine.process.exit_codes import Fenced
 from engine.process.lease import Lease
 from engine.process.retry import retry_until_available
-from engine.targets.target_access import Targets
+from engine.targets.target_access import TargetAccess
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.errors import Unavailable
@@ -31,10 +31,10 @@ from muster.core.version import VERSION
 
 log = telemetry.get(__name__)
 
-PARTS: tuple[type[Part], ...] = (
-    Heart,
+PARTS: tuple[type[Service], ...] = (
+    Heartbeat,
     Listener,
-    Agreement,
+    ConsistencyCheck,
     Maintainer,
     Scheduler,
     Controller,
@@ -44,7 +44,9 @@ PARTS: tuple[type[Part], ...] = (
 
 
 class Core:
-    def __init__(self, bootstrap: Bootstrap, store: Store, lease: Lease, clock: Clock) -> None:
+    def __init__(
+        self, bootstrap: Bootstrap, store: ControlDatabase, lease: Lease, clock: Clock
+    ) -> None:
         self.hosting = JobHosting(
             load=self._load, make=self._make, patience=bootstrap.part_patience, clock=clock
         )
@@ -52,7 +54,7 @@ class Core:
         self._store = store
         self._lease = lease
         self._clock = clock
-        self._targets = Targets(bootstrap, clock)
+        self._targets = TargetAccess(bootstrap, clock)
         self._unsure = False  # whether an earlier try to take charge may have gone through
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -88,7 +90,7 @@ class Core:
     async def _take_charge(self) -> bool:
         """True; whoever came too late is Fenced."""
         try:
-            if await membership.take_charge(self._store, self._bootstrap.start.id):
+            if await membership.acquire_leadership(self._store, self._bootstrap.start.id):
                 return True
         except Unavailable:
             self._unsure = True
@@ -99,16 +101,16 @@ class Core:
         await membership.heartbeat(self._store)
         return True
 
-    async def _load(self, stop: asyncio.Event) -> View | None:
-        async def look() -> View:
+    async def _load(self, stop: asyncio.Event) -> ClusterState | None:
+        async def look() -> ClusterState:
             sent = self._clock.monotonic()
             seen = await membership.look(self._store)
             self._lease.renew(sent)
-            return View.of(seen)
+            return ClusterState.of(seen)
 
         return await retry_until_available(look, self._clock, stop)
 
-    def _make(self, view: View) -> Parts:
+    def _make(self, view: ClusterState) -> Parts:
         means = CoreContext(
             view=view,
             store=self._store,

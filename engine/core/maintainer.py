@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from engine.context.core_context import CoreContext
-from engine.core.maintenance import Duty, Q, Upkeep
-from engine.core.service import Part
+from engine.core.maintenance import Duty, Maintenance, Q
+from engine.core.service import Service
 from engine.db import membership
 from engine.process.exit_codes import FINAL
 from muster.core import telemetry
@@ -28,7 +28,7 @@ SWEEP = timedelta(seconds=10)
 LONGEST = 1800.0  # seconds for a duty
 
 
-class Maintainer(Part):
+class Maintainer(Service):
     """A host is lost when it was silent for all of its patience, counted only while we could look.
 
     So after an outage of the control database every host has its full time to come back.
@@ -41,7 +41,7 @@ class Maintainer(Part):
         self._reads = means.view.reads
         self._looked = means.clock.monotonic()
         self._silent: dict[UUID, tuple[datetime, float]] = {}  # last beat, seconds since then
-        upkeep = Upkeep(means.store)
+        upkeep = Maintenance(means.store)
         self.duties: dict[str, Duty] = {
             HISTORY: upkeep.forget_history,
             PARTITIONS: upkeep.make_room,

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from engine.db.control_db import Store
+from engine.db.control_db import ControlDatabase
 from muster.core.sql import Queries
 
 Q = Queries("engine.db.queries", "maintenance.sql")
@@ -16,10 +16,10 @@ Duty = Callable[[], Awaitable[str | None]]
 RETENTION = 45  # days, for jobs that do not say how long they keep their runs
 
 
-class Upkeep:
+class Maintenance:
     """Uses one session at a time: the heartbeat must not wait for it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ControlDatabase) -> None:
         self._store = store
         self._one = asyncio.Lock()
 

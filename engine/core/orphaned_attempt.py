@@ -9,7 +9,7 @@ import asyncpg
 
 from engine.access.commit_status import AUTOCOMMIT, status_of
 from engine.access.errors import CONNECTION_LOST
-from engine.access.server_connection import Way
+from engine.access.server_connection import ServerConnection
 from engine.model.task import application_name
 from muster.core.db import Connection
 from muster.core.errors import Unavailable
@@ -23,31 +23,31 @@ GONE_LIMIT = 30.0  # seconds for a session to end
 LOOK = 0.1  # seconds
 
 
-class Verdict(StrEnum):
+class OrphanOutcome(StrEnum):
     COMMITTED = "committed"
     ABORTED = "aborted"  # nothing of it stays
     UNKNOWN = "unknown"
 
 
-async def judge(
-    way: Way,
+async def resolve_orphan(
+    way: ServerConnection,
     database: str | None,
     *,
     backend_pid: int | None,
     old_invocation: UUID,
     xact_id: str | None,
     started: datetime | None,
-) -> Verdict:
+) -> OrphanOutcome:
     """A Fault when the target can't be asked now, or the session does not end."""
     try:
         async with asyncio.timeout(LIMIT), way.session(database, APPLICATION) as connection:
             await _end(connection, way.pid(backend_pid), application_name(old_invocation), started)
             if xact_id is None:
                 # It is recorded before COMMIT is sent, or what commits by itself.
-                return Verdict.ABORTED
+                return OrphanOutcome.ABORTED
             if xact_id == AUTOCOMMIT:
-                return Verdict.UNKNOWN
-            return Verdict(await status_of(connection, xact_id))
+                return OrphanOutcome.UNKNOWN
+            return OrphanOutcome(await status_of(connection, xact_id))
     except (asyncpg.PostgresError, TimeoutError, *CONNECTION_LOST) as error:
         message = f"The server {way.server.name} did not answer what became of an attempt."
         raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None

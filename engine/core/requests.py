@@ -11,12 +11,12 @@ import msgspec
 
 from engine.context.core_context import CoreContext
 from engine.core.runs.wait_reason import why
-from engine.core.service import Part
-from engine.db.control_connection import Line
-from engine.db.control_db import Store
+from engine.core.service import Service
+from engine.db.control_connection import ControlConnection
+from engine.db.control_db import ControlDatabase
 from engine.model.group_document import Document
 from engine.model.task import application_name
-from engine.targets.resolution import Excluded, Found, Target
+from engine.targets.resolution import Excluded, Resolution, Target
 from engine.targets.resolver import Resolver
 from muster.core import telemetry
 from muster.core.errors import Fault, Unavailable
@@ -35,13 +35,13 @@ MOST_SHOWN = 10_000
 TOGETHER = 4  # questions that are answered side by side
 
 
-class Requests(Part):
+class Requests(Service):
     name = "requests"
     channels = ("muster_request",)
 
     def __init__(self, means: CoreContext) -> None:
         super().__init__(means)
-        self._line = Line(means.store)
+        self._line = ControlConnection(means.store)
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
@@ -117,7 +117,7 @@ class Requests(Part):
             which = way.pid(task["backend_pid"]), application_name(task["invocation_id"])
             return [dict(row) for row in await connection.fetch(A.blockers, *which)]
 
-    async def _resolve(self, group: str) -> Found:
+    async def _resolve(self, group: str) -> Resolution:
         document = await read_document(self.means.store, group)
         return await Resolver(document, self.means.targets.listing(document)).resolve(look=True)
 
@@ -128,12 +128,12 @@ class Requests(Part):
             await tx.execute(Q.answer_request, store.epoch, request, text)
 
 
-async def read_document(store: Store, group: str) -> Document:
+async def read_document(store: ControlDatabase, group: str) -> Document:
     async with store.calling() as tx:
         return msgspec.json.decode(await tx.fetchval(Q.group_document, group), type=Document)
 
 
-def told(found: Found) -> dict[str, Any]:
+def told(found: Resolution) -> dict[str, Any]:
     """As REST shows it; a list that would be endless is cut, the numbers are not."""
     away = [target for target in found.targets if target.error is not None]
     targets = [target for target in found.targets if target.error is None]
@@ -176,7 +176,7 @@ def _place(target: Target) -> dict[str, str]:
     return {name: value for name, value in shown.items() if value is not None}
 
 
-def _target(target: Target, found: Found) -> dict[str, Any]:
+def _target(target: Target, found: Resolution) -> dict[str, Any]:
     unchecked = found.unchecked.get(target.key)
     shown = {
         "type": target.type,

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from engine.context.core_context import CoreContext
-from engine.core.service import Part
+from engine.core.service import Service
 from muster.core import telemetry
 from muster.core.interval import IntervalType
 from muster.core.schedule import GRACE, Misfire, Schedule, ScheduleType, grace, slots
@@ -31,7 +31,7 @@ SHORTEST = timedelta(milliseconds=5)
 BUSY = timedelta(milliseconds=100)  # until a job is looked at again that somebody holds
 
 
-class Outcome(StrEnum):
+class SlotOutcome(StrEnum):
     FIRED = (
         "fired"  # unless it is refused: then the database records it as skipped, or a Once waits
     )
@@ -40,7 +40,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class ScheduledJob:
     """As the database gave it."""
 
     job_id: UUID
@@ -82,18 +82,18 @@ class Job:
 @dataclass(frozen=True)
 class Slot:
     at: datetime
-    outcome: Outcome
+    outcome: SlotOutcome
     reason: str | None = None
 
 
 @dataclass(frozen=True)
 class Decision:
-    job: Job
+    job: ScheduledJob
     slots: tuple[Slot, ...]
     next: datetime | None  # None: never again
 
 
-def decide(job: Job) -> Decision:
+def decide(job: ScheduledJob) -> Decision:
     """The newest slot that is due fires if it is not too late; an earlier one that is not too late either
     gives way to it, and what is too late was missed. What is decided stays decided.
     """
@@ -103,11 +103,11 @@ def decide(job: Job) -> Decision:
     for number, slot in enumerate(due):
         more = MORE if cut and number == 0 else ""
         if _late(schedule, slot, now):
-            decided.append(Slot(slot, Outcome.MISSED, LATE + more))
+            decided.append(Slot(slot, SlotOutcome.MISSED, LATE + more))
         elif slot < due[-1]:
-            decided.append(Slot(slot, Outcome.COALESCED, NEWER + more))
+            decided.append(Slot(slot, SlotOutcome.COALESCED, NEWER + more))
         else:
-            decided.append(Slot(slot, Outcome.FIRED))
+            decided.append(Slot(slot, SlotOutcome.FIRED))
     return Decision(job, tuple(decided), next_slot)
 
 
@@ -120,7 +120,7 @@ def _late(schedule: Schedule, slot: datetime, now: datetime) -> bool:
     return lateness > grace(schedule, slot)
 
 
-def _due(job: Job, schedule: Schedule) -> tuple[list[datetime], datetime | None, bool]:
+def _due(job: ScheduledJob, schedule: Schedule) -> tuple[list[datetime], datetime | None, bool]:
     """The slots up to now that are not decided, rising, and the one behind them.
 
     True: they are too many, so that the first stands for more. They are looked for backwards in growing
@@ -149,7 +149,7 @@ def _split(rising: Iterator[datetime], now: datetime) -> tuple[list[datetime], d
     return found, None
 
 
-class Scheduler(Part):
+class Scheduler(Service):
     name = "scheduler"
     channels = ("muster_schedule",)
 
@@ -175,16 +175,16 @@ class Scheduler(Part):
                 self._wait = BUSY
                 return
 
-    async def _look(self) -> list[Job]:
+    async def _look(self) -> list[ScheduledJob]:
         """What is due; if nothing is, how long the pause may be."""
         store = self.means.store
         async with store.calling() as tx:
             rows = await tx.fetch(Q.due_jobs, store.epoch, JOBS)
             if not rows:
                 self._wait = _until(await tx.fetchval(Q.next_slot, store.epoch))
-        return [Job(**dict(row)) for row in rows]
+        return [ScheduledJob(**dict(row)) for row in rows]
 
-    async def _settle(self, due: list[Job]) -> int:
+    async def _settle(self, due: list[ScheduledJob]) -> int:
         """How many jobs were settled; those that were edited meanwhile are not."""
         settled = rows = 0
         batch: list[Decision] = []
@@ -213,7 +213,7 @@ class Scheduler(Part):
             log.info("slots were decided", **told)
         return settled
 
-    async def _break(self, job: Job, error: Exception) -> int:
+    async def _break(self, job: ScheduledJob, error: Exception) -> int:
         """It must not come back with each look; an edit makes it count again."""
         why = str(error) or type(error).__name__
         store = self.means.store

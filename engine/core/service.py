@@ -13,7 +13,7 @@ from muster.core.errors import Fault
 log = telemetry.get(__name__)
 
 
-class Part(ABC):
+class Service(ABC):
     name: ClassVar[str]
     channels: ClassVar[tuple[str, ...]] = ()  # whose wake-ups cut the pause short
 

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from engine.context.cluster_state import View
-from engine.core.service import Part
+from engine.context.cluster_state import ClusterState
+from engine.core.service import Service
 from engine.process.exit_codes import FINAL, Disagreement, gravest
 from muster.core import telemetry
 from muster.core.clock import Clock
@@ -25,7 +25,7 @@ HEALTHY = 60.0  # seconds; what lived so long starts again after the first pause
 LOOK = timedelta(seconds=1)
 CANCEL_LIMIT = 3.0  # seconds; a part that can't even be cancelled takes the core with it
 
-Parts = Mapping[str, Callable[[], Part]]
+Parts = Mapping[str, Callable[[], Service]]
 
 
 class StuckError(Exception):
@@ -34,17 +34,19 @@ class StuckError(Exception):
 
 @dataclass(kw_only=True)
 class JobHosting:
-    load: Callable[[asyncio.Event], Awaitable[View | None]]  # from the database; None: stopped
-    make: Callable[[View], Parts]
+    load: Callable[
+        [asyncio.Event], Awaitable[ClusterState | None]
+    ]  # from the database; None: stopped
+    make: Callable[[ClusterState], Parts]
     patience: timedelta  # a part that is silent for longer hangs
     clock: Clock
     restarts: Counter[str] = field(default_factory=Counter)
-    parts: dict[str, Part] = field(default_factory=dict)  # those that run
-    view: View | None = None
+    parts: dict[str, Service] = field(default_factory=dict)  # those that run
+    view: ClusterState | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`. Fenced and what else is final comes out as it is."""
-        pauses = Pauses(self.clock)
+        pauses = RestartBackoff(self.clock)
         while not stop.is_set():
             pauses.begin()
             view = self.view = await self.load(stop)
@@ -71,8 +73,8 @@ class JobHosting:
         finally:
             self.parts.clear()
 
-    async def _keep(self, name: str, make: Callable[[], Part], stop: asyncio.Event) -> None:
-        pauses = Pauses(self.clock)
+    async def _keep(self, name: str, make: Callable[[], Service], stop: asyncio.Event) -> None:
+        pauses = RestartBackoff(self.clock)
         while not stop.is_set():
             pauses.begin()
             self.parts[name] = part = make()
@@ -83,7 +85,7 @@ class JobHosting:
             log.warning("a part is started anew", part=name, why=why, times=self.restarts[name])
             await self.clock.sleep_or(stop, pauses.next())
 
-    async def _watch(self, part: Part, stop: asyncio.Event) -> str | None:
+    async def _watch(self, part: Service, stop: asyncio.Event) -> str | None:
         """Why it must be started again; None when it ended because it was asked to."""
         task = asyncio.create_task(part.run(stop), name=part.name)
         over = asyncio.Event()
@@ -107,7 +109,7 @@ class JobHosting:
         return None if stop.is_set() else "it ended by itself"
 
 
-class Pauses:
+class RestartBackoff:
     """Between two lives of the same thing."""
 
     def __init__(self, clock: Clock) -> None:

@@ -1,6 +1,6 @@
 """A session of its own to the control database, for what is said often: one statement, one transaction.
 
-A call is one round trip. The limits of `Store.calling` are set once, when the session opens; plans do
+A call is one round trip. The limits of `ControlDatabase.calling` are set once, when the session opens; plans do
 not depend on how full the tables were when they were last looked at.
 """
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from asyncpg import PostgresError
 
-from engine.db.control_db import LIMIT, Q, Store, as_fault
+from engine.db.control_db import LIMIT, ControlDatabase, Q, as_fault
 from muster.core.db import Connection, Row
 from muster.core.errors import Unavailable
 
 IDLE = 60.0  # seconds; a server has many accounts
 
 
-class Line:
+class ControlConnection:
     """Used by one after the other; a session in which more went wrong than a refusal is not used again."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ControlDatabase) -> None:
         self._store = store
         self._session: Connection | None = None
         self._turn = asyncio.Lock()

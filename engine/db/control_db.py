@@ -38,7 +38,7 @@ PASSING = frozenset({"08", "25", "40", "53", "57", "58"})  # classes of what goe
 LOCKED = "55P03"  # by one that was stopped in the middle: the server ends its session soon
 
 
-class Store:
+class ControlDatabase:
     def __init__(self, bootstrap: Bootstrap) -> None:
         self.epoch = bootstrap.epoch  # the one that we write with
         self.slots = bootstrap.slots  # of a host, as our epoch has it
@@ -62,7 +62,7 @@ class Store:
         A session is used again unless anything went wrong in it.
         """
         turn = contextlib.nullcontext() if limit is None else self._long
-        with told_as_faults():
+        with as_faults():
             async with turn, asyncio.timeout(limit or LIMIT), self._slots:
                 connection = self._take() or await self.open_session()
                 try:
@@ -83,7 +83,7 @@ class Store:
         self, channels: Iterable[str], heard: Callable[[Any, int, str, Any], None]
     ) -> Connection:
         """A session of its own for wake-ups; the caller terminates it."""
-        with told_as_faults():
+        with as_faults():
             async with asyncio.timeout(LIMIT):
                 connection = await self.open_session()
                 try:
@@ -121,7 +121,7 @@ class Store:
 
 
 @contextlib.contextmanager
-def told_as_faults() -> Iterator[None]:
+def as_faults() -> Iterator[None]:
     try:
         yield
     except (asyncpg.PostgresError, *AWAY) as error:

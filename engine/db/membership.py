@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from engine.db.control_db import Q, Store
+from engine.db.control_db import ControlDatabase, Q
 from engine.process.exit_codes import Incompatible
 from muster.core.db import Connection
 from muster.core.errors import Unavailable
@@ -17,7 +17,7 @@ OLDEST_SCHEMA = 11  # the oldest that has all that is asked of it here
 
 
 @dataclass(frozen=True)
-class Beat:
+class InstanceState:
     """What the engine must obey."""
 
     paused: bool
@@ -27,7 +27,7 @@ class Beat:
 
 
 @dataclass(frozen=True)
-class Host:
+class HostRow:
     host_id: UUID
     host_name: str
     pid: int
@@ -37,7 +37,7 @@ class Host:
 
 
 @dataclass(frozen=True)
-class HostBeat:
+class HostState:
     """What a host must obey, and whose it is."""
 
     adopted_epoch: int
@@ -49,14 +49,14 @@ class HostBeat:
 
 
 @dataclass(frozen=True)
-class Look:
+class MembershipSnapshot:
     """Everything that memory holds a copy of, read in one transaction."""
 
-    beat: Beat
-    hosts: dict[UUID, Host]
+    beat: InstanceState
+    hosts: dict[UUID, HostRow]
 
 
-async def take_charge(store: Store, workload: UUID) -> bool:
+async def acquire_leadership(store: ControlDatabase, workload: UUID) -> bool:
     """False: a newer epoch is in charge. Adoption is part of it, so no host is ever between two epochs."""
     async with store.calling() as tx:
         if not await tx.fetchval(
@@ -72,64 +72,64 @@ async def take_charge(store: Store, workload: UUID) -> bool:
         return True
 
 
-async def heartbeat(store: Store) -> Beat:
+async def heartbeat(store: ControlDatabase) -> InstanceState:
     async with store.calling() as tx:
         return await _beat(tx, store.epoch)
 
 
-async def hosts(store: Store) -> dict[UUID, Host]:
+async def hosts(store: ControlDatabase) -> dict[UUID, HostRow]:
     """All that have not ended; those that came since the last time are adopted by this."""
     async with store.calling() as tx:
         return await _adopt(tx, store)
 
 
-async def look(store: Store) -> Look:
+async def look(store: ControlDatabase) -> MembershipSnapshot:
     async with store.calling() as tx:
-        return Look(await _beat(tx, store.epoch), await _adopt(tx, store))
+        return MembershipSnapshot(await _beat(tx, store.epoch), await _adopt(tx, store))
 
 
-async def register(store: Store, host: UUID, slots: int) -> None:
+async def register(store: ControlDatabase, host: UUID, slots: int) -> None:
     async with store.calling() as tx:
         name, pid = socket.gethostname(), os.getpid()
         await tx.execute(Q.register_host, host, store.epoch, name, pid, slots)
 
 
-async def host_heartbeat(store: Store, host: UUID, running: int) -> HostBeat:
+async def host_heartbeat(store: ControlDatabase, host: UUID, running: int) -> HostState:
     async with store.calling() as tx:
-        return HostBeat(**_one(await tx.fetchrow(Q.host_heartbeat, host, running)))
+        return HostState(**_one(await tx.fetchrow(Q.host_heartbeat, host, running)))
 
 
-async def drain_hosts(store: Store) -> None:
+async def drain_hosts(store: ControlDatabase) -> None:
     """By the engine in charge, when it goes for good."""
     async with store.calling() as tx:
         await tx.execute(Q.drain_hosts, store.epoch)
 
 
-async def leave(store: Store, host: UUID) -> None:
+async def leave(store: ControlDatabase, host: UUID) -> None:
     """By the host itself: it finishes what it runs and gets nothing new."""
     async with store.calling() as tx:
         await tx.execute(Q.leave_host, host)
 
 
-async def end_host(store: Store, host: UUID) -> None:
+async def end_host(store: ControlDatabase, host: UUID) -> None:
     """By the host itself, whoever is in charge."""
     async with store.calling() as tx:
         await tx.execute(Q.end_host, host)
 
 
-async def end_lost_host(store: Store, host: UUID) -> None:
+async def end_lost_host(store: ControlDatabase, host: UUID) -> None:
     """By the engine in charge, for a host that must have ended itself."""
     async with store.writing() as tx:
         await tx.execute(Q.end_host, host)
 
 
-async def _beat(tx: Connection, epoch: int) -> Beat:
-    return Beat(**_one(await tx.fetchrow(Q.heartbeat, epoch)))
+async def _beat(tx: Connection, epoch: int) -> InstanceState:
+    return InstanceState(**_one(await tx.fetchrow(Q.heartbeat, epoch)))
 
 
-async def _adopt(tx: Connection, store: Store) -> dict[UUID, Host]:
+async def _adopt(tx: Connection, store: ControlDatabase) -> dict[UUID, HostRow]:
     rows = await tx.fetch(Q.adopt_hosts, store.epoch, store.slots)
-    return {row["host_id"]: Host(**dict(row)) for row in rows}
+    return {row["host_id"]: HostRow(**dict(row)) for row in rows}
 
 
 def _one(row: Any) -> dict[str, Any]:

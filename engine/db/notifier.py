@@ -5,12 +5,12 @@ Notifications are hints that may be lost; every listener also polls.
 
 from collections.abc import Callable, Iterable
 
-from engine.db.control_db import Store
+from engine.db.control_db import ControlDatabase
 from muster.core.db import Connection
 
 
 class Notifier:
-    def __init__(self, store: Store, on_notify: Callable[[str], None]) -> None:
+    def __init__(self, store: ControlDatabase, on_notify: Callable[[str], None]) -> None:
         self._store = store
         self._on_notify = on_notify  # called with the channel
         self._connection: Connection | None = None

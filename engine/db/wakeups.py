@@ -6,7 +6,7 @@ from collections import defaultdict
 STARTS, RESULTS, TASKS, PAUSES = "muster_execution", "muster_result", "muster_task", "muster_pause"
 
 
-class Rings:
+class WakeUps:
     """Events by channel and listener, shared by the parts of one core."""
 
     def __init__(self) -> None:

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import msgspec
 
-from engine.db.control_connection import Line
-from engine.model.task import Credential, Served, Server, Step, Task
+from engine.db.control_connection import ControlConnection
+from engine.model.task import Served, Step, TargetServer, Task, VersionedCredential
 from muster.core.clock import Clock
 from muster.core.errors import NotFound
 from muster.core.sql import Queries
@@ -22,27 +22,27 @@ MOST = 1000  # of each kind
 LONG = 20_000  # characters of a script that is not judged while others wait
 
 
-class Seen(NamedTuple):
+class CachedServer(NamedTuple):
     """A server as it was."""
 
     at: float
     directory: int  # its revision
     identity: UUID
-    server: Server
+    server: TargetServer
 
 
-class Library:
-    def __init__(self, line: Line, clock: Clock) -> None:
+class DefinitionCache:
+    def __init__(self, line: ControlConnection, clock: Clock) -> None:
         self._line = line
         self._clock = clock
-        self._steps: Shelf[Step] = Shelf()
-        self._servers: Shelf[Seen] = Shelf()
-        self._secrets: Shelf[Credential] = Shelf()
+        self._steps: ReadThroughCache[Step] = ReadThroughCache()
+        self._servers: ReadThroughCache[CachedServer] = ReadThroughCache()
+        self._secrets: ReadThroughCache[VersionedCredential] = ReadThroughCache()
 
     def known_step(self, task: Task) -> Step | None:
         return self._steps.known((task.job_id, task.job_version, task.step_id))
 
-    def known(self, task: Task) -> tuple[UUID, Server, Credential] | None:
+    def known(self, task: Task) -> tuple[UUID, TargetServer, VersionedCredential] | None:
         """What `server` and `credential` would answer, if nothing has to be read for it."""
         seen = self._servers.known(task.server_id)
         if seen is None or self._is_old(seen, task):
@@ -50,7 +50,7 @@ class Library:
         who = self._secrets.known((task.credential_id, task.credential_version))
         return None if who is None else (seen.identity, seen.server, who)
 
-    def _is_old(self, seen: Seen, task: Task) -> bool:
+    def _is_old(self, seen: CachedServer, task: Task) -> bool:
         """The task knows of a later directory, or nobody has looked for a while."""
         return seen.directory < task.directory or self._clock.monotonic() - seen.at > FRESH
 
@@ -66,11 +66,11 @@ class Library:
 
         return await self._steps.get(key, read)
 
-    async def server(self, task: Task) -> tuple[UUID, Server]:
+    async def server(self, task: Task) -> tuple[UUID, TargetServer]:
         """And the identity of the control database, to which sealed secrets are bound."""
         id = task.server_id
 
-        async def read() -> Seen:
+        async def read() -> CachedServer:
             text = await self._line.value(Q.servers, [id])
             served = msgspec.json.decode(text, type=Served)
             if not served.servers:
@@ -79,7 +79,7 @@ class Library:
                     code="InvalidTargetServer",
                 )
             now = self._clock.monotonic()
-            return Seen(now, served.revision, served.identity, served.servers[0])
+            return CachedServer(now, served.revision, served.identity, served.servers[0])
 
         seen = await self._servers.get(id, read)
         if self._is_old(seen, task):
@@ -87,7 +87,7 @@ class Library:
             seen = await self._servers.get(id, read)
         return seen.identity, seen.server
 
-    async def credential(self, task: Task) -> Credential:
+    async def credential(self, task: Task) -> VersionedCredential:
         id = task.credential_id
         if id is None:
             raise NotFound(
@@ -96,16 +96,16 @@ class Library:
                 code="CredentialMissing",
             )
 
-        async def read() -> Credential:
+        async def read() -> VersionedCredential:
             rows = await self._line.fetch(Q.secrets, [id])
             if not rows:
                 raise NotFound("The credential is gone.", code="CredentialMissing")
-            return Credential(**dict(rows[0]))
+            return VersionedCredential(**dict(rows[0]))
 
         return await self._secrets.get((id, task.credential_version), read)
 
 
-class Shelf(Generic[T]):
+class ReadThroughCache(Generic[T]):
     """Read once, however many ask at the same time; what nobody asked for longest goes."""
 
     def __init__(self) -> None:

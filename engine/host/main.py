@@ -17,20 +17,20 @@ import msgspec
 from engine.access.credentials import Credentials
 from engine.attempt.cancel_token import HOST_STOPPED
 from engine.attempt.outcome import Outcome
-from engine.db.control_connection import Line
-from engine.db.control_db import Store
-from engine.db.membership import HostBeat
+from engine.db.control_connection import ControlConnection
+from engine.db.control_db import ControlDatabase
+from engine.db.membership import HostState
 from engine.db.notifier import Notifier
 from engine.db.wakeups import PAUSES, TASKS
-from engine.host.definition_cache import Library
+from engine.host.definition_cache import DefinitionCache
 from engine.host.registration import Registration
-from engine.host.reporter import Scribe
-from engine.host.task_registry import Hand
-from engine.host.task_runner import Errands, Ready
+from engine.host.reporter import Reporter
+from engine.host.task_registry import TaskRegistry
+from engine.host.task_runner import ReusableConnection, TaskRunner
 from engine.host.workers import Workers
 from engine.model.task import Task
 from engine.pool.budget import Contact
-from engine.pool.pool import Sessions
+from engine.pool.pool import ConnectionPool
 from engine.process.bootstrap import Bootstrap
 from engine.process.exit_codes import FINAL, Fenced, gravest
 from engine.process.lease import Lease
@@ -53,27 +53,29 @@ LONGEST_FOLLOW = 1.0  # seconds that a task waits for the one in whose place it 
 
 
 class JobTaskHost:
-    def __init__(self, bootstrap: Bootstrap, store: Store, lease: Lease, clock: Clock) -> None:
+    def __init__(
+        self, bootstrap: Bootstrap, store: ControlDatabase, lease: Lease, clock: Clock
+    ) -> None:
         self.workers = Workers(bootstrap.slots)
         self._bootstrap = bootstrap
         self._id = bootstrap.start.id
         self._store = store
         self._registration = Registration(store, self._id, lease, clock)
         self._clock = clock
-        self._beat: HostBeat | None = None
+        self._beat: HostState | None = None
         self._sent_off = asyncio.Event()  # our own registration is draining
         self._leaving = False  # nothing new begins here any more
         self._rung = asyncio.Event()  # there may be something to take
         self._asked = asyncio.Event()  # what we must obey may be another now
         self._taking = asyncio.Lock()
         self._notifier = Notifier(store, self._notified)
-        self._line = Line(store)
-        self._library = Library(self._line, clock)
-        self._hand = Hand()
-        self._scribe = Scribe(store, self._id, clock, self._renew)
+        self._line = ControlConnection(store)
+        self._library = DefinitionCache(self._line, clock)
+        self._hand = TaskRegistry()
+        self._scribe = Reporter(store, self._id, clock, self._renew)
         credentials = Credentials.of(bootstrap, clock)
-        self._sessions = Sessions(bootstrap.settings(), credentials, clock, self._met)
-        self._errands = Errands(
+        self._sessions = ConnectionPool(bootstrap.settings(), credentials, clock, self._met)
+        self._errands = TaskRunner(
             self._hand, self._library, self._scribe, self._sessions, clock, self._begin
         )
 
@@ -149,7 +151,7 @@ class JobTaskHost:
     def _is_idle(self) -> bool:
         return self.workers.is_open and not self._hand
 
-    async def _taken(self, last: int, ready: Ready | None) -> list[Row]:
+    async def _taken(self, last: int, ready: ReusableConnection | None) -> list[Row]:
         try:
             rows = await self._said(last, ready)
         except Fenced:
@@ -160,7 +162,7 @@ class JobTaskHost:
             await reach("host.taken")
         return rows
 
-    async def _said(self, last: int, ready: Ready | None) -> list[Row]:
+    async def _said(self, last: int, ready: ReusableConnection | None) -> list[Row]:
         if ready is None:
             return await self._line.fetch(Q.take, self._id, last)
         which = (last, self._store.epoch, *ready.said)
@@ -184,7 +186,7 @@ class JobTaskHost:
         else:
             self._begin(task)
 
-    def _go_on(self, task: Task, ready: Ready) -> None:
+    def _go_on(self, task: Task, ready: ReusableConnection) -> None:
         """With one that has started: it is our duty now, even if we are leaving."""
         self._hand.take(task, None)
         self._hand.begin(task)
@@ -251,7 +253,7 @@ class JobTaskHost:
                 away = True
             await self._clock.sleep_or(self._asked, self._bootstrap.heartbeat)
 
-    def _obey(self, beat: HostBeat) -> None:
+    def _obey(self, beat: HostState) -> None:
         if beat.slots != self.workers.slots:
             self.workers.resize(beat.slots)
         if beat.state == "draining":

@@ -10,8 +10,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from engine.db import membership
-from engine.db.control_db import Store
-from engine.db.membership import HostBeat
+from engine.db.control_db import ControlDatabase
+from engine.db.membership import HostState
 from engine.process.exit_codes import Fenced
 from engine.process.lease import Lease
 from engine.process.retry import retry_until_available
@@ -27,7 +27,7 @@ LAST_WORD = 1.5  # seconds to give it up
 
 
 class Registration:
-    def __init__(self, store: Store, host: UUID, lease: Lease, clock: Clock) -> None:
+    def __init__(self, store: ControlDatabase, host: UUID, lease: Lease, clock: Clock) -> None:
         self._store = store
         self._host = host
         self._lease = lease
@@ -51,7 +51,7 @@ class Registration:
             await self._clock.sleep_or(stop, LOOK)
         return False
 
-    async def renew(self, running: int) -> HostBeat:
+    async def renew(self, running: int) -> HostState:
         """What the host must obey from now on."""
         sent = self._clock.monotonic()
         beat = await membership.host_heartbeat(self._store, self._host, running)
@@ -71,7 +71,7 @@ class Registration:
         """Said even when we are broken off: nothing runs here any more."""
         await self._last_word(membership.end_host)
 
-    async def _last_word(self, say: Callable[[Store, UUID], Awaitable[None]]) -> None:
+    async def _last_word(self, say: Callable[[ControlDatabase, UUID], Awaitable[None]]) -> None:
         with contextlib.suppress(Fault, TimeoutError):
             async with asyncio.timeout(LAST_WORD):
                 await say(self._store, self._host)

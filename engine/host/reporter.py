@@ -16,9 +16,9 @@ import asyncpg
 import msgspec
 
 from engine.attempt.outcome import Outcome
-from engine.db.control_connection import Line
-from engine.db.control_db import Store
-from engine.host.session_wait import Pause
+from engine.db.control_connection import ControlConnection
+from engine.db.control_db import ControlDatabase
+from engine.host.session_wait import WaitPause
 from engine.model.task import Task
 from engine.process.exit_codes import FINAL, Fenced
 from muster.core import telemetry
@@ -35,7 +35,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between tries to reach the con
 KINDS = ("start", "commit", "result", "return", "contact")  # as report takes them
 
 
-class Ballot(msgspec.Struct, eq=False):
+class BatchAck(msgspec.Struct, eq=False):
     """Of words that belong together."""
 
     open: int
@@ -50,19 +50,19 @@ class Ballot(msgspec.Struct, eq=False):
             self.said.set_result(self.refused)
 
 
-class Word(msgspec.Struct, eq=False):
+class ReportItem(msgspec.Struct, eq=False):
     kind: str
     text: str
     invocation: UUID | None
     said: "asyncio.Future[bool] | None" = None  # for who waits for it
-    ballot: Ballot | None = None
+    ballot: BatchAck | None = None
 
 
-class Scribe:
+class Reporter:
     def __init__(
-        self, store: Store, host: UUID, clock: Clock, renew: Callable[[], Awaitable[None]]
+        self, store: ControlDatabase, host: UUID, clock: Clock, renew: Callable[[], Awaitable[None]]
     ) -> None:
-        self._awaited, self._told = (Stream(store, host, clock, renew) for _ in range(2))
+        self._awaited, self._told = (ReportStream(store, host, clock, renew) for _ in range(2))
 
     def start(self, task: Task, pid: int | None, version: int | None) -> Awaitable[bool]:
         """True once it is committed; False: nothing may be sent."""
@@ -72,10 +72,10 @@ class Scribe:
         self, tasks: Sequence[Task], pid: int | None, version: int | None
     ) -> "asyncio.Future[set[UUID]]":
         """Those of which nothing may be sent, once the others are committed."""
-        ballot = Ballot(len(tasks), asyncio.get_running_loop().create_future(), set())
+        ballot = BatchAck(len(tasks), asyncio.get_running_loop().create_future(), set())
         for task in tasks:
             text = task.key + _session(pid, version)
-            self._awaited.add(Word("start", text, task.invocation_id, ballot=ballot))
+            self._awaited.add(ReportItem("start", text, task.invocation_id, ballot=ballot))
         return ballot.said
 
     def intend(self, task: Task, xact_id: str) -> Awaitable[bool]:
@@ -84,16 +84,16 @@ class Scribe:
 
     def result(self, task: Task, outcome: Outcome) -> None:
         """Of a task whose start is committed."""
-        self._told.add(Word("result", task.key + _rest(outcome), task.invocation_id))
+        self._told.add(ReportItem("result", task.key + _rest(outcome), task.invocation_id))
 
-    def give_back(self, task: Task, pause: Pause | None = None) -> None:
+    def give_back(self, task: Task, pause: WaitPause | None = None) -> None:
         """A reservation that came to nothing; no attempt was made."""
         why, wait, said = pause or (None, None, None)
         rest = _rest({"why": why, "wait": wait, "said": said})
-        self._told.add(Word("return", task.key + rest, task.invocation_id))
+        self._told.add(ReportItem("return", task.key + rest, task.invocation_id))
 
     def contact(self, told: dict[str, Any]) -> None:
-        self._told.add(Word("contact", msgspec.json.encode(told).decode(), None))
+        self._told.add(ReportItem("contact", msgspec.json.encode(told).decode(), None))
 
     async def run(self) -> None:
         """Until it is cancelled, or something final is learned."""
@@ -107,15 +107,15 @@ class Scribe:
 
     def _ask(self, kind: str, task: Task, rest: str) -> Awaitable[bool]:
         said = asyncio.get_running_loop().create_future()
-        self._awaited.add(Word(kind, task.key + rest, task.invocation_id, said))
+        self._awaited.add(ReportItem(kind, task.key + rest, task.invocation_id, said))
         return said
 
 
-class Stream:
+class ReportStream:
     """Words in their order."""
 
     def __init__(
-        self, store: Store, host: UUID, clock: Clock, renew: Callable[[], Awaitable[None]]
+        self, store: ControlDatabase, host: UUID, clock: Clock, renew: Callable[[], Awaitable[None]]
     ) -> None:
         self.quiet = asyncio.Event()
         self.quiet.set()
@@ -123,11 +123,11 @@ class Stream:
         self._host = host
         self._clock = clock
         self._renew = renew  # learns the epoch that we write with
-        self._line = Line(store)
-        self._words: deque[Word] = deque()
+        self._line = ControlConnection(store)
+        self._words: deque[ReportItem] = deque()
         self._some = asyncio.Event()
 
-    def add(self, word: Word) -> None:
+    def add(self, word: ReportItem) -> None:
         self._words.append(word)
         self.quiet.clear()
         self._some.set()
@@ -143,7 +143,7 @@ class Stream:
         finally:
             self._line.hang_up()
 
-    def _batch(self) -> list[Word]:
+    def _batch(self) -> list[ReportItem]:
         words = [self._words.popleft()]
         size = len(words[0].text)
         while self._words and size + len(self._words[0].text) <= LARGEST:
@@ -151,7 +151,7 @@ class Stream:
             words.append(self._words.popleft())
         return words
 
-    async def _write(self, words: list[Word]) -> None:
+    async def _write(self, words: list[ReportItem]) -> None:
         await reach("host.before_record")
         try:
             refused = set(await self._insist(words))
@@ -162,7 +162,7 @@ class Stream:
         for word in words:
             _answer(word, good=word.invocation not in refused)
 
-    async def _insist(self, words: list[Word]) -> list[UUID]:
+    async def _insist(self, words: list[ReportItem]) -> list[UUID]:
         pause = FIRST_PAUSE
         while True:
             try:
@@ -188,7 +188,7 @@ class Stream:
         except Fault as fault:
             log.debug("the epoch can't be learned", why=fault.message)
 
-    async def _one_by_one(self, words: list[Word], error: asyncpg.PostgresError) -> None:
+    async def _one_by_one(self, words: list[ReportItem], error: asyncpg.PostgresError) -> None:
         """One of them can't be written: the others must not suffer, nor it from what went wrong in the session."""
         self._line.hang_up()
         if len(words) > 1:
@@ -204,7 +204,7 @@ class Stream:
             await self._write([instead])
 
 
-def _columns(words: list[Word]) -> list[str | None]:
+def _columns(words: list[ReportItem]) -> list[str | None]:
     """One array for each kind; null where there is nothing of it."""
     return [_array([word.text for word in words if word.kind == kind]) for kind in KINDS]
 
@@ -223,20 +223,20 @@ def _session(pid: int | None, version: int | None) -> str:
     return f',"p":{pid or "null"},"v":{version or "null"}}}'
 
 
-def _answer(word: Word, *, good: bool) -> None:
+def _answer(word: ReportItem, *, good: bool) -> None:
     if word.ballot is not None:
         word.ballot.count(word.invocation, good=good)
     if word.said and not word.said.done():  # whoever waited may have been broken off
         word.said.set_result(good)
 
 
-def _instead(word: Word) -> Word | None:
+def _instead(word: ReportItem) -> ReportItem | None:
     """What is said of a task whose own word the database refuses, so that nobody waits for it."""
     told = msgspec.json.decode(word.text)
     key = {name: told.get(name) for name in ("d", "r", "s", "o", "a", "i")}
     match word.kind:
         case "start":
-            return Word("return", msgspec.json.encode(key).decode(), word.invocation)
+            return ReportItem("return", msgspec.json.encode(key).decode(), word.invocation)
         case "commit":
             plain = {"lifecycle": "Failed", "retry": True, "reason": "InternalError"}
         case "result" if "phase" in told:  # not ours already
@@ -245,4 +245,4 @@ def _instead(word: Word) -> Word | None:
         case _:
             return None
     plain["message"] = plain["lastMessage"] = "What the target said can't be kept."
-    return Word("result", msgspec.json.encode(key | plain).decode(), word.invocation)
+    return ReportItem("result", msgspec.json.encode(key | plain).decode(), word.invocation)

@@ -15,7 +15,7 @@ LEAST_WAIT, LONGEST_WAIT = 1.0, 30.0  # seconds before a server that refused us 
 MOMENT = 0.1  # seconds by which the clock that woke us may differ from the one on the wall
 
 
-class Pause(NamedTuple):
+class WaitPause(NamedTuple):
     why: str  # a wait_reason
     seconds: float
     said: str | None  # by the server
@@ -26,14 +26,14 @@ def left(step: Step, since: datetime | None, now: datetime) -> float:
     return step.timeout_seconds - (now - (since or now)).total_seconds()
 
 
-def pause(full: Full, step: Step, task: Task, now: datetime) -> Pause | None:
+def pause(full: Full, step: Step, task: Task, now: datetime) -> WaitPause | None:
     """None: it only waited for us, and has the time to do so again."""
     if full.why in REFUSED:
         waited = (now - (task.tried_at or now)).total_seconds()
         seconds = min(LONGEST_WAIT, max(LEAST_WAIT, waited))
-        return Pause(full.why, seconds, full.said or None)
+        return WaitPause(full.why, seconds, full.said or None)
     since = task.first_start or task.tried_at
     if full.why == "NoHost" or left(step, since, now) > MOMENT:
         return None
     # By another clock than ours it may have some time left; then it is asked again, but not at once.
-    return Pause(full.why, LEAST_WAIT, None)
+    return WaitPause(full.why, LEAST_WAIT, None)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable
 from uuid import UUID
 
-from engine.attempt.cancel_token import CANCELED, Token
+from engine.attempt.cancel_token import CANCELED, CancelToken
 from engine.model.task import Task
 
 
-class Hand:
+class TaskRegistry:
     def __init__(self) -> None:
-        self._tokens: dict[UUID, Token] = {}
+        self._tokens: dict[UUID, CancelToken] = {}
         self._waiting: dict[UUID, Task] = {}  # taken and not begun
         self._followers: dict[UUID, Task] = {}  # of those, by the task in whose place each begins
         self._leaders: dict[UUID, UUID] = {}  # the other way round
@@ -23,7 +23,7 @@ class Hand:
         """Whether it has to wait: for its leader, or for whoever stands behind that already."""
         follows = leader in self._tokens
         self._waiting[task.invocation_id] = task
-        self._tokens[task.invocation_id] = Token()
+        self._tokens[task.invocation_id] = CancelToken()
         if leader is None or not follows:
             return False
         while (other := self._followers.get(leader)) is not None:
@@ -35,7 +35,7 @@ class Hand:
         self._followers[leader] = task
         self._leaders[task.invocation_id] = leader
 
-    def token(self, task: Task) -> Token:
+    def token(self, task: Task) -> CancelToken:
         return self._tokens[task.invocation_id]
 
     def cancel(self, invocation: UUID) -> None:

@@ -15,14 +15,14 @@ from uuid import UUID
 
 from engine.attempt import attempt, read_batch
 from engine.attempt.outcome import Outcome
-from engine.attempt.read_batch import Rider
+from engine.attempt.read_batch import BatchTask
 from engine.host import session_wait
-from engine.host.definition_cache import Library
-from engine.host.reporter import Scribe
-from engine.host.task_registry import Hand
+from engine.host.definition_cache import DefinitionCache
+from engine.host.reporter import Reporter
+from engine.host.task_registry import TaskRegistry
 from engine.model.task import Step, Task, as_login, at
-from engine.pool.pool import Full, Sessions
-from engine.pool.pooled_connection import Session
+from engine.pool.pool import ConnectionPool, Full
+from engine.pool.pooled_connection import PooledConnection
 from engine.process.exit_codes import FINAL
 from muster.core import telemetry
 from muster.core.clock import Clock
@@ -39,12 +39,12 @@ LARGE_ANSWER = 256 * 1024  # bytes; those of a convoy are in memory together
 Start = Callable[[], Awaitable[bool]]
 
 
-class Ready(NamedTuple):
+class ReusableConnection(NamedTuple):
     """A session that is kept for another task of this step, at the same place."""
 
     like: Task
     step: Step
-    session: Session
+    session: PooledConnection
 
     @property
     def said(self) -> tuple[Any, ...]:
@@ -54,13 +54,13 @@ class Ready(NamedTuple):
         return *what, *like.login, session.backend_pid, session.version
 
 
-class Errands:
+class TaskRunner:
     def __init__(
         self,
-        hand: Hand,
-        library: Library,
-        scribe: Scribe,
-        sessions: Sessions,
+        hand: TaskRegistry,
+        library: DefinitionCache,
+        scribe: Reporter,
+        sessions: ConnectionPool,
         clock: Clock,
         begin: Callable[[Task], None],
     ) -> None:
@@ -72,7 +72,7 @@ class Errands:
         self._begin = begin  # when a worker is free
         self._last: Task | None = None
 
-    def ready(self) -> Ready | None:
+    def ready(self) -> ReusableConnection | None:
         """None: a session would have to be opened or waited for, or something to be read."""
         like = self._last
         if like is None or like.database_name is None:
@@ -87,12 +87,12 @@ class Errands:
             )
         except Fault:  # it can't be reached in this way any more: whoever wants it is told
             return None
-        return None if session is None else Ready(like, step, session)
+        return None if session is None else ReusableConnection(like, step, session)
 
-    def unready(self, ready: Ready) -> None:
+    def unready(self, ready: ReusableConnection) -> None:
         self._sessions.lay_back(ready.session)
 
-    async def work(self, task: Task, ready: Ready | None = None) -> None:
+    async def work(self, task: Task, ready: ReusableConnection | None = None) -> None:
         """One task, and with it those that can go along."""
         tasks = [task]
         try:
@@ -124,7 +124,7 @@ class Errands:
             return [task]
         login = task.login
         return self._hand.gather(
-            task, read_batch.MOST, lambda each: read_batch.may_ride(each) and each.login == login
+            task, read_batch.MOST, lambda each: read_batch.may_batch(each) and each.login == login
         )
 
     async def _give_up(self, task: Task) -> None:
@@ -139,7 +139,9 @@ class Errands:
             step, session = found
             await self._run(task, step, session, start=partial(self._start, task, session))
 
-    async def _run(self, task: Task, step: Step, session: Session, *, start: Start) -> None:
+    async def _run(
+        self, task: Task, step: Step, session: PooledConnection, *, start: Start
+    ) -> None:
         outcome = None
         try:
             outcome = await attempt.run(
@@ -176,7 +178,7 @@ class Errands:
                     self._scribe.give_back(task)
             return
         riders = [
-            Rider(task, self._hand.token(task), self._until(step, task.first_start))
+            BatchTask(task, self._hand.token(task), self._until(step, task.first_start))
             for task in tasks
         ]
         try:
@@ -189,7 +191,7 @@ class Errands:
         for task, outcome in outcomes:
             self._tell(step, task, outcome)
 
-    async def _admitted(self, tasks: list[Task]) -> tuple[Step, Session] | None:
+    async def _admitted(self, tasks: list[Task]) -> tuple[Step, PooledConnection] | None:
         """A session that all of them can use; None: they were told why there is none."""
         retry_on: tuple[str, ...] = ()
         task = tasks[0]
@@ -220,7 +222,7 @@ class Errands:
         """By our own clock: when the step's time is over, which counts from the first start or try."""
         return self._clock.monotonic() + session_wait.left(step, since, self._clock.now())
 
-    async def _session(self, task: Task, step: Step, deadline: float) -> Session:
+    async def _session(self, task: Task, step: Step, deadline: float) -> PooledConnection:
         known = self._library.known(task)
         if known is None:
             identity, server = await self._library.server(task)
@@ -232,7 +234,7 @@ class Errands:
             at(server, step), database, who, identity, direct=step.needs_session, deadline=deadline
         )
 
-    async def _start(self, task: Task, session: Session | None) -> bool:
+    async def _start(self, task: Task, session: PooledConnection | None) -> bool:
         """Committed before anything is sent; an attempt may also come no further than to the door."""
         if not self._hand.begin(task):
             return False
@@ -242,7 +244,7 @@ class Errands:
         await reach("host.started")
         return accepted
 
-    async def _start_all(self, tasks: list[Task], session: Session) -> set[UUID]:
+    async def _start_all(self, tasks: list[Task], session: PooledConnection) -> set[UUID]:
         """The same for several; those of which nothing may be sent."""
         begun = [task for task in tasks if self._hand.begin(task)]
         ours = {task.invocation_id for task in begun}

@@ -29,7 +29,7 @@ SHORTEST_RIDE = 10  # seconds of a step whose tasks may wait for each other
 MOST_TOLD = 3  # of what is wrong with a script
 
 
-class Server(group_document.Server, frozen=True):
+class TargetServer(group_document.Server, frozen=True):
     """With its budget: what was set, or what was seen at first contact."""
 
     max_connections: int | None = None
@@ -40,15 +40,15 @@ class Server(group_document.Server, frozen=True):
 class Served(msgspec.Struct, frozen=True):
     revision: int
     identity: UUID
-    servers: tuple[Server, ...]
+    servers: tuple[TargetServer, ...]
 
 
-class Credential(group_document.Credential, frozen=True):
+class VersionedCredential(group_document.Credential, frozen=True):
     credential_id: UUID
     row_version: int
 
 
-class Around(msgspec.Struct, frozen=True, rename="camel"):
+class ScriptSettings(msgspec.Struct, frozen=True, rename="camel"):
     """options.settings: what a script finds around it."""
 
     lock_timeout_seconds: float | None = None
@@ -62,7 +62,7 @@ class Options(msgspec.Struct, frozen=True, rename="camel"):
     """Lenient: others read the rest."""
 
     transaction: Literal["auto", "none"] = "auto"
-    settings: Around = Around()
+    settings: ScriptSettings = ScriptSettings()
     guard: bool | Literal["job"] = False  # True: once per run; "job": once per job
     idempotent: bool = False
     retry_on: tuple[str, ...] = ()
@@ -97,12 +97,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         return " ".join(told)
 
     @cached_property
-    def pieces(self) -> tuple["Piece", ...]:
+    def pieces(self) -> tuple["ScriptPart", ...]:
         """What goes to the server one by one; a text that the grammar refuses goes whole."""
         script = self.parsed
         if not script.statements or self.whole:
-            return (Piece.of(self.script, 0, ""),)
-        return tuple(Piece.of(each.text, each.start, each.head) for each in script.statements)
+            return (ScriptPart.of(self.script, 0, ""),)
+        return tuple(ScriptPart.of(each.text, each.start, each.head) for each in script.statements)
 
     @cached_property
     def autocommit(self) -> bool:
@@ -127,7 +127,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         return f"/* {bare} */ "
 
     @cached_property
-    def runs(self) -> dict[UUID, "Run"]:
+    def runs(self) -> dict[UUID, "RunValues"]:
         return {}
 
     @cached_property
@@ -170,7 +170,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
     def _sets_lock_timeout(self) -> bool:
         return OWN_LOCK_TIMEOUT.search(self.script) is not None
 
-    def lock_timeout_of(self, piece: "Piece") -> float:
+    def lock_timeout_of(self, piece: "ScriptPart") -> float:
         wanted = self.options.settings.lock_timeout_seconds
         if wanted is not None:
             return wanted
@@ -179,7 +179,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         return 0.0 if self.autocommit and piece.patient else LOCK_TIMEOUT
 
 
-class Piece(msgspec.Struct, frozen=True):
+class ScriptPart(msgspec.Struct, frozen=True):
     text: str
     start: int  # offset in the script
     head: str
@@ -282,19 +282,19 @@ def application_name(invocation: UUID) -> str:
     return f"muster {invocation.hex}"
 
 
-class Run(NamedTuple):
+class RunValues(NamedTuple):
     """What all tasks of a step have in common in a run, made once."""
 
     values: dict[str, str]
     said: dict[Any, tuple[str, int]]  # made from them; whoever makes one names it
 
 
-def run_of(task: Task, step: Step) -> Run:
+def run_of(task: Task, step: Step) -> RunValues:
     known = step.runs.get(task.job_execution_id)
     if known is None:
         if len(step.runs) >= KEPT_RUNS:
             step.runs.clear()
-        known = step.runs[task.job_execution_id] = Run(_values_of_run(task, step), {})
+        known = step.runs[task.job_execution_id] = RunValues(_values_of_run(task, step), {})
     return known
 
 
@@ -324,14 +324,14 @@ def named(text: str, values: Mapping[str, str]) -> str:
     return variables.USE.sub(value, text)
 
 
-def as_login(who: Credential, task: Task, step: Step) -> Credential:
+def as_login(who: VersionedCredential, task: Task, step: Step) -> VersionedCredential:
     """The credential with the user name that it has on this target."""
     if "$(" not in who.username:
         return who
     return msgspec.structs.replace(who, username=named(who.username, values(task, step)))
 
 
-def at(server: Server, step: Step) -> Server:
+def at(server: TargetServer, step: Step) -> TargetServer:
     """The server as the step wants to reach it."""
     if step.options.settings.access != "preferStandby":
         return server

@@ -14,7 +14,7 @@ import asyncpg
 from msgspec import Struct
 
 from engine.pgwire.parser import AT_REST
-from engine.pgwire.results import Ear, Set
+from engine.pgwire.results import ResultReader, ResultSet
 from muster.core.db import Connection
 from muster.core.errors import InvalidRequest
 
@@ -23,14 +23,14 @@ CLEAN = "discard all"
 CLEAN_LIMIT = 5.0  # seconds
 
 
-class HungUp(asyncpg.ConnectionDoesNotExistError):
+class ConnectionAborted(asyncpg.ConnectionDoesNotExistError):
     """By them or by us, before an answer was over."""
 
 
-GONE = (HungUp, asyncpg.InterfaceError)  # no refusal: nobody said anything
+GONE = (ConnectionAborted, asyncpg.InterfaceError)  # no refusal: nobody said anything
 
 
-class Leg(NamedTuple):
+class PipelinedQuery(NamedTuple):
     """What is said of one attempt in a flight of several; behind it the session is cleaned."""
 
     opening: str
@@ -39,10 +39,10 @@ class Leg(NamedTuple):
     end: str
 
 
-class Answer(Struct):
+class QueryReply(Struct):
     """What was heard of one."""
 
-    sets: list[Set]
+    sets: list[ResultSet]
     notices: list[dict[str, str]]
     received: int
     skipping: int  # statements of the opening that were not answered
@@ -60,11 +60,13 @@ class Answer(Struct):
         return None if self.failure is None else _refusal(self.failure)
 
 
-class Flight:
+class Pipeline:
     """Answers to each leg, of which there are three: to its text, to its end and to the cleaning."""
 
-    def __init__(self, ear: Ear, legs: Sequence[Leg], loop: asyncio.AbstractEventLoop) -> None:
-        self.answers: list[Answer] = []
+    def __init__(
+        self, ear: ResultReader, legs: Sequence[PipelinedQuery], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.answers: list[QueryReply] = []
         self.farewell: dict[str, str] | None = None  # what the server said last before it hung up
         self.landed: asyncio.Future[None] = loop.create_future()
         self._ear = ear
@@ -81,7 +83,7 @@ class Flight:
         self._land()
 
     @property
-    def loss(self) -> HungUp:
+    def loss(self) -> ConnectionAborted:
         """What became of the first that has no answer."""
         return _hung_up(self.farewell)
 
@@ -101,7 +103,7 @@ class Flight:
 
     def _text_answered(self, failure: dict[str, str] | None) -> None:
         ear = self._ear
-        self._answer = Answer(
+        self._answer = QueryReply(
             ear.sets, ear.said(), ear.received, ear.skipping, self._offset, failure, self._time()
         )
         ear.turn(listening=False)
@@ -120,8 +122,8 @@ class Flight:
         self._depart()
 
 
-class Speech:
-    def __init__(self, connection: Connection, ear: Ear) -> None:
+class WireConnection:
+    def __init__(self, connection: Connection, ear: ResultReader) -> None:
         self.connection = connection
         self.ear = ear
         self.lost = connection.is_closed()
@@ -129,7 +131,7 @@ class Speech:
         self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._waiting: deque[asyncio.Future[str]] = deque()  # for answers
-        self._flight: Flight | None = None
+        self._flight: Pipeline | None = None
         self._unsent = b""
         self._limit: asyncio.TimerHandle | None = None
 
@@ -154,7 +156,7 @@ class Speech:
             self.ear.listening = False
             return await self._answer(text)
 
-    async def ask(self, text: str, *, skip: int = 0) -> list[Set]:
+    async def ask(self, text: str, *, skip: int = 0) -> list[ResultSet]:
         """All that is answered, within the ear's bounds; not to the first statements."""
         if self.cleaned is not None:
             await self._until_cleaned()
@@ -172,13 +174,13 @@ class Speech:
         self.ear.received = received
         return self.ear.sets[-1].tag if self.ear.sets else ""
 
-    async def fly(self, legs: Sequence[Leg]) -> Flight:
+    async def fly(self, legs: Sequence[PipelinedQuery]) -> Pipeline:
         """All of them in one breath. There are fewer answers where the line broke; what has none may have run."""
         if self.cleaned is not None:
             await self._until_cleaned()
         said = [text for leg in legs for text in (leg.opening + leg.text, leg.end, CLEAN)]
         framed = b"".join([self.framed(text) for text in said])
-        flight = Flight(self.ear, legs, self.loop)
+        flight = Pipeline(self.ear, legs, self.loop)
         if self.lost:
             return flight
         self._flight = flight
@@ -283,9 +285,9 @@ class Speech:
         self._is_cleaned(good=False)
 
 
-def _hung_up(farewell: dict[str, str] | None) -> HungUp:
+def _hung_up(farewell: dict[str, str] | None) -> ConnectionAborted:
     """With what the server said last, if it said something."""
-    error = HungUp("The connection was closed.")
+    error = ConnectionAborted("The connection was closed.")
     error.__cause__ = None if farewell is None else _refusal(farewell)
     return error
 

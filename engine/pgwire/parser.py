@@ -22,7 +22,7 @@ CODECS = {
 }  # fmt: skip
 
 
-class Frames(Tap):
+class MessageParser(Tap):
     """Whoever speaks sets `answered` and `hung_up`, and takes `failure` and `tag` when an answer is over."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from engine.pgwire.parser import Frames, fields, text
+from engine.pgwire.parser import MessageParser, fields, text
 
 MOST_ROWS, MOST_BYTES = 100_000, 64 * 1024 * 1024  # of one statement; more ends the attempt
 MOST_SETS = 100_000  # of one message; more ends the attempt
@@ -47,7 +47,7 @@ TYPES = {
 }  # fmt: skip
 
 
-class Set(Struct):
+class ResultSet(Struct):
     """What one statement returned."""
 
     columns: list[tuple[str, int]] | None = None  # names and types
@@ -80,7 +80,7 @@ class Set(Struct):
         return said
 
 
-class Ear(Frames):
+class ResultReader(MessageParser):
     def __init__(self) -> None:
         super().__init__()
         self._shapes: dict[bytes, Shape] = {}
@@ -97,8 +97,8 @@ class Ear(Frames):
 
     def turn(self, *, listening: bool, skip: int = 0) -> None:
         """A new message is sent; what its first statements answer is not kept, or all is not."""
-        self.sets: list[Set] = []
-        self._open: Set | None = None
+        self.sets: list[ResultSet] = []
+        self._open: ResultSet | None = None
         self.skipping = skip  # statements
         self.listening = listening
 
@@ -150,7 +150,7 @@ class Ear(Frames):
             self.break_off("it asks for data to copy, and nobody has any")
 
     def _complete(self, body: bytes) -> None:
-        found, self._open = self._open or Set(), None
+        found, self._open = self._open or ResultSet(), None
         found.tag = text(body[:-1])
         self.sets.append(found)
         if len(self.sets) > MOST_SETS:
@@ -160,11 +160,11 @@ class Ear(Frames):
         self.flooded = True
         self.break_off("it returned more than can be received")
 
-    def _bears(self, size: int) -> Set | None:
+    def _bears(self, size: int) -> ResultSet | None:
         """Counts it; None when it was too much."""
         found = self._open
         if found is None:
-            found = self._open = Set()
+            found = self._open = ResultSet()
         found.count += 1
         found.size += size
         if found.count <= MOST_ROWS and found.size <= MOST_BYTES:
@@ -185,7 +185,7 @@ class Ear(Frames):
                 self._shapes[body] = shape
         self._kept += len(body)
         truncated = self._kept > KEPT_IN_ALL
-        self._open = Set(
+        self._open = ResultSet(
             columns=[] if truncated else shape.columns,
             readers=shape.readers,
             foreign=shape.foreign,
@@ -252,7 +252,7 @@ NOTE = {
 }  # fmt: skip
 
 
-def digest(sets: list[Set]) -> str:
+def digest(sets: list[ResultSet]) -> str:
     """Of all rows, also of those that were not kept: equal results are equal."""
     whole = sha256()
     for each in sets:

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 
-from engine.model.task import Server
+from engine.model.task import TargetServer
 from muster.core import session_budget
 
 RATE = 5.0  # new connections per second
@@ -30,7 +30,7 @@ class Budget:
         self._shrunk_at = 0.0
         self._opened: deque[float] = deque()
 
-    def size(self, server: Server, contact: Contact | None, now: float) -> int:
+    def size(self, server: TargetServer, contact: Contact | None, now: float) -> int:
         known = server.max_connections or (contact.budget if contact else server.budget)
         full = session_budget.working(known) if known else 1  # one goes ahead and asks
         if self._cap is None:
@@ -49,7 +49,7 @@ class Budget:
             return None
         return GROWS - (now - self._shrunk_at) % GROWS
 
-    def opens_in(self, server: Server, now: float) -> float:
+    def opens_in(self, server: TargetServer, now: float) -> float:
         """Seconds until another connection may be opened."""
         rate = server.connections_per_second or RATE
         many = max(1, int(rate))

@@ -11,11 +11,11 @@ import asyncpg
 
 from engine.access.credentials import Credentials
 from engine.access.errors import CONNECTION_LOST
-from engine.model.task import Credential, Server
-from engine.pgwire.results import Ear
+from engine.model.task import TargetServer, VersionedCredential
+from engine.pgwire.results import ResultReader
 from engine.pool.budget import Contact, observed
-from engine.pool.pooled_connection import Session, Spawn
-from engine.pool.server_pool import Desk, Key
+from engine.pool.pooled_connection import PooledConnection, Spawn
+from engine.pool.server_pool import Key, ServerPool
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.db import Connection
@@ -35,42 +35,44 @@ Ask = Callable[[str], Awaitable[list[Any]]]
 
 @dataclass(frozen=True)
 class Login:
-    server: Server
+    server: TargetServer
     endpoint: Endpoint
     database: str
-    who: Credential
+    who: VersionedCredential
     identity: UUID  # of the control database: sealed secrets are bound to it
 
     def direct(self) -> "Login":
         return replace(self, endpoint=self.endpoint.direct())
 
 
-class Dialing:
+class Dialer:
     def __init__(self, settings: Settings, credentials: Credentials, clock: Clock) -> None:
         self._settings = settings
         self._credentials = credentials
         self._clock = clock
 
-    async def connect(self, login: Login, deadline: float, ear: Ear | None = None) -> Connection:
+    async def connect(
+        self, login: Login, deadline: float, ear: ResultReader | None = None
+    ) -> Connection:
         return await self._credentials.log_in(
             login.who, login.identity, lambda password: self._dial(login, password, deadline, ear)
         )
 
     async def open(
         self,
-        desk: Desk,
+        desk: ServerPool,
         key: Key,
         login: Login,
         deadline: float,
         *,
-        met: Callable[[Desk, Contact], None],
+        met: Callable[[ServerPool, Contact], None],
         spawn: Spawn,
-    ) -> Session:
+    ) -> PooledConnection:
         """`met` hears what the server is, when nobody had asked it yet."""
-        ear = Ear()
+        ear = ResultReader()
         connection = await self.connect(login, deadline, ear)
         try:
-            session = Session(
+            session = PooledConnection(
                 desk, key, connection, ear, pooled=login.endpoint.pooling == "transaction"
             )
             session.spawn = spawn
@@ -106,7 +108,7 @@ class Dialing:
         limit = self._settings.connect_limit.total_seconds()
         return await self.connect(login, self._clock.monotonic() + limit)
 
-    async def _meet(self, session: Session) -> Contact:
+    async def _meet(self, session: PooledConnection) -> Contact:
         async def ask(question: str) -> list[Any]:
             return (await session.ask(question))[-1].rows[0]
 
@@ -123,7 +125,7 @@ class Dialing:
         return Contact(desk.server.server_id, number, most, observed(most, reserved, others))
 
     async def _dial(
-        self, login: Login, password: Secret, deadline: float, ear: Ear | None
+        self, login: Login, password: Secret, deadline: float, ear: ResultReader | None
     ) -> Connection:
         left = timedelta(seconds=max(0.1, deadline - self._clock.monotonic()))
         endpoint = self._credentials.certify(login.endpoint, login.server, login.identity)

@@ -17,12 +17,12 @@ import asyncpg
 
 from engine.access.credentials import Credentials
 from engine.access.errors import CONNECTION_LOST
-from engine.model.task import Credential, Server
+from engine.model.task import TargetServer, VersionedCredential
 from engine.pgwire.connection import CLEAN, CLEAN_LIMIT
 from engine.pool.budget import Contact
-from engine.pool.dialer import Dialing, Login
-from engine.pool.pooled_connection import Session
-from engine.pool.server_pool import Desk, Key, Waiter
+from engine.pool.dialer import Dialer, Login
+from engine.pool.pooled_connection import PooledConnection
+from engine.pool.server_pool import Key, ServerPool, Waiter
 from muster.core import connect
 from muster.core.clock import Clock
 from muster.core.endpoint import Endpoint
@@ -47,7 +47,7 @@ class Full(Unavailable):
         self.said = said  # by the server, if it was asked
 
 
-class Sessions:
+class ConnectionPool:
     def __init__(
         self,
         settings: Settings,
@@ -55,25 +55,25 @@ class Sessions:
         clock: Clock,
         on_contact: Callable[[Contact], None],
     ) -> None:
-        self._dialing = Dialing(settings, credentials, clock)
+        self._dialing = Dialer(settings, credentials, clock)
         self._clock = clock
         self._on_contact = on_contact
-        self._desks: dict[str, Desk] = {}
-        self._lent: set[Session] = set()
+        self._desks: dict[str, ServerPool] = {}
+        self._lent: set[PooledConnection] = set()
         self._behind: set[asyncio.Future[Any]] = set()
         self._opening: set[asyncio.Future[Any]] = set()
         self._closed = False
 
     async def lend(
         self,
-        server: Server,
+        server: TargetServer,
         database: str,
-        who: Credential,
+        who: VersionedCredential,
         identity: UUID,
         *,
         direct: bool,
         deadline: float,
-    ) -> Session:
+    ) -> PooledConnection:
         """Full while there is no room until the deadline; else a Fault as muster.core.connect tells."""
         asked = self._clock.monotonic()
         desk, endpoint, key = self._found(server, database, who, direct=direct)
@@ -89,14 +89,14 @@ class Sessions:
         return self._lend(session, granted - asked, connecting)
 
     def lend_idle(
-        self, server: Server, database: str, who: Credential, *, direct: bool
-    ) -> Session | None:
+        self, server: TargetServer, database: str, who: VersionedCredential, *, direct: bool
+    ) -> PooledConnection | None:
         """One that is open and of no use to anybody else."""
         desk, _, key = self._found(server, database, who, direct=direct)
         session = self._at_once(desk, key)
         return None if session is None else self._lend(session, 0.0, 0.0)
 
-    def lay_back(self, session: Session) -> None:
+    def lay_back(self, session: PooledConnection) -> None:
         """Nothing was said in it."""
         since = session.idle_since
         self._lent.discard(session)
@@ -105,21 +105,23 @@ class Sessions:
         session.idle_since = since
 
     def _found(
-        self, server: Server, database: str, who: Credential, *, direct: bool
-    ) -> tuple[Desk, Endpoint, Key]:
+        self, server: TargetServer, database: str, who: VersionedCredential, *, direct: bool
+    ) -> tuple[ServerPool, Endpoint, Key]:
         desk = self._desks.get(server.server_id)
         if desk is None:
-            desk = self._desks[server.server_id] = Desk(server)
+            desk = self._desks[server.server_id] = ServerPool(server)
         endpoint, way = desk.see(server, direct=direct)
         return desk, endpoint, Key(database, who.credential_id, who.row_version, who.username, way)
 
-    def _lend(self, session: Session, waited: float, connecting: float) -> Session:
+    def _lend(
+        self, session: PooledConnection, waited: float, connecting: float
+    ) -> PooledConnection:
         session.waited, session.connecting, session.cleaned = waited, connecting, None
         self._lent.add(session)
         session.desk.lend(session.key)
         return session
 
-    def give_back(self, session: Session) -> None:
+    def give_back(self, session: PooledConnection) -> None:
         self._lent.discard(session)
         session.desk.take_back(session.key)
         session.ear.reset()
@@ -156,20 +158,20 @@ class Sessions:
         full = desk and desk.waiters and desk.open >= desk.size(self._clock.monotonic())
         return "ServerConnections" if full else "Connecting"
 
-    def _at_once(self, desk: Desk, key: Key) -> Session | None:
+    def _at_once(self, desk: ServerPool, key: Key) -> PooledConnection | None:
         """An idle one, if nobody who came before could use its place."""
         if desk.waiters and desk.open >= desk.size(self._clock.monotonic()):
             return None
         return self._taken(desk, key)
 
-    def _taken(self, desk: Desk, key: Key) -> Session | None:
+    def _taken(self, desk: ServerPool, key: Key) -> PooledConnection | None:
         while session := desk.take(key):
             if not session.lost:
                 return session
             self._close_behind(session)
         return None
 
-    async def _wait(self, desk: Desk, key: Key, deadline: float) -> Session | None:
+    async def _wait(self, desk: ServerPool, key: Key, deadline: float) -> PooledConnection | None:
         """None: one may be opened, and is counted already."""
         if self._closed:
             raise Full(STOPPING, "NoHost")
@@ -187,12 +189,12 @@ class Sessions:
         finally:
             timer.cancel()
 
-    def _too_late(self, desk: Desk, waiter: Waiter) -> None:
+    def _too_late(self, desk: ServerPool, waiter: Waiter) -> None:
         if not waiter.granted.done():
             message = f"No session at {desk.server.name} became free in time."
             waiter.granted.set_exception(Full(message, self.why(desk.server.server_id)))
 
-    def _leave(self, desk: Desk, waiter: Waiter) -> None:
+    def _leave(self, desk: ServerPool, waiter: Waiter) -> None:
         """Gives up its place, or what it was granted and could not take."""
         granted = waiter.granted
         if waiter in desk.waiters:
@@ -205,7 +207,7 @@ class Sessions:
                 desk.open -= 1
         self._serve(desk)
 
-    def _serve(self, desk: Desk) -> None:
+    def _serve(self, desk: ServerPool) -> None:
         """In their order: an idle session, or leave to open one, or the oldest idle one is closed."""
         now = self._clock.monotonic()
         size = desk.size(now)
@@ -237,11 +239,11 @@ class Sessions:
         if pause:
             self._serve_later(desk, max(pause, LEAST_PAUSE))
 
-    def _shrink(self, desk: Desk, size: int) -> None:
+    def _shrink(self, desk: ServerPool, size: int) -> None:
         while desk.open - desk.closing > size and (oldest := desk.take_oldest()):
             self._close_behind(oldest)
 
-    def _serve_later(self, desk: Desk, pause: float) -> None:
+    def _serve_later(self, desk: ServerPool, pause: float) -> None:
         loop = asyncio.get_running_loop()
         if desk.timer and desk.timer.when() > loop.time() + pause:
             desk.timer.cancel()
@@ -249,16 +251,18 @@ class Sessions:
         if not desk.timer:
             desk.timer = loop.call_later(pause, self._serve_anew, desk)
 
-    def _serve_anew(self, desk: Desk) -> None:
+    def _serve_anew(self, desk: ServerPool) -> None:
         desk.timer = None
         if not self._closed:
             self._serve(desk)
 
-    def _grant(self, desk: Desk, waiter: Waiter, session: Session | None) -> None:
+    def _grant(self, desk: ServerPool, waiter: Waiter, session: PooledConnection | None) -> None:
         desk.waiters.remove(waiter)
         waiter.granted.set_result(session)
 
-    async def _open(self, desk: Desk, key: Key, login: Login, deadline: float) -> Session:
+    async def _open(
+        self, desk: ServerPool, key: Key, login: Login, deadline: float
+    ) -> PooledConnection:
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._opening.add(opened)
         try:
@@ -284,11 +288,11 @@ class Sessions:
         session.connection.add_termination_listener(lambda _: self._ended(session))
         return session
 
-    def _met(self, desk: Desk, contact: Contact) -> None:
+    def _met(self, desk: ServerPool, contact: Contact) -> None:
         self._on_contact(contact)
         self._serve(desk)
 
-    def _wait_until_clean(self, session: Session, cleaned: "asyncio.Future[bool]") -> None:
+    def _wait_until_clean(self, session: PooledConnection, cleaned: "asyncio.Future[bool]") -> None:
         """As `_reset`, which it said already."""
 
         def over(_: object) -> None:
@@ -299,7 +303,7 @@ class Sessions:
         self._behind.add(cleaned)
         cleaned.add_done_callback(over)
 
-    async def _reset(self, session: Session) -> None:
+    async def _reset(self, session: PooledConnection) -> None:
         clean = False
         try:
             if session.in_transaction:
@@ -313,7 +317,7 @@ class Sessions:
             session.spoiled = session.spoiled or not clean
             self._returned(session)
 
-    def _returned(self, session: Session) -> None:
+    def _returned(self, session: PooledConnection) -> None:
         desk, key = session.desk, session.key
         if desk.returning[key] > 1:
             desk.returning[key] -= 1
@@ -321,7 +325,7 @@ class Sessions:
             del desk.returning[key]
         self._rest(session)
 
-    def _rest(self, session: Session) -> None:
+    def _rest(self, session: PooledConnection) -> None:
         if session.spoiled or session.lost or self._closed:
             self._close_behind(session)
             return
@@ -333,7 +337,7 @@ class Sessions:
         if desk.waiters or desk.open > desk.size(self._clock.monotonic()):
             self._serve(desk)
 
-    def _sweep(self, desk: Desk) -> None:
+    def _sweep(self, desk: ServerPool) -> None:
         """Closes what nobody used for a while."""
         desk.sweeper = None
         loop = asyncio.get_running_loop()
@@ -345,18 +349,18 @@ class Sessions:
             desk.drop(oldest)
             self._close_behind(oldest)
 
-    def _ended(self, session: Session) -> None:
+    def _ended(self, session: PooledConnection) -> None:
         """The connection is gone, by us or by them: what is known of the server may be old."""
         session.desk.stale = session.desk.stale or not session.spoiled
         session.spoiled = True
         if session.desk.drop(session):
             self._close_behind(session)
 
-    def _close_behind(self, session: Session) -> None:
+    def _close_behind(self, session: PooledConnection) -> None:
         session.desk.closing += 1
         self._do_behind(self._close(session))
 
-    async def _close(self, session: Session) -> None:
+    async def _close(self, session: PooledConnection) -> None:
         session.spoiled = True
         try:
             await connect.close(session.connection)
@@ -364,7 +368,7 @@ class Sessions:
             session.desk.closing -= 1
             self._free(session.desk)
 
-    def _free(self, desk: Desk) -> None:
+    def _free(self, desk: ServerPool) -> None:
         desk.open -= 1
         if not self._closed:
             self._serve(desk)

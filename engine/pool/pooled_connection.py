@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from engine.access.errors import CONNECTION_LOST
-from engine.model.task import Server
-from engine.pgwire.connection import Speech
-from engine.pgwire.results import Ear
-from engine.pool.server_pool import Desk, Key
+from engine.model.task import TargetServer
+from engine.pgwire.connection import WireConnection
+from engine.pgwire.results import ResultReader
+from engine.pool.server_pool import Key, ServerPool
 from muster.core import connect
 from muster.core.db import Connection
 from muster.core.errors import Unavailable
@@ -31,9 +31,15 @@ def version_of(connection: Connection) -> int:
     return version.major * 10_000 + version.micro
 
 
-class Session(Speech):
+class PooledConnection(WireConnection):
     def __init__(
-        self, desk: Desk, key: Key, connection: Connection, ear: Ear, *, pooled: bool = False
+        self,
+        desk: ServerPool,
+        key: Key,
+        connection: Connection,
+        ear: ResultReader,
+        *,
+        pooled: bool = False,
     ) -> None:
         super().__init__(connection, ear)
         self.desk = desk
@@ -58,7 +64,7 @@ class Session(Speech):
         self.era = self.desk.era
 
     @property
-    def server(self) -> Server:
+    def server(self) -> TargetServer:
         return self.desk.server
 
     async def say_last(self, text: str) -> str:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from engine.model.task import Server
+from engine.model.task import TargetServer
 from engine.pool.budget import Budget, Contact
 from muster.core.endpoint import Endpoint
 from muster.core.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from engine.pool.pooled_connection import Session
+    from engine.pool.pooled_connection import PooledConnection
 
 
 class Key(NamedTuple):
@@ -28,13 +28,13 @@ class Key(NamedTuple):
 @dataclass(eq=False)
 class Waiter:
     key: Key
-    granted: "asyncio.Future[Session | None]"  # None: a session may be opened
+    granted: "asyncio.Future[PooledConnection | None]"  # None: a session may be opened
     since: float
 
 
 @dataclass
-class Desk:
-    server: Server
+class ServerPool:
+    server: TargetServer
     budget: Budget = field(default_factory=Budget)
     contact: Contact | None = None
     stale: bool = False  # a session was lost: the server may be another one now
@@ -52,14 +52,14 @@ class Desk:
     )
     meeting: asyncio.Lock = field(default_factory=asyncio.Lock)
     spare: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _idle: "dict[Session, None]" = field(default_factory=dict)  # the oldest first
-    _by_key: "dict[Key, list[Session]]" = field(default_factory=dict)
+    _idle: "dict[PooledConnection, None]" = field(default_factory=dict)  # the oldest first
+    _by_key: "dict[Key, list[PooledConnection]]" = field(default_factory=dict)
     _ways: dict[Endpoint, int] = field(default_factory=dict)
     _seen: "dict[bool, tuple[Endpoint, int]]" = field(
         default_factory=dict
     )  # of the server, by direct
 
-    def see(self, server: Server, *, direct: bool) -> tuple[Endpoint, int]:
+    def see(self, server: TargetServer, *, direct: bool) -> tuple[Endpoint, int]:
         """The way to it, as it is now."""
         if server is not self.server:
             self.server = server
@@ -87,28 +87,28 @@ class Desk:
         else:
             del self.lent[key]
 
-    def take(self, key: Key) -> "Session | None":
+    def take(self, key: Key) -> "PooledConnection | None":
         """The one that was used last, so that the others may grow old."""
         known = self._by_key.get(key)
         return self._without(known[-1]) if known else None
 
-    def oldest(self) -> "Session | None":
+    def oldest(self) -> "PooledConnection | None":
         return next(iter(self._idle), None)
 
-    def take_oldest(self) -> "Session | None":
+    def take_oldest(self) -> "PooledConnection | None":
         """Taken out."""
         session = self.oldest()
         return self._without(session) if session else None
 
-    def lay(self, session: "Session") -> None:
+    def lay(self, session: "PooledConnection") -> None:
         self._idle[session] = None
         self._by_key.setdefault(session.key, []).append(session)
 
-    def drop(self, session: "Session") -> bool:
+    def drop(self, session: "PooledConnection") -> bool:
         """Whether it was idle."""
         return session in self._idle and bool(self._without(session))
 
-    def _without(self, session: "Session") -> "Session":
+    def _without(self, session: "PooledConnection") -> "PooledConnection":
         del self._idle[session]
         alike = self._by_key[session.key]
         alike.remove(session)
@@ -117,7 +117,7 @@ class Desk:
         return session
 
 
-def _endpoint(server: Server, *, direct: bool) -> Endpoint:
+def _endpoint(server: TargetServer, *, direct: bool) -> Endpoint:
     endpoint = server.endpoint
     if not direct:
         return endpoint

@@ -1,6 +1,6 @@
 """All that an engine or a host knows at its start: the launcher's start file, checked and typed.
 
-`spec.settings` of the workload holds a `Given`; `secrets` holds engine_password, private_key and, where
+`spec.settings` of the workload holds a `WorkloadSettings`; `secrets` holds engine_password, private_key and, where
 the server wants one, client_key, where there is a vault, vault_token. Nothing else is read: no environment, no metadata database.
 """
 
@@ -22,7 +22,7 @@ PASSWORD, PRIVATE_KEY = "engine_password", "private_key"
 CLIENT_KEY, VAULT_TOKEN = "client_key", "vault_token"
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class WorkloadSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Lenient, so that a newer control plane may say more. Durations are seconds."""
 
     endpoint: Endpoint  # of the control database's server, without its client key
@@ -46,7 +46,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 @dataclass(frozen=True, kw_only=True)
 class Bootstrap:
     start: Start
-    given: Given
+    given: WorkloadSettings
     epoch: int
     account_uid: UUID
     password: Secret
@@ -56,7 +56,7 @@ class Bootstrap:
     def of(cls, start: Start) -> "Bootstrap":
         """SettingsError tells everything that is missing at once, and never a value."""
         try:
-            given = msgspec.convert(start.spec.settings, Given)
+            given = msgspec.convert(start.spec.settings, WorkloadSettings)
         except msgspec.ValidationError as error:
             raise SettingsError(f"spec.settings: {error}") from None
         wrong = [f"secrets.{name} is missing" for name in _missing(start)]

@@ -34,7 +34,7 @@ class Lease:
         return self._heard + self.patience.total_seconds() - self._clock.monotonic()
 
 
-class Heard(httpx.AsyncHTTPTransport):
+class LeaseRenewingTransport(httpx.AsyncHTTPTransport):
     """Renews a lease with every answer of the Workload API."""
 
     def __init__(self, lease: Lease, clock: Clock) -> None:

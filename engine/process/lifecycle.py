@@ -30,7 +30,7 @@ Hurry = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Orders:
+class StopSignals:
     """What we were asked for from outside."""
 
     leave: asyncio.Event = field(default_factory=asyncio.Event)
@@ -50,11 +50,11 @@ class Orders:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Life:
+class ProcessLifecycle:
     session: Session
     api: Lease
     control: Lease
-    orders: Orders
+    orders: StopSignals
     clock: Clock
     grace: timedelta  # for work that was asked to end by itself
     promise: str  # what a success without hurry says of itself: handover or drained

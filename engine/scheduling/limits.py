@@ -3,17 +3,17 @@
 from collections.abc import Iterable
 from typing import Any
 
-from engine.scheduling.resource_tree import UNKNOWN, Node, Pool, Server
-from engine.scheduling.run_state import Floor
+from engine.scheduling.resource_tree import UNKNOWN, Node, PoolNode, ServerNode
+from engine.scheduling.run_state import RunState
 from muster.core.session_budget import working
 
 
-def see_limits(floor: Floor, rows: Iterable[Any]) -> None:
+def see_limits(floor: RunState, rows: Iterable[Any]) -> None:
     for row in rows:
         id, server = row["server_id"], floor.tree.server(row["server_id"])
         server.reason = "ServerDisabled" if row["disabled"] else "ServerConnections"
         _limit(floor, server, 0 if row["disabled"] else _sessions(row))
-        each: list[tuple[Server | Pool, int | None]] = [(server, row["slots_per_database"])]
+        each: list[tuple[ServerNode | PoolNode, int | None]] = [(server, row["slots_per_database"])]
         for said in row["pools"]:
             pool = floor.tree.pool(id, said["name"])
             _limit(floor, pool, said.get("max_connections"))
@@ -30,6 +30,6 @@ def _sessions(row: Any) -> int:
     return working(budget) if budget else UNKNOWN
 
 
-def _limit(floor: Floor, node: Node, slots: int | None) -> None:
+def _limit(floor: RunState, node: Node, slots: int | None) -> None:
     if node.slots != slots:
         floor.policy.wake(floor.tree.limit(node, slots))

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 from uuid import UUID
 
-from engine.scheduling.resource_tree import Node, Queue, Tree
+from engine.scheduling.resource_tree import Node, Queue, ResourceTree
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ class RoundRobin(Generic[T]):
     A database whose task is just over comes first: its session is still open.
     """
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: ResourceTree) -> None:
         self._tree = tree
         self._jobs: OrderedDict[Hashable, OrderedDict[Queue[T], None]] = OrderedDict()
         self._closed: set[Hashable] = set()  # jobs that may start nothing

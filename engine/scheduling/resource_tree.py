@@ -58,7 +58,7 @@ class Queue(Generic[T]):
         self.at: Node | None = None  # where it is parked
 
 
-class Host(Node):
+class HostNode(Node):
     __slots__ = ("id",)
 
     def __init__(self, id: UUID, slots: int) -> None:
@@ -66,7 +66,7 @@ class Host(Node):
         self.id = id
 
 
-class Pool(Node):
+class PoolNode(Node):
     __slots__ = ("per_database",)
 
     def __init__(self, name: str) -> None:
@@ -74,26 +74,26 @@ class Pool(Node):
         self.per_database: int | None = None  # slots of each; None: as the server says
 
 
-class Database(Node):
+class DatabaseNode(Node):
     __slots__ = ("pool",)
 
-    def __init__(self, name: str, pool: Pool | None) -> None:
+    def __init__(self, name: str, pool: PoolNode | None) -> None:
         super().__init__(name, "DatabaseSlots")
         self.pool = pool
 
 
-class Server(Node):
+class ServerNode(Node):
     """Belongs to one host at a time: so its budget is kept by one process."""
 
     __slots__ = ("databases", "host", "per_database")
 
     def __init__(self, name: str, slots: int | None = UNKNOWN) -> None:
         super().__init__(name, "ServerConnections", slots)
-        self.host: Host | None = None
-        self.databases: dict[str, Database] = {}
+        self.host: HostNode | None = None
+        self.databases: dict[str, DatabaseNode] = {}
         self.per_database: int | None = None  # slots of each
 
-    def slots_of(self, database: Database) -> int | None:
+    def slots_of(self, database: DatabaseNode) -> int | None:
         own = None if database.pool is None else database.pool.per_database
         return self.per_database if own is None else own
 
@@ -101,33 +101,33 @@ class Server(Node):
 Path = tuple[Node, ...]
 
 
-class Tree:
+class ResourceTree:
     def __init__(self, slots: int) -> None:
         self.instance = Node("instance", "InstanceSlots", slots)
-        self.servers: dict[str, Server] = {}
-        self.hosts: dict[UUID, Host] = {}
+        self.servers: dict[str, ServerNode] = {}
+        self.hosts: dict[UUID, HostNode] = {}
         self._nobody = Node("no host", "NoHost", 0)
-        self._pools: dict[tuple[str, str], Pool] = {}
+        self._pools: dict[tuple[str, str], PoolNode] = {}
 
     def path(self, server: str, pool: str | None, database: str, *further: Node) -> Path:
         middle = (self.pool(server, pool),) if pool else ()
         inside = self._database(server, database, *middle)
         return (self.instance, self.server(server), *middle, inside, *further)
 
-    def server(self, id: str) -> Server:
-        return self.servers.get(id) or self.servers.setdefault(id, Server(id))
+    def server(self, id: str) -> ServerNode:
+        return self.servers.get(id) or self.servers.setdefault(id, ServerNode(id))
 
-    def pool(self, server: str, name: str) -> Pool:
+    def pool(self, server: str, name: str) -> PoolNode:
         key = server, name
         return self._pools.get(key) or self._pools.setdefault(
-            key, Pool(f"{server}/elasticPools/{name}")
+            key, PoolNode(f"{server}/elasticPools/{name}")
         )
 
-    def _database(self, server: str, name: str, pool: Pool | None = None) -> Database:
+    def _database(self, server: str, name: str, pool: PoolNode | None = None) -> DatabaseNode:
         above = self.server(server)
         node = above.databases.get(name)
         if node is None or node.pool is not pool:
-            node = node or Database(f"{server}/databases/{name}", pool)
+            node = node or DatabaseNode(f"{server}/databases/{name}", pool)
             node.pool = pool
             node.slots = above.slots_of(node)
             above.databases[name] = node
@@ -159,7 +159,7 @@ class Tree:
         """What was taken before this core began: the limits have nothing to say about it."""
         known = self.hosts.get(host)
         server = path[1]
-        if known is not None and isinstance(server, Server):
+        if known is not None and isinstance(server, ServerNode):
             server.host = server.host or known
             known.used += 1
         for node in path:
@@ -190,7 +190,7 @@ class Tree:
         for id, number in slots.items():
             host = self.hosts.get(id)
             if host is None:
-                host = self.hosts[id] = Host(id, number)
+                host = self.hosts[id] = HostNode(id, number)
                 host.used = running.get(id, 0)
             woken += self.limit(host, number)
         self._nobody.slots = None if self.hosts else 0
@@ -203,9 +203,9 @@ class Tree:
             return self._nobody
         return host if host.room <= 0 else None
 
-    def host_of(self, path: Path) -> Host | None:
+    def host_of(self, path: Path) -> HostNode | None:
         server = path[1]
-        assert isinstance(server, Server)
+        assert isinstance(server, ServerNode)
         if server.host is None and self.hosts:
             server.host = max(self.hosts.values(), key=lambda host: (host.room, str(host.id)))
         return server.host

@@ -10,32 +10,32 @@ from typing import Any
 from uuid import UUID
 
 from engine.scheduling.policies import RoundRobin
-from engine.scheduling.resource_tree import Node, Path, Queue, Tree
+from engine.scheduling.resource_tree import Node, Path, Queue, ResourceTree
 from engine.scheduling.runs import (
     LONG,
     OVER,
     SHALLOW,
-    Heard,
-    Place,
+    Completion,
+    CompletionRow,
     Run,
-    Running,
+    RunningTask,
+    SlotQueue,
     StepRun,
-    Told,
-    Waiting,
+    WaitingTarget,
 )
 from engine.scheduling.timers import Timers
 
 
-class Floor:
+class RunState:
     def __init__(self, slots: int) -> None:
-        self.tree = Tree(slots)
+        self.tree = ResourceTree(slots)
         self.policy: RoundRobin[StepRun] = RoundRobin(self.tree)
         self.runs: dict[UUID, Run] = {}
-        self.running: dict[UUID, Running] = {}  # by invocation
-        self._places: dict[Place, None] = {}  # in which more could follow
-        self._heard: Heard | None = None  # the last that were over
-        self.inbox: list[Told] = []  # of lost hosts: to be heard like their own word
-        self._timers: Timers[tuple[StepRun, Waiting]] = Timers(_waits)
+        self.running: dict[UUID, RunningTask] = {}  # by invocation
+        self._places: dict[SlotQueue, None] = {}  # in which more could follow
+        self._heard: Completion | None = None  # the last that were over
+        self.inbox: list[CompletionRow] = []  # of lost hosts: to be heard like their own word
+        self._timers: Timers[tuple[StepRun, WaitingTarget]] = Timers(_waits)
 
     def steps(self) -> Iterator[StepRun]:
         return (run.step for run in self.runs.values() if run.step is not None)
@@ -43,27 +43,27 @@ class Floor:
     def load(self, step: StepRun, row: Mapping[str, Any]) -> None:
         """A target of the step that is not over."""
         queue = self._queue(step, row)
-        target = Waiting(row["ordinal"], row["attempts"], queue)
+        target = WaitingTarget(row["ordinal"], row["attempts"], queue)
         target.due, target.deadline = seconds(row["not_before"]), seconds(row["deadline"])
         if row["invocation_id"] is None:
             self.wait(step, target)
         else:
             self.hold(step, target, row["invocation_id"], row["host_id"])
 
-    def wait(self, step: StepRun, target: Waiting) -> None:
+    def wait(self, step: StepRun, target: WaitingTarget) -> None:
         step.waiting[target.ordinal] = target
         if target.due is None:
             self._enqueue(step, target)
         else:
             self._timers.add(target.due, (step, target))
 
-    def hold(self, step: StepRun, target: Waiting, invocation: UUID, host: UUID) -> None:
+    def hold(self, step: StepRun, target: WaitingTarget, invocation: UUID, host: UUID) -> None:
         """It was reserved before this core began."""
         self.tree.hold(target.queue.path, host)
-        self.running[invocation] = Running(step, target, host, invocation=invocation)
+        self.running[invocation] = RunningTask(step, target, host, invocation=invocation)
         step.busy += 1
 
-    def pick(self) -> tuple[StepRun, Waiting, UUID] | None:
+    def pick(self) -> tuple[StepRun, WaitingTarget, UUID] | None:
         """The next target that may start and the host it goes to; its slots are taken."""
         found = self.policy.pick()
         if found is None:
@@ -75,7 +75,7 @@ class Floor:
         step.busy += 1
         return step, step.waiting.pop(ordinal), host.id
 
-    def follow(self, most: int) -> Iterator[Running]:
+    def follow(self, most: int) -> Iterator[RunningTask]:
         """Targets that can be handed over before there is room, each to begin in the place of one that runs.
 
         They need what that one has, for they come from the same queue. Where others wait for room nobody follows.
@@ -102,7 +102,7 @@ class Floor:
                     step.busy += 1
                     target = step.waiting.pop(queue.items.popleft())
                     behind = place.last or last
-                    follower = Running(step, target, last.host, behind, place=place)
+                    follower = RunningTask(step, target, last.host, behind, place=place)
                     behind.follower = place.last = follower
                     yield follower
 
@@ -110,13 +110,13 @@ class Floor:
     def _is_contested(self) -> bool:
         return len({step.run.job_id for step in self.steps() if step.waiting}) > 1
 
-    def reserved(self, running: Running) -> None:
+    def reserved(self, running: RunningTask) -> None:
         self.running[running.invocation] = running
         if running.leader is None:
             running.place.last = running
             self._places[running.place] = None
 
-    def _left(self, running: Running, now: float) -> None:
+    def _left(self, running: RunningTask, now: float) -> None:
         """It is over, or was never begun: its place is its follower's, or free."""
         leader, follower, place = running.leader, running.follower, running.place
         place.many -= 1
@@ -133,7 +133,7 @@ class Floor:
             self._places.pop(place, None)
             self.policy.over(running.target.queue, running.host)
 
-    def heard(self, told: Told, now: float) -> StepRun | None:
+    def heard(self, told: CompletionRow, now: float) -> StepRun | None:
         """None when it is not held here: it was heard before."""
         running = self.running.pop(told.invocation, None)
         if running is None:
@@ -150,7 +150,7 @@ class Floor:
             self.wait(step, target)
         return step
 
-    def _learn_pace(self, running: Running, now: float) -> None:
+    def _learn_pace(self, running: RunningTask, now: float) -> None:
         """Riders are heard together, and had their place one after the other."""
         step, place = running.step, running.place
         if running.leader is not None:  # it has waited in vain, and was given back
@@ -158,7 +158,7 @@ class Floor:
             return
         heard = self._heard
         if heard is None or heard.place is not place or heard.at != now:
-            heard = self._heard = Heard(place, now, running.since, step.pace)
+            heard = self._heard = Completion(place, now, running.since, step.pace)
         heard.many += 1
         step.pace = heard.before
         step.took(now - heard.since, heard.many)
@@ -210,9 +210,9 @@ class Floor:
         self.policy.drop(step.queues.values())
         step.waiting.clear()
 
-    def due(self, now: float) -> list[tuple[StepRun, Waiting]]:
+    def due(self, now: float) -> list[tuple[StepRun, WaitingTarget]]:
         """Waiting targets whose deadline has passed, which nobody picks; those whose time has come may start."""
-        late: dict[Waiting, StepRun] = {}
+        late: dict[WaitingTarget, StepRun] = {}
         for at, (step, target) in self._timers.due(now):
             if at == target.watched:
                 target.watched = None
@@ -230,12 +230,12 @@ class Floor:
         """One that was late is over."""
         step.waiting.pop(ordinal, None)
 
-    def spare(self, step: StepRun, target: Waiting, until: float) -> None:
+    def spare(self, step: StepRun, target: WaitingTarget, until: float) -> None:
         """One that was late is not, by the database's reckoning: it may start, and is late again then."""
         target.due, target.deadline = None, until
         self._enqueue(step, target)
 
-    def _enqueue(self, step: StepRun, target: Waiting) -> None:
+    def _enqueue(self, step: StepRun, target: WaitingTarget) -> None:
         self.policy.put(target.queue, target.ordinal)
         if target.deadline is not None and target.deadline != target.watched:
             target.watched = target.deadline
@@ -272,7 +272,7 @@ class Floor:
         return found
 
 
-def _waits(timer: tuple[StepRun, Waiting]) -> bool:
+def _waits(timer: tuple[StepRun, WaitingTarget]) -> bool:
     """One that does not gets another timer when it waits again."""
     step, target = timer
     if step.waiting.get(target.ordinal) is target:
@@ -286,7 +286,7 @@ def _is_unlimited(path: Path) -> bool:
     return all(node.slots is None for node in path[2:])
 
 
-def _withdraw(late: Iterable[Waiting]) -> None:
+def _withdraw(late: Iterable[WaitingTarget]) -> None:
     """From their queues, each of which is gone through once: there may be thousands in one."""
     gone: dict[Queue[StepRun], set[int]] = {}
     for target in late:

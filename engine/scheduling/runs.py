@@ -19,7 +19,7 @@ NEEDS = ("nothing", "protocol", "pg_cancel_backend", "pg_terminate_backend")  # 
 NOBODY = UUID(int=0)
 
 
-class Plan(msgspec.Struct, frozen=True, rename="camel"):
+class StepDefinition(msgspec.Struct, frozen=True, rename="camel"):
     """A step as its version says."""
 
     step_id: int
@@ -37,14 +37,14 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
         return self.options.get("slotsPerDatabase")
 
 
-class Reached(msgspec.Struct, frozen=True, rename="camel"):
+class ReachedStep(msgspec.Struct, frozen=True, rename="camel"):
     step_id: int
     lifecycle: str
     snapshot_id: UUID | None = None
     cancel_requested: bool = False
 
 
-class Told(msgspec.Struct, frozen=True):
+class CompletionRow(msgspec.Struct, frozen=True):
     """What became of a task, as a completion says it."""
 
     invocation: UUID = msgspec.field(name="i")
@@ -55,7 +55,7 @@ class Told(msgspec.Struct, frozen=True):
     until: float | None = msgspec.field(name="u", default=None)  # None: its time has not begun
 
 
-read_completion = msgspec.json.Decoder(list[Told]).decode
+read_completion = msgspec.json.Decoder(list[CompletionRow]).decode
 
 
 @dataclass(eq=False, slots=True)
@@ -65,15 +65,15 @@ class Run:
     job_name: str
     version: int
     day: Any  # the partition of all that belongs to it
-    steps: tuple[Plan, ...]
-    reached: dict[int, Reached]
+    steps: tuple[StepDefinition, ...]
+    reached: dict[int, ReachedStep]
     begun: bool
     canceled: bool
     step: "StepRun | None" = None  # the one that is at work
     queued: bool = False  # waits for an older run of its job
     rests_until: float = 0.0  # it broke us: nobody moves it before
 
-    def next(self) -> Plan | None:
+    def next(self) -> StepDefinition | None:
         """The first step that is not over; None behind the last, and behind one that stops the run."""
         for plan in self.steps:
             seen = self.reached.get(plan.step_id)
@@ -91,11 +91,11 @@ def goes_on(lifecycle: str) -> bool:
 @dataclass(eq=False, slots=True)
 class StepRun:
     run: Run
-    plan: Plan
+    plan: StepDefinition
     planned: bool = False
     canceled: bool = False
     busy: int = 0  # targets that are reserved or run
-    waiting: "dict[int, Waiting]" = field(default_factory=dict)
+    waiting: "dict[int, WaitingTarget]" = field(default_factory=dict)
     queues: dict[Path, Queue["StepRun"]] = field(default_factory=dict)
     limits: dict[str, Node] = field(default_factory=dict)  # of its own parallelism
     needs: dict[int, str] = field(default_factory=dict)  # what cancelling took, by target
@@ -129,7 +129,7 @@ def strongest(needs: Iterable[str]) -> str:
 
 
 @dataclass(eq=False, slots=True)
-class Waiting:
+class WaitingTarget:
     ordinal: int
     attempts: int
     queue: Queue[StepRun]
@@ -139,18 +139,18 @@ class Waiting:
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class SlotQueue:
     """The slots of a task, which those behind it inherit."""
 
     many: int = 1
-    last: "Running | None" = None
+    last: "RunningTask | None" = None
 
 
 @dataclass(eq=False, slots=True)
-class Heard:
+class Completion:
     """Of those in a place that were over together: since when it was theirs, how many, and the pace before."""
 
-    place: Place
+    place: SlotQueue
     at: float
     since: float
     before: float | None
@@ -158,14 +158,14 @@ class Heard:
 
 
 @dataclass(eq=False, slots=True)
-class Running:
+class RunningTask:
     """Reserved or running. Whoever follows another has no slots of its own until that one is over."""
 
     step: StepRun
-    target: Waiting
+    target: WaitingTarget
     host: UUID
-    leader: "Running | None" = None
-    follower: "Running | None" = None
+    leader: "RunningTask | None" = None
+    follower: "RunningTask | None" = None
     invocation: UUID = NOBODY
     since: float = 0.0  # when its place became its own, by the database's clock
-    place: Place = field(default_factory=Place)
+    place: SlotQueue = field(default_factory=SlotQueue)

@@ -10,7 +10,7 @@ import asyncpg
 
 from engine.access.credentials import Credentials
 from engine.access.errors import CONNECTION_LOST
-from engine.access.server_connection import Way
+from engine.access.server_connection import ServerConnection
 from engine.model.group_document import Credential, Member, Server
 from engine.targets.resolver import Door, Listed
 from muster.core.connect import Connector, close
@@ -33,7 +33,7 @@ PASSING = frozenset({"40", "53", "57", "58"})  # classes of SQLSTATE that go by
 LOCKED = "55P03"
 
 
-class Listing:
+class Discovery:
     def __init__(
         self, connector: Connector, credentials: Credentials, identity: UUID, door: Door
     ) -> None:
@@ -83,7 +83,7 @@ class Listing:
         self, server: Server, database: str, who: Credential
     ) -> AsyncIterator[Connection]:
         with _told():
-            way = Way(self._connector, server, who, self._credentials, self._identity)
+            way = ServerConnection(self._connector, server, who, self._credentials, self._identity)
             connection = await way.open(database, APPLICATION)
             try:
                 async with _in_time(server, SESSION_LIMIT):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from engine.model.group_document import Document, Member
 from engine.targets.resolution import Target
-from engine.targets.sql_like import Like, database_pattern
+from engine.targets.sql_like import LikePattern, database_pattern
 
 
 class Exclusions:
@@ -65,13 +65,13 @@ class Exclusions:
                 self._schemas.setdefault(target.key, member)
 
 
-def _in_databases(pattern: Like) -> Callable[[Target], bool]:
+def _in_databases(pattern: LikePattern) -> Callable[[Target], bool]:
     return lambda target: target.database is not None and pattern.matches(target.database)
 
 
 def _in_schemas(member: Member) -> Callable[[Target], bool]:
     """Of one database, of those that fit a pattern, or of all."""
-    schemas, one = Like(member.schema_pattern or "%"), member.database_name
+    schemas, one = LikePattern(member.schema_pattern or "%"), member.database_name
     databases = database_pattern(one)
 
     def fits(target: Target) -> bool:

@@ -44,7 +44,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class SkippedDatabase:
     server: str
     database: str
     reason: str
@@ -59,9 +59,9 @@ class Excluded:
 
 
 @dataclass(frozen=True)
-class Found:
+class Resolution:
     targets: list[Target]
-    left_out: list[LeftOut]
+    left_out: list[SkippedDatabase]
     excluded: list[Excluded] = field(default_factory=list)
     missing: list[Target] = field(default_factory=list)  # named, and not there
     unchecked: dict[tuple[str, str, str], Fault] = field(default_factory=dict)  # why, by key

@@ -20,9 +20,9 @@ from uuid import UUID
 from engine.model.group_document import Credential, Document, Member, Server
 from engine.model.task import UNLISTED
 from engine.targets.exclusions import Exclusions
-from engine.targets.resolution import Excluded, Found, LeftOut, Target
-from engine.targets.server_retry import Patience
-from engine.targets.sql_like import Like, database_pattern
+from engine.targets.resolution import Excluded, Resolution, SkippedDatabase, Target
+from engine.targets.server_retry import ServerRetry
+from engine.targets.sql_like import LikePattern, database_pattern
 from muster.core.clock import Clock
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 
@@ -63,20 +63,20 @@ class Resolver:
         document: Document,
         lister: Lister,
         otherwise: Credential | None = None,
-        patience: Patience | None = None,
+        patience: ServerRetry | None = None,
     ) -> None:
         self._document = document
         self._lister = lister
         self._otherwise = otherwise  # who lists where nobody is named for it
-        self._patience = patience or Patience(Clock(), 0)
+        self._patience = patience or ServerRetry(Clock(), 0)
         self._room = asyncio.Semaphore(PARALLEL)
         self._lists: dict[tuple[str, str], asyncio.Task[list[Listed]]] = {}
         self._groups: dict[UUID, asyncio.Task[list[Target]]] = {}
-        self._left_out: dict[tuple[str, str], LeftOut] = {}
+        self._left_out: dict[tuple[str, str], SkippedDatabase] = {}
         self._excluded: dict[tuple[str, str, str], Excluded] = {}
         self._unchecked: dict[tuple[str, str, str], Fault] = {}
 
-    async def resolve(self, *, look: bool = False) -> Found:
+    async def resolve(self, *, look: bool = False) -> Resolution:
         missing: list[Target] = []
         try:
             targets = await self._group(self._document.target_group_id)
@@ -93,7 +93,7 @@ class Resolver:
         ]
         excluded = [each for key, each in sorted(self._excluded.items()) if key not in kept]
         ordered = sorted(targets, key=lambda target: target.key)
-        return Found(ordered, left_out, excluded, missing, self._unchecked)
+        return Resolution(ordered, left_out, excluded, missing, self._unchecked)
 
     async def _present(self, targets: list[Target]) -> tuple[list[Target], list[Target]]:
         """The targets with what was found out about those that are named, and those that are missing."""
@@ -235,14 +235,14 @@ class Resolver:
         )
 
     async def _databases(
-        self, member: Member, server: Server, pattern: Like | None = None
+        self, member: Member, server: Server, pattern: LikePattern | None = None
     ) -> list[str]:
         """Those that fit, and may be listed."""
         listed = await self._listed(member, server)
         fitting = [each for each in listed if pattern is None or pattern.matches(each.name)]
         for each in fitting:
             if each.reason is not None:
-                left = LeftOut(server.name, each.name, each.reason, member.target_id)
+                left = SkippedDatabase(server.name, each.name, each.reason, member.target_id)
                 self._left_out.setdefault((server.server_id.lower(), each.name), left)
         return [each.name for each in fitting if each.reason is None]
 

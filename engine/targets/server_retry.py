@@ -18,7 +18,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0  # seconds; each is twice the one before
 AWAY = 8.0  # seconds for a server that can't be reached
 
 
-class Patience:
+class ServerRetry:
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
         self._seconds = seconds  # with each server, from its first failure on

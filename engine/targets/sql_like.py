@@ -10,7 +10,7 @@ ANY = "any text"  # no letter is so long
 
 
 @dataclass(frozen=True)
-class Like:
+class LikePattern:
     """A pattern of SQL's LIKE: % is any text, _ any letter, a backslash takes the next one as it is."""
 
     pattern: str
@@ -43,7 +43,7 @@ def _parts(pattern: str) -> Iterator[str | None]:
             yield {"%": ANY, "_": None}.get(letter, letter)
 
 
-def database_pattern(name: str | None) -> Like | None:
+def database_pattern(name: str | None) -> LikePattern | None:
     """None: it is a name. With * (any text) or ? (any letter) it is a pattern.
 
     In a pattern, a backslash takes the next letter as it is.
@@ -52,7 +52,7 @@ def database_pattern(name: str | None) -> Like | None:
         return None
     letters = iter(name)
     wild = {"*": "%", "?": "_", "%": "\\%", "_": "\\_"}
-    return Like(
+    return LikePattern(
         "".join(
             "\\" + next(letters, "\\") if letter == "\\" else wild.get(letter, letter)
             for letter in letters

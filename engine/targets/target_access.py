@@ -7,12 +7,12 @@ from uuid import UUID
 import msgspec
 
 from engine.access.credentials import Credentials
-from engine.access.server_connection import Way
-from engine.db.control_connection import Line
+from engine.access.server_connection import ServerConnection
+from engine.db.control_connection import ControlConnection
 from engine.model.group_document import Document, Server
-from engine.model.task import Credential, Served
+from engine.model.task import Served, VersionedCredential
 from engine.process.bootstrap import Bootstrap
-from engine.targets.discovery import Listing
+from engine.targets.discovery import Discovery
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.sql import Queries
@@ -20,7 +20,7 @@ from muster.core.sql import Queries
 Q = Queries("engine.db.queries", "executions.sql")
 
 
-class Targets:
+class TargetAccess:
     def __init__(self, bootstrap: Bootstrap, clock: Clock) -> None:
         self.clock = clock
         self._settings = bootstrap.settings()
@@ -31,24 +31,26 @@ class Targets:
         """To the one session that each server spares us, for looking and ending."""
         return self._doors.setdefault(server_id.lower(), asyncio.Lock())
 
-    def listing(self, document: Document) -> Listing:
-        return Listing(
+    def listing(self, document: Document) -> Discovery:
+        return Discovery(
             self.connector(document.directory.servers),
             self.credentials,
             document.identity,
             self.door,
         )
 
-    async def way(self, line: Line, server_id: str, credential_id: UUID | None) -> Way | None:
+    async def way(
+        self, line: ControlConnection, server_id: str, credential_id: UUID | None
+    ) -> ServerConnection | None:
         """None: the server or the credential is gone."""
         text = await line.value(Q.servers, [server_id])
         served = msgspec.json.decode(text, type=Served)
         rows = await line.fetch(Q.secrets, [credential_id])
         if not served.servers or not rows:
             return None
-        server, who = served.servers[0], Credential(**dict(rows[0]))
+        server, who = served.servers[0], VersionedCredential(**dict(rows[0]))
         connector = self.connector(served.servers)
-        return Way(connector, server, who, self.credentials, served.identity)
+        return ServerConnection(connector, server, who, self.credentials, served.identity)
 
     def connector(self, servers: Iterable[Server]) -> Connector:
         return Connector(self._settings, frozenset().union(*(each.own for each in servers)))

@@ -8,11 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.db.control_db import Store
+from engine.db.control_db import ControlDatabase
 from engine.process.bootstrap import Bootstrap, read
 from engine.process.exit_codes import Exit
-from engine.process.lease import Heard, Lease
-from engine.process.lifecycle import FAREWELL, Life, Orders
+from engine.process.lease import Lease, LeaseRenewingTransport
+from engine.process.lifecycle import FAREWELL, ProcessLifecycle, StopSignals
 from fsm.launch.client import Session
 from muster.core import failpoints, telemetry
 from muster.core.clock import Clock
@@ -28,11 +28,11 @@ class Living(Protocol):
     def report(self) -> Mapping[str, Any]: ...
 
 
-Make = Callable[[Bootstrap, Store, Lease, Clock], Living]
+Make = Callable[[Bootstrap, ControlDatabase, Lease, Clock], Living]
 
 
 async def live(role: str, start_file: Path, make: Make, *, promise: str, grace: timedelta) -> Exit:
-    orders, clock = Orders(), Clock()
+    orders, clock = StopSignals(), Clock()
     orders.listen()
     try:
         start = read(start_file)
@@ -40,12 +40,12 @@ async def live(role: str, start_file: Path, make: Make, *, promise: str, grace: 
         print(f"muster {role}: {error}", file=sys.stderr)
         return Exit.MISSTARTED
     api = Lease("workload api", timedelta(seconds=start.patience), clock)
-    async with Session(start, clock, Heard(api, clock)) as session:
+    async with Session(start, clock, LeaseRenewingTransport(api, clock)) as session:
         try:
             bootstrap = Bootstrap.of(start)
             telemetry.setup(role, bootstrap.settings())
             failpoints.setup(bootstrap.given.failpoints)
-            store = Store(bootstrap)
+            store = ControlDatabase(bootstrap)
         except SettingsError as error:
             print(f"muster {role}: {error}", file=sys.stderr)
             with contextlib.suppress(Fault, TimeoutError):
@@ -54,7 +54,7 @@ async def live(role: str, start_file: Path, make: Make, *, promise: str, grace: 
             return Exit.MISSTARTED
         control = Lease("control database", bootstrap.host_patience, clock)
         living = make(bootstrap, store, control, clock)
-        life = Life(
+        life = ProcessLifecycle(
             session=session,
             api=api,
             control=control,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from engine.attempt import canceller
-from engine.attempt.cancel_token import Token
+from engine.attempt.cancel_token import CancelToken
 from tests.support.attempts import a_place, a_snare, until
 from tests.support.line import line_to
 
@@ -52,7 +52,7 @@ def sleeping(place):
 
 
 async def stopped_while_running(place, script, reason="Canceled", **how):
-    token = Token()
+    token = CancelToken()
     running = asyncio.create_task(place.run(script, token=token, **how))
     pid = await until(sleeping(place))
     token.cancel(reason)
@@ -88,7 +88,7 @@ async def test_a_running_statement_is_cancelled_by_the_protocol(place, reason, e
 
 
 async def test_a_wish_before_the_start_is_obeyed_after_it(place):
-    token = Token()
+    token = CancelToken()
     token.cancel("Canceled")
 
     outcome = await place.run("insert into t values (1)", token=token)
@@ -100,7 +100,7 @@ async def test_a_wish_before_the_start_is_obeyed_after_it(place):
 
 
 async def test_a_wish_during_the_start_sends_nothing(place):
-    token = Token()
+    token = CancelToken()
 
     async def start():
         token.cancel("HostStopped")
@@ -113,7 +113,7 @@ async def test_a_wish_during_the_start_sends_nothing(place):
 
 
 async def test_a_wish_during_the_intent_rolls_back(place):
-    token = Token()
+    token = CancelToken()
 
     async def intend(_):
         token.cancel("Canceled")
@@ -128,7 +128,7 @@ async def test_a_wish_during_the_intent_rolls_back(place):
 
 async def test_a_commit_that_had_won_is_a_success(place):
     """The answer is held back until the wish has come."""
-    token = Token()
+    token = CancelToken()
     async with a_snare(place, after=True) as server:
         running = asyncio.create_task(
             place.run("insert into t values (1)", token=token, server=server)
@@ -191,7 +191,7 @@ async def test_the_deadline_ends_what_is_stubborn(place, monkeypatch):
 async def test_a_target_that_is_silent_is_hung_up_on(place, monkeypatch):
     """Nothing gets through any more, not even a second connection."""
     monkeypatch.setattr(stop, "STEP", 0.2)
-    token = Token()
+    token = CancelToken()
     async with line_to(place.targets.port) as line:
         server = msgspec.structs.replace(place.server, port=line.port)
         running = asyncio.create_task(
@@ -210,7 +210,7 @@ async def test_a_target_that_is_silent_is_hung_up_on(place, monkeypatch):
 @pytest.mark.parametrize("within", [60.0, 1.0])
 async def test_what_commits_by_itself_behind_a_silent_line_is_unknown(place, monkeypatch, within):
     monkeypatch.setattr(stop, "STEP", 0.2)
-    token = Token()
+    token = CancelToken()
     async with line_to(place.targets.port) as line, place.connection() as other:
         await other.execute("begin; lock table t")
         server = msgspec.structs.replace(place.server, port=line.port)
@@ -262,7 +262,7 @@ async def test_a_stopped_host_repeats_only_what_may_be_repeated(place, script, o
 
 
 async def test_a_host_that_stops_before_the_first_statement_has_done_nothing(place):
-    token = Token()
+    token = CancelToken()
 
     async def intend(_):
         token.cancel("HostStopped")
@@ -287,7 +287,7 @@ async def test_an_autocommitting_script_is_cancelled_where_it_is(place):
 
 
 async def test_a_cancelled_index_is_named(place):
-    token = Token()
+    token = CancelToken()
     async with place.connection() as other:
         await other.execute("begin; insert into t values (9)")
         running = asyncio.create_task(
@@ -303,7 +303,7 @@ async def test_a_cancelled_index_is_named(place):
 
 
 async def test_an_ordinary_error_stays_one_though_a_wish_came(place):
-    token = Token()
+    token = CancelToken()
     running = asyncio.create_task(
         place.run(
             "do $$ begin begin perform pg_sleep(60); exception when query_canceled then perform 1/0; end; end $$",

@@ -18,10 +18,10 @@ import pytest
 import trustme
 import uvloop
 
-from engine.pool.server_pool import Desk, Key
-from engine.pgwire.results import Ear
-from engine.pool.pooled_connection import Session
-from engine.model.task import Server
+from engine.pool.server_pool import ServerPool, Key
+from engine.pgwire.results import ResultReader
+from engine.pool.pooled_connection import PooledConnection
+from engine.model.task import TargetServer
 from muster.core import scram_client
 from muster.core.connect import Connector, Endpoint, close
 from muster.core.egress import Address
@@ -195,12 +195,16 @@ def test_a_session_that_speaks_by_itself_does_so_over_tls(
     postgres: Postgres, authority: trustme.CA, loop: Any
 ) -> None:
     async def visit() -> None:
-        front, ear = Front(postgres, server_context(authority)), Ear()
+        front, ear = Front(postgres, server_context(authority)), ResultReader()
         async with listening(front) as port:
             connection = await opened(postgres, endpoint(port, authority), tap=ear)
-            server = Server(server_id="s", name="s", hosts=(NAME,), port=port, ssl_mode="require")
-            desk = Desk(server)
-            session = Session(desk, Key("postgres", UUID(int=1), 1, "u", 0), connection, ear)
+            server = TargetServer(
+                server_id="s", name="s", hosts=(NAME,), port=port, ssl_mode="require"
+            )
+            desk = ServerPool(server)
+            session = PooledConnection(
+                desk, Key("postgres", UUID(int=1), 1, "u", 0), connection, ear
+            )
             session.take_over()
             [long, short] = await session.ask("select repeat('x', 300000); select 2")
             assert len(long.rows[0][0]) == 300_000
@@ -232,7 +236,7 @@ async def test_who_breaks_a_cancel_off_leaves_hanging_up_to_the_server(postgres:
             ends.append("we may hang up")
         writer.close()
 
-    ear = Ear()
+    ear = ResultReader()
     connection = await opened(postgres, endpoint(postgres.port, ssl_mode="disable"), tap=ear)
     async with await asyncio.start_server(pooler, "127.0.0.1", 0) as server:
         dialer = ear.dialer

@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 
 from engine.core.controller import Controller
-from engine.db.membership import Host
+from engine.db.membership import HostRow
 from engine.db.wakeups import RESULTS
-from engine.core.runs.execution_store import Road
-from engine.db.control_db import Store
+from engine.core.runs.execution_store import ExecutionStore
+from engine.db.control_db import ControlDatabase
 from muster.core.clock import Clock
 from muster.core.errors import Unavailable
 from tests.support.engine_world import bootstrap
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.newest
 @pytest.fixture
 async def controller(account, stage):
     """Its turns are taken by the test; no second passes, so nobody looks without being told."""
-    store = Store(bootstrap(account, EPOCH))
+    store = ControlDatabase(bootstrap(account, EPOCH))
     part = Controller(dataclasses.replace(means(account, store), clock=a_clock()))
     has_slots(part, stage, 2)
     yield part
@@ -46,7 +46,7 @@ def statements(monkeypatch):
     made, behind = [], []
 
     def watched(name: str):
-        good = getattr(Road, name)
+        good = getattr(ExecutionStore, name)
 
         async def call(self, *args):
             made.append(name)
@@ -55,7 +55,7 @@ def statements(monkeypatch):
                 await behind.pop()()
             return rows
 
-        monkeypatch.setattr(Road, name, call)
+        monkeypatch.setattr(ExecutionStore, name, call)
 
     watched("reserve")
     watched("completions")
@@ -190,7 +190,7 @@ async def a_full_host(controller: Controller, stage: Stage) -> Key:
 
 
 def has_slots(controller: Controller, stage: Stage, slots: int) -> None:
-    host = Host(stage.host, "machine", 1, slots, "live", Clock().now())
+    host = HostRow(stage.host, "machine", 1, slots, "live", Clock().now())
     controller.means.view.hosts[stage.host] = host
 
 

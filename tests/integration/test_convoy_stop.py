@@ -10,7 +10,7 @@ from engine.attempt import read_batch
 from engine.pgwire import results
 from engine.attempt.outcome import Outcome
 from engine.attempt.session_setup import KEY_CLASS, lock_key
-from engine.attempt.cancel_token import Token
+from engine.attempt.cancel_token import CancelToken
 from engine.model.task import Step, Task
 from tests.support.attempts import Place, a_place, a_step, overhear, renewed, until
 from tests.support.convoys import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
@@ -84,7 +84,7 @@ async def test_however_many_take_long_they_do_not_keep_their_database(place, mon
 
 
 async def test_one_that_is_cancelled_while_it_runs_ends_and_the_others_do_not(place):
-    tokens = [Token() for _ in SCHEMAS]
+    tokens = [CancelToken() for _ in SCHEMAS]
     riding = asyncio.create_task(place.ride(sleeps("s2"), some_tasks(place), tokens=tokens))
     await until(asleep(place))
 
@@ -96,7 +96,7 @@ async def test_one_that_is_cancelled_while_it_runs_ends_and_the_others_do_not(pl
 
 
 async def test_who_runs_while_another_behind_it_is_cancelled_is_made_again(place):
-    tokens = [Token() for _ in SCHEMAS]
+    tokens = [CancelToken() for _ in SCHEMAS]
     riding = asyncio.create_task(place.ride(sleeps("s2"), some_tasks(place), tokens=tokens))
     await until(asleep(place))
 
@@ -108,7 +108,7 @@ async def test_who_runs_while_another_behind_it_is_cancelled_is_made_again(place
 
 
 async def test_one_that_is_cancelled_while_it_waits_is_stopped_when_it_runs(place):
-    tokens = [Token() for _ in SCHEMAS]
+    tokens = [CancelToken() for _ in SCHEMAS]
     riding = asyncio.create_task(place.ride(sleeps("s2", "s4"), some_tasks(place), tokens=tokens))
     await until(asleep(place))
 
@@ -120,7 +120,7 @@ async def test_one_that_is_cancelled_while_it_waits_is_stopped_when_it_runs(plac
 
 
 async def test_a_wish_during_the_start_sends_nothing(place):
-    tokens = [Token() for _ in SCHEMAS]
+    tokens = [CancelToken() for _ in SCHEMAS]
     session = await place.lend()
     said = overhear(session)
 
@@ -138,7 +138,7 @@ async def test_a_wish_during_the_start_sends_nothing(place):
 
 
 async def test_what_a_host_that_stops_has_under_way_is_made_again(place):
-    tokens = [Token() for _ in SCHEMAS]
+    tokens = [CancelToken() for _ in SCHEMAS]
     riding = asyncio.create_task(place.ride(sleeps("s2"), some_tasks(place), tokens=tokens))
     await until(asleep(place))
 
@@ -294,4 +294,4 @@ async def test_a_step_that_was_broken_off_succeeds_alone(place, monkeypatch):
 
     assert AGAIN in [told(outcome) for outcome in together]
     assert [told(outcome) for outcome in alone] == [SUCCEEDED] * 2
-    assert not any(read_batch.may_ride(renewed(task)) for task in tasks)
+    assert not any(read_batch.may_batch(renewed(task)) for task in tasks)

@@ -13,8 +13,8 @@ from engine.db import membership
 from engine.core.main import PARTS, Core
 from engine.process.exit_codes import Exit, Fenced, HostEnded
 from engine.process.lease import Lease
-from engine.db.control_connection import Line
-from engine.db.control_db import Q, Store
+from engine.db.control_connection import ControlConnection
+from engine.db.control_db import Q, ControlDatabase
 from fsm.launch.protocol import Kind
 from muster.core.clock import Clock
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.newest
 async def open_store(account):
     opened = []
 
-    def one(epoch: int, **more) -> Store:
-        opened.append(Store(bootstrap(account, epoch, **more)))
+    def one(epoch: int, **more) -> ControlDatabase:
+        opened.append(ControlDatabase(bootstrap(account, epoch, **more)))
         return opened[-1]
 
     yield one
@@ -40,7 +40,7 @@ async def open_store(account):
 
 
 @contextlib.asynccontextmanager
-async def living(account, store: Store, epoch: int, **more):
+async def living(account, store: ControlDatabase, epoch: int, **more):
     """A core inside this process, its parts running."""
     clock = Clock()
     core = Core(
@@ -57,8 +57,8 @@ async def living(account, store: Store, epoch: int, **more):
             await asyncio.wait_for(task, 5)
 
 
-async def in_charge(store: Store) -> Store:
-    assert await membership.take_charge(store, uuid4())
+async def in_charge(store: ControlDatabase) -> ControlDatabase:
+    assert await membership.acquire_leadership(store, uuid4())
     return store
 
 
@@ -75,7 +75,7 @@ async def test_a_writer_that_is_stopped_inside_its_transaction_can_not_commit_un
     with pytest.raises((Unavailable, Fenced)):
         async with old.writing() as tx:
             await tx.execute(Q.end_host, host)
-            assert await membership.take_charge(new, uuid4())
+            assert await membership.acquire_leadership(new, uuid4())
 
     assert await account.fetch("select state, adopted_epoch from jobs_internal.host") == [
         ("live", 2)
@@ -119,13 +119,13 @@ async def test_every_query_of_the_engine_compiles_for_its_role(account):
 
 async def test_a_password_that_is_not_accepted_and_a_database_that_is_gone_are_told_apart(account):
     good = bootstrap(account, 1)
-    wrong = Store(replace(good, password=type(good.password)("wrong")))
-    gone = Store(bootstrap(account, 1, database="no_such_database"))
+    wrong = ControlDatabase(replace(good, password=type(good.password)("wrong")))
+    gone = ControlDatabase(bootstrap(account, 1, database="no_such_database"))
 
     with pytest.raises(InvalidRequest) as refused:
-        await membership.take_charge(wrong, uuid4())
+        await membership.acquire_leadership(wrong, uuid4())
     with pytest.raises(NotFound) as missing:
-        await membership.take_charge(gone, uuid4())
+        await membership.acquire_leadership(gone, uuid4())
 
     assert refused.value.code == "TargetAuthenticationFailed"
     assert missing.value.code == "TargetDatabaseNotFound"
@@ -192,7 +192,7 @@ async def test_a_lost_host_is_seen_off_and_a_living_one_is_not(account, open_sto
 async def test_an_answer_that_was_lost_on_its_way_does_not_make_an_engine_give_up(
     account, open_store
 ):
-    store, real = open_store(1), membership.take_charge
+    store, real = open_store(1), membership.acquire_leadership
     answers = []
 
     async def cut_off(store, workload):
@@ -236,7 +236,7 @@ async def test_a_server_that_hangs_is_hung_up_on_and_reached_again(account, monk
     monkeypatch.setattr("engine.db.control_db.LIMIT", 0.3)
     async with line_to(account.targets.port) as line:
         endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
-        store = await in_charge(Store(bootstrap(account, 1, endpoint=endpoint)))
+        store = await in_charge(ControlDatabase(bootstrap(account, 1, endpoint=endpoint)))
         try:
             line.hold()
             with pytest.raises(Unavailable):
@@ -253,9 +253,9 @@ async def test_a_control_database_that_is_away_is_no_target_that_is(account):
     """Whoever hears of it waits for it, and does not hold it against the target that is being worked on."""
     async with line_to(account.targets.port) as line:
         endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
-        store = await in_charge(Store(bootstrap(account, 1, endpoint=endpoint)))
+        store = await in_charge(ControlDatabase(bootstrap(account, 1, endpoint=endpoint)))
         await store.close()
-        talk = Line(store)
+        talk = ControlConnection(store)
         line.cut()
         for ask in (membership.heartbeat(store), talk.value("select 1"), store.listen((), print)):
             with pytest.raises(Unavailable) as away:

@@ -223,7 +223,9 @@ async def test_a_stored_snapshot_is_not_stored_again_and_a_stale_engine_stores_n
         assert await owner.fetchval(STORE, snapshot, *args) == 1
 
     assert len(await stored(owner, snapshot)) == 1
-    assert await refused(owner, STORE.replace("snapshot(1,", "snapshot(2,"), uuid4(), *args) == "MU001"
+    assert (
+        await refused(owner, STORE.replace("snapshot(1,", "snapshot(2,"), uuid4(), *args) == "MU001"
+    )
 
 
 async def planned(owner) -> list[asyncpg.Record]:

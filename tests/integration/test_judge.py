@@ -11,8 +11,8 @@ import pytest
 
 from engine.core import orphaned_attempt as judging
 from engine.access.credentials import Credentials
-from engine.core.orphaned_attempt import Verdict, judge
-from engine.access.server_connection import Way
+from engine.core.orphaned_attempt import OrphanOutcome, resolve_orphan
+from engine.access.server_connection import ServerConnection
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.errors import Unavailable
@@ -34,13 +34,13 @@ async def ask(place, task, *, server=None, **given):
         "backend_pid": None, "old_invocation": task.invocation_id, "xact_id": None,
         "started": datetime.now(UTC),
     }  # fmt: skip
-    return await judge(a_way(place, server), place.database, **(known | given))
+    return await resolve_orphan(a_way(place, server), place.database, **(known | given))
 
 
 def a_way(place, server=None):
     credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
     there = server or place.server
-    return Way(Connector(settings()), there, place.who(), credentials, IDENTITY)
+    return ServerConnection(Connector(settings()), there, place.who(), credentials, IDENTITY)
 
 
 async def lost_while_running(place, task, script="insert into t values (1); select pg_sleep(60)"):
@@ -59,7 +59,7 @@ async def test_what_still_runs_is_ended_and_seen_gone(place):
     task = place.task()
     running, pid = await lost_while_running(place, task)
 
-    assert await ask(place, task, backend_pid=pid) is Verdict.ABORTED
+    assert await ask(place, task, backend_pid=pid) is OrphanOutcome.ABORTED
     assert not await alive(place, pid)
     assert (await running).reason == "ConnectionLost"
     assert await place.value("select count(*) from t") == 0
@@ -72,7 +72,7 @@ async def test_it_is_found_by_its_name_where_the_pid_is_a_poolers(place):
         place.server, pooling="transaction", direct_host=place.targets.host
     )
 
-    assert await ask(place, task, server=pooled, backend_pid=pid + 1) is Verdict.ABORTED
+    assert await ask(place, task, server=pooled, backend_pid=pid + 1) is OrphanOutcome.ABORTED
     assert not await alive(place, pid)
     await running
 
@@ -81,7 +81,7 @@ async def test_a_session_that_has_said_nothing_yet_is_ended_by_its_pid(place):
     """The host stopped between the start and the first message: it must not begin later."""
     session = await place.lend()
 
-    assert await ask(place, place.task(), backend_pid=session.backend_pid) is Verdict.ABORTED
+    assert await ask(place, place.task(), backend_pid=session.backend_pid) is OrphanOutcome.ABORTED
     assert not await alive(place, session.backend_pid)
     place.sessions.give_back(session)
 
@@ -92,7 +92,7 @@ async def test_a_pid_that_was_given_anew_is_left_alone(place):
 
     assert (
         await ask(place, place.task(), backend_pid=session.backend_pid, started=long_ago)
-        is Verdict.ABORTED
+        is OrphanOutcome.ABORTED
     )
     assert await alive(place, session.backend_pid)
     place.sessions.give_back(session)
@@ -102,7 +102,7 @@ async def test_others_are_left_alone(place):
     task, other = place.task(), place.task()
     running, pid = await lost_while_running(place, other)
     async with place.connection() as root:
-        assert await ask(place, task, backend_pid=root.get_server_pid()) is Verdict.ABORTED
+        assert await ask(place, task, backend_pid=root.get_server_pid()) is OrphanOutcome.ABORTED
         assert await root.fetchval("select 1") == 1
     assert await alive(place, pid)
     running.cancel()
@@ -115,7 +115,7 @@ async def test_a_commit_that_was_answered_to_nobody_is_known(place):
     [xact] = place.intended
 
     assert outcome.lifecycle == "Succeeded"
-    assert await ask(place, task, xact_id=xact) is Verdict.COMMITTED
+    assert await ask(place, task, xact_id=xact) is OrphanOutcome.COMMITTED
 
 
 async def test_what_was_intended_and_not_committed_is_known(place):
@@ -127,7 +127,7 @@ async def test_what_was_intended_and_not_committed_is_known(place):
     assert await place.run("insert into t values (1)", task, intend=dies) is None
     [xact] = place.intended
 
-    assert await ask(place, task, xact_id=xact) is Verdict.ABORTED
+    assert await ask(place, task, xact_id=xact) is OrphanOutcome.ABORTED
 
 
 async def test_a_transaction_that_waits_for_its_commit_is_ended(place):
@@ -143,7 +143,7 @@ async def test_a_transaction_that_waits_for_its_commit_is_ended(place):
     running = asyncio.create_task(place.run("insert into t values (1)", task, intend=hangs))
     await intended.wait()
 
-    assert await ask(place, task, xact_id=place.intended[0]) is Verdict.ABORTED
+    assert await ask(place, task, xact_id=place.intended[0]) is OrphanOutcome.ABORTED
     go.set()
     outcome = await running
     assert (outcome.lifecycle, outcome.reason) == ("Failed", "ConnectionLost")
@@ -160,7 +160,7 @@ async def test_a_transaction_that_waits_for_its_commit_is_ended(place):
     ],
 )
 async def test_what_can_not_be_told_is_unknown(place, given):
-    assert await ask(place, place.task(), **given) is Verdict.UNKNOWN
+    assert await ask(place, place.task(), **given) is OrphanOutcome.UNKNOWN
 
 
 async def test_a_target_that_is_away_is_a_fault(place):
@@ -187,11 +187,11 @@ async def test_the_login_is_named_by_the_target(place):
     who = msgspec.structs.replace(place.who(), username="$(target_database_name)")
     way = a_way(place)._replace(who=who)
 
-    outcome = await judge(
+    outcome = await resolve_orphan(
         way, place.database, backend_pid=None, old_invocation=uuid4(), xact_id=None, started=None
     )  # fmt: skip
 
-    assert outcome is Verdict.ABORTED
+    assert outcome is OrphanOutcome.ABORTED
 
 
 async def test_a_secret_that_was_changed_is_read_again(place):

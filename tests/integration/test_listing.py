@@ -9,7 +9,7 @@ import pytest
 from engine.targets import discovery
 from engine.access.credentials import Credentials
 from engine.model.group_document import Member
-from engine.targets.discovery import Listing
+from engine.targets.discovery import Discovery
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.errors import InvalidRequest, Unavailable
@@ -26,9 +26,9 @@ async def place(targets, tmp_path):
         yield made
 
 
-def a_listing() -> Listing:
+def a_listing() -> Discovery:
     credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
-    return Listing(Connector(settings()), credentials, IDENTITY, lambda _: asyncio.Lock())
+    return Discovery(Connector(settings()), credentials, IDENTITY, lambda _: asyncio.Lock())
 
 
 def a_query(text: str) -> Member:

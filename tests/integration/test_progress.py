@@ -7,8 +7,8 @@ import pytest
 from engine.core.runs import planner
 from engine.core.runs import run_lifecycle
 from engine.core.main import Core
-from engine.targets.discovery import Listing
-from engine.core.runs.planner import Draft, Planner
+from engine.targets.discovery import Discovery
+from engine.core.runs.planner import StepPlan, Planner
 from tests.support.fleet import Fleet, fleet
 from tests.support.launching import until
 
@@ -76,7 +76,7 @@ async def test_a_run_whose_server_does_not_answer_can_be_stopped(here: Fleet, mo
         asked.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(Listing, "schemas", hangs)
+    monkeypatch.setattr(Discovery, "schemas", hangs)
     await here.schema_group()
     await here.job("listed", "select 1", group="schemas")
     run = await here.start("listed")
@@ -99,7 +99,7 @@ async def test_a_plan_that_is_refused_breaks_no_other_run(here: Fleet, monkeypat
         refused.append(run)
         said = list(made.said)
         said[7] = ["Nonsense"] * len(said[7])  # types of targets
-        return Draft(tuple(said), made.columns)
+        return StepPlan(tuple(said), made.columns)
 
     monkeypatch.setattr(Planner, "draft", bad)
     for name in ("refused", "other"):

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from engine.model.task import Server
+from engine.model.task import TargetServer
 from tests.support.attempts import Place, a_place, overhear, until
 from tests.support.line import HOST
 
@@ -35,7 +35,7 @@ REFUSED = message(b"E", b"SERROR\0VERROR\0C23505\0Mno\0\0")
 
 
 @contextlib.asynccontextmanager
-async def liar(place: Place, answer: bytes, *, closes: bool = False) -> AsyncIterator[Server]:
+async def liar(place: Place, answer: bytes, *, closes: bool = False) -> AsyncIterator[TargetServer]:
     """The real server until COMMIT, which is answered with this; then nothing comes any more."""
     talks: set[asyncio.Task[None]] = set()
 

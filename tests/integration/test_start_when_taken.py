@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from engine.host.task_runner import Errands, Ready
-from engine.db.control_connection import Line
-from engine.pool.pool import Sessions
+from engine.host.task_runner import TaskRunner, ReusableConnection
+from engine.db.control_connection import ControlConnection
+from engine.pool.pool import ConnectionPool
 from engine.host.main import Q
 from muster.core import failpoints
 from muster.core.errors import InvalidRequest, Unavailable
@@ -27,16 +27,16 @@ async def here(settings, db, targets, tmp_path):
 
 
 @pytest.fixture
-def readied(monkeypatch) -> list[Ready | None]:
+def readied(monkeypatch) -> list[ReusableConnection | None]:
     """What each task of the hosts here was worked on with."""
     seen = []
-    work = Errands.work
+    work = TaskRunner.work
 
     async def spied(self, task, ready=None):
         seen.append(ready)
         await work(self, task, ready)
 
-    monkeypatch.setattr(Errands, "work", spied)
+    monkeypatch.setattr(TaskRunner, "work", spied)
     return seen
 
 
@@ -86,7 +86,7 @@ async def test_a_host_with_a_free_session_starts_a_task_where_it_is_taken(here: 
 @pytest.fixture
 def losing(monkeypatch) -> list[bool]:
     """The answer to the next taking that starts something is lost: whether it did, and then nothing more."""
-    fetch, lost = Line.fetch, []
+    fetch, lost = ControlConnection.fetch, []
 
     async def lose(self, query, *args, **more):
         rows = await fetch(self, query, *args, **more)
@@ -95,7 +95,7 @@ def losing(monkeypatch) -> list[bool]:
             raise Unavailable("it was cut off", code="ControlDatabaseUnavailable")
         return rows
 
-    monkeypatch.setattr(Line, "fetch", lose)
+    monkeypatch.setattr(ControlConnection, "fetch", lose)
     return lost
 
 
@@ -129,7 +129,7 @@ async def test_an_outage_makes_nobody_do_again_what_is_done(here: Fleet, monkeyp
     await here.job("again", EFFECT)
     await once(here)
     _, host = here.alive
-    value, told_at_last = Line.value, asyncio.Event()
+    value, told_at_last = ControlConnection.value, asyncio.Event()
 
     async def late(self, query, *args):
         if query == Q.report and args[4] is not None:
@@ -138,7 +138,7 @@ async def test_an_outage_makes_nobody_do_again_what_is_done(here: Fleet, monkeyp
             await told_at_last.wait()
         return await value(self, query, *args)
 
-    monkeypatch.setattr(Line, "value", late)
+    monkeypatch.setattr(ControlConnection, "value", late)
     run = await here.start("again")
     await until(lambda: done_twice(here))
     await asyncio.sleep(0.3)  # it takes anew meanwhile
@@ -159,7 +159,7 @@ async def test_a_host_is_not_ended_by_a_way_that_is_gone(here: Fleet, readied, m
     def gone(*_, **__):
         raise InvalidRequest("It can't be reached in this way.", code="TransactionModeNotPossible")
 
-    monkeypatch.setattr(Sessions, "lend_idle", gone)
+    monkeypatch.setattr(ConnectionPool, "lend_idle", gone)
 
     assert await told(here, await once(here)) == [(1, "Succeeded")]
     assert readied == [None, None]

@@ -24,13 +24,13 @@ from msgspec.structs import replace
 from engine.attempt import attempt
 from engine.attempt import read_batch
 from engine.pool.budget import Contact
-from engine.attempt.read_batch import Rider
+from engine.attempt.read_batch import BatchTask
 from engine.access.credentials import Credentials
 from engine.attempt.outcome import Outcome
-from engine.pool.pooled_connection import Session
-from engine.pool.pool import Sessions
-from engine.attempt.cancel_token import Token
-from engine.model.task import Credential, Server, Step, Task, as_login, at
+from engine.pool.pooled_connection import PooledConnection
+from engine.pool.pool import ConnectionPool
+from engine.attempt.cancel_token import CancelToken
+from engine.model.task import VersionedCredential, TargetServer, Step, Task, as_login, at
 from muster.core.clock import Clock
 from muster.core.settings import Secret, Settings
 from tests.support.line import Line
@@ -69,7 +69,7 @@ def a_task(**more: Any) -> Task:
     return Task(**(given | more))
 
 
-def overhear(session: Session) -> list[str]:
+def overhear(session: PooledConnection) -> list[str]:
     """Grows by whatever is said in it from now on."""
     said: list[str] = []
     framed = session.framed
@@ -87,14 +87,14 @@ class Place:
     targets: Postgres
     database: str
     home: Path
-    sessions: Sessions
-    server: Server
+    sessions: ConnectionPool
+    server: TargetServer
     owner: Role
     contacts: list[Contact]
     started: list[UUID] = field(default_factory=list)
     intended: list[str] = field(default_factory=list)
 
-    def who(self, role: Role | None = None, **more: Any) -> Credential:
+    def who(self, role: Role | None = None, **more: Any) -> VersionedCredential:
         role = role or self.owner
         file = self.home / role.name
         if not file.exists():
@@ -103,14 +103,14 @@ class Place:
             "name": role.name, "username": role.name, "secret": f"file:{file}",
             "credential_id": UUID(int=hash(role.name) & (2**127 - 1)), "row_version": 1,
         }  # fmt: skip
-        return Credential(**(given | more))
+        return VersionedCredential(**(given | more))
 
     def task(self, **more: Any) -> Task:
         return a_task(**({"database_name": self.database} | more))
 
     async def lend(
         self, *, role: Role | None = None, database: str | None = None, **more: Any
-    ) -> Session:
+    ) -> PooledConnection:
         given = {"direct": False, "deadline": now() + 30} | more
         return await self.sessions.lend(
             self.server, database or self.database, self.who(role), IDENTITY, **given
@@ -121,10 +121,10 @@ class Place:
         script: str | Step,
         task: Task | None = None,
         *,
-        token: Token | None = None,
+        token: CancelToken | None = None,
         within: float = 60.0,
-        server: Server | None = None,
-        who: Credential | None = None,
+        server: TargetServer | None = None,
+        who: VersionedCredential | None = None,
         intend: Any = None,
         start: Any = None,
         **options: Any,
@@ -149,7 +149,7 @@ class Place:
         try:
             return await attempt.run(
                 session, task, step, start=start or started, intend=intend or intended,
-                token=token or Token(), deadline=deadline,
+                token=token or CancelToken(), deadline=deadline,
             )  # fmt: skip
         finally:
             self.sessions.give_back(session)
@@ -159,9 +159,9 @@ class Place:
         script: str | Step,
         tasks: Sequence[Task],
         *,
-        tokens: Sequence[Token] | None = None,
+        tokens: Sequence[CancelToken] | None = None,
         within: float | Sequence[float] = 60.0,
-        session: Session | None = None,
+        session: PooledConnection | None = None,
         refused: Collection[Task] = (),
         start: Any = None,
         **options: Any,
@@ -169,10 +169,10 @@ class Place:
         """None: its start was refused. A session that is given is given back."""
         step = script if isinstance(script, Step) else a_step(script, **options)
         times = [within] * len(tasks) if isinstance(within, float) else within
-        tokens = tokens or [Token() for _ in tasks]
+        tokens = tokens or [CancelToken() for _ in tasks]
         session = session or await self.lend()
         riders = [
-            Rider(task, token, now() + time)
+            BatchTask(task, token, now() + time)
             for task, token, time in zip(tasks, tokens, times, strict=True)
         ]
 
@@ -235,12 +235,12 @@ async def a_place(targets: Postgres, home: Path, **server: Any) -> AsyncIterator
     await root.execute(f"create database {name} owner {name} template template0")
     contacts: list[Contact] = []
     credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
-    sessions = Sessions(settings(), credentials, Clock(), contacts.append)
+    sessions = ConnectionPool(settings(), credentials, Clock(), contacts.append)
     given = {
         "server_id": SERVER, "name": "eu1", "hosts": (targets.host,), "port": targets.port,
         "ssl_mode": "disable", "max_connections": 8, "connections_per_second": 1000.0,
     }  # fmt: skip
-    place = Place(targets, name, home, sessions, Server(**(given | server)), owner, contacts)
+    place = Place(targets, name, home, sessions, TargetServer(**(given | server)), owner, contacts)
     try:
         yield place
     finally:
@@ -294,7 +294,7 @@ class Snare(Line):
 
 
 @contextlib.asynccontextmanager
-async def a_snare(place: Place, **how: Any) -> AsyncIterator[Server]:
+async def a_snare(place: Place, **how: Any) -> AsyncIterator[TargetServer]:
     """The place's server, behind the snare."""
     snare = Snare(place.targets.port, **how)
     listener = await asyncio.start_server(snare.serve, "127.0.0.1", 0)

@@ -26,7 +26,7 @@ import asyncpg
 from engine.process.bootstrap import Bootstrap
 from engine.core.main import Core
 from engine.process.lease import Lease
-from engine.db.control_db import Store
+from engine.db.control_db import ControlDatabase
 from engine.host.main import JobTaskHost
 from fsm.launch.protocol import Kind, Spec, Start
 from muster.core.clock import Clock
@@ -55,7 +55,7 @@ class Alive:
     living: Core | JobTaskHost
     task: asyncio.Task[None]
     stop: asyncio.Event
-    store: Store
+    store: ControlDatabase
     id: UUID
 
 
@@ -87,7 +87,7 @@ class Fleet:
             secrets=secrets_of(self.account),
         )  # fmt: skip
         bootstrap = Bootstrap.of(start)
-        store, clock, stop = Store(bootstrap), Clock(), asyncio.Event()
+        store, clock, stop = ControlDatabase(bootstrap), Clock(), asyncio.Event()
         lease = Lease("control database", bootstrap.host_patience, clock)
         living = make(bootstrap, store, lease, clock)
         one = Alive(living, asyncio.create_task(living.run(stop)), stop, store, start.id)

@@ -13,39 +13,41 @@ from typing import Any
 from uuid import uuid4
 
 from engine.db import membership
-from engine.db.membership import Beat
+from engine.db.membership import InstanceState
 from engine.process.lease import Lease
 from engine.context.core_context import CoreContext
-from engine.core.service import Part
-from engine.db.control_db import Store
-from engine.targets.target_access import Targets
-from engine.context.cluster_state import View
+from engine.core.service import Service
+from engine.db.control_db import ControlDatabase
+from engine.targets.target_access import TargetAccess
+from engine.context.cluster_state import ClusterState
 from muster.core.clock import Clock
 from tests.support.control_db import Account
 from tests.support.engine_world import bootstrap
 
 
 @contextlib.asynccontextmanager
-async def a_store(account: Account, epoch: int = 1) -> AsyncIterator[Store]:
-    store = Store(bootstrap(account, epoch))
-    assert await membership.take_charge(store, uuid4())
+async def a_store(account: Account, epoch: int = 1) -> AsyncIterator[ControlDatabase]:
+    store = ControlDatabase(bootstrap(account, epoch))
+    assert await membership.acquire_leadership(store, uuid4())
     try:
         yield store
     finally:
         await store.close()
 
 
-def means(account: Account, store: Store, *, draining: bool = False, **more: Any) -> CoreContext:
+def means(
+    account: Account, store: ControlDatabase, *, draining: bool = False, **more: Any
+) -> CoreContext:
     given, clock = bootstrap(account, store.epoch), Clock()
     return CoreContext(
-        view=View(Beat(False, draining, 7, 0)), store=store, clock=clock, capacity=100,
+        view=ClusterState(InstanceState(False, draining, 7, 0)), store=store, clock=clock, capacity=100,
         lease=Lease("control", timedelta(60), clock), host_patience=given.host_patience,
-        targets=Targets(given, clock), **({"heartbeat": given.heartbeat} | more),
+        targets=TargetAccess(given, clock), **({"heartbeat": given.heartbeat} | more),
     )  # fmt: skip
 
 
 @contextlib.asynccontextmanager
-async def running(*parts: Part) -> AsyncIterator[None]:
+async def running(*parts: Service) -> AsyncIterator[None]:
     stop = asyncio.Event()
     tasks = [asyncio.create_task(part.run(stop)) for part in parts]
     try:

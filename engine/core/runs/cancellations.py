@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from engine.core.runs.execution_store import Q, Road
-from engine.scheduling.run_state import Floor
+from engine.core.runs.execution_store import ExecutionStore, Q
+from engine.scheduling.run_state import RunState
 from engine.scheduling.runs import NEEDS, Run, StepRun, strongest
 from muster.core.failpoints import reach
 
@@ -13,7 +13,7 @@ LIMIT = 60.0  # seconds to cancel a step; it may have a million targets
 
 
 @dataclass(eq=False)
-class Order:
+class Cancellation:
     id: UUID
     run: UUID
     step_id: int | None  # None: the whole run
@@ -29,18 +29,18 @@ class Order:
         self.needed = strongest((self.needed, step.needed(self.ordinal)))
 
 
-class Orders:
-    def __init__(self, road: Road, break_off: Callable[[StepRun], None]) -> None:
+class Cancellations:
+    def __init__(self, road: ExecutionStore, break_off: Callable[[StepRun], None]) -> None:
         self._road = road
         self._break_off = break_off  # its targets are being looked up
-        self._open: dict[UUID, Order] = {}
+        self._open: dict[UUID, Cancellation] = {}
 
-    def see(self, orders: Iterable[Order]) -> None:
+    def see(self, orders: Iterable[Cancellation]) -> None:
         """Those that are open."""
         for order in orders:
             self._open.setdefault(order.id, order)
 
-    async def signal(self, floor: Floor) -> list[Run]:
+    async def signal(self, floor: RunState) -> list[Run]:
         """The runs that somebody wants to stop, or part of them."""
         stirred = []
         for order in [order for order in self._open.values() if not order.signalled]:
@@ -63,7 +63,7 @@ class Orders:
             if order.concerns(step):
                 order.note(step)
 
-    async def close(self, floor: Floor) -> None:
+    async def close(self, floor: RunState) -> None:
         for order in list(self._open.values()):
             run = floor.runs.get(order.run)
             if run is None or _obeyed(floor, run, order):
@@ -72,7 +72,7 @@ class Orders:
                 await self._road.rows(Q.close_cancellation, order.id, order.needed)
                 del self._open[order.id]
 
-    async def _stop(self, floor: Floor, step: StepRun, order: Order) -> None:
+    async def _stop(self, floor: RunState, step: StepRun, order: Cancellation) -> None:
         step.canceled = step.canceled or order.ordinal is None
         if step.canceled:
             self._break_off(step)
@@ -92,7 +92,7 @@ class Orders:
             await self._road.cancel(running)
 
 
-def _obeyed(floor: Floor, run: Run, order: Order) -> bool:
+def _obeyed(floor: RunState, run: Run, order: Cancellation) -> bool:
     """Nothing that it concerns goes on."""
     step = run.step
     if order.step_id is None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
-from engine.db.control_connection import Line
-from engine.db.control_db import Store
-from engine.scheduling.runs import Running, StepRun, Waiting
+from engine.db.control_connection import ControlConnection
+from engine.db.control_db import ControlDatabase
+from engine.scheduling.runs import RunningTask, StepRun, WaitingTarget
 from muster.core.db import Row
 from muster.core.sql import Queries
 
@@ -18,7 +18,7 @@ TICK = 2.0  # seconds between two signs of life
 
 
 @dataclass
-class Batch:
+class ReservationBatch:
     """Columns of one reservation."""
 
     hosts: list[UUID] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Batch:
     leaders: list[UUID | None] = field(default_factory=list)  # in whose places they begin
 
     def add(
-        self, step: StepRun, target: Waiting, host: UUID, leader: Running | None = None
+        self, step: StepRun, target: WaitingTarget, host: UUID, leader: RunningTask | None = None
     ) -> UUID:
         """By which invocation."""
         self.hosts.append(host)
@@ -51,10 +51,10 @@ class Batch:
         return (self.hosts, *placed, self.attempts, self.invocations)
 
 
-class Road:
-    def __init__(self, store: Store, alive: Callable[[], None]) -> None:
+class ExecutionStore:
+    def __init__(self, store: ControlDatabase, alive: Callable[[], None]) -> None:
         self._store = store
-        self._line = Line(store)
+        self._line = ControlConnection(store)
         self._alive = alive  # said while something takes long
 
     async def rows(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
@@ -77,7 +77,7 @@ class Road:
     async def _asked(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
         return await self._line.fetch(query, self._store.epoch, *args, limit=limit)
 
-    async def reserve(self, batch: Batch, known: Mapping[UUID, int]) -> list[Row]:
+    async def reserve(self, batch: ReservationBatch, known: Mapping[UUID, int]) -> list[Row]:
         """Completions behind the known numbers of each host."""
         return await self.rows(Q.reserve_and_read, *batch.columns, batch.leaders, *_numbers(known))
 

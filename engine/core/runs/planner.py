@@ -10,15 +10,15 @@ import asyncpg
 import msgspec
 
 from engine.core.runs.execution_store import Q
-from engine.db.control_connection import Line
+from engine.db.control_connection import ControlConnection
+from engine.db.control_db import ControlDatabase
 from engine.db.control_db import Q as S
-from engine.db.control_db import Store
 from engine.model.group_document import Credential, Document
-from engine.scheduling.runs import Plan, Run
-from engine.targets.resolution import Found, Target
+from engine.scheduling.runs import Run, StepDefinition
+from engine.targets.resolution import Resolution, Target
 from engine.targets.resolver import Resolver, asks
-from engine.targets.server_retry import Patience
-from engine.targets.target_access import Targets
+from engine.targets.server_retry import ServerRetry
+from engine.targets.target_access import TargetAccess
 from muster.core.errors import Fault, InvalidRequest
 
 BEGUN = "Begun"
@@ -35,7 +35,7 @@ NOT_YET = {
 
 
 @dataclass(frozen=True)
-class Draft:
+class StepPlan:
     """The targets of a step before they are in the database."""
 
     said: tuple[Any, ...]  # as plan_step takes them, behind the epoch
@@ -63,24 +63,24 @@ class Draft:
 
 
 class Planner:
-    def __init__(self, store: Store, targets: Targets) -> None:
+    def __init__(self, store: ControlDatabase, targets: TargetAccess) -> None:
         self._store = store
         self._targets = targets
-        self._line = Line(store)
+        self._line = ControlConnection(store)
 
     async def read(self, group: str) -> Document:
         return read(await self._line.value(S.group_document, group))
 
-    async def reach(self, run: Run, plan: Plan) -> str:
+    async def reach(self, run: Run, plan: StepDefinition) -> str:
         """The run has begun, if it may, and come to this step."""
         said: str = await self._line.value(Q.reach_step, self._store.epoch, run.id, plan.step_id)
         return said
 
-    async def draft(self, run: Run, plan: Plan, document: Document) -> Draft:
+    async def draft(self, run: Run, plan: StepDefinition, document: Document) -> StepPlan:
         """A Fault says why there are no targets."""
         refuse(plan)
         own = await self._own_login(plan) if asks(document) else None
-        patience = Patience(self._targets.clock, min(PATIENCE, plan.timeout_seconds))
+        patience = ServerRetry(self._targets.clock, min(PATIENCE, plan.timeout_seconds))
         listing = self._targets.listing(document)
         found = await Resolver(document, listing, own, patience).resolve()
         columns = _columns(found)
@@ -94,9 +94,9 @@ class Planner:
             msgspec.json.encode(_left_out(found)).decode(),
             *columns,
         )
-        return Draft(said, columns)
+        return StepPlan(said, columns)
 
-    async def _own_login(self, plan: Plan) -> Credential | None:
+    async def _own_login(self, plan: StepDefinition) -> Credential | None:
         """Whom the step names, unless it is somebody else at each target."""
         if plan.credential_id is None:
             return None
@@ -105,7 +105,7 @@ class Planner:
             return None
         return Credential(**{name: rows[0][name] for name in ("name", "username", "secret")})
 
-    async def write(self, draft: Draft) -> tuple[str, list[int] | None]:
+    async def write(self, draft: StepPlan) -> tuple[str, list[int] | None]:
         """Whether the run began, and which targets are skipped; None: they were planned before."""
         async with self._store.calling(LIMIT) as tx:
             await tx.execute(Q.plenty_of_time)
@@ -124,7 +124,7 @@ def read(text: str) -> Document:
     return msgspec.json.decode(text, type=Document)
 
 
-def refuse(plan: Plan) -> None:
+def refuse(plan: StepDefinition) -> None:
     """What would be passed over in silence is refused: a status must not tell more than was done."""
     wanted = [word for name, word in NOT_YET.items() if name in plan.options]
     if plan.has_output:
@@ -142,7 +142,7 @@ def reason_of(fault: Fault) -> str:
     return "NotSupported" if fault.code == "NotSupported" else "TargetsUnresolved"
 
 
-def _columns(found: Found) -> tuple[list[Any], ...]:
+def _columns(found: Resolution) -> tuple[list[Any], ...]:
     """As plan_step takes them."""
     rows = [_row(target) for target in found.targets]
     return tuple(list(column) for column in zip(*rows, strict=True)) or tuple([] for _ in range(9))
@@ -163,7 +163,7 @@ def _row(target: Target) -> tuple[Any, ...]:
     )
 
 
-def _left_out(found: Found) -> list[dict[str, str]]:
+def _left_out(found: Resolution) -> list[dict[str, str]]:
     return [
         {"server": each.server, "database": each.database, "reason": each.reason}
         for each in found.left_out

@@ -12,13 +12,13 @@ from datetime import timedelta
 import asyncpg
 
 from engine.context.core_context import CoreContext
-from engine.core.runs.cancellations import Orders
-from engine.core.runs.execution_store import Batch, Q, Road
-from engine.core.runs.planner import BEGUN, Draft, Planner, reason_of, refuse
+from engine.core.runs.cancellations import Cancellations
+from engine.core.runs.execution_store import ExecutionStore, Q, ReservationBatch
+from engine.core.runs.planner import BEGUN, Planner, StepPlan, reason_of, refuse
 from engine.model.group_document import Document
 from engine.process.exit_codes import FINAL, Disagreement
-from engine.scheduling.run_state import Floor
-from engine.scheduling.runs import OVER, Plan, Reached, Run, StepRun
+from engine.scheduling.run_state import RunState
+from engine.scheduling.runs import OVER, ReachedStep, Run, StepDefinition, StepRun
 from engine.targets.resolver import asks
 from muster.core import telemetry
 from muster.core.errors import Fault
@@ -30,15 +30,15 @@ AGAIN = timedelta(seconds=1)  # before the control database is asked again
 REST = 5.0  # seconds for a run that broke us, before it is tried again
 
 
-class Progress:
+class RunLifecycle:
     """Of the runs on one floor."""
 
     def __init__(
         self,
         means: CoreContext,
-        road: Road,
+        road: ExecutionStore,
         planner: Planner,
-        floor: Floor,
+        floor: RunState,
         stir: Callable[[Run], None],
     ) -> None:
         self._means = means
@@ -46,10 +46,10 @@ class Progress:
         self._planner = planner
         self._floor = floor
         self._stir = stir  # it may have to move on
-        self.orders = Orders(road, self._break_off)
+        self.orders = Cancellations(road, self._break_off)
         self.known: dict[str, Document] = {}  # groups as they are right now
         self._planning: dict[asyncio.Task[None], StepRun] = {}
-        self._drafts: dict[StepRun, Draft] = {}
+        self._drafts: dict[StepRun, StepPlan] = {}
 
     def end(self) -> None:
         planning, self._planning = self._planning, {}
@@ -113,7 +113,7 @@ class Progress:
             return False
         return self._means.view.open or run.canceled
 
-    def _next(self, run: Run) -> Plan | None:
+    def _next(self, run: Run) -> StepDefinition | None:
         plan = None if run.canceled else run.next()
         reached = next((seen for seen in run.reached.values() if seen.lifecycle not in OVER), None)
         if plan is None and reached is not None:
@@ -139,7 +139,7 @@ class Progress:
         if not self._has_begun(step.run, said):
             return False
         id = step.plan.step_id
-        step.run.reached.setdefault(id, Reached(id, "Created"))
+        step.run.reached.setdefault(id, ReachedStep(id, "Created"))
         return True
 
     # Its targets
@@ -220,7 +220,7 @@ class Progress:
                 return step
         return None
 
-    async def write(self, step: StepRun, batch: Batch) -> None:
+    async def write(self, step: StepRun, batch: ReservationBatch) -> None:
         """What it is loaded with, and these tasks, all or nothing."""
         draft = self._drafts.pop(step)
         await reach("core.before_plan")
@@ -238,7 +238,7 @@ class Progress:
             self._give_back(batch)
         await self._has_planned(step, begun, skipped)
 
-    def _give_back(self, batch: Batch) -> None:
+    def _give_back(self, batch: ReservationBatch) -> None:
         """None of it was reserved."""
         for invocation in batch.invocations:
             self._floor.returned(invocation)
@@ -256,7 +256,7 @@ class Progress:
             self._floor.ended(step, ordinal, None)
         self._is_planned(step)
 
-    def _load(self, step: StepRun, draft: Draft) -> None:
+    def _load(self, step: StepRun, draft: StepPlan) -> None:
         for row in draft.rows():
             self._floor.load(step, row)
 
@@ -309,7 +309,7 @@ class Progress:
         self.orders.over(step)
         self._floor.policy.drop(step.queues.values())
         run, id = step.run, step.plan.step_id
-        run.reached[id] = Reached(id, lifecycle)
+        run.reached[id] = ReachedStep(id, lifecycle)
         run.step = None
 
     def _over(self, run: Run) -> None:

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from engine.core.runs.cancellations import Order
-from engine.scheduling.runs import Plan, Reached, Run
+from engine.core.runs.cancellations import Cancellation
+from engine.scheduling.runs import ReachedStep, Run, StepDefinition
 
 
 class _Started(msgspec.Struct, frozen=True):
@@ -18,8 +18,8 @@ class _Started(msgspec.Struct, frozen=True):
     run_day: date
     lifecycle: str
     cancel_requested_at: str | None
-    steps: tuple[Plan, ...]
-    reached: tuple[Reached, ...]
+    steps: tuple[StepDefinition, ...]
+    reached: tuple[ReachedStep, ...]
 
 
 class _Stopped(msgspec.Struct, frozen=True):
@@ -46,9 +46,9 @@ def runs(text: str) -> list[Run]:
     ]
 
 
-def orders(text: str) -> list[Order]:
+def orders(text: str) -> list[Cancellation]:
     return [
-        Order(each.cancellation_id, each.job_execution_id, each.step_id, each.ordinal)
+        Cancellation(each.cancellation_id, each.job_execution_id, each.step_id, each.ordinal)
         for each in _read(text, _Stopped)
     ]
 

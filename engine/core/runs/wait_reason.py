@@ -3,11 +3,11 @@
 from typing import Any
 from uuid import UUID
 
-from engine.context.cluster_state import View
+from engine.context.cluster_state import ClusterState
 from engine.model.reasons import WAIT
 from engine.scheduling.resource_tree import Node
-from engine.scheduling.run_state import Floor
-from engine.scheduling.runs import StepRun, Waiting
+from engine.scheduling.run_state import RunState
+from engine.scheduling.runs import StepRun, WaitingTarget
 
 UNITS = {
     "InstanceSlots": "task slots of the account",
@@ -17,7 +17,7 @@ UNITS = {
 }
 
 
-def why(view: View, run_id: UUID, step_id: int, ordinal: int) -> dict[str, Any]:
+def why(view: ClusterState, run_id: UUID, step_id: int, ordinal: int) -> dict[str, Any]:
     floor = view.floor
     run = floor.runs.get(run_id) if floor else None
     if floor is None or run is None:
@@ -36,7 +36,9 @@ def why(view: View, run_id: UUID, step_id: int, ordinal: int) -> dict[str, Any]:
     return _told("Reserved") if held else _told(None, "It waits for nothing.")
 
 
-def _waits(view: View, floor: Floor, step: StepRun, target: Waiting) -> dict[str, Any]:
+def _waits(
+    view: ClusterState, floor: RunState, step: StepRun, target: WaitingTarget
+) -> dict[str, Any]:
     if not view.open:
         return _told("AccountPaused")
     if floor.policy.closed(step.run.job_id):
@@ -69,7 +71,7 @@ def _counted(node: Node) -> str:
     return f"{node.used} of {node.slots} {unit.format(short)} are in use."
 
 
-def _ahead(target: Waiting) -> int:
+def _ahead(target: WaitingTarget) -> int:
     return target.queue.items.index(target.ordinal)
 
 

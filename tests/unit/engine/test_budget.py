@@ -3,12 +3,12 @@
 import pytest
 
 from engine.pool.budget import Budget, Contact, observed
-from engine.model.task import Server
+from engine.model.task import TargetServer
 
 
 def server(**more):
     given = {"server_id": "/s", "name": "s", "hosts": ("h",), "port": 5432, "ssl_mode": "disable"}
-    return Server(**(given | more))
+    return TargetServer(**(given | more))
 
 
 CONTACT = Contact("/s", 180_000, 100, 9)

@@ -5,8 +5,16 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from engine.scheduling.run_state import Floor
-from engine.scheduling.runs import DEEPEST, Plan, Run, Running, StepRun, Told, Waiting
+from engine.scheduling.run_state import RunState
+from engine.scheduling.runs import (
+    DEEPEST,
+    StepDefinition,
+    Run,
+    RunningTask,
+    StepRun,
+    CompletionRow,
+    WaitingTarget,
+)
 
 HOST = UUID(int=1)
 NOW = 100.0
@@ -15,15 +23,15 @@ FOUR = 0.125  # the same, four in one place
 FAST = 0.001
 
 
-def a_floor(slots: int = 2) -> Floor:
-    floor = Floor(slots)
+def a_floor(slots: int = 2) -> RunState:
+    floor = RunState(slots)
     floor.tree.see_hosts({HOST: 100}, {})
     floor.tree.limit(floor.tree.server("s"), None)
     return floor
 
 
 def a_step(
-    floor: Floor,
+    floor: RunState,
     targets: int,
     *,
     pace: float | None = IN_PAIRS,
@@ -33,7 +41,9 @@ def a_step(
 ) -> StepRun:
     """All on one database."""
     options = {"slotsPerDatabase": per_database}
-    plan = Plan(1, "step", uuid4(), "group", 60, max_parallelism=parallelism, options=options)
+    plan = StepDefinition(
+        1, "step", uuid4(), "group", 60, max_parallelism=parallelism, options=options
+    )
     run = Run(uuid4(), uuid4(), "job", 1, None, (plan,), {}, begun=True, canceled=False)
     floor.runs[run.id] = run
     step = run.step = StepRun(run, plan, planned=True, pace=pace)
@@ -44,11 +54,11 @@ def a_step(
     return step
 
 
-def reserve(floor: Floor) -> list[Running]:
+def reserve(floor: RunState) -> list[RunningTask]:
     """As the controller does, first those that have room."""
     made = []
     while found := floor.pick():
-        made.append(Running(*found))
+        made.append(RunningTask(*found))
         take(floor, made[-1])
     for running in floor.follow(100):
         made.append(running)
@@ -56,18 +66,18 @@ def reserve(floor: Floor) -> list[Running]:
     return made
 
 
-def take(floor: Floor, running: Running) -> None:
+def take(floor: RunState, running: RunningTask) -> None:
     running.invocation, running.since = uuid4(), NOW
     floor.reserved(running)
 
 
 def over(
-    floor: Floor, running: Running, *, after: float = 0.1, lifecycle: str = "Succeeded"
+    floor: RunState, running: RunningTask, *, after: float = 0.1, lifecycle: str = "Succeeded"
 ) -> None:
-    floor.heard(Told(running.invocation, lifecycle, 1), NOW + after)
+    floor.heard(CompletionRow(running.invocation, lifecycle, 1), NOW + after)
 
 
-def ordinals(made: list[Running]) -> list[tuple[int, int | None]]:
+def ordinals(made: list[RunningTask]) -> list[tuple[int, int | None]]:
     """With that of each one's leader."""
     return [(one.target.ordinal, one.leader and one.leader.target.ordinal) for one in made]
 
@@ -135,7 +145,7 @@ def test_a_limit_that_was_lowered_is_kept_before_anybody_follows():
 def test_nobody_follows_in_a_job_that_is_paused():
     floor = a_floor(slots=1)
     step = a_step(floor, 2)
-    leader = Running(*floor.pick())
+    leader = RunningTask(*floor.pick())
     take(floor, leader)
 
     floor.policy.close({step.run.job_id})
@@ -266,7 +276,7 @@ def test_no_more_follow_than_can_be_handed_over_at_once():
     floor = a_floor(slots=2)
     a_step(floor, 100, pace=FAST)
     for _ in range(2):
-        take(floor, Running(*floor.pick()))
+        take(floor, RunningTask(*floor.pick()))
 
     made = list(floor.follow(20))
 
@@ -370,8 +380,8 @@ def test_nobody_follows_in_a_step_that_is_cancelled():
 
 
 def a_retry(
-    floor: Floor, step: StepRun, ordinal: int = 1, *, due: float | None = None, deadline: float
-) -> Waiting:
+    floor: RunState, step: StepRun, ordinal: int = 1, *, due: float | None = None, deadline: float
+) -> WaitingTarget:
     """Of a target that was tried before, on another database than the rest."""
     row = {"ordinal": ordinal, "attempts": 1, "not_before": at(due), "deadline": at(deadline)}
     place = {"server_id": "s", "pool_name": None, "database_name": "e", "invocation_id": None}
@@ -418,7 +428,7 @@ def test_what_was_tried_has_the_deadline_that_the_database_tells():
     step = a_step(floor, 1, pace=None)
     [running] = reserve(floor)
 
-    floor.heard(Told(running.invocation, "Created", 0, not_before=102.0, until=150.0), NOW)
+    floor.heard(CompletionRow(running.invocation, "Created", 0, not_before=102.0, until=150.0), NOW)
     floor.policy.close({step.run.job_id})
 
     assert (floor.next_due, floor.due(102.0), floor.next_due) == (102.0, [], 150.0)
@@ -431,7 +441,7 @@ def test_a_target_is_late_once_although_several_timers_are_due():
     a_retry(floor, step, deadline=160.0)
     [running] = reserve(floor)
 
-    floor.heard(Told(running.invocation, "WaitingForRetry", 2, 155.0, until=160.0), NOW)
+    floor.heard(CompletionRow(running.invocation, "WaitingForRetry", 2, 155.0, until=160.0), NOW)
 
     assert floor.due(170.0) == [(step, step.waiting[1])]
 
@@ -455,7 +465,9 @@ def test_a_target_has_one_timer_for_its_deadline_however_often_it_is_tried():
 
     for number in range(1, 20):
         [running] = reserve(floor)
-        told = Told(running.invocation, "WaitingForRetry", number, NOW + number, until=1_000.0)
+        told = CompletionRow(
+            running.invocation, "WaitingForRetry", number, NOW + number, until=1_000.0
+        )
         floor.heard(told, NOW)
         floor.due(NOW + number)
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from engine.host.task_registry import Hand
+from engine.host.task_registry import TaskRegistry
 from engine.model.task import Task
 from tests.support.attempts import a_task
 
 
-def a_line(many: int) -> tuple[Hand, list[Task]]:
+def a_line(many: int) -> tuple[TaskRegistry, list[Task]]:
     """Each behind the one before."""
-    hand, tasks = Hand(), [a_task(ordinal=number) for number in range(1, many + 1)]
+    hand, tasks = TaskRegistry(), [a_task(ordinal=number) for number in range(1, many + 1)]
     leader = None
     for task in tasks:
         assert hand.take(task, leader) is (leader is not None)
@@ -17,7 +17,7 @@ def a_line(many: int) -> tuple[Hand, list[Task]]:
     return hand, tasks
 
 
-def all_of(hand: Hand, task: Task, most: int = 99) -> list[Task]:
+def all_of(hand: TaskRegistry, task: Task, most: int = 99) -> list[Task]:
     return hand.gather(task, most, lambda _: True)
 
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 import pytest
 
 from engine.process.exit_codes import Disagreement, Fenced
-from engine.core.supervisor import CORE, HEALTHY, JobHosting, Pauses
-from engine.db.membership import Beat
-from engine.context.cluster_state import View
+from engine.core.supervisor import CORE, HEALTHY, JobHosting, RestartBackoff
+from engine.db.membership import InstanceState
+from engine.context.cluster_state import ClusterState
 from tests.support.fake_clock import FakeClock
 
 PATIENCE = timedelta(seconds=30)
@@ -46,11 +46,11 @@ class Stage:
             load=self.load, make=self.make, patience=PATIENCE, clock=self.clock
         )
 
-    async def load(self, stop: asyncio.Event) -> View:
+    async def load(self, stop: asyncio.Event) -> ClusterState:
         self.loads += 1
-        return View(Beat(False, False, 3, 0))
+        return ClusterState(InstanceState(False, False, 3, 0))
 
-    def make(self, view: View):
+    def make(self, view: ClusterState):
         self.well.clear()
         return {name: lambda name=name: Scripted(self, name) for name in self.scripts}
 
@@ -139,7 +139,7 @@ async def test_a_stale_epoch_ends_the_core_for_good_whatever_else_is_wrong():
 
 def test_pauses_grow_with_each_end_and_begin_again_after_a_healthy_life():
     clock = FakeClock()
-    pauses = Pauses(clock)
+    pauses = RestartBackoff(clock)
 
     quick = []
     for _ in range(10):

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import httpx
 
-from engine.process.lease import Heard, Lease
+from engine.process.lease import LeaseRenewingTransport, Lease
 from tests.support.fake_clock import FakeClock
 
 
@@ -29,7 +29,7 @@ async def test_only_a_real_answer_renews_it(monkeypatch):
             return httpx.Response(status)
 
         monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", answer)
-        async with Heard(lease, clock) as transport:
+        async with LeaseRenewingTransport(lease, clock) as transport:
             await transport.handle_async_request(httpx.Request("PUT", "http://api.test"))
 
     assert heard == [204, 410]

@@ -8,7 +8,7 @@ import pytest
 
 from engine.process.exit_codes import Exit, Fenced, HostEnded, Incompatible
 from engine.process.lease import Lease
-from engine.process.lifecycle import Life, Orders
+from engine.process.lifecycle import ProcessLifecycle, StopSignals
 from fsm.launch.client import Session
 from fsm.launch.protocol import Start
 from muster.core.clock import Clock
@@ -37,7 +37,7 @@ async def nothing() -> None:
 
 
 async def live(
-    work, api: Api, orders: Orders | None = None, *, control=30.0, patience=30.0, grace=5.0,
+    work, api: Api, orders: StopSignals | None = None, *, control=30.0, patience=30.0, grace=5.0,
     hurry=nothing,
 ):  # fmt: skip
     clock = Clock()
@@ -50,10 +50,10 @@ async def live(
         patience=patience,
     )
     async with Session(start, clock, httpx.MockTransport(api)) as session:
-        life = Life(
+        life = ProcessLifecycle(
             session=session, api=Lease("api", timedelta(seconds=patience), clock),
             control=Lease("control", timedelta(seconds=control), clock),
-            orders=orders or Orders(), clock=clock, grace=timedelta(seconds=grace), promise="handover",
+            orders=orders or StopSignals(), clock=clock, grace=timedelta(seconds=grace), promise="handover",
         )  # fmt: skip
         async with asyncio.timeout(5):
             return await life.run(work, lambda: {"epoch": 1}, hurry)
@@ -74,8 +74,8 @@ def raising(error: Exception):
     return work
 
 
-def asked(*signals: str) -> Orders:
-    orders = Orders()
+def asked(*signals: str) -> StopSignals:
+    orders = StopSignals()
     for each in signals:
         getattr(orders, each)()
     return orders
@@ -120,7 +120,7 @@ async def test_only_a_stop_in_a_hurry_leaves_its_last_orders(work, signals, hurr
 
 
 async def test_who_is_fenced_while_in_a_hurry_gives_no_orders():
-    orders, left = Orders(), []
+    orders, left = StopSignals(), []
 
     async def work(stop: asyncio.Event) -> None:
         orders.hurry()

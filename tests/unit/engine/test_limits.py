@@ -1,6 +1,6 @@
 """How many tasks a database has at once: as its pool says, or else its server."""
 
-from engine.scheduling.run_state import Floor
+from engine.scheduling.run_state import RunState
 from engine.scheduling.limits import see_limits
 
 
@@ -11,7 +11,7 @@ def told(*, server: int | None = None, pool: int | None = None) -> list[dict]:
 
 
 def test_a_database_has_the_slots_of_its_pool_and_else_of_its_server():
-    floor = Floor(100)
+    floor = RunState(100)
     see_limits(floor, told(server=3, pool=1))
 
     *_, inside = floor.tree.path("s", "gold", "a")
@@ -21,7 +21,7 @@ def test_a_database_has_the_slots_of_its_pool_and_else_of_its_server():
 
 
 def test_a_new_limit_reaches_the_databases_that_are_there():
-    floor = Floor(100)
+    floor = RunState(100)
     see_limits(floor, told(server=3, pool=1))
     *_, inside = floor.tree.path("s", "gold", "a")
 
@@ -33,7 +33,7 @@ def test_a_new_limit_reaches_the_databases_that_are_there():
 
 
 def test_a_database_that_leaves_its_pool_leaves_its_limit_behind():
-    floor = Floor(100)
+    floor = RunState(100)
     see_limits(floor, told(pool=1))
     *_, before = floor.tree.path("s", "gold", "a")
 

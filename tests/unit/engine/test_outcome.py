@@ -5,7 +5,7 @@ import pytest
 from engine.access.credentials import _unreadable
 from engine.model.group_document import Credential
 from engine.attempt.outcome import Outcome, fingerprint, retryable, stopped
-from engine.attempt.cancel_token import Token
+from engine.attempt.cancel_token import CancelToken
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 
 
@@ -97,7 +97,7 @@ def test_being_stopped_has_three_names():
 
 
 def test_the_first_wish_stays():
-    token, woken = Token(), []
+    token, woken = CancelToken(), []
     token.listen(lambda: woken.append(1))
     token.cancel("HostStopped")
     token.cancel("Canceled")
@@ -106,7 +106,7 @@ def test_the_first_wish_stays():
 
 
 def test_a_wish_that_came_before_is_heard_at_once():
-    token, woken = Token(), []
+    token, woken = CancelToken(), []
     token.cancel()
     token.listen(lambda: woken.append(1))
 

@@ -5,16 +5,16 @@ from uuid import UUID
 import pytest
 
 from engine.core.runs.planner import reason_of, refuse
-from engine.scheduling.runs import Plan
+from engine.scheduling.runs import StepDefinition
 from muster.core.errors import InvalidRequest
 
 
-def a_plan(**more) -> Plan:
+def a_plan(**more) -> StepDefinition:
     given = {
         "step_id": 1, "name": "s", "target_group_id": UUID(int=1), "target_group_name": "g",
         "timeout_seconds": 60,
     }  # fmt: skip
-    return Plan(**given | more)
+    return StepDefinition(**given | more)
 
 
 @pytest.mark.parametrize(

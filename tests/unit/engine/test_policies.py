@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from engine.scheduling.policies import RoundRobin
 from engine.scheduling.resource_tree import Queue
-from engine.scheduling.resource_tree import Node, Tree
+from engine.scheduling.resource_tree import Node, ResourceTree
 
 H1, H2 = UUID(int=1), UUID(int=2)
 
 
-def a_tree(slots: int = 100, hosts: int = 1, **servers: int | None) -> Tree:
-    tree = Tree(slots)
+def a_tree(slots: int = 100, hosts: int = 1, **servers: int | None) -> ResourceTree:
+    tree = ResourceTree(slots)
     tree.see_hosts({UUID(int=n + 1): 100 for n in range(hosts)}, {})
     for name, number in servers.items():
         tree.limit(tree.server(name), number)
@@ -23,7 +23,13 @@ def a_tree(slots: int = 100, hosts: int = 1, **servers: int | None) -> Tree:
 
 
 def a_queue(
-    policy: RoundRobin, tree: Tree, job: str, server: str, database: str, tasks: int, *further: Node
+    policy: RoundRobin,
+    tree: ResourceTree,
+    job: str,
+    server: str,
+    database: str,
+    tasks: int,
+    *further: Node,
 ):
     queue = Queue(job, job, tree.path(server, None, database, *further))
     for number in range(tasks):
@@ -94,7 +100,7 @@ def test_a_waiting_queue_can_say_what_is_full():
 
 
 def test_without_a_host_nothing_starts_and_everything_starts_when_one_comes():
-    tree = Tree(10)
+    tree = ResourceTree(10)
     policy = RoundRobin(tree)
     queue = a_queue(policy, tree, "job", "s", "a", 2)
     assert picked(policy) == [] and policy.why(queue).reason == "NoHost"

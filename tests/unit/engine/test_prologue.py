@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-def said(step, task=None, how=session_setup.together, **more):
+def said(step, task=None, how=session_setup.transactional_setup, **more):
     task = task or a_task(
         job_execution_id=UUID(int=1), invocation_id=UUID(int=2), target_id=UUID(int=3)
     )
     told = {"left": 60.0, "watches_client": True, "unknown": frozenset()} | more
-    return how(session_setup.Scene(task, step, application_name(task.invocation_id), **told)).text
+    return how(
+        session_setup.SetupContext(task, step, application_name(task.invocation_id), **told)
+    ).text
 
 
 def test_the_whole_message():
@@ -66,7 +68,9 @@ def test_the_role_is_taken_on_after_everything_but_the_lock():
 
 
 def test_alone_nothing_is_local_and_no_transaction_begins():
-    message = said(a_step("vacuum", settings={"access": "readOnly"}), how=session_setup.alone)
+    message = said(
+        a_step("vacuum", settings={"access": "readOnly"}), how=session_setup.autocommit_setup
+    )
 
     assert "begin" not in message and "local" not in message and "xact_lock" not in message
     assert "set default_transaction_read_only=on" in message

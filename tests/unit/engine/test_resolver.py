@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.model.group_document import Credential, Directory, Document, Group, Member, Pool, Server
-from engine.targets.sql_like import Like, database_pattern
-from engine.targets.server_retry import Patience
+from engine.targets.sql_like import LikePattern, database_pattern
+from engine.targets.server_retry import ServerRetry
 from engine.targets.resolver import Listed, Resolver, asks
 from muster.core.refusals import NoRoom
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
@@ -55,7 +55,7 @@ class Fleet:
         await asyncio.sleep(0)
         self.open[server.name] -= 1
         found = self.servers[server.name].get(database, [])
-        return [name for name in found if Like(pattern).matches(name)]
+        return [name for name in found if LikePattern(pattern).matches(name)]
 
     async def rows(self, server, database, member, who):
         self._ask(server)
@@ -108,7 +108,7 @@ async def resolve(
     *members: Member,
     otherwise: Credential | None = None,
     job: str | None = None,
-    patience: Patience | None = None,
+    patience: ServerRetry | None = None,
     look: bool = False,
     **groups: tuple[Member, ...],
 ):
@@ -449,7 +449,7 @@ async def test_a_server_that_is_away_for_a_moment_is_asked_again(kind, asking) -
     here.faults = {"eu1": [kind("Not now.", code="TargetUnreachable") for _ in range(3)]}
     clock = Onlooker(here)
 
-    found = await resolve(here, asking, patience=Patience(clock, 60))
+    found = await resolve(here, asking, patience=ServerRetry(clock, 60))
 
     assert [target.error for target in found.targets if target.error] == []
     assert (len(here.asked), clock.passed) == (4, 1 + 2 + 4)
@@ -461,7 +461,7 @@ async def test_a_server_that_stays_away_is_waited_for_as_long_as_was_promised() 
     here.away = {"eu1"}
 
     found = await resolve(
-        here, member("SqlServer"), member("SqlServer", "eu2"), patience=Patience(clock, 60)
+        here, member("SqlServer"), member("SqlServer", "eu2"), patience=ServerRetry(clock, 60)
     )
 
     assert names(found) == ["eu1", "eu2.b1", "eu2.b2"]
@@ -473,7 +473,7 @@ async def test_many_databases_of_a_sick_server_use_up_its_patience_together() ->
     no = NoRoom("Not now.", code="TargetUnreachable")
     here.faults = {name: [no] * 20 for name in ("a1", "a2", "gold1")}
 
-    await resolve(here, member("SqlSchema", schema_pattern="%"), patience=Patience(clock, 60))
+    await resolve(here, member("SqlSchema", schema_pattern="%"), patience=ServerRetry(clock, 60))
 
     assert 40 < clock.passed <= 60
 
@@ -485,8 +485,8 @@ async def test_who_has_no_patience_and_what_is_refused_is_not_asked_again() -> N
 
     await resolve(away, member("SqlServer"))
     slow.faults = {"eu1": [Unavailable("Not in time.", code="TargetTimeout")]}
-    await resolve(slow, member("SqlServer"), patience=Patience(clock, 60))
-    found = await resolve(refusing, member("SqlServer"), patience=Patience(clock, 60))
+    await resolve(slow, member("SqlServer"), patience=ServerRetry(clock, 60))
+    found = await resolve(refusing, member("SqlServer"), patience=ServerRetry(clock, 60))
 
     assert (away.asked, refusing.asked, slow.asked) == (["eu1"], ["eu1"], ["eu1"])
     assert clock.passed == 0
@@ -618,11 +618,11 @@ def test_like_is_like_sql_s(pattern: str, text: str) -> None:
         pattern,
     )
 
-    assert Like(pattern).matches(text) == bool(re.fullmatch(words, text))
+    assert LikePattern(pattern).matches(text) == bool(re.fullmatch(words, text))
 
 
 def test_a_hostile_pattern_takes_no_time() -> None:
-    assert not Like("%a" * 30 + "%b").matches("a" * 63)
+    assert not LikePattern("%a" * 30 + "%b").matches("a" * 63)
 
 
 async def test_a_host_name_takes_nobody_s_short_name_and_is_no_name_of_two() -> None:

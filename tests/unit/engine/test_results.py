@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.pgwire import results
-from engine.pgwire.results import Ear, digest
+from engine.pgwire.results import ResultReader, digest
 from muster.core.wire import MESSAGE_LIMIT, Guard
 
 
@@ -45,8 +45,8 @@ def notice(**fields: str) -> bytes:
 READY = message(b"Z", b"T")
 
 
-def listening() -> Ear:
-    ear = Ear()
+def listening() -> ResultReader:
+    ear = ResultReader()
     ear.turn(listening=True)
     return ear
 
@@ -98,7 +98,7 @@ def test_what_the_first_statements_answer_is_passed_over(cuts):
         + complete("SELECT 1")
     )
     said += ANSWER
-    ear = Ear()
+    ear = ResultReader()
     ear.turn(listening=True, skip=3)
     edges = [0, *sorted(cuts), len(said)]
     for start, end in zip(edges, edges[1:], strict=False):
@@ -110,7 +110,7 @@ def test_what_the_first_statements_answer_is_passed_over(cuts):
 
 
 def test_an_error_among_the_first_statements_can_be_told():
-    ear = Ear()
+    ear = ResultReader()
     ear.turn(listening=True, skip=3)
     ear.feed(complete("BEGIN") + message(b"E", b"SERROR\0C22012\0\0") + READY)
 
@@ -261,7 +261,7 @@ class Sink:
 
 
 def test_a_line_is_handed_over_between_two_messages_only():
-    ear, sink = Ear(), Sink()
+    ear, sink = ResultReader(), Sink()
     guard = Guard(sink, Broken(), ear)
     hello = message(b"R", struct.pack("!i", 0))
     guard.data_received(hello)
@@ -283,7 +283,7 @@ def test_a_line_is_handed_over_between_two_messages_only():
 
 
 def test_what_the_session_is_like_is_learned_while_nobody_listens():
-    ear = Ear()
+    ear = ResultReader()
     for name, value in (("standard_conforming_strings", "off"), ("client_encoding", "WIN1252")):
         ear.feed(message(b"S", f"{name}\0{value}\0".encode()))
     assert (ear.standard_strings, ear.encoding) == (False, "cp1252")
@@ -294,7 +294,7 @@ def test_what_the_session_is_like_is_learned_while_nobody_listens():
 
 @pytest.mark.parametrize("size", [0, 3, MESSAGE_LIMIT + 1, 2**32 - 1])
 def test_a_message_without_measure_ends_the_session(size):
-    ear = Ear()
+    ear = ResultReader()
     ear.dialer = Broken()
     ear.feed(b"D" + struct.pack("!I", size) + b"x")
 

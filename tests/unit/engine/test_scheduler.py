@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.core.scheduler import MOST, Decision, Job, Outcome, decide
+from engine.core.scheduler import MOST, Decision, ScheduledJob, SlotOutcome, decide
 from muster.core.schedule import DEFAULT_END, DEFAULT_START
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -16,21 +16,21 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 SECOND = timedelta(seconds=1)
 
 
-def a_job(**more) -> Job:
+def a_job(**more) -> ScheduledJob:
     """Hourly since yesterday noon, followed up to an hour ago; it is noon and a second."""
     given = dict(
         job_id=UUID(int=1), job_name="nightly", row_version=7, interval_type="Hours", interval_count=1,
         cron=None, time_zone=None, start_time=DEFAULT_START, end_time=DEFAULT_END, since=NOON - DAY,
         misfire_policy="runOnce", misfire_within_seconds=None, last_slot=NOON - HOUR, now=NOON + SECOND,
     )  # fmt: skip
-    return Job(**(given | more))
+    return ScheduledJob(**(given | more))
 
 
-def a_cron(line: str, zone: str | None = None, **more) -> Job:
+def a_cron(line: str, zone: str | None = None, **more) -> ScheduledJob:
     return a_job(interval_type="Once", cron=line, time_zone=zone, **more)
 
 
-def a_once(**more) -> Job:
+def a_once(**more) -> ScheduledJob:
     return a_job(interval_type="Once", last_slot=None, **more)
 
 
@@ -39,7 +39,7 @@ def told(decision: Decision) -> list[tuple]:
 
 
 def fired(decision: Decision) -> list[datetime]:
-    return [slot.at for slot in decision.slots if slot.outcome is Outcome.FIRED]
+    return [slot.at for slot in decision.slots if slot.outcome is SlotOutcome.FIRED]
 
 
 # The newest fires
@@ -84,7 +84,7 @@ def test_after_an_outage_the_newest_fires_and_the_others_were_missed():
 def test_after_an_outage_that_ends_between_two_slots_nothing_fires():
     decision = decide(a_job(last_slot=NOON - 4 * HOUR, now=NOON + 40 * MINUTE))
 
-    assert [slot.outcome for slot in decision.slots] == [Outcome.MISSED] * 4
+    assert [slot.outcome for slot in decision.slots] == [SlotOutcome.MISSED] * 4
     assert decision.next == NOON + HOUR
 
 
@@ -317,7 +317,7 @@ def schedules(draw):
     return job, lambda t: t >= start and (t - start) % (length * MINUTE) == timedelta(0)
 
 
-def all_slots(job: Job, is_slot, until: datetime) -> list[datetime]:
+def all_slots(job: ScheduledJob, is_slot, until: datetime) -> list[datetime]:
     found, minute = [], job.since
     while minute <= until and minute < job.end_time:
         if is_slot(minute):
@@ -326,7 +326,7 @@ def all_slots(job: Job, is_slot, until: datetime) -> list[datetime]:
     return found
 
 
-def latest_start(job: Job, slot: datetime, follower: datetime | None) -> datetime:
+def latest_start(job: ScheduledJob, slot: datetime, follower: datetime | None) -> datetime:
     if job.misfire_within_seconds is not None:
         return slot + timedelta(seconds=job.misfire_within_seconds)
     once = job.interval_type == "Once" and job.cron is None

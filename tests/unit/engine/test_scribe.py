@@ -8,7 +8,7 @@ import pytest
 
 from engine.process.exit_codes import Disagreement, Fenced, HostEnded, gravest
 from engine.attempt.outcome import Outcome
-from engine.host.reporter import Scribe
+from engine.host.reporter import Reporter
 from muster.core.errors import Unavailable
 from tests.support.attempts import a_task
 from tests.support.fake_clock import FakeClock
@@ -58,7 +58,7 @@ async def renew() -> None:
 
 async def test_a_start_goes_past_results():
     store = Store()
-    scribe = Scribe(store, HOST, FakeClock(), renew)
+    scribe = Reporter(store, HOST, FakeClock(), renew)
     for _ in range(3):
         scribe.result(a_task(), Outcome(lifecycle="Succeeded", phase="commit"))
     start = scribe.start(a_task(), 1, 180_000)
@@ -73,7 +73,7 @@ async def test_a_start_goes_past_results():
 
 async def test_starts_that_belong_together_are_said_in_one_breath():
     store = Store()
-    scribe = Scribe(store, HOST, FakeClock(), renew)
+    scribe = Reporter(store, HOST, FakeClock(), renew)
     start = scribe.start_all([a_task() for _ in range(5)], 1, 180_000)
     running = asyncio.create_task(scribe.run())
 
@@ -85,7 +85,7 @@ async def test_starts_that_belong_together_are_said_in_one_breath():
 
 async def test_of_several_starts_those_that_were_refused_are_told():
     store = Store()
-    scribe = Scribe(store, HOST, FakeClock(), renew)
+    scribe = Reporter(store, HOST, FakeClock(), renew)
     tasks = [a_task() for _ in range(5)]
     store.refused = {tasks[1].invocation_id, tasks[4].invocation_id}
     running = asyncio.create_task(scribe.run())
@@ -96,7 +96,7 @@ async def test_of_several_starts_those_that_were_refused_are_told():
 
 async def test_one_start_that_cannot_be_written_does_not_hurt_the_others():
     store = Store()
-    scribe = Scribe(store, HOST, FakeClock(), renew)
+    scribe = Reporter(store, HOST, FakeClock(), renew)
     first, other = ([a_task() for _ in range(3)] for _ in range(2))
     store.unbearable = {first[1].invocation_id}
     store.refused = {first[2].invocation_id}
@@ -116,7 +116,7 @@ async def test_one_start_that_cannot_be_written_does_not_hurt_the_others():
 
 async def test_whoever_waited_for_several_starts_may_be_gone_before_they_are_said():
     store = Store()
-    scribe = Scribe(store, HOST, FakeClock(), renew)
+    scribe = Reporter(store, HOST, FakeClock(), renew)
     scribe.start_all([a_task() for _ in range(3)], 1, 180_000).cancel()
     running = asyncio.create_task(scribe.run())
 
@@ -128,7 +128,7 @@ async def test_whoever_waited_for_several_starts_may_be_gone_before_they_are_sai
 
 async def test_what_was_not_heard_is_said_again():
     store = Store(Unavailable("away", code="ControlDatabaseUnavailable"))
-    scribe = Scribe(store, HOST, FakeClock(), renew)
+    scribe = Reporter(store, HOST, FakeClock(), renew)
     running = asyncio.create_task(scribe.run())
 
     assert await scribe.intend(a_task(), "7@1/2") is True
@@ -138,7 +138,7 @@ async def test_what_was_not_heard_is_said_again():
 
 
 async def test_what_is_final_ends_it_and_is_what_its_host_hears():
-    scribe = Scribe(Store(Fenced("another epoch")), HOST, FakeClock(), renew)
+    scribe = Reporter(Store(Fenced("another epoch")), HOST, FakeClock(), renew)
     scribe.give_back(a_task())
 
     with pytest.raises(BaseExceptionGroup) as caught:

@@ -5,19 +5,19 @@ from uuid import UUID
 import pytest
 
 from engine.process.exit_codes import Disagreement
-from engine.db.membership import Beat, Host, Look
-from engine.context.cluster_state import View
+from engine.db.membership import InstanceState, HostRow, MembershipSnapshot
+from engine.context.cluster_state import ClusterState
 
-BEAT = Beat(paused=False, draining=False, schema_version=3, directory_revision=5)
-HOST = Host(UUID(int=1), "machine", 42, 100, "live", datetime(2026, 1, 1, tzinfo=UTC))
+BEAT = InstanceState(paused=False, draining=False, schema_version=3, directory_revision=5)
+HOST = HostRow(UUID(int=1), "machine", 42, 100, "live", datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def look(beat: Beat = BEAT, *hosts: Host) -> Look:
-    return Look(beat, {host.host_id: host for host in hosts})
+def look(beat: InstanceState = BEAT, *hosts: HostRow) -> MembershipSnapshot:
+    return MembershipSnapshot(beat, {host.host_id: host for host in hosts})
 
 
 def test_ordinary_changes_are_followed():
-    view = View.of(look(BEAT, HOST))
+    view = ClusterState.of(look(BEAT, HOST))
 
     view.learn(replace(BEAT, paused=True, directory_revision=6))
 
@@ -28,14 +28,14 @@ def test_ordinary_changes_are_followed():
     "change", [{"directory_revision": 4}, {"schema_version": 4}, {"schema_version": 2}]
 )
 def test_what_no_ordinary_change_leads_to_is_a_disagreement(change):
-    view = View.of(look())
+    view = ClusterState.of(look())
 
     with pytest.raises(Disagreement):
         view.learn(replace(BEAT, **change))
 
 
 def test_memory_that_agrees_differs_in_nothing_though_hearts_beat_on():
-    view = View.of(look(BEAT, HOST))
+    view = ClusterState.of(look(BEAT, HOST))
     later = replace(HOST, heartbeat_at=datetime(2026, 1, 2, tzinfo=UTC))
 
     assert view.differs(look(replace(BEAT, directory_revision=9), later)) == frozenset()
@@ -55,4 +55,4 @@ def test_memory_that_agrees_differs_in_nothing_though_hearts_beat_on():
     ],
 )
 def test_each_mistake_is_a_sentence(there, wrong):
-    assert View.of(look(BEAT, HOST)).differs(there) == {wrong}
+    assert ClusterState.of(look(BEAT, HOST)).differs(there) == {wrong}

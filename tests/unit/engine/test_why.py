@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from engine.scheduling.run_state import Floor
+from engine.scheduling.run_state import RunState
 from engine.scheduling.runs import StepRun
-from engine.db.membership import Beat
-from engine.context.cluster_state import View
+from engine.db.membership import InstanceState
+from engine.context.cluster_state import ClusterState
 from engine.core.runs.wait_reason import why
 from tests.unit.engine.test_floor import a_floor, a_retry, a_step, reserve
 
 
-def asked(floor: Floor, step: StepRun) -> dict[str, Any]:
+def asked(floor: RunState, step: StepRun) -> dict[str, Any]:
     """Of its first target."""
-    view = View(Beat(False, False, 1, 1), floor=floor)
+    view = ClusterState(InstanceState(False, False, 1, 1), floor=floor)
     return why(view, step.run.id, 1, 1)
 
 

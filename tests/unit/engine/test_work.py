@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from engine.model.task import Credential, Server, Step, Task, as_login, at, named, values
+from engine.model.task import (
+    VersionedCredential,
+    TargetServer,
+    Step,
+    Task,
+    as_login,
+    at,
+    named,
+    values,
+)
 from muster.core.errors import InvalidRequest
 from tests.support.attempts import a_step, a_task
 
@@ -221,7 +230,7 @@ def test_names_have_variables_too():
 
 
 def test_a_login_is_the_same_credential():
-    who = Credential(
+    who = VersionedCredential(
         name="c", username="$(target_database_name)", secret="env:X", credential_id=a_task().target_id,
         row_version=4,
     )  # fmt: skip
@@ -235,7 +244,7 @@ def test_a_login_is_the_same_credential():
 
 
 def test_a_step_may_prefer_a_standby():
-    server = Server(server_id="/s", name="s", hosts=("h",), port=1, ssl_mode="disable")
+    server = TargetServer(server_id="/s", name="s", hosts=("h",), port=1, ssl_mode="disable")
 
     assert at(server, a_step("select 1")) is server
     preferring = at(server, a_step("select 1", settings={"access": "preferStandby"}))
