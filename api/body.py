@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from litestar.types import Receive
 
 from api.errors import ProtocolFault
-from api.exchange import Exchange
+from api.request_context import Exchange
 from muster.core.errors import InvalidRequest
 
 MOST_BYTES = 2 * 1024 * 1024

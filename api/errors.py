@@ -6,8 +6,8 @@ from typing import Any
 from litestar import Request
 from litestar.exceptions import HTTPException
 
-from api.answer import Answer, Headers, json_answer
-from api.exchange import Exchange, of
+from api.request_context import Exchange, of
+from api.response import Answer, Headers, json_answer
 from muster.core import telemetry
 from muster.core.errors import (
     Conflict,

@@ -7,11 +7,11 @@ from uuid import UUID
 import msgspec
 from litestar.types import Receive
 
-from api import admit, body, envelope, operations, paging
-from api.answer import Answer, Headers, json_answer
+from api import auth_pipeline, body, envelope, operations, paging
 from api.endpoint import Endpoint, Kind
-from api.exchange import Exchange
+from api.request_context import Exchange
 from api.resource import ResourceType
+from api.response import Answer, Headers, json_answer
 from api.services import Services
 from api.shape import Findings, shape_of
 from fsm.operations import Operation
@@ -24,7 +24,7 @@ Handler = Callable[[Services, Endpoint, Exchange, Receive], Awaitable[Answer]]
 
 
 async def get(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
-    call = await admit.admit(services, exchange)
+    call = await auth_pipeline.admit(services, exchange)
     assert endpoint.verb
     found = await endpoint.verb.run(services.plane, call, exchange.id)
     if not isinstance(found, Resource | Item):
@@ -35,7 +35,7 @@ async def get(services: Services, endpoint: Endpoint, exchange: Exchange, _: Rec
 
 
 async def head(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
-    call = await admit.admit(services, exchange)
+    call = await auth_pipeline.admit(services, exchange)
     assert endpoint.verb
     await endpoint.verb.run(services.plane, call, exchange.id)
     return Answer(exchange, 204)
@@ -68,7 +68,7 @@ async def patch(
 async def delete(
     services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive
 ) -> Answer:
-    call = await admit.admit(services, exchange)
+    call = await auth_pipeline.admit(services, exchange)
     call = await _with_key(exchange, receive, call)
     assert endpoint.verb
     deleted: Deleted = await endpoint.verb.run(services.plane, call, exchange.id)
@@ -81,7 +81,7 @@ async def delete(
 
 
 async def list_(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
-    call = await admit.admit(services, exchange)
+    call = await auth_pipeline.admit(services, exchange)
     assert endpoint.verb
     after, top = services.paging.after(exchange), paging.top(exchange)
     page: Page = await endpoint.verb.run(services.plane, call, exchange.id, after, top)
@@ -95,12 +95,12 @@ async def list_(services: Services, endpoint: Endpoint, exchange: Exchange, _: R
 async def act(
     services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive
 ) -> Answer:
-    call = await admit.admit(services, exchange)
+    call = await auth_pipeline.admit(services, exchange)
     action = endpoint.act
     assert action
     raw = await body.read(exchange, receive)
     given = body.decode(exchange, raw, required=action.requires_body)
-    key, digest = admit.idempotency(exchange, raw, action=True)
+    key, digest = auth_pipeline.idempotency(exchange, raw, action=True)
     call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
     arguments: list[Any] = []
     if action.takes is not None:
@@ -114,7 +114,7 @@ async def act(
 
 
 async def report(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
-    call = await admit.admit(services, exchange)
+    call = await auth_pipeline.admit(services, exchange)
     wanted = endpoint.report
     assert wanted
     page = (services.paging.after(exchange), paging.top(exchange)) if wanted.paged else ()
@@ -171,11 +171,11 @@ HANDLERS: dict[Kind, Handler] = {
 async def _write(
     services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive, *, merge: bool
 ) -> Written | WrittenItem:
-    call = await admit.admit(services, exchange)
+    call = await auth_pipeline.admit(services, exchange)
     raw = await body.read(exchange, receive)
     given = body.decode(exchange, raw, required=not endpoint.type.bodiless)
     checked = envelope.read(endpoint.type, exchange.id, given, merge=merge)
-    key, digest = admit.idempotency(exchange, raw, action=False)
+    key, digest = auth_pipeline.idempotency(exchange, raw, action=False)
     if key is not None:
         call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
     assert endpoint.verb
@@ -225,7 +225,7 @@ def _polling(
 
 async def _with_key(exchange: Exchange, receive: Receive, call: Call) -> Call:
     """A DELETE has no body to speak of; a key makes its repetition the same request."""
-    key, digest = admit.idempotency(exchange, b"", action=False)
+    key, digest = auth_pipeline.idempotency(exchange, b"", action=False)
     if int(exchange.headers.get(b"content-length", b"0")) > body.MOST_BYTES:
         await body.read(exchange, receive)
     if key is None:
@@ -234,7 +234,7 @@ async def _with_key(exchange: Exchange, receive: Receive, call: Call) -> Call:
 
 
 async def _operation(services: Services, exchange: Exchange) -> tuple[Operation, Call]:
-    call = await admit.admit(services, exchange)
+    call = await auth_pipeline.admit(services, exchange)
     subscription = exchange.id.subscription or ""
     try:
         operation_id = UUID(exchange.id.name)

@@ -5,7 +5,7 @@ import re
 import socket
 from urllib.parse import urlsplit
 
-from api.exchange import Exchange
+from api.request_context import Exchange
 from muster.core.errors import InvalidRequest
 from muster.core.settings import Settings
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from api import schemas
-from api.describe import operation, refusals
 from api.endpoint import table
+from api.openapi_operation import operation, refusals
 from api.resource import ResourceType
 from api.resources import RESOURCES
 from api.schemas import Schema

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from api.answer import Headers
 from api.errors import ProtocolFault
 from api.resource import Polling
+from api.response import Headers
 from fsm.operations import Operation
 
 LONGEST_WAIT = 10

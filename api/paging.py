@@ -7,7 +7,7 @@ import hmac
 from urllib.parse import quote
 
 from api.endpoint import SKIP_TOKEN, TOP, Endpoint
-from api.exchange import Exchange
+from api.request_context import Exchange
 from muster.core.errors import InvalidRequest
 from muster.core.settings import Settings
 

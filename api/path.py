@@ -17,7 +17,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from api import query
 from api.endpoint import Endpoint
 from api.errors import ProtocolFault
-from api.exchange import of
+from api.request_context import of
 from muster.core.errors import Fault, InvalidRequest, NotFound
 from muster.core.ids import Pair, ResourceId
 

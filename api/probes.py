@@ -5,9 +5,9 @@ from typing import Any
 from litestar import Request, get
 from litestar.handlers import HTTPRouteHandler
 
-from api import admit, openapi
-from api.answer import JSON, Answer, json_answer
-from api.exchange import of
+from api import auth_pipeline, openapi
+from api.request_context import of
+from api.response import JSON, Answer, json_answer
 from api.services import Services
 from muster.core import telemetry
 from muster.core.errors import Unavailable
@@ -35,13 +35,13 @@ def probes(services: Services) -> list[HTTPRouteHandler]:
     @get("/metrics")
     async def metrics(request: AnyRequest) -> Answer:
         exchange = of(request.scope)
-        await admit.admit_to_metrics(services, exchange)
+        await auth_pipeline.admit_to_metrics(services, exchange)
         return Answer(exchange, 200, telemetry.metrics(), [TEXT])
 
     @get("/openapi.json")
     async def description(request: AnyRequest) -> Answer:
         exchange = of(request.scope)
-        await admit.authenticate(services, exchange)
+        await auth_pipeline.authenticate(services, exchange)
         return Answer(exchange, 200, openapi.rendered(), [JSON])
 
     return [livez, readyz, metrics, description]

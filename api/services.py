@@ -11,8 +11,8 @@ from api.throttle import Throttle
 from fsm.operations import Operation
 from muster.core.ids import ResourceId
 from workflows.model.resource import Call
-from workflows.plane import Plane
 from workflows.readiness import Readiness
+from workflows.services import Plane
 
 Authorize = Callable[[Plane, Call, str, ResourceId], Awaitable[None]]
 FindOperation = Callable[..., Awaitable[Operation]]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from fsm.launch import protocol, taking, tokens
+from fsm.launch import claims, protocol, tokens
 from fsm.launch.protocol import Kind, Reason
 from fsm.launch.queue import Queue
 from fsm.launch.tokens import Launcher, LauncherTokens
@@ -121,7 +121,7 @@ async def claim(services: Services, caller: Caller, body: protocol.Named) -> Rep
     launcher = caller.as_launcher
     settings = services.queue.settings
     async with services.db.transaction() as tx:
-        won = await taking.claim(
+        won = await claims.claim(
             tx, settings, body.workload_id, launcher=launcher.name, group=launcher.group
         )
     return Reply(200, protocol.Claimed(claimed=won is not None))
@@ -191,7 +191,7 @@ async def listing(services: Services, caller: Caller, body: protocol.Listing) ->
 
 async def poll(services: Services, caller: Caller, body: protocol.Poll) -> Reply:
     async with services.db.transaction() as tx:
-        found = await taking.poll(
+        found = await claims.poll(
             tx,
             services.queue.settings,
             group=caller.as_launcher.group,
@@ -202,13 +202,13 @@ async def poll(services: Services, caller: Caller, body: protocol.Poll) -> Reply
 
 
 async def depth(services: Services, caller: Caller, body: protocol.Depth) -> Reply:
-    count = await taking.depth(services.db, caller.as_launcher.group, body.priority)
+    count = await claims.depth(services.db, caller.as_launcher.group, body.priority)
     return Reply(200, {"count": count})
 
 
 async def stats(services: Services, caller: Caller, _: None) -> Reply:
     group = caller.as_launcher.group
-    waiting = [each for each in await taking.stats(services.db) if each.launch_group == group]
+    waiting = [each for each in await claims.stats(services.db) if each.launch_group == group]
     return Reply(200, {"stats": waiting})
 
 
@@ -216,7 +216,7 @@ async def clean(services: Services, caller: Caller, body: protocol.Clean) -> Rep
     assert caller.as_launcher
     settings = services.queue.settings
     limit = max(0, min(body.limit, MOST))
-    return Reply(200, {"count": await taking.clean(services.db, settings, limit)})
+    return Reply(200, {"count": await claims.clean(services.db, settings, limit)})
 
 
 @dataclass(frozen=True)

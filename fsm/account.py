@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from fsm import account_steps as do
-from fsm.machine import End, Lifecycle, Rest, Step
+from fsm.lifecycle_table import End, Lifecycle, Rest, Step
 from fsm.server import minutes
 
 

@@ -4,13 +4,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from fsm import control, instance
+from fsm import account_runtime, control_database
 from fsm.conditions import Condition, condition, renewed
 from fsm.context import Context
-from fsm.control import Control
+from fsm.control_database import Control
 from fsm.launch.protocol import Reason
-from fsm.machine import Done, Outcome, Wait
-from fsm.moves import SIGNAL
+from fsm.lifecycle_table import Done, Outcome, Wait
+from fsm.transitions import SIGNAL
 from muster.core.errors import (
     Conflict,
     InvalidRequest,
@@ -42,13 +42,13 @@ GONE = {"TargetDatabaseNotFound", "ControlSchemaMissing", "ControlDatabaseNotFou
 
 async def reserve(ctx: Context) -> Outcome:
     """Whether somebody is there to serve the account; nothing is made yet."""
-    await control.of(ctx)
+    await control_database.of(ctx)
     return Done()
 
 
 async def prepare_database(ctx: Context) -> Outcome:
     """Roles, schema, key and identity, then what the account may reach."""
-    where = await control.of(ctx)
+    where = await control_database.of(ctx)
     try:
         made = await _install(ctx, where)
     except Unavailable as refused:
@@ -58,7 +58,7 @@ async def prepare_database(ctx: Context) -> Outcome:
             "The database only reads: its server is a standby, or its transactions are read only.",
             code="JobAgentDatabaseSecondary",
         ) from refused
-    await control.sync_directory(where, made.identity)
+    await control_database.sync_directory(where, made.identity)
     return Done(
         scratch={
             INSTALLED: True,
@@ -71,57 +71,57 @@ async def prepare_database(ctx: Context) -> Outcome:
 
 
 async def queue_instance(ctx: Context) -> Outcome:
-    where = await control.of(ctx)
+    where = await control_database.of(ctx)
     read = await where.operate(ReadEpoch())
-    epoch = await instance.launch(ctx, where, at_least=read.epoch)
+    epoch = await account_runtime.launch(ctx, where, at_least=read.epoch)
     return Done(scratch={EPOCH: epoch})
 
 
 async def see_instance(ctx: Context) -> Outcome:
     """Ready is what was seen: a heartbeat under our epoch in the control database."""
-    if await instance.starts(ctx, ctx.scratch[EPOCH]):  # nothing to see yet: nobody is asked
+    if await account_runtime.starts(ctx, ctx.scratch[EPOCH]):  # nothing to see yet: nobody is asked
         return await _wait(ctx, ctx.scratch[EPOCH])
-    where = await control.of(ctx)
+    where = await control_database.of(ctx)
     read = await where.operate(ReadEpoch())
-    epoch = await instance.launch(ctx, where, at_least=read.epoch, queued=ctx.scratch[EPOCH])
+    epoch = await account_runtime.launch(ctx, where, at_least=read.epoch, queued=ctx.scratch[EPOCH])
     return await _seen(ctx, read, epoch)
 
 
 async def apply_changes(ctx: Context) -> Outcome:
     """A new size is a new core under the next epoch; its hosts are adopted, what runs goes on."""
-    where = await control.of(ctx)
+    where = await control_database.of(ctx)
     read = await where.operate(ReadEpoch())
     await _same_or_fenced(ctx, read)
     await where.administer(UpgradeSchema())
     epoch: int = read.epoch
     before = ctx.payload.get("previous", {}).get("sku")
-    if before != ctx.resource.sku or not await instance.runs(ctx, epoch):
-        epoch = await instance.launch(ctx, where, at_least=read.epoch)
+    if before != ctx.resource.sku or not await account_runtime.runs(ctx, epoch):
+        epoch = await account_runtime.launch(ctx, where, at_least=read.epoch)
     outcome = await _seen(ctx, read, epoch)
     if isinstance(outcome, Done):
-        await control.sync_directory(where, read.identity)
+        await control_database.sync_directory(where, read.identity)
     return outcome
 
 
 async def recover(ctx: Context) -> Outcome:
     """The next epoch, if the control database is the one that we know, or was acknowledged."""
-    where = await control.of(ctx)
+    where = await control_database.of(ctx)
     if ctx.payload.get(ACKNOWLEDGED):
         return await _accept(ctx, where)
     read = await where.operate(ReadEpoch())
     await _same_or_fenced(ctx, read)
-    await instance.may_fit(ctx)
-    epoch = await instance.launch(ctx, where, at_least=read.epoch)
+    await account_runtime.may_fit(ctx)
+    epoch = await account_runtime.launch(ctx, where, at_least=read.epoch)
     outcome = await _seen(ctx, read, epoch)
     if isinstance(outcome, Done):
-        await control.sync_directory(where, read.identity)
+        await control_database.sync_directory(where, read.identity)
     return outcome
 
 
 async def drain(ctx: Context) -> Outcome:
     """Nothing new starts; at once where there is no database, or never was a schema."""
     try:
-        where = await control.of(ctx)
+        where = await control_database.of(ctx)
         await where.operate(Drain())
         read = await where.operate(ReadEpoch())
     except (NotFound, Conflict) as absent:
@@ -139,7 +139,7 @@ async def drain(ctx: Context) -> Outcome:
 
 
 async def stop_instance(ctx: Context) -> Outcome:
-    left = await instance.stop(ctx, Reason.ACCOUNT_DELETED)
+    left = await account_runtime.stop(ctx, Reason.ACCOUNT_DELETED)
     if left:
         return Wait(ctx.services.settings.poll_busy, f"{left} processes have not ended yet")
     return Done()
@@ -148,15 +148,15 @@ async def stop_instance(ctx: Context) -> Outcome:
 async def release(ctx: Context) -> Outcome:
     """Drops the roles that we made; the schema goes only when asked. Secrets go with the row."""
     try:
-        where = await control.of(ctx)
+        where = await control_database.of(ctx)
         await where.administer(RemoveSchema(drop_schema=bool(ctx.payload.get("dropSchema"))))
     except (NotFound, Conflict) as absent:
         if absent.code not in GONE:
             raise
     except PreconditionFailed as never:
-        if never.code != control.NO_ADMINISTRATOR or INSTALLED in ctx.scratch:
+        if never.code != control_database.NO_ADMINISTRATOR or INSTALLED in ctx.scratch:
             raise
-    await instance.forget(ctx)
+    await account_runtime.forget(ctx)
     return Done()
 
 
@@ -183,7 +183,7 @@ async def _same_or_fenced(ctx: Context, read: EpochRead) -> None:
     try:
         same_database(ctx, read)
     except PreconditionFailed:
-        await instance.fence(ctx.services, ctx.resource.uid)
+        await account_runtime.fence(ctx.services, ctx.resource.uid)
         raise
 
 
@@ -240,8 +240,8 @@ def _conditions(ctx: Context) -> list[Condition] | None:
 
 async def _wait(ctx: Context, epoch: int) -> Wait:
     """Waiting for a launcher has the limit of the workload queue: none while a launcher lives."""
-    pending = await instance.pending(ctx, epoch)
-    why = await instance.waits_for(ctx, epoch)
+    pending = await account_runtime.pending(ctx, epoch)
+    why = await account_runtime.waits_for(ctx, epoch)
     return Wait(ctx.services.settings.poll_busy, why, restarts_deadline=pending)
 
 

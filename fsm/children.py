@@ -4,7 +4,7 @@ from uuid import UUID
 
 from fsm import operations, signals
 from fsm.context import Context
-from fsm.machine import DELETING, Done, Outcome, Wait, shielded
+from fsm.lifecycle_table import DELETING, Done, Outcome, Wait, shielded
 from fsm.store import Q, machine_of, resource_of
 from muster.core.ids import ResourceId
 

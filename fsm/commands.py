@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from fsm import control
+from fsm import control_database
 from fsm.context import Context, Services
 from fsm.store import Q as M
 from fsm.store import machine_of, resource_of
@@ -90,12 +90,12 @@ async def _settle_all(services: Services, account_uid: UUID, commands: list[Row]
         await settle(services.db, row["command_id"], succeeded=known, detail=detail)
 
 
-async def _took_effect(where: control.Control, command_id: UUID) -> bool:
+async def _took_effect(where: control_database.Control, command_id: UUID) -> bool:
     known: bool = (await where.operate(ReadJournal(command_id=command_id))).known
     return known
 
 
-async def _control(services: Services, account_uid: UUID) -> control.Control | None:
+async def _control(services: Services, account_uid: UUID) -> control_database.Control | None:
     """None: the account is gone, and its control database with it."""
     machine = await services.db.fetchrow(M.get_machine, account_uid)
     row = await services.db.fetchrow(M.get_by_uid, account_uid)
@@ -103,6 +103,6 @@ async def _control(services: Services, account_uid: UUID) -> control.Control | N
         return None
     context = Context(services=services, machine=machine_of(machine), resource=resource_of(row))
     try:
-        return await control.of(context)
+        return await control_database.of(context)
     except NotFound:
         return None

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from fsm.launch.queue import Queue
-from fsm.machine import Lifecycle
-from fsm.moves import SIGNAL
+from fsm.lifecycle_table import Lifecycle
 from fsm.store import Machine, Resource
+from fsm.transitions import SIGNAL
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.db import Database

@@ -4,7 +4,7 @@ import asyncpg
 
 from fsm.administrator import is_embedded, login_of, session
 from fsm.context import Context
-from fsm.machine import DELETING, Done, Outcome, Wait
+from fsm.lifecycle_table import DELETING, Done, Outcome, Wait
 from fsm.sql_target import T
 from fsm.store import Resource, parent_of
 from muster.core.errors import Conflict, Forbidden, NotFound

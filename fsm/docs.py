@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
+from fsm.lifecycle_table import End, Lifecycle, Rest, Row, Step
 from fsm.lifecycles import LIFECYCLES
-from fsm.machine import End, Lifecycle, Rest, Row, Step
 
 FOLDER = Path("docs/lifecycles")
 

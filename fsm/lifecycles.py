@@ -2,7 +2,7 @@
 
 from fsm.account import ACCOUNT
 from fsm.database import DATABASE
-from fsm.machine import Lifecycle
+from fsm.lifecycle_table import Lifecycle
 from fsm.resource_group import RESOURCE_GROUP
 from fsm.server import SERVER
 

@@ -8,10 +8,10 @@ from uuid import UUID
 import msgspec
 
 from fsm import operations, signals
+from fsm.lifecycle_table import Rest
 from fsm.lifecycles import LIFECYCLES
-from fsm.machine import Rest
-from fsm.moves import show
 from fsm.store import Machine, Q, machine_of, resource_of
+from fsm.transitions import show
 from muster.core import wake
 from muster.core.db import Connection, Database
 from muster.core.ids import ResourceId

@@ -13,9 +13,20 @@ from uuid import UUID
 
 from fsm import faults, retry, signals, store
 from fsm.context import Context, Services
-from fsm.machine import AGAIN, DONE, GIVE_UP, Done, Lifecycle, Outcome, Rest, Row, Step, Wait
-from fsm.moves import Move, Mover
+from fsm.lifecycle_table import (
+    AGAIN,
+    DONE,
+    GIVE_UP,
+    Done,
+    Lifecycle,
+    Outcome,
+    Rest,
+    Row,
+    Step,
+    Wait,
+)
 from fsm.store import Machine, Q, Resource
+from fsm.transitions import Move, Mover
 from muster.core import telemetry
 from muster.core.db import Connection
 from muster.core.errors import Fault, Unavailable

@@ -4,7 +4,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from fsm import server_steps as do
-from fsm.machine import End, Lifecycle, Rest, Step
+from fsm.lifecycle_table import End, Lifecycle, Rest, Step
 from fsm.server_contact import NOT_VERIFIED
 
 

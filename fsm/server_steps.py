@@ -6,7 +6,7 @@ from typing import Any
 from fsm import children
 from fsm.administrator import PASSWORD, is_embedded, login_of, secret_of, session
 from fsm.context import Clusters, Context
-from fsm.machine import Done, Outcome
+from fsm.lifecycle_table import Done, Outcome
 from fsm.server_contact import condition, conditions, contact
 from fsm.sql_target import T
 from fsm.store import Resource

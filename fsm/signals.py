@@ -6,9 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from fsm import faults, operations
-from fsm.machine import End, Lifecycle, Rest, Row
-from fsm.moves import Move, show
+from fsm.lifecycle_table import End, Lifecycle, Rest, Row
 from fsm.store import Machine, Q, Signal, machine_of, resource_of, waiting_signals
+from fsm.transitions import Move, show
 from muster.core import wake
 from muster.core.db import Connection
 from muster.core.errors import Internal

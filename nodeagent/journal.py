@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from muster.core.db import Connection
 from nodeagent.control_db import Q
-from nodeagent.work import Work
+from nodeagent.invocation import Work
 
 Effect = Callable[[], Awaitable[str]]
 

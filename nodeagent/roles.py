@@ -7,8 +7,8 @@ from muster.core.errors import Fault, Forbidden
 from muster.core.scram import verifier
 from muster.core.settings import Secret
 from nodeagent.control_db import APPLICATION
+from nodeagent.invocation import Work
 from nodeagent.sql_administer import A
-from nodeagent.work import Work
 
 
 async def ensure(connection: Connection, work: Work) -> None:

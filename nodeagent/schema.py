@@ -9,10 +9,10 @@ from muster.core.db import Connection
 from muster.core.errors import InvalidRequest, PreconditionFailed
 from muster.core.migrate import migrate, refresh, scripts
 from nodeagent import journal, public_functions
-from nodeagent.blueprint import Blueprint
+from nodeagent.expected_schema import Blueprint
+from nodeagent.invocation import Work
 from nodeagent.protocol import Roles
 from nodeagent.sql_administer import A
-from nodeagent.work import Work
 
 GATE = 0x6D757374_6E6F6465  # "mustnode"
 LEDGER = "jobs_internal.migration"

@@ -21,10 +21,10 @@ from muster.core.errors import (
     Unavailable,
 )
 from nodeagent.commands import HANDLERS
+from nodeagent.invocation import Means, begun
 from nodeagent.protocol import COMMANDS, Spec
 from nodeagent.tokens import Tokens, body_digest, demand
 from nodeagent.wire import CommandError, Request
-from nodeagent.work import Means, begun
 
 log = telemetry.get(__name__)
 

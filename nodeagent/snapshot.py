@@ -19,13 +19,13 @@ from muster.core.connect import Connector, Endpoint
 from muster.core.db import Connection
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
-from nodeagent.blueprint import Blueprint
 from nodeagent.client import seal
 from nodeagent.commands import install_schema
 from nodeagent.control_db import Access, ControlDatabases
+from nodeagent.expected_schema import Blueprint
+from nodeagent.invocation import Means, Work
 from nodeagent.protocol import COMMANDS, Door, InstallSchema
 from nodeagent.sql_administer import A
-from nodeagent.work import Means, Work
 
 HEAD = """\
 -- Written by `python -P -m nodeagent.snapshot` and never run: what migrations/, functions/ and views/

@@ -15,7 +15,7 @@ from muster.core.errors import (
     PreconditionFailed,
     Unavailable,
 )
-from muster.core.words import plain
+from muster.core.sanitize import plain
 
 Meaning = tuple[type[Fault], str]
 EXACT: dict[str, Meaning] = {

@@ -23,7 +23,7 @@ from nodeagent.protocol import Door, Roles
 from workflows import admission
 from workflows.accesscache import Access
 from workflows.model.resource import Call
-from workflows.plane import Plane
+from workflows.services import Plane
 
 Q = Queries("workflows.sql", "account.sql")
 

@@ -14,7 +14,7 @@ from nodeagent.protocol import Pause, Resume
 from workflows import access, admission, diagnosis, items, resources
 from workflows.accounts import KIND
 from workflows.model.resource import Call
-from workflows.plane import Plane
+from workflows.services import Plane
 from workflows.store import audit
 from workflows.store import resources as store
 

@@ -13,10 +13,10 @@ from muster.core.errors import Conflict, FieldError, InvalidRequest, NotFound, r
 from muster.core.ids import ResourceId
 from workflows import admission, resources
 from workflows.admission import World
-from workflows.kind import Birth, Draft, Kind
 from workflows.model.account import ACCOUNT, CAPACITIES, OLD_SKU, AccountProperties
 from workflows.model.resource import Call, Page, Resource
-from workflows.plane import Plane
+from workflows.resource_kind import Birth, Draft, Kind
+from workflows.services import Plane
 from workflows.store import resources as store
 from workflows.store.resources import Content, Q
 from workflows.validation.account import account as validate

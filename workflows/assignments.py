@@ -6,12 +6,12 @@ from uuid import UUID
 from muster.core.db import Connection
 from muster.core.errors import FieldError, InvalidRequest, refuse
 from muster.core.ids import ResourceId
-from workflows import admission, answers, extensions, resources
-from workflows.kind import Kind
+from workflows import admission, extensions, idempotency, resources
 from workflows.model.resource import ASSIGNMENT, Body, Call, Deleted, Page, Resource, Written
 from workflows.model.tenancy import AssignmentProperties
-from workflows.plane import Plane
+from workflows.resource_kind import Kind
 from workflows.roles import by_definition_id
+from workflows.services import Plane
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
@@ -23,7 +23,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
     """An assignment is made once; the same PUT again is answered with it."""
     refuse(_rules(id, body.properties))
     async with plane.db.transaction() as tx:
-        if earlier := await answers.earlier(tx, call, id, Written):
+        if earlier := await idempotency.earlier(tx, call, id, Written):
             return earlier
         await _scope_exists(tx, call, id)
         old = await store.lock(tx, id.key, call.principal.tenant_id)
@@ -37,7 +37,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
             _refuse_change(old.resource, properties)
             written = Written(resource=old.resource)
         await audit.accepted(tx, call, KIND.action("write"), id)
-        await answers.keep(tx, call, id, written)
+        await idempotency.keep(tx, call, id, written)
     plane.roles.forget()
     return written
 

@@ -8,7 +8,7 @@ from muster.core.errors import InvalidRequest
 from muster.core.ids import ResourceId
 from workflows.authorization import visible
 from workflows.model.resource import Call, Page
-from workflows.plane import Plane
+from workflows.services import Plane
 from workflows.store.resources import Q
 
 CLAUSE = re.compile(r"(\w+)\s+(eq|ge|le)\s+'([^']*)'", re.IGNORECASE)

@@ -5,9 +5,9 @@ from datetime import datetime
 from muster.core.errors import Forbidden
 from muster.core.ids import TENANT, ResourceId
 from workflows.model.resource import Call, Principal, PrincipalType
-from workflows.plane import Plane
 from workflows.rolecache import Grant
 from workflows.roles import OWNER, ROLES
+from workflows.services import Plane
 from workflows.store import audit
 from workflows.store.resources import Q
 

@@ -10,7 +10,7 @@ from workflows.accesscache import Access
 from workflows.items import Family
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
-from workflows.plane import Plane
+from workflows.services import Plane
 from workflows.validation.credential import credential as validate
 
 FAMILY = Family("credentials")

@@ -10,12 +10,12 @@ from fsm.store import resource_by_key
 from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError, refuse
 from muster.core.ids import ResourceId
-from workflows import admission, occupied, resources, server_users, targets
+from workflows import admission, delete_guard, resources, server_users, targets
 from workflows.admission import World
-from workflows.kind import Draft, Kind
 from workflows.model.database import DatabaseProperties
 from workflows.model.resource import DATABASE, Call, Deleted, Resource
-from workflows.plane import Plane
+from workflows.resource_kind import Draft, Kind
+from workflows.services import Plane
 from workflows.store import resources as store
 from workflows.store.resources import Content
 from workflows.validation.database import database as validate
@@ -59,7 +59,7 @@ KIND = Kind(
     validate=validate,
     admit=admit,
     fill=fill,
-    leave=occupied.database,
+    leave=delete_guard.database,
 )
 
 put = partial(resources.put, kind=KIND)

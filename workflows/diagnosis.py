@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from fsm.instance import INCOMPATIBLE
+from fsm.account_runtime import INCOMPATIBLE
 from fsm.launch.protocol import Kind, State
 from fsm.launch.workload import Workload
 from fsm.store import Machine

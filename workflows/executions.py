@@ -18,7 +18,7 @@ from workflows.accesscache import Access
 from workflows.items import Family, is_uuid, present
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call, Page
-from workflows.plane import Plane
+from workflows.services import Plane
 
 MOST = 2**63 - 1
 PAGE = 1000

@@ -7,7 +7,7 @@ from muster.core.db import Connection
 from muster.core.ids import ResourceId
 from workflows import authorization, resources
 from workflows.model.resource import Call, Page, Resource
-from workflows.plane import Plane
+from workflows.services import Plane
 from workflows.store import resources as store
 from workflows.store.resources import Content, Q
 

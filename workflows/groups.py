@@ -8,11 +8,11 @@ from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
-from workflows import access, admission, answers, occupied, resources, server_users
-from workflows.kind import Draft, Kind
+from workflows import access, admission, delete_guard, idempotency, resources, server_users
 from workflows.model.resource import GROUP, SUBSCRIPTION, Call, Deleted, Resource
 from workflows.model.tenancy import GroupProperties
-from workflows.plane import Plane
+from workflows.resource_kind import Draft, Kind
+from workflows.services import Plane
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Q
@@ -36,7 +36,7 @@ list_page = partial(resources.list_page, arm_type=GROUP)
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
     await _refuse_running(plane, call, id)
     async with plane.db.transaction() as tx:
-        if earlier := await answers.earlier(tx, call, id, Deleted):
+        if earlier := await idempotency.earlier(tx, call, id, Deleted):
             return earlier
         world = await admission.parents(tx, id, call.principal.tenant_id)
         old = await store.lock(tx, id.key, call.principal.tenant_id)
@@ -50,7 +50,7 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
         await audit.accepted(
             tx, call, KIND.action("delete"), id, operation_id=operation.operation_id
         )
-        await answers.keep(tx, call, id, gone)
+        await idempotency.keep(tx, call, id, gone)
     return gone
 
 
@@ -75,7 +75,7 @@ async def refuse_blocked(tx: Connection, call: Call, scope: Resource) -> None:
                 for row in locks
             ],
         )
-    await occupied.server(tx, call, scope)
+    await delete_guard.server(tx, call, scope)
 
 
 async def delete_all(tx: Connection, call: Call, subscription: ResourceId) -> None:

@@ -4,7 +4,7 @@ from fsm import machines
 from muster.core.ids import ResourceId
 from workflows import resources
 from workflows.model.resource import Call, Page
-from workflows.plane import Plane
+from workflows.services import Plane
 
 
 async def list_page(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Page:

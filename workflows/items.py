@@ -27,7 +27,7 @@ from workflows.accesscache import Access
 from workflows.model.account import ACCOUNT
 from workflows.model.item import Item, WrittenItem
 from workflows.model.resource import Call, Deleted, Page
-from workflows.plane import Plane
+from workflows.services import Plane
 from workflows.store import audit
 
 log = telemetry.get(__name__)

@@ -12,10 +12,10 @@ from workflows import executions, items
 from workflows.access import path_of
 from workflows.accesscache import Access
 from workflows.items import Family, present
-from workflows.kind import merged
 from workflows.model.item import Item, WrittenItem
 from workflows.model.resource import Body, Call, Deleted, Page
-from workflows.plane import Plane
+from workflows.resource_kind import merged
+from workflows.services import Plane
 from workflows.validation.job import job as validate
 from workflows.validation.job import schedule_of
 

@@ -4,11 +4,11 @@ from uuid import uuid4
 
 from muster.core.errors import refuse
 from muster.core.ids import ResourceId
-from workflows import admission, answers, extensions, resources
-from workflows.kind import Kind
+from workflows import admission, extensions, idempotency, resources
 from workflows.model.resource import LOCK, Body, Call, Deleted, Page, Resource, Written
 from workflows.model.tenancy import LockProperties
-from workflows.plane import Plane
+from workflows.resource_kind import Kind
+from workflows.services import Plane
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
@@ -22,7 +22,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
     said = {name: value for name, value in body.properties.items() if value is not None}
     content = Content(properties=said | {"scopeKey": id.parent.key})
     async with plane.db.transaction() as tx:
-        if earlier := await answers.earlier(tx, call, id, Written):
+        if earlier := await idempotency.earlier(tx, call, id, Written):
             return earlier
         await admission.parents(tx, id, call.principal.tenant_id)
         old = await store.lock(tx, id.key, call.principal.tenant_id)
@@ -43,7 +43,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
             )
             written = Written(resource=changed)
         await audit.accepted(tx, call, KIND.action("write"), id)
-        await answers.keep(tx, call, id, written)
+        await idempotency.keep(tx, call, id, written)
     return written
 
 

@@ -8,7 +8,7 @@ from muster.core.errors import Forbidden, NotFound
 from muster.core.ids import ResourceId
 from workflows import authorization
 from workflows.model.resource import Call
-from workflows.plane import Plane
+from workflows.services import Plane
 
 
 async def get(plane: Plane, call: Call, subscription: str, operation_id: UUID) -> Operation:

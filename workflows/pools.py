@@ -10,10 +10,10 @@ from muster.core.errors import Conflict
 from muster.core.ids import ResourceId
 from workflows import admission, resources
 from workflows.admission import World
-from workflows.kind import Draft, Kind
 from workflows.model.pool import PoolProperties
 from workflows.model.resource import POOL, Call, Deleted, Resource
-from workflows.plane import Plane
+from workflows.resource_kind import Draft, Kind
+from workflows.services import Plane
 from workflows.store.resources import Content, Q
 from workflows.validation.common import one_line
 from workflows.validation.database import pool as validate

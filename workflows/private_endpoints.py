@@ -5,13 +5,13 @@ from typing import Any
 from muster.core.errors import FieldError, InvalidRequest, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import DecidePrivateEndpoint, PutPrivateEndpoint
-from workflows import items, linked
+from workflows import items, references
 from workflows.access import account_of
 from workflows.accesscache import Access
 from workflows.items import Family
 from workflows.model.item import Item, WrittenItem
 from workflows.model.resource import SERVER, Body, Call
-from workflows.plane import Plane
+from workflows.services import Plane
 from workflows.store import resources as store
 from workflows.validation import common
 
@@ -50,7 +50,7 @@ async def _decide(plane: Plane, call: Call, id: ResourceId, status: Any) -> Item
     here = await items.enter(plane, call, id)
     found = await FAMILY.get(plane, call, id)
     server = ResourceId.parse(found.properties[TARGET])
-    await linked.demand(plane, call, linked.USE_AS_TARGET, server, id)
+    await references.demand(plane, call, references.USE_AS_TARGET, server, id)
     verb = "approve" if status == "Approved" else "reject"
     decided = await items.write(
         plane,
@@ -70,7 +70,7 @@ async def _check(plane: Plane, call: Call, id: ResourceId, text: str) -> list[Fi
         return [FieldError(WHERE, wrong.message)]
     if server.type.lower() != SERVER.lower():
         return [FieldError(WHERE, f"Expected the id of a server: …/providers/{SERVER}/…")]
-    await linked.demand(plane, call, f"{SERVER}/read", server, account_of(id))
+    await references.demand(plane, call, f"{SERVER}/read", server, account_of(id))
     if await store.get(plane.db, server.key, call.principal.tenant_id) is None:
         return [FieldError(WHERE, f"There is no server '{server.name}'.", "InvalidTargetServer")]
     return []

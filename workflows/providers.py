@@ -6,7 +6,7 @@ from muster.core.errors import NotFound
 from muster.core.ids import ResourceId
 from workflows import admission, resources
 from workflows.model.resource import Call, Page
-from workflows.plane import Plane
+from workflows.services import Plane
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content

@@ -7,12 +7,12 @@ from muster.core.errors import FieldError, NotFound, refuse
 from muster.core.ids import ResourceId
 from nodeagent import items as wire
 from nodeagent.items import GetItem, RunQuery
-from workflows import access, authorization, executions, items, linked, target_groups
-from workflows.linked import Reference
+from workflows import access, authorization, executions, items, references, target_groups
 from workflows.model.account import ACCOUNT
 from workflows.model.item import Item
 from workflows.model.resource import Call
-from workflows.plane import Plane
+from workflows.references import Reference
+from workflows.services import Plane
 from workflows.validation import common
 from workflows.validation.query import query as validate
 
@@ -34,7 +34,7 @@ async def run(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) ->
     if body.get("credential"):
         named["credential"] = body["credential"]
     wrong = await asyncio.to_thread(validate, body)
-    wrong += await linked.check(plane, call, id, _references(named))
+    wrong += await references.check(plane, call, id, _references(named))
     wrong += [error for field, text in named.items() for error in _name(field, text)]
     refuse(wrong)
     found = {field: await _find(plane, call, id, field, text) for field, text in named.items()}

@@ -6,7 +6,7 @@ import shutil
 from muster.core import telemetry
 from muster.core.errors import Fault, Unavailable
 from muster.core.sql import Queries
-from workflows.plane import Plane
+from workflows.services import Plane
 
 log = telemetry.get(__name__)
 Q = Queries("workflows.sql", "readiness.sql")

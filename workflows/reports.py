@@ -9,11 +9,11 @@ import msgspec
 
 from muster.core.ids import ResourceId
 from nodeagent.items import Ask
-from workflows import access, executions, questions
+from workflows import access, engine_requests, executions
 from workflows.items import present
 from workflows.model.item import Told
 from workflows.model.resource import Call, Page
-from workflows.plane import Plane
+from workflows.services import Plane
 
 OF_TARGET = ("serverName", "databaseName", "schemaName")  # before the columns of a result
 PATIENCE = 8.0  # seconds for the engine to say why a target waits
@@ -95,7 +95,7 @@ async def _asked(plane: Plane, call: Call, id: ResourceId, args: dict[str, Any])
     request_id = uuid4()
     question = Ask(request_id=request_id, kind="why", args=args)
     await access.look(plane, call, id, question, command_id=request_id)
-    answer = await questions.answer(plane, call, id, request_id, PATIENCE)
+    answer = await engine_requests.answer(plane, call, id, request_id, PATIENCE)
     if answer is None:
         return {"message": SILENT}
     if wrong := answer.get("error"):

@@ -12,11 +12,11 @@ from muster.core.db import Connection
 from muster.core.errors import NotFound, refuse
 from muster.core.failpoints import reach
 from muster.core.ids import ResourceId
-from workflows import admission, answers, authorization
+from workflows import admission, authorization, idempotency
 from workflows.admission import World
-from workflows.kind import Draft, Kind, merged, take_secrets
 from workflows.model.resource import LOCK, Body, Call, Deleted, Page, Resource, Written
-from workflows.plane import Plane
+from workflows.resource_kind import Draft, Kind, merged, take_secrets
+from workflows.services import Plane
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content, Q, Stored
@@ -64,7 +64,7 @@ async def _write(
     plane: Plane, call: Call, id: ResourceId, body: Body, kind: Kind, *, patch: bool
 ) -> Written:
     async with plane.db.transaction() as tx:
-        if earlier := await answers.earlier(tx, call, id, Written):
+        if earlier := await idempotency.earlier(tx, call, id, Written):
             return earlier
         world = await admission.parents(tx, id, call.principal.tenant_id)
         old = await store.lock(tx, id.key, call.principal.tenant_id)
@@ -86,7 +86,7 @@ async def _write(
         written = await _save(plane, tx, call, draft, old, kind, verb="patch" if patch else "put")
         operation = written.operation.operation_id if written.operation else None
         await audit.accepted(tx, call, kind.action("write"), id, operation_id=operation)
-        await answers.keep(tx, call, id, written)
+        await idempotency.keep(tx, call, id, written)
         await reach("api.before_commit", kind.arm_type)
     await reach("api.after_commit", kind.arm_type)
     return written
@@ -95,7 +95,7 @@ async def _write(
 async def delete(plane: Plane, call: Call, id: ResourceId, kind: Kind) -> Deleted:
     """Always accepted: it interrupts whatever runs, and a second one joins the first."""
     async with plane.db.transaction() as tx:
-        if earlier := await answers.earlier(tx, call, id, Deleted):
+        if earlier := await idempotency.earlier(tx, call, id, Deleted):
             return earlier
         world = await admission.parents(tx, id, call.principal.tenant_id)
         old = await store.lock(tx, id.key, call.principal.tenant_id)
@@ -112,7 +112,7 @@ async def delete(plane: Plane, call: Call, id: ResourceId, kind: Kind) -> Delete
             gone = Deleted(existed=True, operation=await begin_delete(tx, call, old.resource))
         operation = gone.operation.operation_id if gone.operation else None
         await audit.accepted(tx, call, kind.action("delete"), id, operation_id=operation)
-        await answers.keep(tx, call, id, gone)
+        await idempotency.keep(tx, call, id, gone)
     return gone
 
 

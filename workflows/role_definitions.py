@@ -6,8 +6,8 @@ from muster.core.errors import NotFound
 from muster.core.ids import ResourceId
 from workflows import resources
 from workflows.model.resource import Call, Page
-from workflows.plane import Plane
 from workflows.roles import PREFIX, ROLES, Role
+from workflows.services import Plane
 
 
 async def list_page(

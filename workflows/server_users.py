@@ -13,7 +13,7 @@ from nodeagent.items import ReadServerUsers, ServerUsers
 from workflows import access
 from workflows.access import Q
 from workflows.model.resource import DATABASE, Call
-from workflows.plane import Plane
+from workflows.services import Plane
 
 FORCE = "force"
 FORCED_TYPES = "forceDeletionTypes"

@@ -10,12 +10,12 @@ from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError, InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
-from workflows import occupied, resources, server_users, targets
+from workflows import delete_guard, resources, server_users, targets
 from workflows.admission import World
-from workflows.kind import Draft, Kind
 from workflows.model.resource import SERVER, Call, Deleted, Resource
 from workflows.model.server import ServerProperties
-from workflows.plane import Plane
+from workflows.resource_kind import Draft, Kind
+from workflows.services import Plane
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Q
@@ -48,7 +48,7 @@ KIND = Kind(
     lifecycle="server",
     validate=validate,
     admit=admit,
-    leave=occupied.server,
+    leave=delete_guard.server,
 )
 
 put = partial(resources.put, kind=KIND)

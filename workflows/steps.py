@@ -8,16 +8,16 @@ from muster.core import script
 from muster.core.errors import FieldError, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import PutStep
-from workflows import items, linked
+from workflows import items, references
 from workflows.access import account_of, path_of
 from workflows.accesscache import Access
 from workflows.items import Family, present
-from workflows.kind import merged
-from workflows.linked import Reference, ServerName
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
 from workflows.model.step import StepProperties
-from workflows.plane import Plane
+from workflows.references import Reference, ServerName
+from workflows.resource_kind import merged
+from workflows.services import Plane
 from workflows.validation.complete import complete
 from workflows.validation.step import step as validate
 from workflows.validation.step import unguarded
@@ -44,14 +44,14 @@ LONG = 10_000  # characters of a script that are read beside the other requests
 def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:
     found = present(properties)
     options = found.pop("options", {})
-    found["targetGroup"] = linked.shown(found["targetGroup"], GROUPS, here)
+    found["targetGroup"] = references.shown(found["targetGroup"], GROUPS, here)
     if "credential" in found:
-        found["credential"] = linked.shown(found["credential"], CREDENTIALS, here)
+        found["credential"] = references.shown(found["credential"], CREDENTIALS, here)
     found["action"] = {"type": "TSql", "source": "Inline", "value": found.pop("script")}
     if "output" in found:
         output = {**found["output"], **options.pop("output", {})}
         if "credential" in output:
-            output["credential"] = linked.shown(output["credential"], CREDENTIALS, here)
+            output["credential"] = references.shown(output["credential"], CREDENTIALS, here)
         found["output"] = output
     return {**found, **options}
 
@@ -84,7 +84,7 @@ async def _check(plane: Plane, call: Call, id: ResourceId, given: dict[str, Any]
         [
             *validate(id.name, given),
             *await _script(given),
-            *await linked.check(
+            *await references.check(
                 plane, call, account_of(id), list(_references(given)), list(_servers(given))
             ),
         ]
@@ -97,7 +97,7 @@ def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {name: patch[name] for name in same if name in patch}
     for name in ("targetGroup", "credential"):
         if name in patch:
-            made[name] = linked.document(patch[name])
+            made[name] = references.document(patch[name])
     if (action := patch.get("action")) and "value" in action:
         made["script"] = action["value"]
     options = {name: patch[name] for name in OPTIONS if name in patch}
@@ -109,8 +109,8 @@ def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
 def document(given: dict[str, Any]) -> dict[str, Any]:
     """As the control database takes it; an empty reference is none."""
     made: dict[str, Any] = {
-        "targetGroup": linked.document(given["targetGroup"]),
-        "credential": linked.document(given.get("credential")),
+        "targetGroup": references.document(given["targetGroup"]),
+        "credential": references.document(given.get("credential")),
         "script": given["action"]["value"],
         "executionOptions": given.get("executionOptions") or {},
         "output": None,
@@ -126,7 +126,7 @@ def document(given: dict[str, Any]) -> dict[str, Any]:
             "type": "SqlDatabase",
             "schemaName": "dbo",
             **{name: value for name, value in output.items() if name not in more},
-            "credential": linked.document(output.get("credential")),
+            "credential": references.document(output.get("credential")),
         }
     return made
 

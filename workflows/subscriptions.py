@@ -5,11 +5,11 @@ from uuid import uuid4
 from muster.core.db import Connection
 from muster.core.errors import Conflict, refuse
 from muster.core.ids import TENANT, ResourceId
-from workflows import admission, answers, groups, resources
-from workflows.kind import Kind
+from workflows import admission, groups, idempotency, resources
 from workflows.model.resource import SUBSCRIPTION, Body, Call, Page, Resource, Written
 from workflows.model.tenancy import SubscriptionProperties
-from workflows.plane import Plane
+from workflows.resource_kind import Kind
+from workflows.services import Plane
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
@@ -22,7 +22,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
     refuse([*common.name(id.type, id.name), *common.tags(body.tags or {})])
     said = {name: value for name, value in body.properties.items() if value is not None}
     async with plane.db.transaction() as tx:
-        if earlier := await answers.earlier(tx, call, id, Written):
+        if earlier := await idempotency.earlier(tx, call, id, Written):
             return earlier
         old = await store.lock(tx, id.key, call.principal.tenant_id)
         admission.preconditions(call, store.plain(old))
@@ -41,7 +41,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
         if state == "Deleted":
             await groups.delete_all(tx, call, id)
         await audit.accepted(tx, call, KIND.action("write"), id)
-        await answers.keep(tx, call, id, written)
+        await idempotency.keep(tx, call, id, written)
     plane.roles.forget()
     return written
 

@@ -6,14 +6,14 @@ from typing import Any
 from muster.core.errors import Conflict, FieldError, InvalidRequest, Unavailable, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import Ask, PutTargetGroup
-from workflows import items, linked, questions
+from workflows import engine_requests, items, references
 from workflows.access import account_of
 from workflows.accesscache import Access
 from workflows.items import Family
-from workflows.linked import Reference, ServerName
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
-from workflows.plane import Plane
+from workflows.references import Reference, ServerName
+from workflows.services import Plane
 from workflows.validation.target_group import MEMBERS
 from workflows.validation.target_group import target_group as validate
 
@@ -70,8 +70,8 @@ async def check(
     """Forbidden unless the caller may use every server that the members can lead to."""
     if any(member["type"] in READ_AT_RUN_TIME for member in members):
         everywhere = ResourceId(account.pairs[:1])
-        await linked.demand(plane, call, linked.USE_AS_TARGET, everywhere, account)
-    return await linked.check(plane, call, account, named, list(_servers(members)))
+        await references.demand(plane, call, references.USE_AS_TARGET, everywhere, account)
+    return await references.check(plane, call, account, named, list(_servers(members)))
 
 
 async def resolve(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
@@ -80,7 +80,7 @@ async def resolve(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
     request_id = items.command_of(call, id, here)
     question = Ask(request_id=request_id, kind="resolve", args={"targetGroup": id.name})
     await items.write(plane, call, id, here, FAMILY.action("resolve/action"), question)
-    answer = await questions.answer(plane, call, id, request_id, PATIENCE)
+    answer = await engine_requests.answer(plane, call, id, request_id, PATIENCE)
     if answer is not None:
         return _understood(answer)
     raise Unavailable(
@@ -102,14 +102,14 @@ def _document(member: dict[str, Any]) -> dict[str, Any]:
     document = {name: value for name, value in member.items() if value != ""}
     document.setdefault("membershipType", "Include")
     for name in REFERENCES.keys() & document.keys():
-        document[name] = linked.document(document[name])
+        document[name] = references.document(document[name])
     return document
 
 
 def _shown(member: dict[str, Any], here: Access) -> dict[str, Any]:
     present = {name: value for name, value in member.items() if value is not None}
     for name in REFERENCES.keys() & present.keys():
-        present[name] = linked.shown(present[name], REFERENCES[name], here)
+        present[name] = references.shown(present[name], REFERENCES[name], here)
     return present
 
 

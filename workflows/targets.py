@@ -10,7 +10,7 @@ from muster.core.db import Connection
 from muster.core.enumeration import left_out
 from muster.core.errors import Conflict, NotFound, Unavailable
 from muster.core.sql import Queries
-from workflows.plane import Plane
+from workflows.services import Plane
 from workflows.validation.common import one_line
 
 Q = Queries("workflows.sql", "target.sql")

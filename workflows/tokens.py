@@ -11,10 +11,10 @@ import msgspec
 from muster.core.errors import Conflict, FieldError, InvalidRequest, refuse
 from muster.core.ids import TENANT, ResourceId
 from workflows import admission, resources
-from workflows.kind import Kind
 from workflows.model.resource import TOKEN, Body, Call, Deleted, Page, Resource, Written
 from workflows.model.tenancy import TokenProperties
-from workflows.plane import Plane
+from workflows.resource_kind import Kind
+from workflows.services import Plane
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content

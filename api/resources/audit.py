@@ -6,7 +6,7 @@ from api.versions import INSIGHTS
 from muster.core.ids import ResourceId
 from workflows import audit
 from workflows.model.resource import Call, Page
-from workflows.plane import Plane
+from workflows.services import Plane
 
 TEXT = {"type": "object", "properties": {"value": {"type": "string"}}}
 

@@ -13,7 +13,7 @@ import msgspec
 from engine.model import group_document
 from muster.core import variables
 from muster.core.errors import InvalidRequest
-from muster.core.reading import QUERY, only_reads
+from muster.core.read_only_sql import QUERY, only_reads
 from muster.core.script import Script, check, split
 from muster.core.sqltext import tokens
 

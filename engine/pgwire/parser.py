@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from muster.core.wire import MESSAGE_LIMIT, SIZE, Tap
+from muster.core.pinned_transport import MESSAGE_LIMIT, SIZE, Tap
 
 HEAD = 5  # bytes: the kind of a message and its size
 READY, ERROR, PARAMETER = b"ZES"

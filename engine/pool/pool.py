@@ -25,9 +25,9 @@ from engine.pool.pooled_connection import PooledConnection
 from engine.pool.server_pool import Key, ServerPool, Waiter
 from muster.core import connect
 from muster.core.clock import Clock
+from muster.core.connect_errors import NoRoom
 from muster.core.endpoint import Endpoint
 from muster.core.errors import Unavailable
-from muster.core.refusals import NoRoom
 from muster.core.settings import Settings
 
 IDLE = 30.0  # seconds

@@ -6,7 +6,7 @@ from uuid import UUID
 from engine.model.group_document import Server
 from engine.model.task import UNLISTED
 from muster.core.errors import Fault
-from muster.core.words import plain
+from muster.core.sanitize import plain
 
 
 @dataclass(frozen=True, kw_only=True)

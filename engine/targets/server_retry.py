@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import TypeVar
 
 from muster.core.clock import Clock
+from muster.core.connect_errors import NoRoom
 from muster.core.errors import Unavailable
-from muster.core.refusals import NoRoom
 
 T = TypeVar("T")
 

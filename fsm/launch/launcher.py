@@ -21,12 +21,12 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from fsm.launch import room
-from fsm.launch.hands import Hands
+from fsm.launch import capacity
+from fsm.launch.capacity import Room
 from fsm.launch.protocol import Priority, State
-from fsm.launch.room import Room
 from fsm.launch.runtime import Handle
 from fsm.launch.workload import BY_ITSELF, Workload
+from fsm.launch.workload_runner import Hands
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.errors import Fault
@@ -43,7 +43,7 @@ class Launcher:
     hands: Hands
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     clock: Clock = field(default_factory=Clock)
-    look: Callable[[], Room] = room.look
+    look: Callable[[], Room] = capacity.look
     _enabled: bool = False
     _full: str | None = None  # why nothing new is taken
     _claims: set[UUID] | None = None  # of a former life, until few enough of them are open
@@ -136,7 +136,7 @@ class Launcher:
 
     async def _take(self, group: asyncio.TaskGroup) -> None:
         for priority in Priority:
-            while not (full := room.full(self.look(), self.settings, self._starting.total())):
+            while not (full := capacity.full(self.look(), self.settings, self._starting.total())):
                 workload = await self.desk.take(priority)
                 if workload is None:
                     break

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from asyncpg import PostgresError
 
-from fsm.launch import taking
+from fsm.launch import claims
 from fsm.launch.metrics import ACTIVE, LAST_RUN, QUEUED
 from fsm.launch.protocol import Reason, State
 from fsm.launch.queue import Queue
@@ -68,7 +68,7 @@ class Monitor:
         rows = await connection.fetch(Q.overdue, settings.workload_claim_limit, gap, MOST)
         for row in rows:
             failed += await self._fail(row)
-        await taking.clean(connection, settings)
+        await claims.clean(connection, settings)
         await self._count(connection)
         LAST_RUN.set(self.clock.now().timestamp())
         return failed
@@ -96,7 +96,7 @@ class Monitor:
         for row in await connection.fetch(Q.count_active):
             ACTIVE.labels(row["kind"], State(row["state"])).set(row["count"])
         QUEUED.clear()
-        for each in await taking.stats(connection):
+        for each in await claims.stats(connection):
             QUEUED.labels(each.launch_group, each.priority).set(each.queued)
 
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from muster.cli import output, places
+from muster.cli import lookup, output
 from muster.cli.arguments import Commands, Parser, noun, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -58,7 +58,7 @@ def create(options: argparse.Namespace) -> int:
         name, _, database = options.database.partition("/")
         if not (name and database):
             raise Refused(f"'{options.database}' is no database: expected SERVER/DATABASE")
-        server = places.server(api, name)
+        server = lookup.server(api, name)
         control = under(server, "databases", database)
         if api.find(control) is None:
             api.put(control, {"location": options.location})
@@ -84,7 +84,7 @@ def create(options: argparse.Namespace) -> int:
 
 def list_accounts(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = places.accounts(api)
+        found = lookup.accounts(api)
         output.show(options, {"value": found}, Table(COLUMNS, [_row(each) for each in found]))
         return Exit.SUCCEEDED
 
@@ -93,7 +93,7 @@ def list_accounts(options: argparse.Namespace) -> int:
 
 def show_account(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = api.get(places.account(api, options))
+        found = api.get(lookup.account(api, options))
         told = [f"{each['type']}: {each['message']}" for each in _conditions(found)]
         output.show(options, found, Table(COLUMNS, [_row(found)]), notes=told)
         return Exit.SUCCEEDED
@@ -106,7 +106,7 @@ def doctor(options: argparse.Namespace) -> int:
 
     def examine(api: Api) -> int:
         wanted = options.account
-        ids = places.named(api, wanted) if wanted else [places.account(api, options)]
+        ids = lookup.named(api, wanted) if wanted else [lookup.account(api, options)]
         found = {id: api.post(f"{id}/doctor") for id in ids}
         if options.output == "table":
             for id, told in found.items():
@@ -138,7 +138,7 @@ def _of_name(made: Parser) -> Parser:
 
 def _set(options: argparse.Namespace, action: str, query: dict[str, str]) -> int:
     def post(api: Api) -> int:
-        id = places.account(api, options)
+        id = lookup.account(api, options)
         told = api.post(f"{id}/{action}", query=query)
         row = [id.rsplit("/", 1)[-1], told["paused"], told.get("canceled")]
         columns = ("account", "paused", "cancelled_runs")

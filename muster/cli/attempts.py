@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from muster.cli import fixes
+from muster.cli import advice
 from muster.cli.output import many, moment
 from muster.cli.runs import Run
 
@@ -34,5 +34,5 @@ def unsure(run: Run, why: dict[str, Any], attempt: dict[str, Any]) -> list[str]:
     if reason == UNKNOWN and attempt.get("xactId") == AUTOCOMMIT:
         first = (attempt.get("statementNo") or 0) + 1
         told = [f"Each statement commits by itself; from statement {first} on it is unknown."]
-    known = fixes.of(run, {"reason": reason})
+    known = advice.of(run, {"reason": reason})
     return [*told, *([f"→ {known.hint}"] if known else [])]

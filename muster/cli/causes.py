@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from muster.cli import attempts, fixes, origins, output, runs
+from muster.cli import advice, attempts, output, run_origin, runs
 from muster.cli.client import Api
 from muster.cli.exits import BAD, ENDED, Exit
 from muster.cli.known import Lookup
@@ -46,7 +46,7 @@ def table(run: Run, found: list[dict[str, Any]], summary: dict[str, Any], lookup
 
 def fix(run: Run, each: dict[str, Any], lookup: Lookup, *, with_step: bool) -> str:
     """The command that fixes it, or else the one that shows it whole; as it is typed."""
-    known, example = fixes.of(run, each, lookup), _example(each)
+    known, example = advice.of(run, each, lookup), _example(each)
     if known and known.command:
         return known.command
     words = ["muster", "run", "why", run.short, *([example] if example else [])]
@@ -57,7 +57,7 @@ def fix(run: Run, each: dict[str, Any], lookup: Lookup, *, with_step: bool) -> s
 
 def advised(run: Run, each: dict[str, Any], lookup: Lookup) -> list[str]:
     """What fixes it, to stand below the line that tells it; nothing where that is not known."""
-    known = fixes.of(run, each, lookup)
+    known = advice.of(run, each, lookup)
     return [f"  → {part}" for part in (known.command, known.hint) if part] if known else []
 
 
@@ -70,11 +70,11 @@ def total(found: list[dict[str, Any]], summary: dict[str, Any]) -> str:
 def notes(run: Run, found: list[dict[str, Any]], summary: dict[str, Any]) -> list[str]:
     """The target's own hints, then ours, each once; then who stopped it."""
     if not found:
-        return [_nothing(summary), *origins.stopped(summary)]
+        return [_nothing(summary), *run_origin.stopped(summary)]
     said = [(code(each), each.get("hint")) for each in found]
-    said += [(code(each), known.hint) for each in found if (known := fixes.of(run, each))]
+    said += [(code(each), known.hint) for each in found if (known := advice.of(run, each))]
     hints = dict.fromkeys(f"hint for {what}: {hint}" for what, hint in said if hint)
-    return [total(found, summary), *hints, *origins.stopped(summary)]
+    return [total(found, summary), *hints, *run_origin.stopped(summary)]
 
 
 def _nothing(summary: dict[str, Any]) -> str:
@@ -101,7 +101,7 @@ def why_run(api: Api, run: Run, options: argparse.Namespace) -> int:
     if options.output == "table":
         print(f"{run}: {output.lifecycle(summary['lifecycle'])}, {counted(summary)}")
         lines = [line for part in (summary, *summary["steps"]) for line in _reason(part)]
-        for line in (*lines, *(f"  {each}" for each in origins.stopped(summary))):
+        for line in (*lines, *(f"  {each}" for each in run_origin.stopped(summary))):
             print(output.clean(line))
         if not rows:
             return Exit.SUCCEEDED
@@ -175,7 +175,7 @@ def _target_lines(run: Run, name: str, why: dict[str, Any], newest: dict[str, An
         lines.append(f"  {newest.get('sqlstate') or newest.get('endReason')}: {newest['message']}")
     lines += [f"  {key}: {newest[key]}" for key in ("detail", "hint", "context") if newest.get(key)]
     lines += [f"  {line}" for line in attempts.unsure(run, why, newest)]
-    lines += [f"  {line}" for line in origins.stopped(why)]
+    lines += [f"  {line}" for line in run_origin.stopped(why)]
     return lines + [f"  blocked by {blocker(each)}" for each in _blockers(why, newest)]
 
 
@@ -218,7 +218,7 @@ def _why(api: Api, run: Run, item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reason(part: dict[str, Any]) -> list[str]:
-    reason = origins.reason(part)
+    reason = run_origin.reason(part)
     if not reason:
         return []
     where = f"step {part['stepName']}" if "stepName" in part else "run"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from muster.cli import inputs, output, places
+from muster.cli import inputs, lookup, output
 from muster.cli.arguments import Commands, noun, of_account, verb
 from muster.cli.client import Api, calling, under
 from muster.cli.exits import Exit
@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
 
 def set_credential(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
-        path = under(places.account(api, options), "credentials", options.name)
+        path = under(lookup.account(api, options), "credentials", options.name)
         said = {"username": options.username}
         if options.reference:
             said["reference"] = options.reference
@@ -49,7 +49,7 @@ def set_credential(options: argparse.Namespace) -> int:
 
 def list_credentials(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = api.all(f"{places.account(api, options)}/credentials")
+        found = api.all(f"{lookup.account(api, options)}/credentials")
         output.show(options, {"value": found}, Table(COLUMNS, [_row(each) for each in found]))
         return Exit.SUCCEEDED
 
@@ -62,7 +62,7 @@ def seal(options: argparse.Namespace) -> int:
     def sealing(api: Api) -> int:
         from muster.core import sealing
 
-        key = api.post(f"{places.account(api, options)}/sealingKey")
+        key = api.post(f"{lookup.account(api, options)}/sealingKey")
         context = sealing.belongs_to(UUID(key["accountUid"]), UUID(key["identity"]), options.name)
         secret = inputs.password(options.password_file)
         sealed = sealing.seal(key["publicKey"], secret, context)

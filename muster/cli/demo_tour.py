@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muster.cli import causes, exits, following, main, progress, runs
+from muster.cli import causes, exits, main, progress, run_watch, runs
 from muster.cli.announce import announced
 from muster.cli.client import Api
 from muster.cli.demo_fleet import ADMIN, APPLICATION, Fleet
@@ -122,7 +122,7 @@ def _run_until_two_are_left(api: Api, session: Connection, drifted: str, held: s
     _type("job", "start", "nightly", "--wait")
     run = runs.of_item(ACCOUNT, api.post(f"{ACCOUNT}/jobs/nightly/start"))
     show = progress.chosen(run, sys.stdout)
-    summary = following.follow(api, run, show, timeout=STAGE_LIMIT, until=_only_two_are_left)
+    summary = run_watch.follow(api, run, show, timeout=STAGE_LIMIT, until=_only_two_are_left)
     counts = summary["counts"]
     _expect(counts.get("Failed") == 1, f"one tenant fails, not {counts.get('Failed', 0)}")
     _expect(counts.get("WaitingForRetry") == 1, "one tenant waits for its next attempt")

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from muster.cli import inputs, output, places
+from muster.cli import inputs, lookup, output
 from muster.cli.arguments import Commands, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -57,7 +57,7 @@ def add(commands: Commands) -> None:
 
 def create(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
-        account = places.account(api, options)
+        account = lookup.account(api, options)
         members = [*_from_file(options.file), *_from_options(options, account)]
         if not members:
             raise Refused("a group needs members: --server, --database, … or --file")
@@ -71,7 +71,7 @@ def create(options: argparse.Namespace) -> int:
 
 def show_group(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = api.get(under(places.account(api, options), "targetGroups", options.name))
+        found = api.get(under(lookup.account(api, options), "targetGroups", options.name))
         output.show(options, found, _members(found))
         return Exit.SUCCEEDED
 
@@ -80,7 +80,7 @@ def show_group(options: argparse.Namespace) -> int:
 
 def list_groups(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = api.all(f"{places.account(api, options)}/targetGroups")
+        found = api.all(f"{lookup.account(api, options)}/targetGroups")
         rows = [[each["name"], len(each["properties"]["members"])] for each in found]
         output.show(options, {"value": found}, Table(("name", "members"), rows))
         return Exit.SUCCEEDED
@@ -90,7 +90,7 @@ def list_groups(options: argparse.Namespace) -> int:
 
 def resolve(options: argparse.Namespace) -> int:
     def ask(api: Api) -> int:
-        found = resolved(api, places.account(api, options), options.name)
+        found = resolved(api, lookup.account(api, options), options.name)
         output.show(options, found, _resolved(found), notes=[counted(found)])
         if not (found.get("unreachable") or found.get("missing")):
             return Exit.SUCCEEDED

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from muster.cli import following, inputs, job_state, output, places, runs, schedules
+from muster.cli import inputs, job_state, lookup, output, run_watch, runs, schedules
 from muster.cli.arguments import Commands, add_choice, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -70,7 +70,7 @@ def _add_create(verbs: Commands) -> None:
 
 def create(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
-        account = places.account(api, options)
+        account = lookup.account(api, options)
         path, step = under(account, "jobs", options.name), _step(options, account)
         said = {"schedule": schedules.read(options)}
         if options.description:
@@ -126,7 +126,7 @@ def _removed(old: dict[str, Any], schedule: dict[str, Any]) -> list[str]:
 
 def show_job(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        _show(api, options, under(places.account(api, options), "jobs", options.name))
+        _show(api, options, under(lookup.account(api, options), "jobs", options.name))
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -134,7 +134,7 @@ def show_job(options: argparse.Namespace) -> int:
 
 def list_jobs(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = api.all(f"{places.account(api, options)}/jobs")
+        found = api.all(f"{lookup.account(api, options)}/jobs")
         rows = [_row(each) for each in found]
         output.show(options, {"value": found}, Table(COLUMNS, rows, optional=("description",)))
         return Exit.SUCCEEDED
@@ -144,21 +144,21 @@ def list_jobs(options: argparse.Namespace) -> int:
 
 def start(options: argparse.Namespace) -> int:
     def begin(api: Api) -> int:
-        account = places.account(api, options)
+        account = lookup.account(api, options)
         made = api.post(under(account, "jobs", options.name, "start"))
         run = runs.of_item(account, made)
         if not options.wait:
             row = [run.job, run.id, made["properties"]["lifecycle"]]
             output.show(options, made, Table(("job", "run", "lifecycle"), [row]))
             return Exit.SUCCEEDED
-        return following.watched(api, run, options)
+        return run_watch.watched(api, run, options)
 
     return calling(options, begin)
 
 
 def stop(options: argparse.Namespace) -> int:
     def cancel(api: Api) -> int:
-        account = places.account(api, options)
+        account = lookup.account(api, options)
         active = api.all(under(account, "jobs", options.name, "executions"), {"isActive": "true"})
         for each in active:
             run = runs.of_item(account, each)
@@ -172,7 +172,7 @@ def stop(options: argparse.Namespace) -> int:
 
 def delete(options: argparse.Namespace) -> int:
     def gone(api: Api) -> int:
-        path = under(places.account(api, options), "jobs", options.name)
+        path = under(lookup.account(api, options), "jobs", options.name)
         if not options.yes:
             if not inputs.can_ask():
                 raise Refused("deleting without a terminal needs --yes")

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from muster.cli import output, places, schedules
+from muster.cli import lookup, output, schedules
 from muster.cli.arguments import Commands, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -40,7 +40,7 @@ def disable(options: argparse.Namespace) -> int:
 
 def _change(options: argparse.Namespace, properties: dict[str, Any]) -> int:
     def patch(api: Api) -> int:
-        path = under(places.account(api, options), "jobs", options.name)
+        path = under(lookup.account(api, options), "jobs", options.name)
         if properties.get("schedule") == {"enabled": True}:
             _scheduled(api.get(path), options.name)
         job = api.patch(path, {"properties": properties})

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from muster.cli import places
+from muster.cli import lookup
 from muster.cli.client import Api, Refused, under
 from muster.cli.runs import Run
 
@@ -72,7 +72,7 @@ class Lookup:
         }
         if named:
             return named.pop() if len(named) == 1 else ""
-        for each in places.servers(self._api) if server else []:
+        for each in lookup.servers(self._api) if server else []:
             credential = each["properties"].get("jobCredential")
             if each["name"].lower() == server.lower() and credential:
                 return _last(credential)

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from muster.cli import causes, following, group, inputs, output, places, progress, results, runs
+from muster.cli import causes, group, inputs, lookup, output, progress, results, run_watch, runs
 from muster.cli.arguments import Commands, count, duration, of_account, verb
 from muster.cli.client import Api, Refused, calling
 from muster.cli.exits import Exit
@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     def run_it(api: Api) -> int:
-        account = places.account(api, options)
+        account = lookup.account(api, options)
         sql = inputs.script(options)
         if (options.max_rows or 0) > MOST_ROWS:
             raise Refused(f"--max-rows is at most {MOST_ROWS}: more are not kept of a result set")
@@ -118,7 +118,7 @@ def _follow(api: Api, run: Run, options: argparse.Namespace, sql: str) -> int:
     """Ctrl-C stops it, as in psql: nobody else knows of this run."""
     show = progress.chosen(run, sys.stderr) if sys.stderr.isatty() else progress.Silent()
     try:
-        summary = following.follow(api, run, show)
+        summary = run_watch.follow(api, run, show)
     except KeyboardInterrupt:
         api.post(f"{run.path}/cancel", {"reason": "Ctrl-C in muster exec"})
         print(
@@ -127,14 +127,14 @@ def _follow(api: Api, run: Run, options: argparse.Namespace, sql: str) -> int:
         )
         return Exit.CANCELED
     _show(api, run, summary, options, sql)
-    return following.outcome(summary)
+    return run_watch.outcome(summary)
 
 
 def _show(
     api: Api, run: Run, summary: dict[str, Any], options: argparse.Namespace, sql: str
 ) -> None:
     found = results.read(api, run) if summary["steps"] else results.NONE
-    wrong = causes.read(api, run, summary) if following.outcome(summary) else []
+    wrong = causes.read(api, run, summary) if run_watch.outcome(summary) else []
     failed, lookup = [], Lookup(api, run, options.group, options.credential)
     for each in wrong:
         failed += [f"failed: {progress.cause(each)}", *causes.advised(run, each, lookup)]

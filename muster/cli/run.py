@@ -5,13 +5,13 @@ from typing import Any
 
 from muster.cli import (
     causes,
-    following,
+    lookup,
     notices,
-    origins,
     output,
-    places,
     progress,
     results,
+    run_origin,
+    run_watch,
     runs,
 )
 from muster.cli.arguments import Commands, Parser, count, duration, noun, of_account, verb
@@ -75,7 +75,7 @@ def add(commands: Commands) -> None:
 
 def list_runs(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        account = places.account(api, options)
+        account = lookup.account(api, options)
         path = under(account, "jobs", options.job) if options.job else account
         active = "true" if options.active else None
         query = {"$top": options.top or None, "isActive": active}
@@ -106,15 +106,15 @@ def show_run(options: argparse.Namespace) -> int:
 
 
 def watch(options: argparse.Namespace) -> int:
-    return _on_run(options, lambda api, run: following.watched(api, run, options))
+    return _on_run(options, lambda api, run: run_watch.watched(api, run, options))
 
 
 def wait(options: argparse.Namespace) -> int:
     def until(api: Api, run: Run) -> int:
-        summary = following.ended(api, run, progress.Silent(), timeout=options.timeout)
+        summary = run_watch.ended(api, run, progress.Silent(), timeout=options.timeout)
         if summary is not None:
-            following.tell(options, run, summary)
-        return following.outcome(summary)
+            run_watch.tell(options, run, summary)
+        return run_watch.outcome(summary)
 
     return _on_run(options, until)
 
@@ -199,7 +199,7 @@ def _none(run: Run, summary: dict[str, Any]) -> str:
     """Why there is nothing to join, and where to look."""
     if not is_over(summary):
         return f"No target has succeeded yet. muster run watch {run.id} waits for the end."
-    if following.outcome(summary) is Exit.CANCELED:
+    if run_watch.outcome(summary) is Exit.CANCELED:
         return (
             f"No target has succeeded: {summary['lifecycle']}. muster run show {run.id} tells more."
         )
@@ -213,7 +213,7 @@ def _of_run(made: Parser) -> Parser:
 
 def _on_run(options: argparse.Namespace, what: "causes.OnRun") -> int:
     def found(api: Api) -> int:
-        return what(api, runs.find(api, places.account(api, options), options.name))
+        return what(api, runs.find(api, lookup.account(api, options), options.name))
 
     return calling(options, found)
 
@@ -225,11 +225,11 @@ def _head(run: Run, summary: dict[str, Any]) -> list[str]:
         if summary.get(key)
     )
     lines = [f"{run.job} {run.id}: {output.lifecycle(summary['lifecycle'])}"]
-    lines += [f"  {line}" for line in (*origins.begun(summary), times)]
-    reason = origins.reason(summary)
+    lines += [f"  {line}" for line in (*run_origin.begun(summary), times)]
+    reason = run_origin.reason(summary)
     lines += [f"  {reason}"] if reason else []
     lines += [f"  {summary['lastMessage']}"] if summary.get("lastMessage") else []
-    lines += [f"  {line}" for line in origins.stopped(summary)]
+    lines += [f"  {line}" for line in run_origin.stopped(summary)]
     return [*lines, f"  {progress.counted(summary)}"]
 
 

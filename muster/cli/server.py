@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from muster.cli import inputs, output, places
+from muster.cli import inputs, lookup, output
 from muster.cli.arguments import Commands, add_choice, count, noun, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -66,7 +66,7 @@ def add(commands: Commands) -> None:
 def add_server(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
         body = {"location": options.location, "properties": _properties(options)}
-        path = under(places.group(api, options), *places.SQL.split("/"), "servers", options.name)
+        path = under(lookup.group(api, options), *lookup.SQL.split("/"), "servers", options.name)
         made = api.put(path, body, new=not options.replace)
         output.show(options, made, Table(COLUMNS, [_row(made)]), notes=_notes(made))
         return Exit.SUCCEEDED
@@ -76,7 +76,7 @@ def add_server(options: argparse.Namespace) -> int:
 
 def check_server(options: argparse.Namespace) -> int:
     def check(api: Api) -> int:
-        answer = api.post(f"{places.server(api, options.name)}/check")
+        answer = api.post(f"{lookup.server(api, options.name)}/check")
         reachable = answer["reachable"]
         why = None if reachable else f"{answer['code']}: {answer['message']}"
         row = [options.name, "reachable" if reachable else "not reachable", why]
@@ -88,7 +88,7 @@ def check_server(options: argparse.Namespace) -> int:
 
 def list_servers(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = places.servers(api)
+        found = lookup.servers(api)
         output.show(options, {"value": found}, Table(COLUMNS, [_row(each) for each in found]))
         return Exit.SUCCEEDED
 

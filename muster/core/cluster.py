@@ -33,7 +33,7 @@ from muster.core.binaries import Binaries
 from muster.core.clock import Clock
 from muster.core.errors import Unavailable
 from muster.core.files import make_folder, sync_folder, write_private
-from muster.core.lock import locked
+from muster.core.folder_lock import locked
 from muster.core.privileges import Account, make_runnable, run_as
 from muster.core.process import Process, is_zombie, processes
 from muster.core.settings import Secret

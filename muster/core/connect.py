@@ -29,11 +29,7 @@ import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 
 from muster.core import egress, startup
-from muster.core.db import Connection
-from muster.core.egress import Address, Pair, Rules, check_address, check_host_syntax
-from muster.core.endpoint import Endpoint, check_endpoint, tls_context
-from muster.core.errors import Fault, Unavailable
-from muster.core.refusals import (
+from muster.core.connect_errors import (
     Login,
     as_fault,
     not_allowed,
@@ -42,9 +38,13 @@ from muster.core.refusals import (
     timed_out,
     unreachable,
 )
+from muster.core.db import Connection
+from muster.core.egress import Address, Pair, Rules, check_address, check_host_syntax
+from muster.core.endpoint import Endpoint, check_endpoint, tls_context
+from muster.core.errors import Fault, Unavailable
+from muster.core.pinned_transport import Dialer, Tap, Tls
 from muster.core.settings import Secret, Settings
 from muster.core.startup import Startup
-from muster.core.wire import Dialer, Tap, Tls
 
 __all__ = ["Connector", "Endpoint", "Rules", "check_address", "check_endpoint", "check_host_syntax"]
 

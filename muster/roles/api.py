@@ -19,7 +19,7 @@ from muster.core.settings import Settings
 from muster.core.wake import Wake
 from muster.roles.key_check import check_keys
 from nodeagent.client import AgentClient
-from workflows.plane import Plane
+from workflows.services import Plane
 
 log = telemetry.get(__name__)
 

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from fsm import commands, rekey
+from fsm.account_monitor import Watch, missing_engines
 from fsm.clusters import EmbeddedClusters, OwnServers
 from fsm.context import Services
 from fsm.dispatcher import Dispatcher
-from fsm.duty import Duty
+from fsm.housekeeping import Duty
 from fsm.launch.queue import Queue
 from fsm.lifecycles import LIFECYCLES
 from fsm.runner import Runner
-from fsm.watch import Watch, missing_engines
 from muster.core import failpoints, telemetry
 from muster.core.connect import Connector
 from muster.core.db import open_database

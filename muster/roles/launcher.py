@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from fsm.launch.desk import Desk
-from fsm.launch.hands import Hands, workload_url
+from fsm.account_monitor import missing_engines
 from fsm.launch.launcher import Launcher
 from fsm.launch.monitor import Monitor
 from fsm.launch.queue import CHANNEL, OnEnd, Queue
+from fsm.launch.queue_client import Desk
 from fsm.launch.runtimes.process import ProcessRuntime, Program, muster_program
+from fsm.launch.workload_runner import Hands, workload_url
 from fsm.lifecycles import LIFECYCLES
-from fsm.watch import missing_engines
 from muster.core import failpoints, telemetry
 from muster.core.clock import Clock
 from muster.core.db import open_database
 from muster.core.files import make_folder, write_private
-from muster.core.lock import locked
+from muster.core.folder_lock import locked
 from muster.core.secrets import Keyring
 from muster.core.settings import Settings, SettingsError, surroundings
 from muster.core.wake import Wake

@@ -18,9 +18,9 @@ from muster.core.settings import Settings
 from muster.roles.api import address, listen
 from muster.roles.key_check import check_keys
 from nodeagent.control_db import ControlDatabases
+from nodeagent.invocation import Means
 from nodeagent.registry import Registration
 from nodeagent.server import build
-from nodeagent.work import Means
 
 Ready = Callable[[dict[str, Any]], None]
 

@@ -31,7 +31,7 @@ from nodeagent.commands import (
     upgrade_schema,
     verify_schema,
 )
-from nodeagent.work import Work
+from nodeagent.invocation import Work
 
 Handler = Callable[[Work], Awaitable[str]]  # answers with the result as JSON
 

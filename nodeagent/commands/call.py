@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from nodeagent import journal
-from nodeagent.work import Work
+from nodeagent.invocation import Work
 
 
 async def call(work: Work, query: str, *args: Any) -> str:

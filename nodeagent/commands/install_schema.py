@@ -4,10 +4,10 @@ import msgspec
 
 from muster.core.db import Connection
 from nodeagent import roles, schema
+from nodeagent.invocation import Work
 from nodeagent.protocol import SchemaInstalled
 from nodeagent.schema import Found, Whose
 from nodeagent.sql_administer import A
-from nodeagent.work import Work
 
 
 async def run(work: Work) -> str:

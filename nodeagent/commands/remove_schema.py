@@ -5,10 +5,10 @@ import msgspec
 from muster.core.db import Connection
 from muster.core.errors import NotFound
 from nodeagent import journal, roles, schema
+from nodeagent.invocation import Work
 from nodeagent.protocol import SchemaRemoved
 from nodeagent.schema import Found, Whose
 from nodeagent.sql_administer import A
-from nodeagent.work import Work
 
 
 async def run(work: Work) -> str:

@@ -2,7 +2,7 @@
 
 from nodeagent.commands.call import call, text
 from nodeagent.control_db import Q
-from nodeagent.work import Work
+from nodeagent.invocation import Work
 
 
 async def run(work: Work) -> str:

@@ -6,8 +6,8 @@ import msgspec
 
 from nodeagent.commands.call import call, text
 from nodeagent.control_db import Q
+from nodeagent.invocation import Work
 from nodeagent.protocol import SyncDirectory
-from nodeagent.work import Work
 
 
 async def run(work: Work) -> str:

@@ -4,10 +4,10 @@ import msgspec
 
 from muster.core.errors import NotFound
 from nodeagent import schema
+from nodeagent.invocation import Work
 from nodeagent.protocol import SchemaUpgraded
 from nodeagent.schema import Whose
 from nodeagent.sql_administer import A
-from nodeagent.work import Work
 
 
 async def run(work: Work) -> str:

@@ -16,8 +16,8 @@ from fsm.runner import Turn
 from muster.core import failpoints
 from muster.core.failpoints import Crash
 from tests.chaos.cells import KILLS, PAUSES, WRAPPED, Lot, wrapped
-from tests.support.account_world import AccountWorld
-from tests.support.world import World
+from tests.support.account_fixture import AccountWorld
+from tests.support.lifecycle_fixture import World
 
 Hits = Callable[[], set[str]]
 STEP_LIMIT = timedelta(seconds=0.5)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fsm.lifecycles import LIFECYCLES
-from fsm.machine import Lifecycle, Step
+from fsm.lifecycle_table import Lifecycle, Step
 from muster.core.failpoints import FailpointError
 from muster.core.settings import Settings
 

@@ -12,17 +12,17 @@ import pytest
 from fsm.account import ACCOUNT, S
 from fsm.launch.queue import Queue
 from fsm.launch.workload import seal_context
-from fsm.machine import Step
+from fsm.lifecycle_table import Step
 from muster.core import failpoints
 from muster.core.settings import Secret
 from nodeagent.protocol import ReadEpoch
 from tests.chaos import arming
 from tests.chaos.cells import FAULTS, Lot
-from tests.support.account_world import AccountWorld
+from tests.support.account_fixture import AccountWorld
 from tests.support.fake_clusters import FakeClusters
-from tests.support.idle import no_idle_transaction
+from tests.support.idle_transactions import no_idle_transaction
 from tests.support.invariants import violations
-from tests.support.world import Asked, unhurried
+from tests.support.lifecycle_fixture import Asked, unhurried
 
 STATES = tuple(str(row.state) for row in ACCOUNT.rows.values() if isinstance(row, Step))
 STAYS = "raises until it gives up"

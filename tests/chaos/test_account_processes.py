@@ -22,7 +22,7 @@ from muster.core.settings import Settings
 from tests.chaos.cells import KILLS, Lot, action, point
 from tests.chaos.test_account_matrix import ALONE, PASSING, STATES
 from tests.support.accounts import Stack, apart
-from tests.support.idle import no_idle_transaction
+from tests.support.idle_transactions import no_idle_transaction
 from tests.support.invariants import violations
 from tests.support.processes import kept
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.fake_clusters import FakeClusters
 from tests.support.invariants import INVARIANTS, violations
-from tests.support.world import World, unhurried
+from tests.support.lifecycle_fixture import World, unhurried
 
 
 # A constraint that forbids the violation is taken away first: the invariant must not rely on it.

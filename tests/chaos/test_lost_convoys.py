@@ -13,8 +13,8 @@ import pytest_asyncio
 from fsm.launch.protocol import Kind
 from tests.chaos.road_invariants import PROBE, violations
 from tests.chaos.test_lost_hosts import ends_first, gone
-from tests.support.crew import Crew, crew
-from tests.support.engine_world import Running
+from tests.support.engine_processes import Crew, crew
+from tests.support.engine_fixture import Running
 from tests.support.fleet import Shared, plane
 from tests.support.launching import until
 

@@ -6,9 +6,9 @@ from muster.core import failpoints
 from tests.chaos import arming
 from tests.chaos.cells import FAULTS, LOTS, STATES, Lot
 from tests.support.fake_clusters import FakeClusters
-from tests.support.idle import no_idle_transaction
+from tests.support.idle_transactions import no_idle_transaction
 from tests.support.invariants import violations
-from tests.support.world import Asked, World, unhurried
+from tests.support.lifecycle_fixture import Asked, World, unhurried
 
 
 class Life:

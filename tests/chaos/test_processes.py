@@ -17,10 +17,10 @@ import pytest
 from muster.core import failpoints
 from tests.chaos.cells import ALONE, KILLS, Lot, action, point
 from tests.support.fake_clusters import FakeClusters
-from tests.support.idle import no_idle_transaction
+from tests.support.idle_transactions import no_idle_transaction
 from tests.support.invariants import violations
 from tests.support.processes import Processes, kept
-from tests.support.world import Asked, World
+from tests.support.lifecycle_fixture import Asked, World
 
 SEED = int(os.environ.get("MUSTER_TEST_SEED", "2"))
 FEW = 4

@@ -15,7 +15,7 @@ from tests.chaos.road_invariants import EFFECT, PROBE, violations
 from tests.support import fleet as fleets
 from tests.support.fleet import Fleet, fleet
 from tests.support.launching import until
-from tests.support.line import Line, line_to
+from tests.support.tcp_proxy import Line, line_to
 
 pytestmark = pytest.mark.newest
 

@@ -20,7 +20,7 @@ from fsm.launch.protocol import Kind
 from tests.chaos.road_cells import POINTS, begin, cancels, overdone, prepare
 from tests.chaos.road_invariants import violations
 from tests.support import postgres as server
-from tests.support.crew import Crew, crew
+from tests.support.engine_processes import Crew, crew
 from tests.support.fleet import Shared, plane
 from tests.support.launching import until
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.chaos.road_invariants import EFFECT, PROBE, violations
 from tests.support import postgres as server
-from tests.support.crew import Crew, crew
+from tests.support.engine_processes import Crew, crew
 from tests.support.launching import until
 
 pytestmark = [pytest.mark.newest, pytest.mark.slow]

@@ -7,7 +7,7 @@ import pytest
 
 from engine.process.exit_codes import Exit
 from fsm.launch.protocol import Kind, Reason
-from tests.support.engine_world import Running, World, world
+from tests.support.engine_fixture import Running, World, world
 from tests.support.launching import until
 
 TRANSACTIONS = """

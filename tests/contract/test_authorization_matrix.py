@@ -15,8 +15,9 @@ from api import examples, openapi
 from api.endpoint import Endpoint, table
 from api.resources import RESOURCES
 from muster.core.settings import Settings
-from tests.support import actors, arm
-from tests.support.actors import Stage, uuid_of
+from tests.support import principals
+from tests.support import arm
+from tests.support.principals import Stage, uuid_of
 from tests.support.oidc import TENANT
 
 DOCUMENT: dict[str, Any] = json.loads(openapi.rendered())
@@ -241,14 +242,14 @@ def test_every_operation_has_its_cells() -> None:
 
 
 async def test_each_cell(settings: Settings) -> None:
-    async with actors.stage(settings) as stage:
+    async with principals.stage(settings) as stage:
         wrong: list[str] = []
         count = 0
         operation = await _an_operation(stage)
         control = {"properties": {"databaseId": f"{arm.SERVER}/databases/d1"}}
         await arm.put(stage.owner, f"{arm.SERVER}/jobAgents/a1", control)
         await stage.settle()
-        victim = f"{actors.AUTHORIZATION}/roleAssignments/{uuid_of(' victim')}"
+        victim = f"{principals.AUTHORIZATION}/roleAssignments/{uuid_of(' victim')}"
         await arm.put(stage.owner, victim, examples.request(ENDPOINTS[PUT_ASSIGNMENT]))
         for name, line in sorted(CELLS.items(), key=_deletes_last):
             endpoint = ENDPOINTS[name]
@@ -319,7 +320,7 @@ def _described(endpoint: Endpoint) -> set[str]:
 
 
 def _path(endpoint: Endpoint, operation: str) -> str:
-    scope = endpoint.template.partition(actors.AUTHORIZATION)[0]
+    scope = endpoint.template.partition(principals.AUTHORIZATION)[0]
     names = NAMES | {"operationId": operation, "roleAssignmentName": uuid_of(f"{scope} victim")}
     return "".join(f"/{names[s.text] if s.is_name else s.text}" for s in endpoint.path)
 
@@ -349,7 +350,7 @@ async def _ours(stage: Stage) -> str:
     seen = []
     for kind in ("serviceTokens", "roleAssignments"):
         answer = await stage.owner.get(
-            f"{actors.AUTHORIZATION}/{kind}", params={"api-version": arm.SQL, "$top": "1000"}
+            f"{principals.AUTHORIZATION}/{kind}", params={"api-version": arm.SQL, "$top": "1000"}
         )
         seen.append(answer.text)
     return "\n".join(seen)

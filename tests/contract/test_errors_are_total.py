@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from api import errors
 from api.errors import STATUS, ProtocolFault
 from muster.core.errors import Fault
-from tests.support.exchange import exchange
+from tests.support.requests import exchange
 
 
 def kinds(of: type[Fault]) -> Iterator[type[Fault]]:

@@ -17,7 +17,8 @@ import pytest
 
 from muster.core.settings import Settings
 from muster.roles import api
-from tests.support import actors, arm
+from tests.support import principals
+from tests.support import arm
 from tests.support import postgres as target
 from tests.fuzz.fuzzing import ASKED, fuzz
 
@@ -72,7 +73,7 @@ async def fill(settings: Settings, url: str, fleet: target.Postgres) -> None:
         }
         await arm.put(call, arm.SERVER, body)
         async with plane.db.connection() as connection:
-            await connection.execute(actors.SETTLE)
+            await connection.execute(principals.SETTLE)
         await arm.put(call, f"{arm.SERVER}/databases/d1", {})
         await arm.put(call, f"{arm.SERVER}/elasticPools/p1", {})
 

@@ -5,7 +5,7 @@ import pytest
 from tests.support.control_db import installed
 from tests.support.definitions import a_definer
 from tests.support.executions import a_session
-from tests.support.road import a_stage
+from tests.support.execution_fixture import a_stage
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from muster.core.db import Database
 from muster.core.errors import Fault
 from muster.core.ids import ResourceId
 from tests.support import arm
-from tests.support.account_world import AccountWorld
-from tests.support.actors import SETTLE
+from tests.support.account_fixture import AccountWorld
+from tests.support.principals import SETTLE
 from tests.support.fake_clusters import FakeClusters
-from tests.support.world import INSERT, Asked, unhurried
+from tests.support.lifecycle_fixture import INSERT, Asked, unhurried
 from workflows import admission
 from workflows.accounts import QUOTA
 

@@ -9,10 +9,10 @@ from fsm.account import S
 from fsm.launch.protocol import Kind, Reason
 from fsm.launch.queue import Queue
 from muster.core.db import Database
-from tests.support.account_world import AccountWorld, FakeLauncher
+from tests.support.account_fixture import AccountWorld, FakeLauncher
 from tests.support.fake_clusters import FakeClusters
 from tests.support.plane import a_call, make_plane
-from tests.support.world import Asked, unhurried
+from tests.support.lifecycle_fixture import Asked, unhurried
 from workflows import account_actions, accounts
 from workflows.model.resource import Principal
 

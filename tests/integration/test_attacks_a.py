@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from muster.core.settings import Settings
-from tests.support import actors, arm
+from tests.support import principals
+from tests.support import arm
 from tests.support.oidc import JWKS
 
 VERSION = {"api-version": arm.SQL}
 
 
-async def get(stage: actors.Stage, headers: Any, path: str = arm.SERVER, **params: str) -> Any:
+async def get(stage: principals.Stage, headers: Any, path: str = arm.SERVER, **params: str) -> Any:
     async with arm.calling(stage.app, None) as client:
         return await client.get(path, headers=headers, params=VERSION | params)
 
@@ -22,11 +23,11 @@ def bearer(token: str) -> dict[str, str]:
 
 @pytest.fixture
 async def stage(settings: Settings) -> Any:
-    async with actors.stage(settings) as made:
+    async with principals.stage(settings) as made:
         yield made
 
 
-async def test_01_02_no_or_another_scheme(stage: actors.Stage) -> None:
+async def test_01_02_no_or_another_scheme(stage: principals.Stage) -> None:
     for headers in ({}, {"Authorization": "Basic bG9jYWw6eA=="}, {"Authorization": "Bearer"}):
         answer = await get(stage, headers)
 
@@ -34,7 +35,7 @@ async def test_01_02_no_or_another_scheme(stage: actors.Stage) -> None:
         assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-async def test_03_to_11_bad_tokens(stage: actors.Stage) -> None:
+async def test_03_to_11_bad_tokens(stage: principals.Stage) -> None:
     issuer = stage.issuer
     cases = {
         "garbage": ("InvalidAuthenticationToken", "garbage"),
@@ -60,7 +61,7 @@ async def test_03_to_11_bad_tokens(stage: actors.Stage) -> None:
     assert set(issuer.fetched) <= {JWKS}
 
 
-async def test_12_unknown_kids_do_not_make_us_fetch(stage: actors.Stage) -> None:
+async def test_12_unknown_kids_do_not_make_us_fetch(stage: principals.Stage) -> None:
     for n in range(200):
         answer = await get(stage, bearer(stage.issuer.token(headers={"kid": f"k{n}"}, kid="ec-1")))
         assert answer.status_code == 401
@@ -69,7 +70,7 @@ async def test_12_unknown_kids_do_not_make_us_fetch(stage: actors.Stage) -> None
 
 
 async def test_13_a_token_in_the_query_is_no_token(
-    stage: actors.Stage, capfd: pytest.CaptureFixture[str]
+    stage: principals.Stage, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("access_token", "token", "Authorization"):
         answer = await get(stage, {}, **{name: arm.TOKEN})
@@ -79,7 +80,7 @@ async def test_13_a_token_in_the_query_is_no_token(
     assert arm.TOKEN not in out + err
 
 
-async def test_14_two_authorization_headers(stage: actors.Stage) -> None:
+async def test_14_two_authorization_headers(stage: principals.Stage) -> None:
     answer = await get(
         stage, [("Authorization", f"Bearer {arm.TOKEN}"), ("Authorization", "Bearer x")]
     )
@@ -87,21 +88,23 @@ async def test_14_two_authorization_headers(stage: actors.Stage) -> None:
     assert (answer.status_code, arm.error(answer)) == (400, "InvalidRequest")
 
 
-async def test_a_service_token_works_in_its_scope_until_it_is_revoked(stage: actors.Stage) -> None:
-    path = f"{actors.AUTHORIZATION}/serviceTokens/ci"
+async def test_a_service_token_works_in_its_scope_until_it_is_revoked(
+    stage: principals.Stage,
+) -> None:
+    path = f"{principals.AUTHORIZATION}/serviceTokens/ci"
     body = {"properties": {"scope": arm.GROUP, "expiresOn": "2099-01-01T00:00:00Z"}}
     made = (await arm.put(stage.owner, path, body)).json()["properties"]
     assert made["token"].startswith("mst_")
     again = await stage.owner.get(path, params=VERSION)
     assert made["token"] not in again.text
-    await actors.grant(stage.owner, arm.GROUP, made["principalId"], actors.READER.id)
+    await principals.grant(stage.owner, arm.GROUP, made["principalId"], principals.READER.id)
 
     assert (await get(stage, bearer(made["token"]))).status_code == 200
-    assert (await get(stage, bearer(made["token"]), actors.ELSEWHERE)).status_code == 403
+    assert (await get(stage, bearer(made["token"]), principals.ELSEWHERE)).status_code == 403
     assert (await get(stage, bearer("mst_wrong"))).status_code == 401
 
 
-async def test_the_door_tells_strangers_nothing(stage: actors.Stage) -> None:
+async def test_the_door_tells_strangers_nothing(stage: principals.Stage) -> None:
     for path in ("/metrics", "/openapi.json", "/nothing", arm.SERVER + "x", "/../etc/passwd"):
         answer = await get(stage, {}, path)
         assert (answer.status_code, arm.error(answer)) == (401, "AuthenticationFailed"), path

@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from muster.core.settings import Settings
-from tests.support import actors, arm
+from tests.support import principals
+from tests.support import arm
 from workflows.roles import CONTRIBUTOR, OWNER, PREFIX, READER
 
 VERSION = {"api-version": arm.SQL}
@@ -16,12 +17,12 @@ VERSION = {"api-version": arm.SQL}
 
 @pytest.fixture
 async def stage(settings: Settings) -> Any:
-    async with actors.stage(settings) as made:
+    async with principals.stage(settings) as made:
         yield made
 
 
 async def ask(
-    stage: actors.Stage, who: str, method: str, path: str, body: Any = None
+    stage: principals.Stage, who: str, method: str, path: str, body: Any = None
 ) -> httpx.Response:
     async with stage.actor(who) as client:
         return await client.request(method, path, params=VERSION, json=body)
@@ -31,7 +32,7 @@ def without_ids(text: str) -> str:
     return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|servers/\w+", "", text)
 
 
-async def test_16_17_foreign_and_missing_look_the_same(stage: actors.Stage) -> None:
+async def test_16_17_foreign_and_missing_look_the_same(stage: principals.Stage) -> None:
     there = await ask(stage, "other", "GET", arm.SERVER)
     missing = await ask(stage, "other", "GET", arm.SERVER.replace("eu1", "nope"))
 
@@ -40,7 +41,7 @@ async def test_16_17_foreign_and_missing_look_the_same(stage: actors.Stage) -> N
     assert without_ids(there.text) == without_ids(missing.text)
 
 
-async def test_18_own_and_missing_is_404(stage: actors.Stage) -> None:
+async def test_18_own_and_missing_is_404(stage: principals.Stage) -> None:
     answer = await ask(stage, "reader", "GET", arm.SERVER.replace("eu1", "nope"))
 
     assert (answer.status_code, arm.error(answer)) == (404, "ResourceNotFound")
@@ -57,14 +58,14 @@ CHANGES = [
 ]
 
 
-async def test_19_a_reader_changes_nothing(stage: actors.Stage) -> None:
+async def test_19_a_reader_changes_nothing(stage: principals.Stage) -> None:
     for method, path in CHANGES:
         answer = await ask(stage, "reader", method, path, {} if method != "DELETE" else None)
 
         assert (answer.status_code, arm.error(answer)) == (403, "AuthorizationFailed")
 
 
-async def test_19_a_refusal_does_not_judge_the_body(stage: actors.Stage) -> None:
+async def test_19_a_refusal_does_not_judge_the_body(stage: principals.Stage) -> None:
     async with stage.actor("reader") as client:
         answer = await client.put(
             arm.SERVER, params=VERSION, content=b"{{{", headers={"Content-Type": "text/xml"}
@@ -73,8 +74,8 @@ async def test_19_a_refusal_does_not_judge_the_body(stage: actors.Stage) -> None
     assert answer.status_code == 403
 
 
-async def test_20_a_contributor_of_one_group_is_nobody_in_another(stage: actors.Stage) -> None:
-    own = actors.ELSEWHERE + "/providers/Microsoft.Sql/servers/mine"
+async def test_20_a_contributor_of_one_group_is_nobody_in_another(stage: principals.Stage) -> None:
+    own = principals.ELSEWHERE + "/providers/Microsoft.Sql/servers/mine"
     body = {"location": "local", "properties": {"endpoint": {"host": "10.0.0.5"}}}
 
     assert (await ask(stage, "elsewhere", "PUT", own, body)).status_code == 201
@@ -86,16 +87,16 @@ SPELLINGS = [
     arm.SERVER + "/",
     arm.SERVER.replace("g1", "%67%31"),
     arm.SERVER.replace("servers", "sErVeRs"),
-    actors.ELSEWHERE + "%2F..%2Fg1/providers/Microsoft.Sql/servers/eu1",
-    actors.ELSEWHERE + "/../g1/providers/Microsoft.Sql/servers/eu1",
-    actors.ELSEWHERE + "/%2e%2e/g1/providers/Microsoft.Sql/servers/eu1",
+    principals.ELSEWHERE + "%2F..%2Fg1/providers/Microsoft.Sql/servers/eu1",
+    principals.ELSEWHERE + "/../g1/providers/Microsoft.Sql/servers/eu1",
+    principals.ELSEWHERE + "/%2e%2e/g1/providers/Microsoft.Sql/servers/eu1",
     arm.SERVER.replace("/g1", "//g1"),
     "/" + arm.SERVER,
-    actors.ELSEWHERE + "/..%2fg1/providers/Microsoft.Sql/servers/eu1",
+    principals.ELSEWHERE + "/..%2fg1/providers/Microsoft.Sql/servers/eu1",
 ]
 
 
-async def test_21_no_spelling_changes_the_decision(stage: actors.Stage) -> None:
+async def test_21_no_spelling_changes_the_decision(stage: principals.Stage) -> None:
     for path in SPELLINGS:
         transport = httpx.ASGITransport(app=stage.app)
         for who, canonical in (("elsewhere", 403), ("reader", 200)):
@@ -113,20 +114,20 @@ async def test_21_no_spelling_changes_the_decision(stage: actors.Stage) -> None:
 
 
 IMPOSTORS = [
-    {"id": actors.ELSEWHERE + "/providers/Microsoft.Sql/servers/x"},
+    {"id": principals.ELSEWHERE + "/providers/Microsoft.Sql/servers/x"},
     {"name": "other"},
     {"type": "Microsoft.Sql/managedInstances"},
 ]
 
 
-async def test_22_the_body_does_not_say_who_it_is(stage: actors.Stage) -> None:
+async def test_22_the_body_does_not_say_who_it_is(stage: principals.Stage) -> None:
     for body in IMPOSTORS:
         answer = await ask(stage, "owner", "PUT", arm.SERVER, {"location": "local", **body})
 
         assert (answer.status_code, arm.error(answer)) == (400, "InvalidRequestContent")
 
 
-async def test_25_31_operations_of_others_are_closed(stage: actors.Stage) -> None:
+async def test_25_31_operations_of_others_are_closed(stage: principals.Stage) -> None:
     answer = await ask(stage, "owner", "PATCH", arm.SERVER, {"tags": {"a": "1"}})
     urls = [answer.headers["azure-asyncoperation"], answer.headers["location"]]
 
@@ -142,11 +143,15 @@ async def test_25_31_operations_of_others_are_closed(stage: actors.Stage) -> Non
         assert (missing.status_code, arm.error(missing)) == (404, "OperationIdNotFound")
 
 
-async def test_26_lists_show_only_what_is_allowed(stage: actors.Stage) -> None:
+async def test_26_lists_show_only_what_is_allowed(stage: principals.Stage) -> None:
     every = f"{arm.SUBSCRIPTION}/providers/Microsoft.Sql/servers"
     body = {"location": "local", "properties": {"endpoint": {"host": "10.0.0.5"}}}
     await ask(
-        stage, "elsewhere", "PUT", actors.ELSEWHERE + "/providers/Microsoft.Sql/servers/mine", body
+        stage,
+        "elsewhere",
+        "PUT",
+        principals.ELSEWHERE + "/providers/Microsoft.Sql/servers/mine",
+        body,
     )
 
     mine = await ask(stage, "elsewhere", "GET", every)
@@ -159,7 +164,7 @@ async def test_26_lists_show_only_what_is_allowed(stage: actors.Stage) -> None:
 FORGED = ["AAAA", "' or 1=1", "%00", "x" * 3000, ""]
 
 
-async def test_26_forged_tokens_of_pages(stage: actors.Stage) -> None:
+async def test_26_forged_tokens_of_pages(stage: principals.Stage) -> None:
     for token in FORGED:
         path = f"{arm.SUBSCRIPTION}/resourceGroups?api-version=2021-04-01&$skipToken={quote(token)}"
         async with stage.actor("owner") as client:
@@ -168,7 +173,7 @@ async def test_26_forged_tokens_of_pages(stage: actors.Stage) -> None:
         assert (answer.status_code, arm.error(answer)) == (400, "InvalidSkipToken")
 
 
-async def test_27_what_is_read_only_is_never_stored(stage: actors.Stage) -> None:
+async def test_27_what_is_read_only_is_never_stored(stage: principals.Stage) -> None:
     body = {
         "location": "local",
         "systemData": {"createdBy": "mallory", "createdAt": "1999-01-01T00:00:00Z"},
@@ -188,26 +193,26 @@ async def test_27_what_is_read_only_is_never_stored(stage: actors.Stage) -> None
     assert "1999" not in answer.text
 
 
-async def test_28_a_contributor_grants_nothing(stage: actors.Stage) -> None:
-    for scope in (actors.ELSEWHERE, arm.GROUP, ""):
-        path = f"{scope}{actors.AUTHORIZATION}/roleAssignments/{actors.uuid_of(scope)}"
+async def test_28_a_contributor_grants_nothing(stage: principals.Stage) -> None:
+    for scope in (principals.ELSEWHERE, arm.GROUP, ""):
+        path = f"{scope}{principals.AUTHORIZATION}/roleAssignments/{principals.uuid_of(scope)}"
         body = {"properties": {"principalId": "elsewhere", "roleDefinitionId": PREFIX + OWNER.id}}
         answer = await ask(stage, "elsewhere", "PUT", path, body)
 
         assert (answer.status_code, arm.error(answer)) == (403, "AuthorizationFailed")
 
 
-async def test_29_a_removed_role_is_refused_at_once(stage: actors.Stage) -> None:
-    name = await actors.grant(stage.owner, arm.GROUP, "guest", READER.id)
+async def test_29_a_removed_role_is_refused_at_once(stage: principals.Stage) -> None:
+    name = await principals.grant(stage.owner, arm.GROUP, "guest", READER.id)
     assert (await ask(stage, "guest", "GET", arm.SERVER)).status_code == 200
 
-    path = f"{arm.GROUP}{actors.AUTHORIZATION}/roleAssignments/{name}"
+    path = f"{arm.GROUP}{principals.AUTHORIZATION}/roleAssignments/{name}"
     assert (await stage.owner.delete(path, params=VERSION)).status_code == 200
 
     assert (await ask(stage, "guest", "GET", arm.SERVER)).status_code == 403
 
 
-async def test_30_nothing_internal_is_on_the_public_port(stage: actors.Stage) -> None:
+async def test_30_nothing_internal_is_on_the_public_port(stage: principals.Stage) -> None:
     for path in (
         "/internal",
         "/agent/commands",
@@ -224,7 +229,7 @@ async def test_30_nothing_internal_is_on_the_public_port(stage: actors.Stage) ->
         assert answer.status_code == 404, path
 
 
-async def test_secrets_never_come_back(stage: actors.Stage) -> None:
+async def test_secrets_never_come_back(stage: principals.Stage) -> None:
     secret = "a-good-password-1"
     key = "-----BEGIN PRIVATE KEY-----canary-----END PRIVATE KEY-----"
     for path in (
@@ -244,13 +249,13 @@ async def test_secrets_never_come_back(stage: actors.Stage) -> None:
     assert "canary" not in (await ask(stage, "owner", "GET", arm.SERVER)).text
 
 
-async def test_numbers_are_for_readers_of_the_tenant(stage: actors.Stage) -> None:
+async def test_numbers_are_for_readers_of_the_tenant(stage: principals.Stage) -> None:
     for who, status in (("reader", 200), ("elsewhere", 403), ("none", 401)):
         async with stage.actor(who) as client:
             assert (await client.get("/metrics")).status_code == status, who
 
 
-async def test_every_denial_is_in_the_audit(stage: actors.Stage) -> None:
+async def test_every_denial_is_in_the_audit(stage: principals.Stage) -> None:
     await ask(stage, "other", "DELETE", arm.SERVER)
     await ask(stage, "elsewhere", "PUT", arm.SERVER, {})
     path = f"{arm.SUBSCRIPTION}/providers/Microsoft.Insights/eventtypes/management/values"
@@ -261,9 +266,9 @@ async def test_every_denial_is_in_the_audit(stage: actors.Stage) -> None:
     assert "elsewhere" in callers
 
 
-async def test_contributors_may_read_what_they_may_not_change(stage: actors.Stage) -> None:
-    await actors.grant(stage.owner, arm.GROUP, "helper", CONTRIBUTOR.id)
+async def test_contributors_may_read_what_they_may_not_change(stage: principals.Stage) -> None:
+    await principals.grant(stage.owner, arm.GROUP, "helper", CONTRIBUTOR.id)
 
     assert (
-        await ask(stage, "helper", "GET", f"{arm.GROUP}{actors.AUTHORIZATION}/roleAssignments")
+        await ask(stage, "helper", "GET", f"{arm.GROUP}{principals.AUTHORIZATION}/roleAssignments")
     ).status_code == 200

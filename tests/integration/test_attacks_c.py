@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from muster.core.settings import Settings
-from tests.support import arm, raw
+from tests.support import arm
+from tests.support import raw_http
 
 VERSION = {"api-version": arm.SQL}
 JSON = {"Content-Type": "application/json"}
@@ -180,7 +181,7 @@ SMUGGLING = {
 
 async def test_43_what_could_smuggle_is_refused_and_the_line_cut(server: httpx.AsyncClient) -> None:
     for name, request in SMUGGLING.items():
-        async with raw.connect(server) as line:
+        async with raw_http.connect(server) as line:
             await line.send(request)
 
             status, headers, body = await line.answer()
@@ -191,7 +192,7 @@ async def test_43_what_could_smuggle_is_refused_and_the_line_cut(server: httpx.A
 
 
 async def test_43_pipelined_requests_are_answered_in_order(server: httpx.AsyncClient) -> None:
-    async with raw.connect(server) as line:
+    async with raw_http.connect(server) as line:
         await line.send(GET + b"\r\n" + GET.replace(b"/livez", b"/nope") + b"\r\n")
 
         assert (await line.answer())[0] == 200

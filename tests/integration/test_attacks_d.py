@@ -13,7 +13,8 @@ import pytest
 
 from api import body, server as api_server
 from muster.core.settings import Settings
-from tests.support import arm, raw
+from tests.support import arm
+from tests.support import raw_http
 
 VERSION = {"api-version": arm.SQL}
 JSON = {"Content-Type": "application/json"}
@@ -104,7 +105,7 @@ async def test_48_names(call: httpx.AsyncClient) -> None:
 
 async def test_48_names_that_are_none(server: httpx.AsyncClient) -> None:
     for name in ("", ".", "..", "%2e", "a%00", "a%0Ab", "%ff"):
-        async with raw.connect(server) as line:
+        async with raw_http.connect(server) as line:
             path = f"{arm.SUBSCRIPTION}/resourceGroups/{name}/providers".encode()
             head = b" HTTP/1.1\r\nHost: localhost\r\n" + AUTHORIZATION
             await line.send(b"GET " + path + QUERY + head + b"\r\n")
@@ -167,7 +168,7 @@ async def test_headers_and_urls_are_limited(server: httpx.AsyncClient) -> None:
 
 
 async def test_an_endless_head_is_cut(server: httpx.AsyncClient) -> None:
-    async with raw.connect(server) as line:
+    async with raw_http.connect(server) as line:
         await line.send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ")
         try:
             for _ in range(200):
@@ -183,7 +184,7 @@ async def test_53_slow_clients_are_cut_and_disturb_nobody(
 ) -> None:
     monkeypatch.setattr(api_server, "HEAD_PATIENCE", 1.0)
     async with contextlib.AsyncExitStack() as stack:
-        lines = [await stack.enter_async_context(raw.connect(server)) for _ in range(1000)]
+        lines = [await stack.enter_async_context(raw_http.connect(server)) for _ in range(1000)]
         for line in lines:
             await line.send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ")
         took = []
@@ -203,7 +204,7 @@ async def test_a_body_that_never_ends_is_given_up(
     head = (
         b"PUT " + arm.GROUP.encode() + QUERY + b" HTTP/1.1\r\nHost: localhost\r\n" + AUTHORIZATION
     )
-    async with raw.connect(server) as line:
+    async with raw_http.connect(server) as line:
         await line.send(head + b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 
         status, _, content = await line.answer()
@@ -217,7 +218,7 @@ async def test_a_refused_body_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(api_server, "LINGER", 0.3)
     head = b"PUT " + arm.GROUP.encode() + QUERY + b" HTTP/1.1\r\nHost: localhost\r\n"
-    async with raw.connect(server) as line:
+    async with raw_http.connect(server) as line:
         await line.send(head + b"Content-Length: 1000\r\n\r\n{")
 
         assert (await line.answer())[0] == 401

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.running import control_plane
+from tests.support.running_api import control_plane
 
 GROUP = "/subscriptions/s1/resourceGroups/g1"
 SERVER = GROUP + "/providers/Microsoft.Sql/servers/srv"

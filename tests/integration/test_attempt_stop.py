@@ -8,7 +8,7 @@ import pytest
 from engine.attempt import canceller
 from engine.attempt.cancel_token import CancelToken
 from tests.support.attempts import a_place, a_snare, until
-from tests.support.line import line_to
+from tests.support.tcp_proxy import line_to
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.support.attempts import a_place, a_snare, a_step, now, renewed, until
-from tests.support.line import line_to
+from tests.support.tcp_proxy import line_to
 
 pytestmark = [pytest.mark.deep, pytest.mark.targets]
 

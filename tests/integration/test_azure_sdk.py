@@ -10,7 +10,7 @@ from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure.mgmt.sql import SqlManagementClient
 from azure.mgmt.sql.aio import SqlManagementClient as AsyncSqlManagementClient
 
-from tests.support.running import TOKEN, control_plane
+from tests.support.running_api import TOKEN, control_plane
 
 SUBSCRIPTION = "11111111-2222-3333-4444-555555555555"
 GROUP = "prod"

@@ -17,7 +17,7 @@ from azure.mgmt.sql import SqlManagementClient
 from azure.mgmt.sql.aio import SqlManagementClient as AsyncSqlManagementClient
 
 from tests.support.accounts import SERVER, account, stack
-from tests.support.running import TOKEN
+from tests.support.running_api import TOKEN
 
 pytestmark = pytest.mark.newest
 

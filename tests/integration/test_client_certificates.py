@@ -10,12 +10,12 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from fsm.control import Recipient
+from fsm.control_database import Recipient
 from nodeagent.protocol import DirectoryServer, SyncDirectory
 from tests.support.accounts import GROUP, account, sql, stack
 from tests.support.certified import BINARIES, BY_NAME, LOGIN, a_pair, authority_of, demanding
 from tests.support.control_db import agent_beside, installed
-from tests.support.engine_world import PRIVATE_KEY
+from tests.support.engine_fixture import PRIVATE_KEY
 from tests.support.fleet import fleet
 
 pytestmark = [

@@ -11,13 +11,13 @@ import asyncpg
 import pytest
 
 from fsm.clusters import EmbeddedClusters, OwnServers
-from fsm.duty import LOCK, Duty
+from fsm.housekeeping import LOCK, Duty
 from muster.core.cluster import Cluster
 from muster.core.errors import Unavailable
 from muster.core.settings import Secret
 from muster.roles import fsm
 from tests.support.fake_clusters import FakeClusters
-from tests.support.world import World, unhurried
+from tests.support.lifecycle_fixture import World, unhurried
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from engine.core.runs.execution_store import ExecutionStore
 from engine.db.control_db import ControlDatabase
 from muster.core.clock import Clock
 from muster.core.errors import Unavailable
-from tests.support.engine_world import bootstrap
+from tests.support.engine_fixture import bootstrap
 from tests.support.executions import EPOCH
 from tests.support.fake_clock import FakeClock
 from tests.support.launching import until
-from tests.support.parts import means
-from tests.support.road import FAILED, SUCCEEDED, Key, Stage, another_run, set_steps
+from tests.support.core_services import means
+from tests.support.execution_fixture import FAILED, SUCCEEDED, Key, Stage, another_run, set_steps
 
 pytestmark = pytest.mark.newest
 

@@ -7,10 +7,10 @@ import trustme
 
 from fsm.account import S
 from muster.core.sealing import belongs_to_server, open_sealed
-from tests.support.account_world import AccountWorld
+from tests.support.account_fixture import AccountWorld
 from tests.support.certified import a_pair
 from tests.support.fake_clusters import FakeClusters
-from tests.support.world import unhurried
+from tests.support.lifecycle_fixture import unhurried
 
 KEY = "endpoint.clientKey"
 SERVERS = "from resource where type = 'Microsoft.Sql/servers'"

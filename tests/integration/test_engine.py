@@ -7,7 +7,7 @@ from engine.core.main import PARTS
 from engine.process.exit_codes import Exit
 from fsm.launch.protocol import Kind, Reason
 from nodeagent.protocol import Drain, Pause, Resume
-from tests.support.engine_world import World, world
+from tests.support.engine_fixture import World, world
 from tests.support.launching import until
 
 pytestmark = pytest.mark.newest

@@ -19,9 +19,9 @@ from fsm.launch.protocol import Kind
 from muster.core.clock import Clock
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from tests.support.control_db import installed
-from tests.support.engine_world import bootstrap, world
+from tests.support.engine_fixture import bootstrap, world
 from tests.support.launching import until
-from tests.support.line import line_to
+from tests.support.tcp_proxy import line_to
 
 pytestmark = pytest.mark.newest
 

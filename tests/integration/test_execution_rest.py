@@ -7,9 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support import actors, arm
+from tests.support import principals
+from tests.support import arm
 from tests.support.executions import a_job, end, some_targets
-from tests.support.jobs_world import ACCOUNT, SERVER, SQL, jobs_world, ref
+from tests.support.jobs_fixture import ACCOUNT, SERVER, SQL, jobs_world, ref
 from tests.support.outcomes import a_planned_run, a_set, an_engine, ran
 from workflows import reports
 from workflows.roles import CONTRIBUTOR, JOB_OPERATOR, READER
@@ -67,10 +68,10 @@ async def ids(owner, run, step=1):
 async def a_caller(here, *grants):
     """A client with these roles: pairs of scope and role."""
     name = f"t{uuid4().hex[:8]}"
-    made = (await arm.put(here.call, f"{actors.AUTHORIZATION}/serviceTokens/{name}", {})).json()
+    made = (await arm.put(here.call, f"{principals.AUTHORIZATION}/serviceTokens/{name}", {})).json()
     token = made["properties"]
     for scope, role in grants:
-        await actors.grant(here.call, scope, token["principalId"], role.id)
+        await principals.grant(here.call, scope, token["principalId"], role.id)
     return replace(here, call=arm.calling(here.app, token["token"]))
 
 
@@ -524,7 +525,7 @@ async def test_the_time_left_is_told_only_while_it_can_be_known(here, owner):
 async def test_a_lock_stops_no_cancel_of_a_part_but_a_query(here, owner, job):
     await here.a_job("locked")
     run = await a_planned_run(owner, job, 1)
-    lock = f"{ACCOUNT}{actors.AUTHORIZATION}/locks/still"
+    lock = f"{ACCOUNT}{principals.AUTHORIZATION}/locks/still"
     await arm.put(here.call, lock, {"properties": {"level": "ReadOnly"}})
 
     canceled = await here.post(at(run, "steps/step1/cancel"))

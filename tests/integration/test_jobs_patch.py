@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.support import arm
-from tests.support.jobs_world import a_step, jobs_world, ref
+from tests.support.jobs_fixture import a_step, jobs_world, ref
 
 pytestmark = pytest.mark.newest
 

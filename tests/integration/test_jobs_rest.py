@@ -12,8 +12,9 @@ from fsm import commands
 from muster.core.failpoints import Crash, armed
 from muster.core.sealing import belongs_to, open_sealed
 from muster.core.settings import Secret
-from tests.support import actors, arm
-from tests.support.jobs_world import ACCOUNT, SERVER, a_step, jobs_world, ref
+from tests.support import principals
+from tests.support import arm
+from tests.support.jobs_fixture import ACCOUNT, SERVER, a_step, jobs_world, ref
 from workflows import target_groups
 from workflows.roles import CONTRIBUTOR, READER
 
@@ -346,10 +347,10 @@ async def test_a_server_goes_by_its_name_its_host_and_azure_s_name(here):
 
 async def test_rows_may_name_any_server_so_their_group_needs_the_right_on_all(here):
     await here.a_job()
-    token = (await arm.put(here.call, f"{actors.AUTHORIZATION}/serviceTokens/t", {})).json()[
+    token = (await arm.put(here.call, f"{principals.AUTHORIZATION}/serviceTokens/t", {})).json()[
         "properties"
     ]
-    await actors.grant(here.call, SERVER, token["principalId"], CONTRIBUTOR.id)
+    await principals.grant(here.call, SERVER, token["principalId"], CONTRIBUTOR.id)
     named = {"serverName": "srv", "databaseName": "d"}
     async with arm.calling(here.app, token["token"]) as limited:
         own = replace(here, call=limited)
@@ -366,10 +367,10 @@ async def test_what_belongs_to_others_is_not_told_from_what_is_not_there(here):
     """Attacks 23 and 24: linked resources that the caller has no right on."""
     await here.a_job()
     await here.an_account("other")
-    token = (await arm.put(here.call, f"{actors.AUTHORIZATION}/serviceTokens/t", {})).json()[
+    token = (await arm.put(here.call, f"{principals.AUTHORIZATION}/serviceTokens/t", {})).json()[
         "properties"
     ]
-    await actors.grant(here.call, ACCOUNT, token["principalId"], CONTRIBUTOR.id)
+    await principals.grant(here.call, ACCOUNT, token["principalId"], CONTRIBUTOR.id)
     foreign = f"{SERVER}/jobAgents/other/credentials/c"
     async with arm.calling(here.app, token["token"]) as limited:
         stranger = replace(here, call=limited)
@@ -530,7 +531,7 @@ async def test_a_deleted_job_takes_its_history_out_of_sight(here):
 async def test_a_lock_stops_changes_and_starts_but_no_cancel(here):
     await here.a_job()
     run = (await here.post("jobs/nightly/start")).json()["name"]
-    lock = f"{ACCOUNT}{actors.AUTHORIZATION}/locks/still"
+    lock = f"{ACCOUNT}{principals.AUTHORIZATION}/locks/still"
     await arm.put(here.call, lock, {"properties": {"level": "ReadOnly"}})
 
     refused = [
@@ -633,10 +634,10 @@ async def test_a_private_endpoint_waits_for_a_decision(here):
 
 async def test_a_reader_reads_and_no_more(here):
     await here.a_job()
-    token = (await arm.put(here.call, f"{actors.AUTHORIZATION}/serviceTokens/t", {})).json()[
+    token = (await arm.put(here.call, f"{principals.AUTHORIZATION}/serviceTokens/t", {})).json()[
         "properties"
     ]
-    await actors.grant(here.call, ACCOUNT, token["principalId"], READER.id)
+    await principals.grant(here.call, ACCOUNT, token["principalId"], READER.id)
 
     async with arm.calling(here.app, token["token"]) as reading:
         reader = replace(here, call=reading)

@@ -6,7 +6,7 @@ from engine.core.runs import planner
 from engine.core.main import Core
 from tests.support.fleet import Fleet, fleet
 from tests.support.launching import until
-from tests.support.line import line_to
+from tests.support.tcp_proxy import line_to
 
 pytestmark = pytest.mark.newest
 

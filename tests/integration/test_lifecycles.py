@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import postgres
 from tests.support.fake_clusters import FakeClusters
-from tests.support.world import World, unhurried
+from tests.support.lifecycle_fixture import World, unhurried
 
 pytestmark = pytest.mark.targets
 

@@ -15,7 +15,7 @@ from muster.core.connect import Connector
 from muster.core.errors import InvalidRequest, Unavailable
 from muster.core.settings import Secret
 from tests.support.attempts import IDENTITY, a_place, settings, until
-from tests.support.line import line_to
+from tests.support.tcp_proxy import line_to
 
 pytestmark = [pytest.mark.newest, pytest.mark.targets]
 

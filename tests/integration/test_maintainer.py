@@ -15,7 +15,7 @@ from tests.support.control_db import installed
 from tests.support.definitions import a_definer, some_steps
 from tests.support.executions import a_job, a_session
 from tests.support.launching import until
-from tests.support.parts import a_store, means, running
+from tests.support.core_services import a_store, means, running
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 

@@ -21,7 +21,7 @@ from muster.core.errors import (
 )
 from muster.core.migrate import scripts
 from nodeagent import control_db, registry
-from nodeagent.blueprint import Blueprint
+from nodeagent.expected_schema import Blueprint
 from nodeagent.protocol import ReadEpoch, RemoveSchema, UpgradeSchema, VerifySchema
 from nodeagent.sql_administer import A
 from tests.support.control_db import a_control_database, agent_beside

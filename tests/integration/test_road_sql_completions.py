@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from tests.support.executions import EPOCH
-from tests.support.road import SUCCEEDED, Key, Stage, a_host
+from tests.support.execution_fixture import SUCCEEDED, Key, Stage, a_host
 
 pytestmark = pytest.mark.deep
 

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from tests.support.executions import EPOCH
-from tests.support.road import Q
+from tests.support.execution_fixture import Q
 
 pytestmark = pytest.mark.deep
 

@@ -9,7 +9,16 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session
-from tests.support.road import FAILED, ORDERS, SUCCEEDED, Key, a_host, a_stage, set_steps, waits
+from tests.support.execution_fixture import (
+    FAILED,
+    ORDERS,
+    SUCCEEDED,
+    Key,
+    a_host,
+    a_stage,
+    set_steps,
+    waits,
+)
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 

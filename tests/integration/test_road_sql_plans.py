@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, PLAN, a_session, a_snapshot
-from tests.support.road import FAILED, SUCCEEDED, Q, Stage, a_stage, another_run
+from tests.support.execution_fixture import FAILED, SUCCEEDED, Q, Stage, a_stage, another_run
 
 pytestmark = pytest.mark.newest
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session
-from tests.support.road import FAILED, SUCCEEDED, a_stage, set_steps
+from tests.support.execution_fixture import FAILED, SUCCEEDED, a_stage, set_steps
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 

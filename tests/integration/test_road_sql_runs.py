@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, PLAN, a_job, a_run, a_session, a_snapshot
-from tests.support.road import (
+from tests.support.execution_fixture import (
     FAILED, LIVE_RUNS, SUCCEEDED, Q, Stage, a_host, a_stage, another_run, set_steps, waits,
 )  # fmt: skip
 

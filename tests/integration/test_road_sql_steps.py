@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_run, a_session
-from tests.support.road import SUCCEEDED, Q, Stage, a_stage
+from tests.support.execution_fixture import SUCCEEDED, Q, Stage, a_stage
 
 pytestmark = pytest.mark.newest
 

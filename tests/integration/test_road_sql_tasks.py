@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session
-from tests.support.road import FAILED, SUCCEEDED, Key, Q, a_host, a_stage, waits
+from tests.support.execution_fixture import FAILED, SUCCEEDED, Key, Q, a_host, a_stage, waits
 
 pytestmark = pytest.mark.deep
 

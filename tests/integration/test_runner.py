@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from fsm.dispatcher import Dispatcher
-from fsm.machine import Done, End, Lifecycle, Rest, Step, Wait
+from fsm.lifecycle_table import Done, End, Lifecycle, Rest, Step, Wait
 from fsm.runner import Runner, Turn
 from fsm.signals import send
 from muster.core.clock import Clock
@@ -21,7 +21,7 @@ from muster.core.errors import Internal, Unavailable
 from muster.core.wake import Wake
 from tests.support.fake_clusters import FakeClusters
 from tests.support.invariants import violations
-from tests.support.world import World, unhurried
+from tests.support.lifecycle_fixture import World, unhurried
 
 
 class S(StrEnum):

@@ -13,7 +13,7 @@ from engine.core.scheduler import Q, Scheduler
 from tests.support.control_db import installed
 from tests.support.definitions import a_definer, a_step, some_steps
 from tests.support.launching import until
-from tests.support.parts import a_store, means, running
+from tests.support.core_services import a_store, means, running
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support import arm
 from tests.support.executions import EPOCH, end
-from tests.support.jobs_world import SQL, jobs_world, ref
-from tests.support.road import a_stage
+from tests.support.jobs_fixture import SQL, jobs_world, ref
+from tests.support.execution_fixture import a_stage
 
 pytestmark = pytest.mark.newest
 

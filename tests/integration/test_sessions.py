@@ -13,7 +13,7 @@ from engine.pool.dialer import Q
 from engine.pool.pool import Full
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from tests.support.attempts import IDENTITY, a_place, now, overhear, until
-from tests.support.line import line_to
+from tests.support.tcp_proxy import line_to
 from tests.support.postgres import Role
 from tests.support.refusing import refusing
 

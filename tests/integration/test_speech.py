@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.model.task import TargetServer
 from tests.support.attempts import Place, a_place, overhear, until
-from tests.support.line import HOST
+from tests.support.tcp_proxy import HOST
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 import asyncpg
 import pytest
 
-from tests.support.jobs_world import SERVER, JobsWorld, jobs_world
+from tests.support.jobs_fixture import SERVER, JobsWorld, jobs_world
 
 pytestmark = pytest.mark.newest
 

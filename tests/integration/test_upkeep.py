@@ -11,7 +11,7 @@ from tests.support.control_db import installed
 from tests.support.definitions import a_definer
 from tests.support.executions import a_job, a_session, end, some_targets
 from tests.support.launching import until
-from tests.support.parts import a_store
+from tests.support.core_services import a_store
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 

@@ -14,7 +14,9 @@ import pytest
 import trustme
 
 from muster.core.settings import Settings
-from tests.support import actors, arm, raw
+from tests.support import principals
+from tests.support import arm
+from tests.support import raw_http
 
 VERSION = {"api-version": arm.SQL}
 FAIL = """
@@ -26,11 +28,11 @@ update operation set status = 'Failed', ended_at = clock_timestamp(),
 
 @pytest.fixture
 async def stage(settings: Settings) -> Any:
-    async with actors.stage(settings) as made:
+    async with principals.stage(settings) as made:
         yield made
 
 
-async def test_a_long_put_is_followed_to_its_end(stage: actors.Stage) -> None:
+async def test_a_long_put_is_followed_to_its_end(stage: principals.Stage) -> None:
     path = f"{arm.SERVER}/databases/New One"
     call = stage.owner
     made = await call.put(path, params=VERSION, json={"location": "local"})
@@ -69,7 +71,7 @@ async def test_a_long_put_is_followed_to_its_end(stage: actors.Stage) -> None:
     assert "azure-asyncoperation" not in again.headers
 
 
-async def test_a_failed_operation_says_so_in_both_places(stage: actors.Stage) -> None:
+async def test_a_failed_operation_says_so_in_both_places(stage: principals.Stage) -> None:
     answer = await stage.owner.patch(arm.SERVER, params=VERSION, json={"tags": {"x": "y"}})
     assert (answer.status_code, answer.content) == (202, b"")
     await stage.plane.db.execute(FAIL)
@@ -83,7 +85,7 @@ async def test_a_failed_operation_says_so_in_both_places(stage: actors.Stage) ->
     assert (result.status_code, arm.error(result)) == (409, "TargetUnreachable")
 
 
-async def test_deletes(stage: actors.Stage) -> None:
+async def test_deletes(stage: principals.Stage) -> None:
     call = stage.owner
     absent = await call.delete(f"{arm.SERVER}/databases/absent", params=VERSION)
     pool = await call.delete(f"{arm.SERVER}/elasticPools/p1", params=VERSION)
@@ -100,7 +102,7 @@ async def test_deletes(stage: actors.Stage) -> None:
     assert (group.status_code, arm.error(group)) == (404, "ResourceGroupNotFound")
 
 
-async def test_pages_are_followed_to_the_end(stage: actors.Stage) -> None:
+async def test_pages_are_followed_to_the_end(stage: principals.Stage) -> None:
     call = stage.owner
     names = [f"p{n:02}" for n in range(7)]
     for name in names[2:]:
@@ -118,7 +120,7 @@ async def test_pages_are_followed_to_the_end(stage: actors.Stage) -> None:
     assert seen == ["p00", *names[2:], "p1"]
 
 
-async def test_every_answer_has_its_ids(stage: actors.Stage) -> None:
+async def test_every_answer_has_its_ids(stage: principals.Stage) -> None:
     headers = {
         "x-ms-correlation-request-id": "11111111-2222-3333-4444-555555555555",
         "x-ms-client-request-id": "mine",
@@ -139,7 +141,7 @@ async def test_every_answer_has_its_ids(stage: actors.Stage) -> None:
     assert asked.headers["x-ms-client-request-id"] == "mine"
 
 
-async def test_names_keep_the_case_that_was_given_last(stage: actors.Stage) -> None:
+async def test_names_keep_the_case_that_was_given_last(stage: principals.Stage) -> None:
     upper = arm.GROUP.replace("g1", "G1")
     answer = await arm.put(stage.owner, upper, {"location": "local"})
 
@@ -148,7 +150,7 @@ async def test_names_keep_the_case_that_was_given_last(stage: actors.Stage) -> N
     assert (await stage.owner.head(arm.GROUP, params=VERSION)).status_code == 204
 
 
-async def test_the_availability_of_a_name(stage: actors.Stage) -> None:
+async def test_the_availability_of_a_name(stage: principals.Stage) -> None:
     path = f"{arm.SUBSCRIPTION}/providers/Microsoft.Sql/checkNameAvailability"
     body = {"name": "free", "type": "Microsoft.Sql/servers"}
     answer = await stage.owner.post(path, params=VERSION, json=body)
@@ -218,7 +220,7 @@ async def test_stopping_lets_a_request_finish(settings: Settings) -> None:
     )
     async with contextlib.AsyncExitStack() as server:
         client = await server.enter_async_context(arm.server(settings))
-        async with raw.connect(client) as line:
+        async with raw_http.connect(client) as line:
             await line.send(head.encode())
             assert (await line.answer())[0] == 100  # it is being answered now
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from fsm.launch import taking
+from fsm.launch import claims
 from fsm.launch.protocol import Kind, Reason
 from fsm.launch.workload import seal_context
 from muster.core.errors import Conflict, Unavailable
@@ -212,7 +212,7 @@ async def test_its_capacity_explains_why_something_waits(yard):
 
 
 async def test_a_name_that_is_taken_stops_the_launcher(yard):
-    await taking.register(
+    await claims.register(
         yard.db, yard.settings, name="L1", group="default", home=uuid4(), capacity={}, version=""
     )
     with pytest.raises(ExceptionGroup) as refused:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings as hypothesis_settings, strategies 
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test
 
-from fsm.launch import taking
+from fsm.launch import claims
 from fsm.launch.protocol import Kind, Priority, Reason
 from fsm.launch.workload import Over
 from muster.core.db import open_database
@@ -211,4 +211,4 @@ async def test_a_sweep_and_the_queue_agree_on_time(db, settings):
     await yard.later(minutes(10) - timedelta(seconds=5))
 
     assert await yard.sweep() == 0
-    assert (await taking.mine(db, "D1"))[0].id == workload.id
+    assert (await claims.mine(db, "D1"))[0].id == workload.id

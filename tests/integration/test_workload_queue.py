@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from fsm.launch import taking
+from fsm.launch import claims
 from fsm.launch.monitor import API, MONITOR, tick
 from fsm.launch.protocol import BASE, Kind, Priority, Reason, Spec
 from fsm.launch.tokens import LauncherTokens
@@ -90,7 +90,7 @@ async def test_a_released_claim_keeps_its_place_and_its_tries(yard):
     first = await yard.at("claimed")
     await yard.enqueue()
     async with yard.db.transaction() as tx:
-        await taking.release(tx, yard.settings, first.id, launcher="D1")
+        await claims.release(tx, yard.settings, first.id, launcher="D1")
 
     again = await yard.take()
 
@@ -256,7 +256,7 @@ async def test_a_monitor_outlives_an_outage(yard):
 
 async def test_two_launchers_never_share_a_name(yard):
     async def register(home: int):
-        return await taking.register(
+        return await claims.register(
             yard.db,
             yard.settings,
             name="L",
@@ -276,7 +276,7 @@ async def test_two_launchers_never_share_a_name(yard):
 async def test_nobody_enables_a_launcher_that_is_not_there(yard):
     async with yard.db.transaction() as tx:
         with pytest.raises(NotFound):
-            await taking.enable(tx, "nobody", enabled=True)
+            await claims.enable(tx, "nobody", enabled=True)
 
 
 async def test_another_launcher_can_t_say_that_it_is_gone(yard):

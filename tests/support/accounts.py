@@ -28,7 +28,7 @@ from muster.roles import launcher, nodeagent
 from tests.support.launching import found
 from tests.support.postgres import Postgres
 from tests.support.processes import Processes, kept
-from tests.support.running import TOKEN, VERSION, Running, control_plane, free_port
+from tests.support.running_api import TOKEN, VERSION, Running, control_plane, free_port
 
 GROUP = "/subscriptions/s1/resourceGroups/g1"
 SERVER = f"{GROUP}/providers/Microsoft.Sql/servers/srv"

@@ -20,7 +20,7 @@ from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
 from muster.core.wake import Q, Wake
 from nodeagent.client import AgentClient
-from workflows.plane import Plane
+from workflows.services import Plane
 
 SQL = "2025-01-01"
 TOKEN = "local-token-of-the-tests"

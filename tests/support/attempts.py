@@ -33,7 +33,7 @@ from engine.attempt.cancel_token import CancelToken
 from engine.model.task import VersionedCredential, TargetServer, Step, Task, as_login, at
 from muster.core.clock import Clock
 from muster.core.settings import Secret, Settings
-from tests.support.line import Line
+from tests.support.tcp_proxy import Line
 from tests.support.postgres import Postgres, Role, drop
 
 IDENTITY = UUID(int=7)

@@ -25,13 +25,13 @@ from muster.core.db import Database
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
 from nodeagent import client
-from nodeagent.blueprint import Blueprint
+from nodeagent.expected_schema import Blueprint
 from nodeagent.client import AgentClient
 from nodeagent.control_db import ControlDatabases
 from nodeagent.protocol import InstallSchema, Login, Roles, SchemaInstalled
 from nodeagent.registry import Registration
 from nodeagent.server import build
-from nodeagent.work import Means
+from nodeagent.invocation import Means
 from tests.support.postgres import Postgres, Role
 
 SERVER = "/subscriptions/s1/resourcegroups/g1/providers/microsoft.sql/servers/eu1"

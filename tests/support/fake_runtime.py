@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
-from fsm.launch.desk import Desk
-from fsm.launch.hands import Hands
+from fsm.launch.queue_client import Desk
+from fsm.launch.workload_runner import Hands
 from fsm.launch.launcher import Launcher
 from fsm.launch.protocol import Start
-from fsm.launch.room import Room
+from fsm.launch.capacity import Room
 from fsm.launch.runtime import Handle, StartFailed
 from muster.core.secrets import Keyring
 from tests.support.launching import Yard

@@ -33,7 +33,7 @@ from muster.core.clock import Clock
 from muster.core.db import Database, open_database
 from muster.core.settings import Secret, Settings
 from tests.support.control_db import Account, installed
-from tests.support.engine_world import secrets_of, spec_settings
+from tests.support.engine_fixture import secrets_of, spec_settings
 from tests.support.launching import until
 from tests.support.postgres import Postgres, drop
 

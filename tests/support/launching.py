@@ -17,7 +17,7 @@ import httpx
 
 from api import internal
 from api.workloads import Services
-from fsm.launch import taking
+from fsm.launch import claims
 from fsm.launch.monitor import Monitor
 from fsm.launch.protocol import BASE, Kind, Priority, Spec
 from fsm.launch.queue import Queue
@@ -106,25 +106,25 @@ class Yard:
         return str((await self.get(what)).state)
 
     async def launcher(self, name: str = "D1", group: str = "default", **capacity: Any) -> None:
-        await taking.register(
+        await claims.register(
             self.db, self.settings, name=name, group=group, home=UUID(int=hash(name) % 2**64),
             capacity=capacity, version="test",
         )  # fmt: skip
 
     async def take(self, name: str = "D1", priority: Priority = Priority.DEFAULT, group="default"):
         async with self.db.transaction() as tx:
-            return await taking.take(
+            return await claims.take(
                 tx, self.settings, launcher=name, group=group, priority=priority
             )
 
     async def claim(self, workload: Workload, name: str = "D1", group: str = "default") -> bool:
         async with self.db.transaction() as tx:
-            won = await taking.claim(tx, self.settings, workload.id, launcher=name, group=group)
+            won = await claims.claim(tx, self.settings, workload.id, launcher=name, group=group)
         return won is not None
 
     async def poll(self, quantity: int = 10, priority=Priority.DEFAULT, group="default"):
         async with self.db.transaction() as tx:
-            return await taking.poll(
+            return await claims.poll(
                 tx, self.settings, group=group, priority=priority, quantity=quantity
             )
 

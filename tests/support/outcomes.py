@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from tests.support.executions import EPOCH, Job, a_run, some_targets
-from tests.support.jobs_world import JobsWorld
+from tests.support.jobs_fixture import JobsWorld
 
 JSON = {"notices", "results", "timings", "blockers"}
 TASK = """

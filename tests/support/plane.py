@@ -18,7 +18,7 @@ from muster.core.wake import Wake
 from nodeagent.client import AgentClient
 from workflows import groups, servers, subscriptions
 from workflows.model.resource import Body, Call, Principal
-from workflows.plane import Plane
+from workflows.services import Plane
 
 SUBSCRIPTION = ResourceId.parse("/subscriptions/s1")
 GROUP = ResourceId.parse("/subscriptions/s1/resourceGroups/g1")

@@ -6,9 +6,9 @@ from muster.core.enumeration import SERVERS_OWN
 from muster.core.errors import FieldError, InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
-from workflows.kind import Draft
 from workflows.model.account import CAPACITIES, OLD_SKU, OWN_SKU
 from workflows.model.resource import DATABASE, Resource
+from workflows.resource_kind import Draft
 from workflows.validation.common import item_name
 
 DATABASE_ID = "properties.databaseId"

@@ -7,8 +7,8 @@ from typing import Any
 
 from muster.core.errors import FieldError
 from muster.core.settings import Settings
-from workflows.kind import Draft
 from workflows.model.resource import DATABASE, GROUP, LOCK, POOL, SERVER, TOKEN, Resource
+from workflows.resource_kind import Draft
 
 GENERIC_FORBIDDEN = '<>%&:\\?/*"'
 DEVICES = {"con", "prn", "aux", "nul"} | {f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10)}

@@ -3,8 +3,8 @@
 from typing import Any
 
 from muster.core.errors import FieldError
-from workflows.kind import nested
 from workflows.model.wire import Properties
+from workflows.resource_kind import nested
 
 
 def complete(

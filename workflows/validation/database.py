@@ -7,8 +7,8 @@ from muster.core.enumeration import SERVERS_OWN
 from muster.core.errors import FieldError, InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
-from workflows.kind import Draft
 from workflows.model.resource import POOL, Resource
+from workflows.resource_kind import Draft
 from workflows.validation import ineffective
 from workflows.validation.common import identifier, labels, within
 

@@ -8,8 +8,8 @@ from muster.core.egress import Rules
 from muster.core.endpoint import Endpoint, check_endpoint
 from muster.core.errors import FieldError
 from muster.core.settings import Settings
-from workflows.kind import Draft
 from workflows.model.resource import Resource
+from workflows.resource_kind import Draft
 from workflows.validation import ineffective
 from workflows.validation.common import fixed, identifier, invisible, labels, no_longer, within
 from workflows.validation.credential import LONGEST_SECRET

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from datetime import timedelta
 
-from fsm.launch import taking
+from fsm.launch import claims
 from fsm.launch.protocol import Kind, Reason
 from tests.integration.workload_checks.table import check
 from tests.support.fake_runtime import ROOMY, bench
@@ -177,7 +177,7 @@ async def a_disabled_launcher_takes_nothing_new(yard: Yard) -> None:
 
 async def set_enabled(yard: Yard, machine, *, enabled: bool) -> None:
     async with yard.db.transaction() as tx:
-        await taking.enable(tx, "L1", enabled=enabled)
+        await claims.enable(tx, "L1", enabled=enabled)
     await machine.launcher.begin()
 
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from fsm.launch import taking
+from fsm.launch import claims
 from fsm.launch.protocol import Kind, Priority, Reason, Spec
 from muster.core.errors import InvalidRequest
 from tests.integration.workload_checks.table import check
@@ -38,7 +38,7 @@ async def the_same_id_again_changes_nothing(yard: Yard) -> None:
         answer = await client.post("/create", json={"workloadId": id, "spec": {"arguments": ["2"]}})
 
     assert answer.status_code == 200
-    assert await taking.depth(yard.db, "default") == 1
+    assert await claims.depth(yard.db, "default") == 1
     [waiting] = await yard.poll(priority=Priority.HIGH)
     assert waiting.spec == Spec(arguments=("first",))
 

@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 
 from api.authentication import Authenticator
-from api.exchange import Exchange
+from api.request_context import Exchange
 from api.jwks import KeySet
 from muster.core.clock import Clock
 from muster.core.errors import InvalidRequest, Unauthenticated
 from muster.core.settings import Secret, Settings
-from tests.support.exchange import exchange
+from tests.support.requests import exchange
 from tests.support.oidc import ISSUER, JWKS, TENANT, Issuer
 from workflows.model.resource import Principal, PrincipalType
 

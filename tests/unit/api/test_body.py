@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from api import body
 from api.errors import ProtocolFault
 from muster.core.errors import Fault, InvalidRequest
-from tests.support.exchange import exchange
+from tests.support.requests import exchange
 
 SCALARS = (
     st.none()

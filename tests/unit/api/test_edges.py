@@ -11,7 +11,7 @@ from api.throttle import Throttle
 from muster.core.clock import Clock
 from muster.core.errors import FieldError, InvalidRequest, Throttled, Unavailable
 from muster.core.settings import Secret, Settings
-from tests.support.exchange import exchange
+from tests.support.requests import exchange
 
 SETTINGS = Settings(database_url=Secret("postgresql://nowhere"))
 

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from api import paging, query
 from api.endpoint import table
-from api.exchange import Exchange
+from api.request_context import Exchange
 from api.paging import Paging
 from api.path import Table
 from api.resources import RESOURCES
 from muster.core.errors import InvalidRequest
 from muster.core.settings import Secret, Settings
-from tests.support.exchange import exchange
+from tests.support.requests import exchange
 
 TABLE = Table(table(RESOURCES))
 URL = Secret("postgresql://u:p@h/d")

@@ -5,7 +5,8 @@ import sys
 import httpx
 import pytest
 
-from muster.cli import client, following
+from muster.cli import client
+from muster.cli import run_watch
 from muster.cli import main as cli
 from tests.unit.cli.fake_rest import Rest
 
@@ -41,7 +42,7 @@ def nothing_from_outside(monkeypatch, tmp_path):
 @pytest.fixture
 def time(monkeypatch):
     made = Time()
-    for module in (client, following):
+    for module in (client, run_watch):
         monkeypatch.setattr(module, "sleep", made.sleep)
         monkeypatch.setattr(module, "monotonic", lambda: made.now)
     return made

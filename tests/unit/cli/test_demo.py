@@ -10,7 +10,7 @@ import pytest
 from muster.cli import demo, demo_fleet, demo_tour
 from muster.cli.announce import announced
 from muster.cli.demo_fleet import TENANTS, Fleet
-from muster.core.refusals import NoRoom
+from muster.core.connect_errors import NoRoom
 from muster.core.settings import Secret
 from tests.unit.cli.fake_rest import ACCOUNT, a_summary, listed
 

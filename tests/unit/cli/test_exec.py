@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from muster.cli import following
+from muster.cli import run_watch
 from muster.cli import main as cli
 from tests.unit.cli.fake_rest import (
     ACCOUNT, RUN_ID, a_cause, a_page, a_run, a_summary, listed, refusal, sets,
@@ -291,7 +291,7 @@ def test_ctrl_c_cancels_what_nobody_else_knows_of(muster, rest, monkeypatch):
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(following, "sleep", interrupted)
+    monkeypatch.setattr(run_watch, "sleep", interrupted)
     rest.on("POST", f"{RUN}/cancel", {})
 
     code, _, err = muster(*SELECT)

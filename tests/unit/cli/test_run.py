@@ -132,12 +132,12 @@ def test_a_wait_that_lasts_too_long_leaves_the_run_alone(muster, rest, time):
 
 @pytest.mark.parametrize("verb", ["watch", "wait"])
 def test_ctrl_c_leaves_the_run_alone_and_says_so(muster, rest, monkeypatch, verb):
-    from muster.cli import following
+    from muster.cli import run_watch
 
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(following, "sleep", interrupted)
+    monkeypatch.setattr(run_watch, "sleep", interrupted)
     rest.on("GET", SUMMARY, GOING)
 
     code, _, err = muster("run", verb, "nightly")

@@ -17,7 +17,7 @@ from muster.core.egress import CLOSED, Entry, address_of, servers_of
 from muster.core.errors import FieldError
 from muster.core.settings import Secret, Settings, SettingsError
 from muster.core.scram_client import MOST_ITERATIONS
-from muster.core.wire import HANDSHAKE_LIMIT, MESSAGE_LIMIT, Guard
+from muster.core.pinned_transport import HANDSHAKE_LIMIT, MESSAGE_LIMIT, Guard
 
 ROOT = Path(muster.__file__).parents[1]
 OPEN = Rules()

@@ -10,7 +10,7 @@ import pytest
 
 from muster.core import failpoints
 from muster.core.failpoints import DECLARED, Crash, FailpointError, armed, fp, reach
-from tests.support.crew import Crew
+from tests.support.engine_processes import Crew
 
 ROOT = Path(__file__).parents[3]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.core.reading import only_reads
+from muster.core.read_only_sql import only_reads
 from muster.core.sqltext import tokens
 
 

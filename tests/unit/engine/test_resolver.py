@@ -14,7 +14,7 @@ from engine.model.group_document import Credential, Directory, Document, Group, 
 from engine.targets.sql_like import LikePattern, database_pattern
 from engine.targets.server_retry import ServerRetry
 from engine.targets.resolver import Listed, Resolver, asks
-from muster.core.refusals import NoRoom
+from muster.core.connect_errors import NoRoom
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 from tests.support.fake_clock import FakeClock
 

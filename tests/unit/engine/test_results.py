@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.pgwire import results
 from engine.pgwire.results import ResultReader, digest
-from muster.core.wire import MESSAGE_LIMIT, Guard
+from muster.core.pinned_transport import MESSAGE_LIMIT, Guard
 
 
 def message(kind: bytes, body: bytes) -> bytes:

@@ -5,7 +5,7 @@ import pytest
 
 from fsm import docs
 from fsm.lifecycles import LIFECYCLES
-from fsm.machine import Done, End, Lifecycle, Rest, Step, shielded
+from fsm.lifecycle_table import Done, End, Lifecycle, Rest, Step, shielded
 from muster.core.errors import Internal
 
 # A state name stands in rows: it may be retired, never renamed. Add here, never remove.

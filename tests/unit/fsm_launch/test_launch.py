@@ -7,10 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from fsm.launch import room, tokens
-from fsm.launch.hands import workload_url
+from fsm.launch import capacity
+from fsm.launch import tokens
+from fsm.launch.workload_runner import workload_url
 from fsm.launch.protocol import Reason, State
-from fsm.launch.room import Room
+from fsm.launch.capacity import Room
 from fsm.launch.tokens import LauncherTokens
 from muster.core.errors import Unauthenticated
 from muster.core.settings import Secret, Settings, SettingsError
@@ -66,7 +67,7 @@ def test_a_changed_token_is_refused(at):
 
 
 def test_this_machine_can_be_looked_at():
-    now = room.look()
+    now = capacity.look()
     assert now.memory > MB
     assert now.load >= 0
 
@@ -74,10 +75,10 @@ def test_this_machine_can_be_looked_at():
 def test_a_container_s_limit_counts(monkeypatch, tmp_path):
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("400\n")
-    monkeypatch.setattr(room, "GROUP", tmp_path)
-    assert room.look().memory == 600
+    monkeypatch.setattr(capacity, "GROUP", tmp_path)
+    assert capacity.look().memory == 600
     (tmp_path / "memory.max").write_text("max\n")
-    assert room.look().memory > MB
+    assert capacity.look().memory > MB
 
 
 @pytest.mark.parametrize(
@@ -90,12 +91,12 @@ def test_a_container_s_limit_counts(monkeypatch, tmp_path):
     ],
 )
 def test_room_is_memory_and_cores(memory, load, starting, full):
-    why = room.full(Room(memory=memory, load=load), settings(), starting)
+    why = capacity.full(Room(memory=memory, load=load), settings(), starting)
     assert (why is None) if full is None else (full in why)
 
 
 def test_the_load_can_be_ignored():
-    assert room.full(Room(memory=2**40, load=99), settings(launcher_max_load=0.0), 0) is None
+    assert capacity.full(Room(memory=2**40, load=99), settings(launcher_max_load=0.0), 0) is None
 
 
 def test_some_ends_are_wanted():

@@ -7,7 +7,7 @@ import pytest
 from engine import sql
 from muster.core.errors import Internal
 from muster.core.migrate import files, scripts
-from nodeagent.blueprint import Blueprint
+from nodeagent.expected_schema import Blueprint
 from nodeagent.protocol import COMMANDS
 
 ROOT = Path(__file__).parents[3]

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.kind import merged, take_secrets
+from workflows.resource_kind import merged, take_secrets
 from workflows.model.server import ServerProperties
 
 json = st.recursive(

@@ -6,7 +6,7 @@ from muster.core.errors import InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Secret, Settings
 from workflows.audit import parse_filter
-from workflows.kind import Draft
+from workflows.resource_kind import Draft
 from workflows.store.resources import Content
 from workflows.validation import common
 from workflows.validation.database import database, pool

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
-from muster.core.wire import Dialer, TlsRefusedError
+from muster.core.pinned_transport import Dialer, TlsRefusedError
 
 SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 

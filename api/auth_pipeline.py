@@ -3,7 +3,7 @@
 import hashlib
 
 from api import query
-from api.exchange import Exchange
+from api.request_context import Exchange
 from api.services import Services
 from muster.core.errors import InvalidRequest
 from muster.core.ids import TENANT

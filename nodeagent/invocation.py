@@ -10,9 +10,9 @@ from muster.core.connect import Connector
 from muster.core.errors import Conflict, Internal, InvalidRequest
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret
-from nodeagent.blueprint import Blueprint
 from nodeagent.client import CLIENT_KEY, PASSWORD
 from nodeagent.control_db import Access, ControlDatabases
+from nodeagent.expected_schema import Blueprint
 from nodeagent.protocol import Door, Login, Roles, Spec
 from nodeagent.wire import Request, digest
 

@@ -8,7 +8,7 @@ from prometheus_client import Counter, Histogram
 
 from api.endpoint import Endpoint
 from api.errors import ProtocolFault, answer
-from api.exchange import Exchange
+from api.request_context import Exchange
 from muster.core.clock import Clock
 from muster.core.telemetry import REQUEST_SECONDS, REQUESTS
 

@@ -24,7 +24,7 @@ from muster.core import failpoints
 from muster.core.db import Database
 from muster.core.process import PROC
 from muster.core.settings import Settings, seconds
-from tests.support.engine_world import Running, World, world
+from tests.support.engine_fixture import Running, World, world
 from tests.support.fleet import Fleet, fleet
 from tests.support.launching import until
 from tests.support.postgres import Postgres

@@ -22,7 +22,7 @@ from engine.targets.target_access import TargetAccess
 from engine.context.cluster_state import ClusterState
 from muster.core.clock import Clock
 from tests.support.control_db import Account
-from tests.support.engine_world import bootstrap
+from tests.support.engine_fixture import bootstrap
 
 
 @contextlib.asynccontextmanager

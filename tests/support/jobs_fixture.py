@@ -32,7 +32,7 @@ from tests.support import arm
 from tests.support.accounts import sweep
 from tests.support.control_db import agent_beside
 from tests.support.postgres import Postgres
-from workflows.plane import Plane
+from workflows.services import Plane
 
 SERVER = f"{arm.GROUP}/providers/Microsoft.Sql/servers/srv"
 ACCOUNT = f"{SERVER}/jobAgents/acc"

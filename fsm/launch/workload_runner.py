@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from fsm.launch.desk import Desk
 from fsm.launch.protocol import Kind, Start, State
+from fsm.launch.queue_client import Desk
 from fsm.launch.runtime import Handle, Runtime, StartFailed
 from fsm.launch.workload import Workload, seal_context
 from muster.core import telemetry

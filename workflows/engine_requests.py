@@ -8,7 +8,7 @@ from muster.core.ids import ResourceId
 from nodeagent.items import ReadRequest
 from workflows import access
 from workflows.model.resource import Call
-from workflows.plane import Plane
+from workflows.services import Plane
 
 PAUSE = timedelta(milliseconds=200)
 

@@ -7,15 +7,15 @@ from uuid import UUID, uuid4
 
 from fsm import machines
 from fsm.context import Services
-from fsm.launch import taking
+from fsm.launch import claims
 from fsm.launch.protocol import Kind, Priority, Reason
 from fsm.launch.queue import Queue
 from fsm.launch.tokens import start_token
 from fsm.launch.workload import Workload
-from fsm.watch import Watch, missing_engines
+from fsm.account_monitor import Watch, missing_engines
 from muster.core.clock import Clock
 from tests.support.fake_agent import FakeAgent
-from tests.support.world import Asked, World
+from tests.support.lifecycle_fixture import Asked, World
 from workflows import accounts
 
 NAME = "fake-launcher"
@@ -37,7 +37,7 @@ class FakeLauncher:
         """As a launcher's turn: ends what is over, then starts what it may."""
         world = self.world
         await self._end()
-        await taking.register(
+        await claims.register(
             world.db, world.settings, name=NAME, group=world.settings.launcher_group,
             home=UUID(int=7), capacity={}, version=self.version,
         )  # fmt: skip
@@ -53,7 +53,7 @@ class FakeLauncher:
         return [each for each in self.alive.values() if each.kind is Kind.ENGINE]
 
     async def _end(self) -> None:
-        for workload in await taking.mine(self.world.db, NAME):
+        for workload in await claims.mine(self.world.db, NAME):
             if workload.state.over:
                 await self._gone(workload.id, 0)
 
@@ -64,7 +64,7 @@ class FakeLauncher:
 
     async def _take(self) -> Workload | None:
         async with self.world.db.transaction() as tx:
-            return await taking.take(
+            return await claims.take(
                 tx, self.world.settings, launcher=NAME,
                 group=self.world.settings.launcher_group, priority=Priority.DEFAULT,
             )  # fmt: skip
@@ -73,7 +73,7 @@ class FakeLauncher:
         world, queue, id = self.world, self.world.queue, workload.id
         _, digest = start_token(id)
         async with world.db.transaction() as tx:
-            assert await taking.arm(tx, id, launcher=NAME, digest=digest)
+            assert await claims.arm(tx, id, launcher=NAME, digest=digest)
             await queue.launched(tx, id)
         self.alive[id] = workload
         if workload.kind is Kind.ENGINE:

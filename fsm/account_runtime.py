@@ -5,8 +5,8 @@ from uuid import UUID, uuid5
 import msgspec
 
 from fsm.context import Context, Services
-from fsm.control import Control
-from fsm.launch import taking
+from fsm.control_database import Control
+from fsm.launch import claims
 from fsm.launch.protocol import Kind, Priority, Reason, Spec, State
 from fsm.launch.queue import Queue
 from fsm.launch.workload import NewWorkload, Workload, seal_context
@@ -66,7 +66,7 @@ async def may_fit(ctx: Context) -> None:
     if last is None or last.misfit is None:
         return
     db, settings = ctx.services.db, ctx.services.settings
-    if not await taking.other_versions(db, settings, last.launch_group, last.version):
+    if not await claims.other_versions(db, settings, last.launch_group, last.version):
         raise incompatible(last.misfit)
 
 

@@ -25,7 +25,7 @@ from api.internal import build
 from api.server import make
 from api.workloads import Services
 from engine.process.bootstrap import Bootstrap
-from fsm.launch.desk import Desk
+from fsm.launch.queue_client import Desk
 from fsm.launch.protocol import Kind, Spec, Start
 from fsm.launch.runtime import Handle
 from fsm.launch.runtimes.process import ProcessRuntime
@@ -39,7 +39,7 @@ from muster.roles.api import listen
 from nodeagent.protocol import ReadEpoch
 from tests.support.control_db import Account, Agent, agent_beside, installed
 from tests.support.launching import Yard, until
-from tests.support.line import Line, line_to
+from tests.support.tcp_proxy import Line, line_to
 from tests.support.postgres import Postgres
 
 LAUNCHER = "L1"

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from litestar.types import Receive, Scope, Send
 
-from api.exchange import Exchange
+from api.request_context import Exchange
 
 Headers = list[tuple[bytes, bytes]]
 

@@ -12,7 +12,7 @@ from workflows import authorization
 from workflows.access import Q
 from workflows.accesscache import Access
 from workflows.model.resource import SERVER, Call
-from workflows.plane import Plane
+from workflows.services import Plane
 from workflows.validation import references
 
 USE_AS_TARGET = "Microsoft.Sql/servers/useAsTarget/action"

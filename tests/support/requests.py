@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from api.exchange import Exchange
+from api.request_context import Exchange
 from muster.core.clock import Clock
 
 

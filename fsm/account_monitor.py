@@ -7,15 +7,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from fsm import account_steps, control, instance, signals
+from fsm import account_runtime, account_steps, control_database, signals
 from fsm.account import S
 from fsm.conditions import condition
 from fsm.context import Context, Services
-from fsm.control import Control
+from fsm.control_database import Control
 from fsm.launch.protocol import Kind, Reason
 from fsm.launch.queue import OnEnd, Queue
 from fsm.launch.workload import Workload
-from fsm.machine import Lifecycle
+from fsm.lifecycle_table import Lifecycle
 from fsm.store import Machine, Q, machine_of, resource_of
 from muster.core import telemetry
 from muster.core.db import Connection
@@ -73,7 +73,9 @@ class Watch:
     async def _clean(self, uid: UUID) -> None:
         """What failed keeps its error, and nothing that runs."""
         if self.services.queue is not None:
-            await instance.end_all(self.services.queue, self.services.db, uid, Reason.REQUESTED)
+            await account_runtime.end_all(
+                self.services.queue, self.services.db, uid, Reason.REQUESTED
+            )
 
     async def _look(self, uid: UUID) -> None:
         db = self.services.db
@@ -84,13 +86,13 @@ class Watch:
         machine = machine_of(machine_row)
         context = Context(services=self.services, machine=machine, resource=resource_of(row))
         try:
-            where = await control.of(context)
+            where = await control_database.of(context)
             await self._compare(context, where)
         except NotFound as gone:
             await self._tell(machine, "database_gone", gone)
         except Fault as wrong:
             if wrong.code in account_steps.STRANGE:
-                await instance.fence(self.services, uid)
+                await account_runtime.fence(self.services, uid)
                 await self._tell(machine, "restored", wrong)
             else:
                 await self._wait(machine, wrong)
@@ -106,7 +108,7 @@ class Watch:
             await self._tell(context.machine, "unhealthy", wrong)
         uid = context.resource.uid
         known = self._sent.get(uid)
-        self._sent[uid] = await control.sync_directory(where, read.identity, known=known)
+        self._sent[uid] = await control_database.sync_directory(where, read.identity, known=known)
 
     async def _show_paused(self, context: Context, read: EpochRead) -> None:
         """Whoever paused it: in SQL nobody tells us."""
@@ -118,8 +120,8 @@ class Watch:
     async def _missed(self, context: Context, read: EpochRead) -> Fault | None:
         """What the end of a workload did not tell: nobody was there to hear it, or nothing ended."""
         uid, settings = context.resource.uid, self.services.settings
-        active = await instance.active(context)
-        engine = active.get(instance.engine_key(uid))
+        active = await account_runtime.active(context)
+        engine = active.get(account_runtime.engine_key(uid))
         if engine is None:
             return Fault("The account has no engine.", code="EngineEnded")
         if engine.epoch != context.scratch[account_steps.EPOCH]:
@@ -128,7 +130,9 @@ class Watch:
         if read.heartbeat_at is None or read.read_at - read.heartbeat_at > silent:
             message = "The engine does not reach the control database."
             return Fault(message, code="EngineUnhealthy")
-        if any(instance.host_key(uid, n) not in active for n in range(settings.engine_hosts)):
+        if any(
+            account_runtime.host_key(uid, n) not in active for n in range(settings.engine_hosts)
+        ):
             return Fault("The account has too few hosts.", code="HostEnded")
         return None
 
@@ -196,7 +200,7 @@ def missing_engines(settings: Settings, lifecycles: Lifecycles) -> OnEnd:
         at = workload.ended_at
         assert isinstance(at, datetime)
         if workload.misfit:
-            wrong = instance.incompatible(workload.misfit)
+            wrong = account_runtime.incompatible(workload.misfit)
             said = condition(wrong.code, wrong.message, at)
             await tell(tx, lifecycles, workload.account_uid, "incompatible", said)
             return

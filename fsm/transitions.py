@@ -9,7 +9,7 @@ from uuid import UUID
 from fsm import faults, operations, retry
 from fsm.conditions import condition, renewed
 from fsm.faults import Error
-from fsm.machine import BACK, DONE, GIVE_UP, End, Lifecycle, Rest, Row, Step
+from fsm.lifecycle_table import BACK, DONE, GIVE_UP, End, Lifecycle, Rest, Row, Step
 from fsm.store import Machine, Q, Resource, Signal, waiting_signals
 from muster.core import telemetry, wake
 from muster.core.db import Connection

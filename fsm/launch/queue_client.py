@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from fsm.launch import taking
+from fsm.launch import claims
 from fsm.launch.protocol import Priority, Reason
 from fsm.launch.queue import Q, Queue
 from fsm.launch.tokens import start_token
@@ -25,7 +25,7 @@ class Desk:
 
     async def beat(self, capacity: Mapping[str, Any]) -> bool:
         """We are here; the answer says whether we may start anything new."""
-        registered = await taking.register(
+        registered = await claims.register(
             self.db,
             self.queue.settings,
             name=self.name,
@@ -37,11 +37,11 @@ class Desk:
         return registered.enabled
 
     async def mine(self) -> list[Workload]:
-        return await taking.mine(self.db, self.name)
+        return await claims.mine(self.db, self.name)
 
     async def take(self, priority: Priority) -> Workload | None:
         async with self.db.transaction() as tx:
-            return await taking.take(
+            return await claims.take(
                 tx, self.queue.settings, launcher=self.name, group=self.group, priority=priority
             )
 
@@ -49,7 +49,7 @@ class Desk:
         """The token for the start that follows; None: it is no longer ours to start."""
         token, digest = start_token(id)
         async with self.db.transaction() as tx:
-            armed = await taking.arm(tx, id, launcher=self.name, digest=digest)
+            armed = await claims.arm(tx, id, launcher=self.name, digest=digest)
         return (armed, token) if armed else None
 
     async def launched(self, id: UUID) -> bool:
@@ -78,7 +78,7 @@ class Desk:
 
     async def release(self, id: UUID) -> None:
         async with self.db.transaction() as tx:
-            await taking.release(tx, self.queue.settings, id, launcher=self.name)
+            await claims.release(tx, self.queue.settings, id, launcher=self.name)
 
     async def drained(self, id: UUID) -> None:
         async with self.db.transaction() as tx:
