@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from engine.process.exit_codes import Exit
 from fsm.launch.protocol import Kind
-from tests.chaos.road_invariants import EFFECT, PROBE, violations
+from tests.chaos.run_invariants import EFFECT, PROBE, violations
 from tests.support.engine_processes import Crew, code, crew
 from tests.support.fleet import Shared, plane
 from tests.support.launching import until

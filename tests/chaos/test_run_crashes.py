@@ -7,7 +7,7 @@ import pytest
 
 from engine.access.commit_status import status_of
 from muster.core import failpoints
-from tests.chaos.road_invariants import EFFECT, PROBE, violations
+from tests.chaos.run_invariants import EFFECT, PROBE, violations
 from tests.support import postgres as server
 from tests.support.control_db import installed
 from tests.support.fleet import Fleet, fleet

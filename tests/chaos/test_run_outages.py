@@ -11,7 +11,7 @@ import pytest
 from engine.core import communicator
 from engine.core import controller
 from engine.host import task_runner
-from tests.chaos.road_invariants import EFFECT, PROBE, violations
+from tests.chaos.run_invariants import EFFECT, PROBE, violations
 from tests.support import fleet as fleets
 from tests.support.fleet import Fleet, fleet
 from tests.support.launching import until

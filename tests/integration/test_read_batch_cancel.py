@@ -13,7 +13,7 @@ from engine.attempt.session_setup import KEY_CLASS, lock_key
 from engine.attempt.cancel_token import CancelToken
 from engine.model.task import Step, Task
 from tests.support.attempts import Place, a_place, a_step, overhear, renewed, until
-from tests.support.convoys import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
+from tests.support.read_batches import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
 
 pytestmark = [pytest.mark.deep, pytest.mark.targets]
 

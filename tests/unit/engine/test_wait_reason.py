@@ -7,7 +7,7 @@ from engine.scheduling.runs import StepRun
 from engine.db.membership import InstanceState
 from engine.context.cluster_state import ClusterState
 from engine.core.runs.wait_reason import why
-from tests.unit.engine.test_floor import a_floor, a_retry, a_step, reserve
+from tests.unit.engine.test_run_state import a_floor, a_retry, a_step, reserve
 
 
 def asked(floor: RunState, step: StepRun) -> dict[str, Any]:

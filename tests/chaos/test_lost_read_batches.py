@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from fsm.launch.protocol import Kind
-from tests.chaos.road_invariants import PROBE, violations
+from tests.chaos.run_invariants import PROBE, violations
 from tests.chaos.test_lost_hosts import ends_first, gone
 from tests.support.engine_processes import Crew, crew
 from tests.support.engine_fixture import Running

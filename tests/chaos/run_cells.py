@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from muster.core.failpoints import DECLARED
-from tests.chaos.road_invariants import EFFECT, PROBE
+from tests.chaos.run_invariants import EFFECT, PROBE
 from tests.support.fleet import Fleet
 from tests.support.launching import until
 

@@ -17,8 +17,8 @@ import pytest_asyncio
 from engine.core.runs import run_lifecycle
 from engine.core.main import Core
 from muster.core import failpoints
-from tests.chaos.road_cells import POINTS, begin, cancels, overdone, prepare
-from tests.chaos.road_invariants import violations
+from tests.chaos.run_cells import POINTS, begin, cancels, overdone, prepare
+from tests.chaos.run_invariants import violations
 from tests.support.fleet import Fleet, Shared, fleet, plane
 
 pytestmark = pytest.mark.newest

@@ -9,7 +9,7 @@ from engine.pgwire import connection
 from engine.attempt.outcome import Outcome
 from engine.model.task import Task
 from tests.support.attempts import Place, a_place, a_step, overhear, renewed
-from tests.support.convoys import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
+from tests.support.read_batches import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
 
 pytestmark = pytest.mark.targets
 

@@ -12,7 +12,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from tests.chaos.road_invariants import EFFECT, PROBE, violations
+from tests.chaos.run_invariants import EFFECT, PROBE, violations
 from tests.support import postgres as server
 from tests.support.engine_processes import Crew, crew
 from tests.support.launching import until

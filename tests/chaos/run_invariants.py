@@ -17,7 +17,7 @@ import asyncpg
 from muster.core.sql import Queries
 from tests.support.fleet import Fleet
 
-INVARIANTS = Queries("tests.chaos", "road_invariants.sql")
+INVARIANTS = Queries("tests.chaos", "run_invariants.sql")
 
 PROBE = """
 create table probe (job_execution_id uuid not null, step_id int not null, attempt int not null,

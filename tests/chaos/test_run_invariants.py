@@ -5,7 +5,7 @@ import contextlib
 import pytest
 import pytest_asyncio
 
-from tests.chaos.road_invariants import EFFECT, INVARIANTS, PROBE, Recorded, judge, told, violations
+from tests.chaos.run_invariants import EFFECT, INVARIANTS, PROBE, Recorded, judge, told, violations
 from tests.support.fleet import Fleet, Shared, fleet, plane
 from tests.support.launching import until
 

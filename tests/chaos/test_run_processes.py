@@ -17,8 +17,8 @@ import pytest
 import pytest_asyncio
 
 from fsm.launch.protocol import Kind
-from tests.chaos.road_cells import POINTS, begin, cancels, overdone, prepare
-from tests.chaos.road_invariants import violations
+from tests.chaos.run_cells import POINTS, begin, cancels, overdone, prepare
+from tests.chaos.run_invariants import violations
 from tests.support import postgres as server
 from tests.support.engine_processes import Crew, crew
 from tests.support.fleet import Shared, plane
