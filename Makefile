@@ -50,6 +50,7 @@ test-rest: setup
 check: setup ## Format, lint, types, import contracts, drift, unit and contract tests
 	@$(STAGE) format $(BIN)/ruff format --check -q .
 	@$(STAGE) lint $(BIN)/ruff check -q .
+	@$(STAGE) lint-tests $(BIN)/ruff check -q --isolated --select F811,F821 tests bench
 	@$(STAGE) types $(BIN)/mypy --no-error-summary
 	@$(STAGE) imports $(BIN)/lint-imports --no-logo
 	@$(STAGE) openapi-drift $(BIN)/python -P -m api.openapi --check

@@ -116,7 +116,7 @@ class Communicator(Service):
                 held = row["old_invocation"]  # of a run that is just being begun
             if row["task_lifecycle"] == "Created":
                 if held is not None:
-                    floor.returned(held)
+                    floor.release(held)
                 continue
             if held is not None:
                 floor.rename(held, new)

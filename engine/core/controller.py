@@ -170,7 +170,7 @@ class Controller(Service):
         inbox, floor.inbox = floor.inbox, []
         now = self._now
         for one in inbox:
-            step = floor.heard(one, now)
+            step = floor.apply_result(one, now)
             if step is not None and step.over:
                 self._stirred.add(step.run)
         return bool(inbox)
@@ -191,9 +191,9 @@ class Controller(Service):
         over = {row[0] for row in rows}
         for target in targets:
             if target.ordinal in over:
-                floor.timed_out(step, target.ordinal)
+                floor.expire(step, target.ordinal)
             else:
-                floor.spare(step, target, self._now + LOOK.total_seconds())
+                floor.postpone(step, target, self._now + LOOK.total_seconds())
 
     # What starts now
 
@@ -205,7 +205,7 @@ class Controller(Service):
             if self.means.view.open:
                 self._pick(floor, batch)
                 if planned is None:
-                    self._pick_followers(floor, batch)
+                    self._prefetch(floor, batch)
             if planned is None and not batch.hosts and not self._told.is_set():
                 return
             self.alive()
@@ -232,12 +232,11 @@ class Controller(Service):
             step, target, host = found
             self._take(floor, batch, RunningTask(step, target, host))
 
-    def _pick_followers(self, floor: RunState, batch: ReservationBatch) -> None:
-        """So that a host knows what comes next before we know what became of the last."""
-        for running in floor.follow(AT_ONCE - len(batch.hosts)):
+    def _prefetch(self, floor: RunState, batch: ReservationBatch) -> None:
+        """So that a host has the next task of a slot before the result of the last one is known here."""
+        for running in floor.prefetch(AT_ONCE - len(batch.hosts)):
             self._take(floor, batch, running)
 
     def _take(self, floor: RunState, batch: ReservationBatch, running: RunningTask) -> None:
-        running.invocation = batch.add(running.step, running.target, running.host, running.leader)
-        running.since = self._now
-        floor.reserved(running)
+        running.invocation = batch.add(running)
+        floor.reserved(running, self._now)

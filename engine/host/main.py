@@ -28,7 +28,7 @@ from engine.host.reporter import Reporter
 from engine.host.task_registry import TaskRegistry
 from engine.host.task_runner import ReusableConnection, TaskRunner
 from engine.host.workers import Workers
-from engine.model.task import Task
+from engine.model.task import PREFETCH_LIMIT, Task
 from engine.pool.budget import Contact
 from engine.pool.pool import ConnectionPool
 from engine.process.bootstrap import Bootstrap
@@ -49,7 +49,6 @@ Q = Queries("engine.db.queries", "executions.sql")
 POLL = timedelta(seconds=1)  # in case a wake-up was lost
 DRAIN = timedelta(hours=24)  # for what runs when we are asked to go
 STOP_LIMIT = 3.0  # seconds for what runs when we have to go
-LONGEST_FOLLOW = 1.0  # seconds that a task waits for the one in whose place it begins
 
 
 class JobTaskHost:
@@ -175,29 +174,29 @@ class JobTaskHost:
         if row["kind"] == "cancel":
             self._hand.cancel(row["invocation_id"])
             return
-        task, leader = Task.of(row[4:]), row["leader"]
+        task = Task.of(row[4:])
         if row["started"]:
             self._scribe.result(task, Outcome.unheard())
         elif self._leaving:
             self._scribe.give_back(task)
-        elif self._hand.take(task, leader):
+        elif self._hand.add(task, row["slot"]):
             loop = asyncio.get_running_loop()
-            loop.call_later(LONGEST_FOLLOW, self._lose_patience, task)
+            loop.call_later(PREFETCH_LIMIT, self._prefetch_expired, task)
         else:
             self._begin(task)
 
     def _go_on(self, task: Task, ready: ReusableConnection) -> None:
         """With one that has started: it is our duty now, even if we are leaving."""
-        self._hand.take(task, None)
-        self._hand.begin(task)
+        self._hand.add(task, None)
+        self._hand.mark_started(task)
         self.workers.begin_now(partial(self._errands.work, task, ready))
 
     def _begin(self, task: Task) -> None:
         self.workers.queue.put_nowait(partial(self._errands.work, task))
 
-    def _lose_patience(self, task: Task) -> None:
-        """What it follows takes long: there may be room for it elsewhere."""
-        if self._hand.unfollow(task):
+    def _prefetch_expired(self, task: Task) -> None:
+        """The task before it takes long: another slot may be free for it."""
+        if self._hand.detach(task):
             self._scribe.give_back(task)
 
     def _met(self, contact: Contact) -> None:
@@ -206,7 +205,7 @@ class JobTaskHost:
     def _close(self) -> None:
         """Nothing new begins, and what has not begun goes back."""
         self.workers.set_open(open=False)
-        for task in self._hand.drop():
+        for task in self._hand.release_unstarted():
             self._scribe.give_back(task)
 
     async def _wind_up(self) -> None:

@@ -1,4 +1,4 @@
-"""The tasks that a host has in hand: which wait, which follow whom, which have begun."""
+"""The tasks that a host holds: their cancel tokens, and the queue of each slot."""
 
 from collections.abc import Callable, Iterable
 from uuid import UUID
@@ -10,30 +10,25 @@ from engine.model.task import Task
 class TaskRegistry:
     def __init__(self) -> None:
         self._tokens: dict[UUID, CancelToken] = {}
-        self._waiting: dict[UUID, Task] = {}  # taken and not begun
-        self._followers: dict[UUID, Task] = {}  # of those, by the task in whose place each begins
-        self._leaders: dict[UUID, UUID] = {}  # the other way round
-        self._begun: set[UUID] = set()  # their start was said
-        self.intended: set[UUID] = set()  # may have committed, if nobody knows better
+        self._waiting: dict[UUID, Task] = {}  # not started
+        self._started: set[UUID] = set()  # their start was reported
+        self._slots: dict[UUID, list[Task]] = {}  # the first one runs, the others are prefetched
+        self._slot_of: dict[UUID, UUID] = {}
+        self.intended: set[UUID] = set()  # their commit intent was reported
 
     def __bool__(self) -> bool:
         return bool(self._tokens)
 
-    def take(self, task: Task, leader: UUID | None) -> bool:
-        """Whether it has to wait: for its leader, or for whoever stands behind that already."""
-        follows = leader in self._tokens
-        self._waiting[task.invocation_id] = task
-        self._tokens[task.invocation_id] = CancelToken()
-        if leader is None or not follows:
-            return False
-        while (other := self._followers.get(leader)) is not None:
-            leader = other.invocation_id
-        self._follow(leader, task)
-        return True
-
-    def _follow(self, leader: UUID, task: Task) -> None:
-        self._followers[leader] = task
-        self._leaders[task.invocation_id] = leader
+    def add(self, task: Task, slot: UUID | None) -> bool:
+        """True when the slot is in use: the task is prefetched. Without a slot it gets one of its own."""
+        id = task.invocation_id
+        slot = slot or id
+        self._waiting[id] = task
+        self._tokens[id] = CancelToken()
+        self._slot_of[id] = slot
+        queue = self._slots.setdefault(slot, [])
+        queue.append(task)
+        return len(queue) > 1
 
     def token(self, task: Task) -> CancelToken:
         return self._tokens[task.invocation_id]
@@ -47,69 +42,67 @@ class TaskRegistry:
             token.cancel(reason)
 
     def is_wanted(self, task: Task) -> bool:
-        """It waits, and nobody wants it to stop."""
+        """It has not started and is not cancelled."""
         id = task.invocation_id
         return id in self._waiting and not self._tokens[id].reason
 
-    def unfollow(self, task: Task) -> bool:
-        """It waits for nobody any longer; whether it did, and goes back. Whoever stands behind it moves up."""
+    def detach(self, task: Task) -> bool:
+        """Removes a prefetched task from its slot. True if it was still queued and must be released."""
         id = task.invocation_id
-        leader = self._leaders.get(id)
-        if leader is None:
+        queue = self._slots.get(self._slot_of.get(id, id), [])
+        if task not in queue[1:]:
             return False
-        self._released(leader)
-        if follower := self._released(id):
-            self._follow(leader, follower)
-        del self._tokens[id]
+        queue.remove(task)
+        del self._slot_of[id], self._tokens[id]
         return self._waiting.pop(id, None) is not None
 
-    def gather(self, task: Task, most: int, goes: Callable[[Task], bool]) -> list[Task]:
-        """With those that follow it, as far as they are wanted and may go with it."""
+    def pop_batch(self, task: Task, most: int, fits: Callable[[Task], bool]) -> list[Task]:
+        """The first task of a slot with those queued after it, as far as they are wanted and fit."""
         tasks = [task]
-        if not (self.is_wanted(task) and goes(task)):
+        if not (self.is_wanted(task) and fits(task)):
             return tasks
-        while len(tasks) < most:
-            last = tasks[-1].invocation_id
-            follower = self._followers.get(last)
-            if follower is None or not (self.is_wanted(follower) and goes(follower)):
+        queue = self._slots[self._slot_of[task.invocation_id]]
+        for following in queue[1:most]:
+            if not (self.is_wanted(following) and fits(following)):
                 break
-            self._released(last)
-            tasks.append(follower)
+            tasks.append(following)
+            del self._slot_of[following.invocation_id]
+        del queue[1 : len(tasks)]
         return tasks
 
-    def begin(self, task: Task) -> bool:
-        """False: it was given back meanwhile."""
+    def mark_started(self, task: Task) -> bool:
+        """False when it was released before."""
         if self._waiting.pop(task.invocation_id, None) is None:
             return False
-        self._begun.add(task.invocation_id)
+        self._started.add(task.invocation_id)
         return True
 
     def give_up(self, task: Task) -> bool:
-        """Whether somebody must hear of it, because it was not given back before."""
+        """True when it was not released before: its outcome must be reported."""
         waited = self._waiting.pop(task.invocation_id, None) is not None
-        return waited or task.invocation_id in self._begun
+        return waited or task.invocation_id in self._started
 
-    def lay_down(self, tasks: Iterable[Task]) -> list[Task]:
-        """They are over, and whoever follows one of them may begin."""
-        followers = []
+    def finish(self, tasks: Iterable[Task]) -> list[Task]:
+        """Forgets these tasks; returns the tasks that are first in their slots now."""
+        following = []
         for task in tasks:
             id = task.invocation_id
-            self._begun.discard(id)
+            self._started.discard(id)
             self.intended.discard(id)
             self._waiting.pop(id, None)
             self._tokens.pop(id, None)
-            if follower := self._released(id):
-                followers.append(follower)
-        return followers
+            slot = self._slot_of.pop(id, None)
+            if slot is None:
+                continue
+            queue = self._slots[slot]
+            queue.remove(task)
+            if queue:
+                following.append(queue[0])
+            else:
+                del self._slots[slot]
+        return following
 
-    def _released(self, leader: UUID) -> Task | None:
-        """Whoever followed it."""
-        follower = self._followers.pop(leader, None)
-        if follower is not None:
-            del self._leaders[follower.invocation_id]
-        return follower
-
-    def drop(self) -> list[Task]:
-        """Those that have not begun, and do not any more."""
+    def release_unstarted(self) -> list[Task]:
+        """The tasks that have not started; they do not start any more."""
         waiting, self._waiting = self._waiting, {}
         return list(waiting.values())

@@ -111,7 +111,7 @@ class TaskRunner:
             for each in tasks:
                 await self._give_up(each)
         finally:
-            for follower in self._hand.lay_down(tasks):
+            for follower in self._hand.finish(tasks):
                 self._begin(follower)
 
     def _gathered(self, task: Task) -> list[Task]:
@@ -123,7 +123,7 @@ class TaskRunner:
         if server.pooling == "transaction" or "$(" in who.username:
             return [task]
         login = task.login
-        return self._hand.gather(
+        return self._hand.pop_batch(
             task, read_batch.MOST, lambda each: read_batch.may_batch(each) and each.login == login
         )
 
@@ -236,7 +236,7 @@ class TaskRunner:
 
     async def _start(self, task: Task, session: PooledConnection | None) -> bool:
         """Committed before anything is sent; an attempt may also come no further than to the door."""
-        if not self._hand.begin(task):
+        if not self._hand.mark_started(task):
             return False
         pid, version = (session.backend_pid, session.version) if session else (None, None)
         await reach("host.before_start")
@@ -246,7 +246,7 @@ class TaskRunner:
 
     async def _start_all(self, tasks: list[Task], session: PooledConnection) -> set[UUID]:
         """The same for several; those of which nothing may be sent."""
-        begun = [task for task in tasks if self._hand.begin(task)]
+        begun = [task for task in tasks if self._hand.mark_started(task)]
         ours = {task.invocation_id for task in begun}
         given_back = {task.invocation_id for task in tasks} - ours
         if not begun:

@@ -24,6 +24,7 @@ WITHOUT_LOCK_TIMEOUT = re.compile(r"vacuum\b|.*\bconcurrently\b")
 COMMITS_INSIDE = re.compile(r"(?:call|do)\b")
 LOCK_TIMEOUT = 5.0  # seconds
 OWN_LOCK_TIMEOUT = re.compile(r"(?i)\bset(?:\s+session)?\s+lock_timeout|'lock_timeout'\s*,")
+PREFETCH_LIMIT = 1.0  # seconds that a prefetched task waits in its slot before the host releases it
 UNLISTED = "muster.unlisted"  # a label: why the databases or schemas of a target are unknown
 SHORTEST_RIDE = 10  # seconds of a step whose tasks may wait for each other
 MOST_TOLD = 3  # of what is wrong with a script

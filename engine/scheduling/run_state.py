@@ -1,6 +1,6 @@
-"""What the core holds of live runs: which targets wait, which run where, and what is due when.
+"""The core's copy of live runs: which targets wait, which tasks run where, and what is due when.
 
-A copy of the database, made anew whenever the Controller begins; nothing here speaks to anybody.
+It is loaded from the database whenever the Controller starts, and does no I/O.
 """
 
 from collections import Counter, deque
@@ -9,13 +9,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from engine.model.task import PREFETCH_LIMIT
 from engine.scheduling.policies import RoundRobin
 from engine.scheduling.resource_tree import Node, Path, Queue, ResourceTree
 from engine.scheduling.runs import (
-    LONG,
     OVER,
-    SHALLOW,
-    Completion,
     CompletionRow,
     Run,
     RunningTask,
@@ -32,9 +30,8 @@ class RunState:
         self.policy: RoundRobin[StepRun] = RoundRobin(self.tree)
         self.runs: dict[UUID, Run] = {}
         self.running: dict[UUID, RunningTask] = {}  # by invocation
-        self._places: dict[SlotQueue, None] = {}  # in which more could follow
-        self._heard: Completion | None = None  # the last that were over
-        self.inbox: list[CompletionRow] = []  # of lost hosts: to be heard like their own word
+        self._prefetching: dict[SlotQueue, None] = {}  # slots that may take further tasks
+        self.inbox: list[CompletionRow] = []  # of lost hosts, to be applied like other completions
         self._timers: Timers[tuple[StepRun, WaitingTarget]] = Timers(_waits)
 
     def steps(self) -> Iterator[StepRun]:
@@ -48,7 +45,7 @@ class RunState:
         if row["invocation_id"] is None:
             self.wait(step, target)
         else:
-            self.hold(step, target, row["invocation_id"], row["host_id"])
+            self.restore(step, target, row["invocation_id"], row["host_id"])
 
     def wait(self, step: StepRun, target: WaitingTarget) -> None:
         step.waiting[target.ordinal] = target
@@ -57,10 +54,12 @@ class RunState:
         else:
             self._timers.add(target.due, (step, target))
 
-    def hold(self, step: StepRun, target: WaitingTarget, invocation: UUID, host: UUID) -> None:
-        """It was reserved before this core began."""
+    def restore(self, step: StepRun, target: WaitingTarget, invocation: UUID, host: UUID) -> None:
+        """Adds a task that was reserved before this core started."""
         self.tree.hold(target.queue.path, host)
-        self.running[invocation] = RunningTask(step, target, host, invocation=invocation)
+        running = RunningTask(step, target, host, SlotQueue(id=invocation), invocation)
+        running.slot.tasks.append(running)
+        self.running[invocation] = running
         step.busy += 1
 
     def pick(self) -> tuple[StepRun, WaitingTarget, UUID] | None:
@@ -75,106 +74,99 @@ class RunState:
         step.busy += 1
         return step, step.waiting.pop(ordinal), host.id
 
-    def follow(self, most: int) -> Iterator[RunningTask]:
-        """Targets that can be handed over before there is room, each to begin in the place of one that runs.
+    def prefetch(self, most: int) -> Iterator[RunningTask]:
+        """Targets that are sent to a host before their slot is free, each into the slot of a running task.
 
-        They need what that one has, for they come from the same queue. Where others wait for room nobody follows.
+        All tasks of a slot come from one queue, so they need the same nodes. While tasks of several jobs
+        wait there is no prefetch: it would bypass the policy.
         """
-        if not self._places or self._is_contested:
+        if not self._prefetching or self._is_contested:
             return
-        places = [(place, place.last) for place in self._places if place.last is not None]
-        queues = Counter(last.target.queue for _, last in places)
-        shares = {queue: -(-len(queue.items) // many) for queue, many in queues.items()}
-        for place, last in places:
+        slots = [(slot, slot.tasks[-1]) for slot in self._prefetching]
+        sharing = Counter(last.target.queue for _, last in slots)
+        shares = {queue: -(-len(queue.items) // many) for queue, many in sharing.items()}
+        for slot, last in slots:
             step, queue = last.step, last.target.queue
-            depth = step.depth if _is_unlimited(queue.path) else min(step.depth, SHALLOW)
+            # Tasks of a batch are InProgress together, which a limit on parallelism must not show.
+            depth = (
+                step.prefetch_depth if _is_unlimited(queue.path) else min(step.prefetch_depth, 2)
+            )
             if not queue.items or step.canceled or step.run.canceled:
-                del self._places[place]
+                del self._prefetching[slot]
             elif (
-                2 * place.many <= depth
+                2 * len(slot.tasks) <= depth
                 and not self.policy.closed(step.run.job_id)
                 and self.tree.has_room_for(queue.path, last.host)
             ):
                 share = min(shares[queue], len(queue.items))
-                for _ in range(min(most, share, depth - place.many)):
+                for _ in range(min(most, share, depth - len(slot.tasks))):
                     most -= 1
-                    place.many += 1
                     step.busy += 1
                     target = step.waiting.pop(queue.items.popleft())
-                    behind = place.last or last
-                    follower = RunningTask(step, target, last.host, behind, place=place)
-                    behind.follower = place.last = follower
-                    yield follower
+                    task = RunningTask(step, target, last.host, slot)
+                    slot.tasks.append(task)
+                    yield task
 
     @property
     def _is_contested(self) -> bool:
         return len({step.run.job_id for step in self.steps() if step.waiting}) > 1
 
-    def reserved(self, running: RunningTask) -> None:
+    def reserved(self, running: RunningTask, now: float) -> None:
+        slot = running.slot
         self.running[running.invocation] = running
-        if running.leader is None:
-            running.place.last = running
-            self._places[running.place] = None
+        if not slot.tasks:
+            slot.tasks.append(running)
+            slot.id, slot.since = running.invocation, now
+            self._prefetching[slot] = None
 
-    def _left(self, running: RunningTask, now: float) -> None:
-        """It is over, or was never begun: its place is its follower's, or free."""
-        leader, follower, place = running.leader, running.follower, running.place
-        place.many -= 1
-        if leader is not None:
-            leader.follower = follower
-        if follower is not None:
-            follower.leader = leader
-            follower.since = now
-        if place.last is running:
-            place.last = leader
-        if place.many:
-            self._places[place] = None
+    def _vacate(self, running: RunningTask) -> None:
+        """Removes the task from its slot, which the next task of the slot takes over."""
+        slot = running.slot
+        slot.tasks.remove(running)
+        if slot.tasks:
+            self._prefetching[slot] = None
         else:
-            self._places.pop(place, None)
+            self._prefetching.pop(slot, None)
             self.policy.over(running.target.queue, running.host)
 
-    def heard(self, told: CompletionRow, now: float) -> StepRun | None:
-        """None when it is not held here: it was heard before."""
-        running = self.running.pop(told.invocation, None)
+    def apply_result(self, completion: CompletionRow, now: float) -> StepRun | None:
+        """None when the task is not held here: its result was applied before."""
+        running = self.running.pop(completion.invocation, None)
         if running is None:
             return None
         step, target = running.step, running.target
         step.busy -= 1
-        if told.needed and told.lifecycle in {"Canceled", "Failed"}:
-            step.needs[target.ordinal] = told.needed
-        self._learn_pace(running, now)
-        self._left(running, now)
-        if told.lifecycle not in OVER:
-            target.attempts = told.attempts
-            target.due, target.deadline = told.not_before, told.until
+        if completion.needed and completion.lifecycle in {"Canceled", "Failed"}:
+            step.needs[target.ordinal] = completion.needed
+        self._measure(running, now)
+        self._vacate(running)
+        if completion.lifecycle not in OVER:
+            target.attempts = completion.attempts
+            target.due, target.deadline = completion.not_before, completion.until
             self.wait(step, target)
         return step
 
-    def _learn_pace(self, running: RunningTask, now: float) -> None:
-        """Riders are heard together, and had their place one after the other."""
-        step, place = running.step, running.place
-        if running.leader is not None:  # it has waited in vain, and was given back
-            step.took(LONG)
-            return
-        heard = self._heard
-        if heard is None or heard.place is not place or heard.at != now:
-            heard = self._heard = Completion(place, now, running.since, step.pace)
-        heard.many += 1
-        step.pace = heard.before
-        step.took(now - heard.since, heard.many)
+    def _measure(self, running: RunningTask, now: float) -> None:
+        """How long the slot was held. Results of a batch arrive together and count once, as a whole."""
+        slot = running.slot
+        if running.is_prefetched:  # the host released it after PREFETCH_LIMIT
+            running.step.seconds = PREFETCH_LIMIT
+        elif now > slot.since:
+            running.step.seconds = now - slot.since
+            slot.since = now
 
-    def returned(self, invocation: UUID) -> None:
-        """A reservation that came to nothing."""
+    def release(self, invocation: UUID) -> None:
+        """Gives back a reservation that did not start."""
         running = self.running.pop(invocation, None)
         if running is not None:
             running.step.busy -= 1
-            self._left(running, running.since)
+            self._vacate(running)
             running.target.due = None
             self.wait(running.step, running.target)
 
     def used_slots(self) -> Counter[UUID]:
-        """Of each host; whoever follows another has none."""
-        return Counter(each.host for each in self.running.values() if each.leader is None)
+        """Of each host; a prefetched task has none."""
+        return Counter(each.host for each in self.running.values() if not each.is_prefetched)
 
     def held(self, step: StepRun) -> dict[int, UUID]:
         """The invocations of what is reserved or runs, by its target."""
@@ -195,23 +187,23 @@ class RunState:
         running = self.running[new] = self.running.pop(old)
         running.invocation = new
 
-    def ended(self, step: StepRun, ordinal: int, invocation: UUID | None) -> None:
-        """A target is over without a word of a host."""
+    def remove(self, step: StepRun, ordinal: int, invocation: UUID | None) -> None:
+        """A target ended without a report of a host."""
         target = step.waiting.pop(ordinal, None)
         if target is not None:
             if ordinal in target.queue.items:
                 target.queue.items.remove(ordinal)
         elif invocation is not None and (running := self.running.pop(invocation, None)):
             step.busy -= 1
-            self._left(running, running.since)
+            self._vacate(running)
 
-    def all_ended(self, step: StepRun) -> None:
-        """Nothing of the step waits any more."""
+    def remove_waiting(self, step: StepRun) -> None:
+        """Removes every waiting target of the step."""
         self.policy.drop(step.queues.values())
         step.waiting.clear()
 
     def due(self, now: float) -> list[tuple[StepRun, WaitingTarget]]:
-        """Waiting targets whose deadline has passed, which nobody picks; those whose time has come may start."""
+        """Waiting targets whose deadline has passed; targets whose back-off has passed are enqueued."""
         late: dict[WaitingTarget, StepRun] = {}
         for at, (step, target) in self._timers.due(now):
             if at == target.watched:
@@ -226,12 +218,12 @@ class RunState:
         _withdraw(late)
         return [(step, target) for target, step in late.items()]
 
-    def timed_out(self, step: StepRun, ordinal: int) -> None:
-        """One that was late is over."""
+    def expire(self, step: StepRun, ordinal: int) -> None:
+        """The deadline of a waiting target has passed: it ended."""
         step.waiting.pop(ordinal, None)
 
-    def spare(self, step: StepRun, target: WaitingTarget, until: float) -> None:
-        """One that was late is not, by the database's reckoning: it may start, and is late again then."""
+    def postpone(self, step: StepRun, target: WaitingTarget, until: float) -> None:
+        """The database still has time for the target: it may start, and its deadline is checked again then."""
         target.due, target.deadline = None, until
         self._enqueue(step, target)
 

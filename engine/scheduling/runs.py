@@ -1,4 +1,4 @@
-"""Live runs as the core sees them: steps, targets that wait and tasks, which stand in places."""
+"""Live runs as the core holds them: steps, waiting targets, and tasks in the slots of their hosts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,14 +7,11 @@ from uuid import UUID
 
 import msgspec
 
+from engine.model.task import PREFETCH_LIMIT
 from engine.scheduling.resource_tree import Node, Path, Queue
 
 OVER = frozenset({"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"})
-BRISK = 0.5  # seconds that the last of those who follow each other should have to wait
-LONG = 2 * BRISK
-DEEPEST = 32  # tasks in one place, with the one that has its slots
-SHALLOW = 2  # the same where somebody limited how many are at work at once
-MEMORY = 0.1  # how much the last task says about the pace of its step
+PREFETCH_DEPTH = 32  # tasks in one slot: the running one and those prefetched
 NEEDS = ("nothing", "protocol", "pg_cancel_backend", "pg_terminate_backend")  # weakest first
 NOBODY = UUID(int=0)
 
@@ -99,20 +96,15 @@ class StepRun:
     queues: dict[Path, Queue["StepRun"]] = field(default_factory=dict)
     limits: dict[str, Node] = field(default_factory=dict)  # of its own parallelism
     needs: dict[int, str] = field(default_factory=dict)  # what cancelling took, by target
-    pace: float | None = None  # seconds that a task had its place, of late
+    seconds: float | None = None  # that the last finished task held its slot
 
     @property
-    def depth(self) -> int:
-        """So many tasks may be in one place."""
-        if self.pace is None:
+    def prefetch_depth(self) -> int:
+        """So many tasks in one slot that the last one waits half of PREFETCH_LIMIT."""
+        if self.seconds is None:
             return 1
-        return min(DEEPEST, int(BRISK / max(self.pace, BRISK / DEEPEST)))
-
-    def took(self, seconds: float, many: int = 1) -> None:
-        """So many, one after the other. What took very long says no more than what took long."""
-        each = min(seconds / many, LONG)
-        before = each if self.pace is None else self.pace
-        self.pace = each + (before - each) * (1 - MEMORY) ** many
+        shortest = PREFETCH_LIMIT / 2 / PREFETCH_DEPTH
+        return max(1, int(PREFETCH_LIMIT / 2 / max(self.seconds, shortest)))
 
     @property
     def over(self) -> bool:
@@ -140,32 +132,23 @@ class WaitingTarget:
 
 @dataclass(eq=False, slots=True)
 class SlotQueue:
-    """The slots of a task, which those behind it inherit."""
+    """The tasks of one slot, in their order: the first one holds the slot, the others are prefetched."""
 
-    many: int = 1
-    last: "RunningTask | None" = None
-
-
-@dataclass(eq=False, slots=True)
-class Completion:
-    """Of those in a place that were over together: since when it was theirs, how many, and the pace before."""
-
-    place: SlotQueue
-    at: float
-    since: float
-    before: float | None
-    many: int = 0
+    tasks: "list[RunningTask]" = field(default_factory=list)
+    id: UUID = NOBODY  # the invocation of the task that the slot was reserved for
+    since: float = 0.0  # when the first task got the slot, by the database's clock
 
 
 @dataclass(eq=False, slots=True)
 class RunningTask:
-    """Reserved or running. Whoever follows another has no slots of its own until that one is over."""
+    """A task that is reserved or runs."""
 
     step: StepRun
     target: WaitingTarget
     host: UUID
-    leader: "RunningTask | None" = None
-    follower: "RunningTask | None" = None
+    slot: SlotQueue = field(default_factory=SlotQueue)
     invocation: UUID = NOBODY
-    since: float = 0.0  # when its place became its own, by the database's clock
-    place: SlotQueue = field(default_factory=SlotQueue)
+
+    @property
+    def is_prefetched(self) -> bool:
+        return self.slot.tasks[0] is not self

@@ -103,10 +103,10 @@ create table jobs_internal.dispatch (
     attempts integer[] not null default '{}'::integer[],
     invocations uuid[] not null default '{}'::uuid[],
     cancels uuid[] not null default '{}'::uuid[],
-    leaders uuid[] not null default '{}'::uuid[],
+    slots uuid[] not null default '{}'::uuid[],
     constraint dispatch_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(host_id) ON DELETE CASCADE,
     constraint dispatch_pkey PRIMARY KEY (host_id, number),
-    constraint each_task_has_its_leader_or_none_has CHECK (((leaders = '{}'::uuid[]) OR (cardinality(leaders) = cardinality(invocations)))),
+    constraint each_task_has_its_slot_or_none_has CHECK (((slots = '{}'::uuid[]) OR (cardinality(slots) = cardinality(invocations)))),
     constraint tasks_are_given_in_columns_of_one_length CHECK (((cardinality(run_days) = cardinality(invocations)) AND (cardinality(runs) = cardinality(invocations)) AND (cardinality(steps) = cardinality(invocations)) AND (cardinality(ordinals) = cardinality(invocations)) AND (cardinality(attempts) = cardinality(invocations))))
 );
 
@@ -1685,7 +1685,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.explain_target(p_run job_execution, p_s
 
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.fetch_dispatches(p_host uuid, p_after bigint, p_hurried boolean)
- RETURNS TABLE(number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone, started boolean, leader uuid, directory bigint)
+ RETURNS TABLE(number bigint, kind text, run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, target_execution_id uuid, job_id uuid, job_version integer, run_create_time timestamp with time zone, overrides jsonb, target_type text, target_id uuid, server_id text, server_name text, pool_name text, database_name text, schema_name text, labels jsonb, credential_id uuid, credential_version bigint, first_start timestamp with time zone, tried_at timestamp with time zone, started boolean, slot uuid, directory bigint)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
@@ -2368,14 +2368,14 @@ CREATE OR REPLACE FUNCTION jobs_internal.reserve_and_cancel(p_epoch bigint, p_ho
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.reserve_and_poll(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_leaders uuid[], p_known_hosts uuid[], p_after bigint[])
+CREATE OR REPLACE FUNCTION jobs_internal.reserve_and_poll(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_slots uuid[], p_known_hosts uuid[], p_after bigint[])
  RETURNS TABLE(host_id uuid, number bigint, report jsonb)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.reserve_tasks(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_leaders uuid[], p_cancel_hosts uuid[], p_cancels uuid[])
+CREATE OR REPLACE FUNCTION jobs_internal.reserve_tasks(p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[], p_attempts integer[], p_invocations uuid[], p_slots uuid[], p_cancel_hosts uuid[], p_cancels uuid[])
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER

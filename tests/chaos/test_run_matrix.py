@@ -82,7 +82,7 @@ async def here(shared, request):
 @together
 @pytest.mark.parametrize("cell", CHOSEN, ids=str)
 async def test_a_fault_on_the_road_leaves_nothing_wrong(cell: Cell, here: Fleet, monkeypatch):
-    monkeypatch.setattr(progress, "REST", 0.5)  # seconds for a run that broke us
+    monkeypatch.setattr(run_lifecycle, "REST", 0.5)  # seconds for a run that broke us
     action: str | Callable = "raise times:1" if cell.fault == RAISES else Replacement(here)
 
     with failpoints.armed({cell.point: action}) as armed:

@@ -202,7 +202,7 @@ async def test_an_answer_that_was_lost_on_its_way_does_not_make_an_engine_give_u
         return answers[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(instance, "take_charge", cut_off)
+        patch.setattr(membership, "acquire_leadership", cut_off)
         async with living(account, store, 1) as (_, task):
             assert answers == [True, False] and not task.done()
 

@@ -209,7 +209,7 @@ async def test_what_writes_though_it_seems_to_read_has_written_once_in_each(narr
 
 
 async def test_a_slow_one_among_them_is_made_again_and_counts_once(narrow: Fleet, monkeypatch):
-    monkeypatch.setattr(convoy, "PATIENCE", 0.3)
+    monkeypatch.setattr(read_batch, "PATIENCE", 0.3)
 
     run = await narrow.run(SLEEPER.format(1), group="schemas", options=READ_ONLY, retry_attempts=0)
 
@@ -226,7 +226,7 @@ async def test_a_slow_one_among_them_is_made_again_and_counts_once(narrow: Fleet
 async def test_one_that_is_stopped_while_others_wait_behind_it_ends_alone(
     narrow: Fleet, monkeypatch
 ):
-    monkeypatch.setattr(convoy, "PATIENCE", 60.0)
+    monkeypatch.setattr(read_batch, "PATIENCE", 60.0)
     run, (target, ordinal) = await riding(narrow, SLEEPER.format(60))
 
     await narrow.root.execute("select jobs.sp_stop_target($1, 'step1', $2)", run, target)
@@ -239,7 +239,7 @@ async def test_one_that_is_stopped_while_others_wait_behind_it_ends_alone(
 
 
 async def test_a_run_that_is_stopped_while_many_go_together_ends(narrow: Fleet, monkeypatch):
-    monkeypatch.setattr(convoy, "PATIENCE", 60.0)
+    monkeypatch.setattr(read_batch, "PATIENCE", 60.0)
     run, (_, ordinal) = await riding(narrow, SLEEPER.format(60))
 
     await narrow.root.execute("select jobs.sp_stop_job($1)", run)

@@ -165,7 +165,7 @@ async def test_what_one_leaves_in_the_session_is_not_there_for_the_next(place):
 
 
 async def test_whoever_comes_behind_a_session_that_stays_unclean_is_made_again(place, monkeypatch):
-    monkeypatch.setattr(speech, "CLEAN", "select 1 from nowhere")
+    monkeypatch.setattr(connection, "CLEAN", "select 1 from nowhere")
     session = await place.lend()
     pid = session.backend_pid
 

@@ -63,7 +63,7 @@ def nobody(place: Place) -> Callable[[], Awaitable[bool]]:
 async def test_one_that_takes_long_is_made_again_and_whoever_was_answered_is_not(
     place, monkeypatch
 ):
-    monkeypatch.setattr(convoy, "PATIENCE", 0.3)
+    monkeypatch.setattr(read_batch, "PATIENCE", 0.3)
     session = await place.lend()
     pid = session.backend_pid
 
@@ -74,8 +74,8 @@ async def test_one_that_takes_long_is_made_again_and_whoever_was_answered_is_not
 
 
 async def test_however_many_take_long_they_do_not_keep_their_database(place, monkeypatch):
-    monkeypatch.setattr(convoy, "PATIENCE", 0.2)
-    monkeypatch.setattr(convoy, "BRIEF", 0.3)
+    monkeypatch.setattr(read_batch, "PATIENCE", 0.2)
+    monkeypatch.setattr(read_batch, "BRIEF", 0.3)
 
     outcomes = await place.ride(sleeps("s1", "s2", "s3", "s4"), some_tasks(place))
 
@@ -157,7 +157,7 @@ async def test_one_whose_time_is_over_timed_out_and_the_others_have_theirs(place
 
 
 async def test_who_keeps_another_from_its_time_has_its_own_still(place, monkeypatch):
-    monkeypatch.setattr(convoy, "PATIENCE", LONG)
+    monkeypatch.setattr(read_batch, "PATIENCE", LONG)
 
     outcomes = await place.ride(
         sleeps("s2", "s3"), some_tasks(place), within=[60.0, 60.0, 0.4, 60.0]
@@ -285,7 +285,7 @@ async def test_breaking_it_off_before_the_start_was_answered_sends_nothing(place
 
 
 async def test_a_step_that_was_broken_off_succeeds_alone(place, monkeypatch):
-    monkeypatch.setattr(convoy, "PATIENCE", 0.1)
+    monkeypatch.setattr(read_batch, "PATIENCE", 0.1)
     step = a_step("select pg_sleep(0.3)", **READ_ONLY)
     tasks = some_tasks(place, 2)
 

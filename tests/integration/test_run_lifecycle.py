@@ -89,7 +89,7 @@ async def test_a_run_whose_server_does_not_answer_can_be_stopped(here: Fleet, mo
 
 
 async def test_a_plan_that_is_refused_breaks_no_other_run(here: Fleet, monkeypatch):
-    monkeypatch.setattr(progress, "REST", 1.0)
+    monkeypatch.setattr(run_lifecycle, "REST", 1.0)
     good, refused = Planner.draft, []
 
     async def bad(self, run, plan, document):

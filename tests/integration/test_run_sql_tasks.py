@@ -60,7 +60,7 @@ async def test_a_reserved_task_reaches_its_host_with_all_that_it_needs(stage, ow
         "target_id": described["target_id"], "server_id": "/servers/2", "server_name": "s2",
         "pool_name": None, "database_name": "db2", "schema_name": None, "labels": "{}",
         "credential_id": None, "credential_version": None, "first_start": None, "tried_at": None,
-        "leader": None, "directory": revision, "started": False, "begun": False,
+        "slot": None, "directory": revision, "started": False, "begun": False,
     }  # fmt: skip
     task = await stage.task(2)
     assert (task["lifecycle"], task["host_id"], task["epoch"]) == ("Created", stage.host, EPOCH)
@@ -89,16 +89,16 @@ async def test_a_host_takes_in_order_behind_what_it_knows_and_only_its_own(stage
 
 async def test_a_task_comes_with_the_one_in_whose_place_it_begins(stage):
     day, run, invocations = stage.day, stage.run, [uuid4(), uuid4()]
-    leaders = [None, invocations[0]]
+    slots = [None, invocations[0]]
 
     told = await stage.ask(
         "reserve_and_read", EPOCH, [stage.host] * 2, [day] * 2, [run] * 2, [1] * 2, [1, 2], [1] * 2,
-        invocations, leaders, [], [],
+        invocations, slots, [], [],
     )  # fmt: skip
 
     assert told == []
     rows = await stage.ask("take", stage.host, 0)
-    assert [(row["ordinal"], row["leader"]) for row in rows] == [(1, None), (2, invocations[0])]
+    assert [(row["ordinal"], row["slot"]) for row in rows] == [(1, None), (2, invocations[0])]
 
 
 async def test_what_went_back_or_is_over_is_not_taken_and_what_has_started_is(stage):

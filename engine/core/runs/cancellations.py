@@ -86,7 +86,7 @@ class Cancellations:
         held = floor.held(step)
         for row in rows:
             if row["ended"]:
-                floor.ended(step, row["ordinal"], held.get(row["ordinal"]))
+                floor.remove(step, row["ordinal"], held.get(row["ordinal"]))
         running = [(row["host_id"], row["invocation_id"]) for row in rows if not row["ended"]]
         if running:
             await self._road.cancel(running)

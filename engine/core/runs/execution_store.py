@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from engine.db.control_connection import ControlConnection
 from engine.db.control_db import ControlDatabase
-from engine.scheduling.runs import RunningTask, StepRun, WaitingTarget
+from engine.scheduling.runs import RunningTask
 from muster.core.db import Row
 from muster.core.sql import Queries
 
@@ -28,19 +28,18 @@ class ReservationBatch:
     ordinals: list[int] = field(default_factory=list)
     attempts: list[int] = field(default_factory=list)
     invocations: list[UUID] = field(default_factory=list)
-    leaders: list[UUID | None] = field(default_factory=list)  # in whose places they begin
+    slots: list[UUID | None] = field(default_factory=list)  # of prefetched tasks
 
-    def add(
-        self, step: StepRun, target: WaitingTarget, host: UUID, leader: RunningTask | None = None
-    ) -> UUID:
-        """By which invocation."""
-        self.hosts.append(host)
+    def add(self, task: RunningTask) -> UUID:
+        """The invocation id of the task."""
+        step, target = task.step, task.target
+        self.hosts.append(task.host)
         self.days.append(step.run.day)
         self.runs.append(step.run.id)
         self.steps.append(step.plan.step_id)
         self.ordinals.append(target.ordinal)
         self.attempts.append(target.attempts + 1)
-        self.leaders.append(None if leader is None else leader.invocation)
+        self.slots.append(task.slot.id if task.slot.tasks else None)
         self.invocations.append(invocation := uuid4())
         return invocation
 
@@ -79,7 +78,7 @@ class ExecutionStore:
 
     async def reserve(self, batch: ReservationBatch, known: Mapping[UUID, int]) -> list[Row]:
         """Completions behind the known numbers of each host."""
-        return await self.rows(Q.reserve_and_read, *batch.columns, batch.leaders, *_numbers(known))
+        return await self.rows(Q.reserve_and_read, *batch.columns, batch.slots, *_numbers(known))
 
     async def completions(self, known: Mapping[UUID, int]) -> list[Row]:
         """The same, when nothing is to be reserved."""

@@ -75,7 +75,7 @@ class RunLifecycle:
     def _begin_anew(self, step: StepRun) -> None:
         """It is reached once more, as if nothing was known of its targets."""
         self._drafts.pop(step, None)
-        self._floor.all_ended(step)
+        self._floor.remove_waiting(step)
         step.run.step = None
 
     async def _move(self, run: Run) -> bool:
@@ -241,19 +241,19 @@ class RunLifecycle:
     def _give_back(self, batch: ReservationBatch) -> None:
         """None of it was reserved."""
         for invocation in batch.invocations:
-            self._floor.returned(invocation)
+            self._floor.release(invocation)
 
     async def _has_planned(self, step: StepRun, begun: str, skipped: list[int] | None) -> None:
         """It is loaded as if all of its targets waited."""
         if not self._has_reached(step, begun) or skipped is None:
-            self._floor.all_ended(step)
+            self._floor.remove_waiting(step)
         if not step.run.begun:
             return
         if skipped is None:  # planned before, and perhaps further on
             await self._load_targets(step)
             return
         for ordinal in skipped:
-            self._floor.ended(step, ordinal, None)
+            self._floor.remove(step, ordinal, None)
         self._is_planned(step)
 
     def _load(self, step: StepRun, draft: StepPlan) -> None:

@@ -18,7 +18,7 @@ select host_id, number, report::text from jobs_internal.reserve_and_poll($1, $2,
 
 -- name: take
 -- What a host must run and stop, behind the dispatch that it knows.
-select kind, leader, started, false as begun, number, run_day, job_execution_id, step_id, ordinal, attempt,
+select kind, slot, started, false as begun, number, run_day, job_execution_id, step_id, ordinal, attempt,
        invocation_id, target_execution_id, job_id, job_version, run_create_time, target_type, target_id, server_id,
        server_name, pool_name, database_name, schema_name, credential_id, credential_version, first_start, tried_at,
        directory, overrides::text, labels::text
@@ -39,7 +39,7 @@ with taken as materialized (
             t.credential_version) = ($4::uuid, $5::integer, $6::integer, $7::text, $8::bigint, $9::text, $10::uuid,
                                      $11::bigint)
 )
-select kind, leader, started, coalesce((select b.yes from begun b), false) as begun, number, run_day, job_execution_id,
+select kind, slot, started, coalesce((select b.yes from begun b), false) as begun, number, run_day, job_execution_id,
        step_id, ordinal, attempt,
        invocation_id, target_execution_id, job_id, job_version, run_create_time, target_type, target_id, server_id,
        server_name, pool_name, database_name, schema_name, credential_id, credential_version, first_start, tried_at,

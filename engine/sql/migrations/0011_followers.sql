@@ -1,7 +1,7 @@
--- expand: a task can be handed to its host before there is room for it, to begin in the place of another one
+-- expand: tasks are prefetched: sent to a host before their slot is free
 alter table jobs_internal.dispatch
-    add column leaders uuid[] not null default '{}',
-    add constraint each_task_has_its_leader_or_none_has check
-        (leaders = '{}' or cardinality(leaders) = cardinality(invocations));
-comment on column jobs_internal.dispatch.leaders is
-    'Of each task the invocation in whose place it begins, or null; nothing at all where none has one.';
+    add column slots uuid[] not null default '{}',
+    add constraint each_task_has_its_slot_or_none_has check
+        (slots = '{}' or cardinality(slots) = cardinality(invocations));
+comment on column jobs_internal.dispatch.slots is
+    'Of each prefetched task the slot, by the invocation that it was reserved for; null otherwise; empty where none is.';

@@ -1,4 +1,4 @@
-"""The core's copy of live runs: who may follow whom, whose a place is when one is over, and who is late."""
+"""The core's copy of live runs: prefetch, slots of finished tasks, and deadlines."""
 
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
@@ -7,7 +7,7 @@ import pytest
 
 from engine.scheduling.run_state import RunState
 from engine.scheduling.runs import (
-    DEEPEST,
+    PREFETCH_DEPTH,
     StepDefinition,
     Run,
     RunningTask,
@@ -18,23 +18,23 @@ from engine.scheduling.runs import (
 
 HOST = UUID(int=1)
 NOW = 100.0
-IN_PAIRS = 0.25  # seconds of a task of which one more may follow
-FOUR = 0.125  # the same, four in one place
+IN_PAIRS = 0.25  # seconds of a task after which one more is prefetched
+FOUR = 0.125  # the same, four tasks in one slot
 FAST = 0.001
 
 
-def a_floor(slots: int = 2) -> RunState:
-    floor = RunState(slots)
-    floor.tree.see_hosts({HOST: 100}, {})
-    floor.tree.limit(floor.tree.server("s"), None)
-    return floor
+def a_state(slots: int = 2) -> RunState:
+    state = RunState(slots)
+    state.tree.see_hosts({HOST: 100}, {})
+    state.tree.limit(state.tree.server("s"), None)
+    return state
 
 
 def a_step(
-    floor: RunState,
+    state: RunState,
     targets: int,
     *,
-    pace: float | None = IN_PAIRS,
+    seconds: float | None = IN_PAIRS,
     pool: str | None = None,
     parallelism: int | None = None,
     per_database: int | None = None,
@@ -45,148 +45,154 @@ def a_step(
         1, "step", uuid4(), "group", 60, max_parallelism=parallelism, options=options
     )
     run = Run(uuid4(), uuid4(), "job", 1, None, (plan,), {}, begun=True, canceled=False)
-    floor.runs[run.id] = run
-    step = run.step = StepRun(run, plan, planned=True, pace=pace)
+    state.runs[run.id] = run
+    step = run.step = StepRun(run, plan, planned=True, seconds=seconds)
     for ordinal in range(1, targets + 1):
         row = {"ordinal": ordinal, "attempts": 0, "not_before": None, "deadline": None}
         place = {"server_id": "s", "pool_name": pool, "database_name": "d"}
-        floor.load(step, row | place | {"invocation_id": None})
+        state.load(step, row | place | {"invocation_id": None})
     return step
 
 
-def reserve(floor: RunState) -> list[RunningTask]:
+def reserve(state: RunState) -> list[RunningTask]:
     """As the controller does, first those that have room."""
     made = []
-    while found := floor.pick():
+    while found := state.pick():
         made.append(RunningTask(*found))
-        take(floor, made[-1])
-    for running in floor.follow(100):
+        take(state, made[-1])
+    for running in state.prefetch(100):
         made.append(running)
-        take(floor, running)
+        take(state, running)
     return made
 
 
-def take(floor: RunState, running: RunningTask) -> None:
-    running.invocation, running.since = uuid4(), NOW
-    floor.reserved(running)
+def take(state: RunState, running: RunningTask) -> None:
+    running.invocation = uuid4()
+    state.reserved(running, NOW)
 
 
 def over(
-    floor: RunState, running: RunningTask, *, after: float = 0.1, lifecycle: str = "Succeeded"
+    state: RunState, running: RunningTask, *, after: float = IN_PAIRS, lifecycle: str = "Succeeded"
 ) -> None:
-    floor.heard(CompletionRow(running.invocation, lifecycle, 1), NOW + after)
+    state.apply_result(CompletionRow(running.invocation, lifecycle, 1), NOW + after)
 
 
 def ordinals(made: list[RunningTask]) -> list[tuple[int, int | None]]:
-    """With that of each one's leader."""
-    return [(one.target.ordinal, one.leader and one.leader.target.ordinal) for one in made]
+    """With that of the task before it in its slot."""
+    return [(one.target.ordinal, before(one)) for one in made]
 
 
-def test_each_that_runs_is_followed_by_one_and_its_place_goes_on():
-    floor = a_floor(slots=2)
-    step = a_step(floor, 6)
+def before(running: RunningTask) -> int | None:
+    tasks = running.slot.tasks
+    place = tasks.index(running) if running in tasks else 0
+    return tasks[place - 1].target.ordinal if place else None
 
-    first = reserve(floor)
+
+def test_each_slot_prefetches_one_and_passes_to_it():
+    state = a_state(slots=2)
+    step = a_step(state, 6)
+
+    first = reserve(state)
     assert ordinals(first) == [(1, None), (2, None), (3, 1), (4, 2)]
-    over(floor, first[0])
-    then = reserve(floor)
+    over(state, first[0])
+    then = reserve(state)
 
     assert ordinals(then) == [(5, 3)]
-    assert floor.tree.instance.used == 2
-    while floor.running:
-        over(floor, next(iter(floor.running.values())))
-        reserve(floor)
+    assert state.tree.instance.used == 2
+    while state.running:
+        over(state, next(iter(state.running.values())))
+        reserve(state)
     assert step.over
-    assert floor.tree.instance.used == 0
+    assert state.tree.instance.used == 0
 
 
-def test_nobody_follows_what_may_take_long_or_where_others_wait():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 3, pace=None)
+def test_no_prefetch_after_a_long_task_or_while_another_job_waits():
+    state = a_state(slots=1)
+    step = a_step(state, 3, seconds=None)
 
-    [first] = reserve(floor)
-    over(floor, first, after=0.6)
-    [second] = reserve(floor)
-    step.pace = FAST
-    a_step(floor, 1)
+    [first] = reserve(state)
+    over(state, first, after=0.6)
+    [second] = reserve(state)
+    step.seconds = FAST
+    a_step(state, 1)
 
     assert ordinals([first, second]) == [(1, None), (2, None)]
-    assert reserve(floor) == [], "another job waits"
+    assert reserve(state) == [], "another job waits"
 
 
-def test_who_waited_in_vain_waits_again_and_makes_its_step_a_slower_one():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 2)
-    leader, follower = reserve(floor)
+def test_a_prefetched_task_that_the_host_released_waits_again_and_stops_prefetch():
+    state = a_state(slots=1)
+    step = a_step(state, 2)
+    first, prefetched = reserve(state)
 
-    over(floor, follower, lifecycle="Created")
+    over(state, prefetched, lifecycle="Created")
 
-    assert (list(step.waiting), floor.tree.instance.used) == ([2], 1)
-    assert reserve(floor) == []
-    over(floor, leader)
-    assert ordinals(reserve(floor)) == [(2, None)]
-
-
-def test_a_limit_that_was_lowered_is_kept_before_anybody_follows():
-    floor = a_floor(slots=2)
-    a_step(floor, 9)
-    first = reserve(floor)
-
-    floor.tree.limit(floor.tree.instance, 1)
-    over(floor, first[0])
-    over(floor, first[1])
-
-    assert ordinals(reserve(floor)) == [], "two are there, one may be"
-    over(floor, first[2])
-    assert ordinals(reserve(floor)) == [(5, 4)]
-    assert floor.tree.instance.used == 1
+    assert (list(step.waiting), state.tree.instance.used) == ([2], 1)
+    assert reserve(state) == []
+    over(state, first)
+    assert ordinals(reserve(state)) == [(2, None)]
 
 
-def test_nobody_follows_in_a_job_that_is_paused():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 2)
-    leader = RunningTask(*floor.pick())
-    take(floor, leader)
+def test_a_lowered_limit_holds_before_any_prefetch():
+    state = a_state(slots=2)
+    a_step(state, 9)
+    first = reserve(state)
 
-    floor.policy.close({step.run.job_id})
+    state.tree.limit(state.tree.instance, 1)
+    over(state, first[0])
+    over(state, first[1])
 
-    assert reserve(floor) == []
-    floor.policy.close(set())
-    assert ordinals(reserve(floor)) == [(2, 1)]
+    assert ordinals(reserve(state)) == [], "two are there, one may be"
+    over(state, first[2])
+    assert ordinals(reserve(state)) == [(5, 4)]
+    assert state.tree.instance.used == 1
 
 
-def test_a_place_is_free_when_both_are_gone_in_whatever_order():
+def test_no_prefetch_for_a_paused_job():
+    state = a_state(slots=1)
+    step = a_step(state, 2)
+    first = RunningTask(*state.pick())
+    take(state, first)
+
+    state.policy.close({step.run.job_id})
+
+    assert reserve(state) == []
+    state.policy.close(set())
+    assert ordinals(reserve(state)) == [(2, 1)]
+
+
+def test_a_slot_is_free_when_both_tasks_are_gone_in_any_order():
     for first in (0, 1):
-        floor = a_floor(slots=1)
-        step = a_step(floor, 2)
-        both = reserve(floor)
+        state = a_state(slots=1)
+        step = a_step(state, 2)
+        both = reserve(state)
 
         for number in (first, 1 - first):
-            floor.ended(step, both[number].target.ordinal, both[number].invocation)
+            state.remove(step, both[number].target.ordinal, both[number].invocation)
 
-        assert (floor.tree.instance.used, step.over, floor.running) == (0, True, {})
+        assert (state.tree.instance.used, step.over, state.running) == (0, True, {})
 
 
-def test_a_follower_of_a_lost_host_returns_without_a_place():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 2)
-    leader, follower = reserve(floor)
+def test_a_prefetched_task_of_a_lost_host_returns_without_its_slot():
+    state = a_state(slots=1)
+    step = a_step(state, 2)
+    first, prefetched = reserve(state)
 
-    floor.returned(follower.invocation)
-    floor.rename(leader.invocation, new := uuid4())
+    state.release(prefetched.invocation)
+    state.rename(first.invocation, new := uuid4())
 
-    assert floor.tree.instance.used == 1
+    assert state.tree.instance.used == 1
     assert list(step.waiting) == [2]
-    over(floor, floor.running[new])
-    assert ordinals(reserve(floor)) == [(2, None)]
+    over(state, state.running[new])
+    assert ordinals(reserve(state)) == [(2, None)]
 
 
 @pytest.mark.parametrize(
-    ("pace", "many"),
+    ("last", "many"),
     [
         (None, 1),
-        (0.0, DEEPEST),
-        (FAST, DEEPEST),
+        (0.0, PREFETCH_DEPTH),
+        (FAST, PREFETCH_DEPTH),
         (0.05, 10),
         (FOUR, 4),
         (IN_PAIRS, 2),
@@ -195,197 +201,199 @@ def test_a_follower_of_a_lost_host_returns_without_a_place():
         (9.0, 1),
     ],
 )
-def test_the_shorter_the_tasks_of_a_step_were_the_more_are_in_one_place(pace, many):
-    floor = a_floor(slots=1)
-    a_step(floor, 100, pace=pace)
+def test_the_shorter_the_last_task_was_the_more_are_prefetched(last, many):
+    state = a_state(slots=1)
+    a_step(state, 100, seconds=last)
 
-    made = reserve(floor)
+    made = reserve(state)
 
     assert ordinals(made) == [(1, None), *((n, n - 1) for n in range(2, many + 1))]
-    assert floor.tree.instance.used == 1
+    assert state.tree.instance.used == 1
 
 
-def test_the_first_task_of_a_step_tells_its_pace_and_later_ones_change_it_by_and_by():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 100, pace=None)
-    [first] = reserve(floor)
+def test_the_last_finished_task_decides_how_many_are_prefetched():
+    state = a_state(slots=1)
+    step = a_step(state, 100, seconds=None)
+    [first] = reserve(state)
 
-    over(floor, first, after=0.01)
-    told = step.pace
-    then = reserve(floor)
-    over(floor, then[0], after=0.2)
+    over(state, first, after=0.01)
+    quick = step.seconds
+    then = reserve(state)
+    over(state, then[0], after=0.8)
 
-    assert told == pytest.approx(0.01)
-    assert len(then) == DEEPEST
-    assert 0.01 < step.pace < 0.05
+    assert quick == pytest.approx(0.01)
+    assert len(then) == PREFETCH_DEPTH
+    assert step.seconds == pytest.approx(0.8)
+    assert step.prefetch_depth == 1
 
 
 @pytest.mark.parametrize(("after", "many"), [(FAST, 25), (9.0, 0)])
-def test_one_that_was_slow_keeps_others_from_following(after, many):
-    floor = a_floor(slots=1)
-    step = a_step(floor, 100, pace=FAST)
-    first, *rest = reserve(floor)
+def test_a_slow_task_stops_prefetch(after, many):
+    state = a_state(slots=1)
+    step = a_step(state, 100, seconds=FAST)
+    first, *rest = reserve(state)
     for running in rest[7:]:
-        floor.ended(step, running.target.ordinal, running.invocation)
+        state.remove(step, running.target.ordinal, running.invocation)
 
-    over(floor, first, after=after)
+    over(state, first, after=after)
 
-    assert floor.tree.instance.used == 1
-    assert len(reserve(floor)) == many
-
-
-def test_one_that_took_very_long_says_no_more_than_one_that_took_long():
-    paces = []
-    for after in (1.0, 3_600.0):
-        floor = a_floor(slots=1)
-        step = a_step(floor, 1, pace=FAST)
-        over(floor, reserve(floor)[0], after=after)
-        paces.append(step.pace)
-
-    assert paces[0] == pytest.approx(paces[1])
-    assert paces[0] > FAST
+    assert state.tree.instance.used == 1
+    assert len(reserve(state)) == many
 
 
-def test_one_that_follows_has_its_time_from_when_its_place_became_its_own():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 2, pace=IN_PAIRS)
-    leader, follower = reserve(floor)
+def test_results_of_a_batch_count_once_as_a_whole():
+    state = a_state(slots=1)
+    step = a_step(state, 9, seconds=0.0)
+    batch = reserve(state)
 
-    over(floor, leader, after=IN_PAIRS)
-    over(floor, follower, after=2 * IN_PAIRS)
+    for task in batch[:8]:
+        over(state, task, after=0.8)
 
-    assert step.pace == pytest.approx(IN_PAIRS)
+    assert len(batch) == 9
+    assert step.seconds == pytest.approx(0.8)
 
 
-def test_places_of_one_database_share_what_waits_there():
-    floor = a_floor(slots=2)
-    a_step(floor, 10, pace=FAST)
+def test_a_prefetched_task_holds_the_slot_from_the_end_of_the_task_before_it():
+    state = a_state(slots=1)
+    step = a_step(state, 2, seconds=IN_PAIRS)
+    first, prefetched = reserve(state)
 
-    made = reserve(floor)
+    over(state, first, after=IN_PAIRS)
+    over(state, prefetched, after=2 * IN_PAIRS)
 
-    first, second = made[0].place, made[1].place
-    assert first.many == 5, "its half of the eight that wait"
-    assert second.many > 1, "the other one has some of the rest"
-    made += reserve(floor)
+    assert step.seconds == pytest.approx(IN_PAIRS)
+
+
+def test_slots_of_one_database_share_what_waits_there():
+    state = a_state(slots=2)
+    a_step(state, 10, seconds=FAST)
+
+    made = reserve(state)
+
+    first, second = made[0].slot, made[1].slot
+    assert len(first.tasks) == 5, "its half of the eight that wait"
+    assert len(second.tasks) > 1, "the other slot has some of the rest"
+    made += reserve(state)
     assert len(made) == 10
-    assert {running.place for running in made} == {first, second}
-    assert floor.tree.instance.used == 2
+    assert {running.slot for running in made} == {first, second}
+    assert state.tree.instance.used == 2
 
 
-def test_no_more_follow_than_can_be_handed_over_at_once():
-    floor = a_floor(slots=2)
-    a_step(floor, 100, pace=FAST)
+def test_no_more_is_prefetched_than_one_reservation_holds():
+    state = a_state(slots=2)
+    a_step(state, 100, seconds=FAST)
     for _ in range(2):
-        take(floor, RunningTask(*floor.pick()))
+        take(state, RunningTask(*state.pick()))
 
-    made = list(floor.follow(20))
+    made = list(state.prefetch(20))
 
     assert len(made) == 20
 
 
 @pytest.mark.parametrize("slots", [1, 3])
 @pytest.mark.parametrize("who", ["database", "pool", "parallelism", "per_database"])
-def test_where_somebody_limited_how_many_are_at_work_one_follows_each(who, slots):
-    floor = a_floor(slots=9)
+def test_where_parallelism_is_limited_each_slot_prefetches_one(who, slots):
+    state = a_state(slots=9)
     match who:
         case "database":
-            a_step(floor, 100, pace=FAST)
-            floor.tree.limit(floor.tree.server("s").databases["d"], slots)
+            a_step(state, 100, seconds=FAST)
+            state.tree.limit(state.tree.server("s").databases["d"], slots)
         case "pool":
-            floor.tree.limit(floor.tree.pool("s", "p"), slots)
-            a_step(floor, 100, pace=FAST, pool="p")
+            state.tree.limit(state.tree.pool("s", "p"), slots)
+            a_step(state, 100, seconds=FAST, pool="p")
         case name:
-            a_step(floor, 100, pace=FAST, **{name: slots})
+            a_step(state, 100, seconds=FAST, **{name: slots})
 
-    made = reserve(floor) + reserve(floor)
+    made = reserve(state) + reserve(state)
 
-    assert [leader is None for _, leader in ordinals(made)] == [True] * slots + [False] * slots
-    assert {running.place.many for running in made} == {2}
-
-
-def test_the_limit_of_a_server_does_not_keep_many_from_one_place():
-    floor = a_floor(slots=9)
-    floor.tree.limit(floor.tree.server("s"), 1)
-    a_step(floor, 100, pace=FAST)
-
-    assert len(reserve(floor)) == DEEPEST
+    assert [running.is_prefetched for running in made] == [False] * slots + [True] * slots
+    assert {len(running.slot.tasks) for running in made} == {2}
 
 
-def test_a_place_is_filled_up_when_half_of_those_in_it_are_gone():
-    floor = a_floor(slots=1)
-    a_step(floor, 100, pace=FOUR)
-    first = reserve(floor)
+def test_the_limit_of_a_server_does_not_limit_prefetch():
+    state = a_state(slots=9)
+    state.tree.limit(state.tree.server("s"), 1)
+    a_step(state, 100, seconds=FAST)
 
-    over(floor, first[0], after=FOUR)
-    then = reserve(floor)
-    over(floor, first[1], after=2 * FOUR)
+    assert len(reserve(state)) == PREFETCH_DEPTH
+
+
+def test_a_slot_is_filled_up_when_half_of_its_tasks_are_gone():
+    state = a_state(slots=1)
+    a_step(state, 100, seconds=FOUR)
+    first = reserve(state)
+
+    over(state, first[0], after=FOUR)
+    then = reserve(state)
+    over(state, first[1], after=2 * FOUR)
 
     assert (ordinals(first)[-1], then) == ((4, 3), [])
-    assert ordinals(reserve(floor)) == [(5, 4), (6, 5)]
-    assert first[0].place.many == 4
+    assert ordinals(reserve(state)) == [(5, 4), (6, 5)]
+    assert len(first[2].slot.tasks) == 4
 
 
-def test_who_stands_in_the_middle_leaves_and_the_others_close_up():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 4, pace=FOUR)
-    one, two, three, four = reserve(floor)
-    assert reserve(floor) == [], "nobody waits"
+def test_a_task_in_the_middle_of_a_slot_leaves_and_the_others_close_the_gap():
+    state = a_state(slots=1)
+    step = a_step(state, 4, seconds=FOUR)
+    one, two, three, four = reserve(state)
+    slot = one.slot
+    assert reserve(state) == [], "no target waits"
 
-    floor.ended(step, two.target.ordinal, two.invocation)
-    assert (one.follower, three.leader, three.follower, four.leader) == (three, one, four, three)
-    floor.returned(three.invocation)
-    assert (one.follower, four.leader, one.place.last) == (four, one, four)
-    over(floor, one, after=FOUR)
+    state.remove(step, two.target.ordinal, two.invocation)
+    assert slot.tasks == [one, three, four]
+    state.release(three.invocation)
+    assert slot.tasks == [one, four]
+    over(state, one, after=FOUR)
 
-    assert (four.leader, four.since, floor.tree.instance.used) == (None, NOW + FOUR, 1)
-    assert ordinals(reserve(floor)) == [(3, 4)]
+    assert (slot.tasks, slot.since, state.tree.instance.used) == ([four], NOW + FOUR, 1)
+    assert ordinals(reserve(state)) == [(3, 4)]
 
 
-def test_who_comes_next_follows_the_last_that_is_left():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 6, pace=FOUR)
-    one, two, three, four = reserve(floor)
+def test_the_next_prefetched_task_queues_after_the_last_one_that_is_left():
+    state = a_state(slots=1)
+    step = a_step(state, 6, seconds=FOUR)
+    one, two, three, four = reserve(state)
 
     for running in (four, three):
-        floor.ended(step, running.target.ordinal, running.invocation)
+        state.remove(step, running.target.ordinal, running.invocation)
 
-    assert ordinals(reserve(floor)) == [(5, 2), (6, 5)]
-    assert (one.follower, two.follower.target.ordinal) == (two, 5)
+    assert ordinals(reserve(state)) == [(5, 2), (6, 5)]
+    assert one.slot.tasks[:2] == [one, two]
 
 
-def test_the_slots_of_the_first_are_those_of_each_that_follows_until_the_last_is_over():
-    floor = a_floor(slots=1)
-    step = a_step(floor, DEEPEST, pace=FAST)
-    made = reserve(floor)
+def test_the_nodes_of_a_slot_are_held_until_its_last_task_finished():
+    state = a_state(slots=1)
+    step = a_step(state, PREFETCH_DEPTH, seconds=FAST)
+    made = reserve(state)
 
     used = []
     for number, running in enumerate(made, 1):
-        over(floor, running, after=FAST * number)
-        used.append((floor.tree.instance.used, floor.tree.server("s").used))
+        over(state, running, after=FAST * number)
+        used.append((state.tree.instance.used, state.tree.server("s").used))
 
-    assert used == [(1, 1)] * (DEEPEST - 1) + [(0, 0)]
+    assert used == [(1, 1)] * (PREFETCH_DEPTH - 1) + [(0, 0)]
     assert step.over
 
 
-def test_nobody_follows_in_a_step_that_is_cancelled():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 100, pace=FOUR)
-    first = reserve(floor)
+def test_no_prefetch_for_a_cancelled_step():
+    state = a_state(slots=1)
+    step = a_step(state, 100, seconds=FOUR)
+    first = reserve(state)
 
     step.canceled = True
     for number, running in enumerate(first[:3], 1):
-        over(floor, running, after=FOUR * number)
+        over(state, running, after=FOUR * number)
 
-    assert reserve(floor) == []
+    assert reserve(state) == []
 
 
 def a_retry(
-    floor: RunState, step: StepRun, ordinal: int = 1, *, due: float | None = None, deadline: float
+    state: RunState, step: StepRun, ordinal: int = 1, *, due: float | None = None, deadline: float
 ) -> WaitingTarget:
     """Of a target that was tried before, on another database than the rest."""
     row = {"ordinal": ordinal, "attempts": 1, "not_before": at(due), "deadline": at(deadline)}
     place = {"server_id": "s", "pool_name": None, "database_name": "e", "invocation_id": None}
-    floor.load(step, row | place)
+    state.load(step, row | place)
     return step.waiting[ordinal]
 
 
@@ -394,129 +402,121 @@ def at(moment: float | None) -> datetime | None:
 
 
 def test_a_retry_that_waits_for_a_slot_is_late_at_its_deadline_and_not_before():
-    floor = a_floor(slots=1)
-    a_step(floor, 1, pace=None)
-    reserve(floor)  # the only slot is another run's
-    step = a_step(floor, 0)
-    target = a_retry(floor, step, due=101.0, deadline=160.0)
+    state = a_state(slots=1)
+    a_step(state, 1, seconds=None)
+    reserve(state)  # the only slot is another run's
+    step = a_step(state, 0)
+    target = a_retry(state, step, due=101.0, deadline=160.0)
 
-    early = [floor.due(moment) for moment in (101.0, 102.0, 159.0)]
-    waited = floor.next_due
-    late = floor.due(160.0)
+    early = [state.due(moment) for moment in (101.0, 102.0, 159.0)]
+    waited = state.next_due
+    late = state.due(160.0)
 
     assert (early, waited, late) == ([[], [], []], 160.0, [(step, target)])
     assert not target.queue.items, "nobody may pick it any more"
-    floor.timed_out(step, 1)
-    assert (step.over, floor.next_due) == (True, None)
+    state.expire(step, 1)
+    assert (step.over, state.next_due) == (True, None)
 
 
 def test_a_target_that_never_began_is_never_late():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 2, pace=None)
-    [running] = reserve(floor)
+    state = a_state(slots=1)
+    step = a_step(state, 2, seconds=None)
+    [running] = reserve(state)
 
-    floor.returned(running.invocation)
-    [again] = reserve(floor)
-    over(floor, again, lifecycle="Created")
+    state.release(running.invocation)
+    [again] = reserve(state)
+    over(state, again, lifecycle="Created")
 
-    assert (floor.next_due, floor.due(10_000.0)) == (None, [])
+    assert (state.next_due, state.due(10_000.0)) == (None, [])
     assert sorted(step.waiting) == [1, 2]
 
 
 def test_what_was_tried_has_the_deadline_that_the_database_tells():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 1, pace=None)
-    [running] = reserve(floor)
+    state = a_state(slots=1)
+    step = a_step(state, 1, seconds=None)
+    [running] = reserve(state)
 
-    floor.heard(CompletionRow(running.invocation, "Created", 0, not_before=102.0, until=150.0), NOW)
-    floor.policy.close({step.run.job_id})
+    state.apply_result(
+        CompletionRow(running.invocation, "Created", 0, not_before=102.0, until=150.0), NOW
+    )
+    state.policy.close({step.run.job_id})
 
-    assert (floor.next_due, floor.due(102.0), floor.next_due) == (102.0, [], 150.0)
-    assert floor.due(150.0) == [(step, step.waiting[1])]
+    assert (state.next_due, state.due(102.0), state.next_due) == (102.0, [], 150.0)
+    assert state.due(150.0) == [(step, step.waiting[1])]
 
 
 def test_a_target_is_late_once_although_several_timers_are_due():
-    floor = a_floor()
-    step = a_step(floor, 0)
-    a_retry(floor, step, deadline=160.0)
-    [running] = reserve(floor)
+    state = a_state()
+    step = a_step(state, 0)
+    a_retry(state, step, deadline=160.0)
+    [running] = reserve(state)
 
-    floor.heard(CompletionRow(running.invocation, "WaitingForRetry", 2, 155.0, until=160.0), NOW)
+    state.apply_result(
+        CompletionRow(running.invocation, "WaitingForRetry", 2, 155.0, until=160.0), NOW
+    )
 
-    assert floor.due(170.0) == [(step, step.waiting[1])]
+    assert state.due(170.0) == [(step, step.waiting[1])]
 
 
 def test_one_that_the_database_gives_more_time_is_asked_about_again_later():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 0)
-    target = a_retry(floor, step, deadline=160.0)
-    [late] = floor.due(160.0)
+    state = a_state(slots=1)
+    step = a_step(state, 0)
+    target = a_retry(state, step, deadline=160.0)
+    [late] = state.due(160.0)
 
-    floor.spare(*late, until=161.0)
+    state.postpone(*late, until=161.0)
 
-    assert (list(target.queue.items), floor.next_due) == ([1], 161.0)
-    assert (floor.due(160.5), floor.due(161.0)) == ([], [(step, target)])
+    assert (list(target.queue.items), state.next_due) == ([1], 161.0)
+    assert (state.due(160.5), state.due(161.0)) == ([], [(step, target)])
 
 
 def test_a_target_has_one_timer_for_its_deadline_however_often_it_is_tried():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 0)
-    target = a_retry(floor, step, deadline=1_000.0)
+    state = a_state(slots=1)
+    step = a_step(state, 0)
+    target = a_retry(state, step, deadline=1_000.0)
 
     for number in range(1, 20):
-        [running] = reserve(floor)
+        [running] = reserve(state)
         told = CompletionRow(
             running.invocation, "WaitingForRetry", number, NOW + number, until=1_000.0
         )
-        floor.heard(told, NOW)
-        floor.due(NOW + number)
+        state.apply_result(told, NOW)
+        state.due(NOW + number)
 
-    assert (len(floor._timers), list(target.queue.items)) == (1, [1])
+    assert (len(state._timers), list(target.queue.items)) == (1, [1])
 
 
 def test_timers_of_what_no_longer_waits_do_not_pile_up(monkeypatch):
     monkeypatch.setattr("engine.scheduling.timers.LEAST", 10)
-    floor = a_floor(slots=1)
-    step = a_step(floor, 0)
+    state = a_state(slots=1)
+    step = a_step(state, 0)
 
     for ordinal in range(1, 200):
-        a_retry(floor, step, ordinal, deadline=1_000.0)
-        [running] = reserve(floor)
-        floor.ended(step, ordinal, running.invocation)
+        a_retry(state, step, ordinal, deadline=1_000.0)
+        [running] = reserve(state)
+        state.remove(step, ordinal, running.invocation)
 
-    assert len(floor._timers) < 30
+    assert len(state._timers) < 30
 
 
 def test_a_run_that_is_over_leaves_no_timers(monkeypatch):
     monkeypatch.setattr("engine.scheduling.timers.LEAST", 0)
-    floor = a_floor(slots=1)
-    step, other = a_step(floor, 0), a_step(floor, 0)
+    state = a_state(slots=1)
+    step, other = a_step(state, 0), a_step(state, 0)
     for ordinal in range(1, 9):
-        a_retry(floor, step, ordinal, deadline=1_000.0)
-    a_retry(floor, other, deadline=2_000.0)
+        a_retry(state, step, ordinal, deadline=1_000.0)
+    a_retry(state, other, deadline=2_000.0)
 
-    floor.all_ended(step)
-    floor.forget(step.run)
+    state.remove_waiting(step)
+    state.forget(step.run)
 
-    assert (len(floor._timers), floor.next_due) == (1, 2_000.0)
-
-
-def test_riders_that_are_heard_together_share_their_time():
-    floor = a_floor(slots=1)
-    step = a_step(floor, 9, pace=0.0)
-    riders = reserve(floor)
-
-    for rider in riders[:8]:
-        over(floor, rider, after=0.8)
-
-    assert len(riders) == 9
-    assert step.pace == pytest.approx(0.1 * (1 - 0.9**8))
+    assert (len(state._timers), state.next_due) == (1, 2_000.0)
 
 
-def test_those_that_follow_have_no_slots_of_their_host():
-    floor = a_floor(slots=2)
-    a_step(floor, 9, pace=0.0)
-    reserve(floor)
+def test_prefetched_tasks_use_no_slots_of_their_host():
+    state = a_state(slots=2)
+    a_step(state, 9, seconds=0.0)
+    reserve(state)
 
-    assert len(floor.running) == 9
-    assert floor.used_slots() == {HOST: 2}
+    assert len(state.running) == 9
+    assert state.used_slots() == {HOST: 2}

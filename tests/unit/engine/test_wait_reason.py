@@ -7,7 +7,7 @@ from engine.scheduling.runs import StepRun
 from engine.db.membership import InstanceState
 from engine.context.cluster_state import ClusterState
 from engine.core.runs.wait_reason import why
-from tests.unit.engine.test_run_state import a_floor, a_retry, a_step, reserve
+from tests.unit.engine.test_run_state import a_state, a_retry, a_step, reserve
 
 
 def asked(floor: RunState, step: StepRun) -> dict[str, Any]:
@@ -17,8 +17,8 @@ def asked(floor: RunState, step: StepRun) -> dict[str, Any]:
 
 
 def test_who_waits_for_a_slot_names_what_is_full_and_how_many_are_ahead():
-    floor = a_floor(slots=1)
-    a_step(floor, 1, pace=None)
+    floor = a_state(slots=1)
+    a_step(floor, 1, seconds=None)
     reserve(floor)
     step = a_step(floor, 1)
     floor.pick()
@@ -31,7 +31,7 @@ def test_who_waits_for_a_slot_names_what_is_full_and_how_many_are_ahead():
 
 
 def test_full_connections_are_counted_by_the_short_name_of_the_server():
-    floor = a_floor()
+    floor = a_state()
     step = a_step(floor, 1)
     server = next(iter(floor.tree.servers.values()))
     server.name, server.slots, server.used = "/subscriptions/s/x/servers/db-7", 4, 4
@@ -44,7 +44,7 @@ def test_full_connections_are_counted_by_the_short_name_of_the_server():
 
 
 def test_what_a_pause_is_for_is_left_to_the_rows():
-    floor = a_floor()
+    floor = a_state()
     step = a_step(floor, 0)
     a_retry(floor, step, due=101.0, deadline=160.0)
 
@@ -54,7 +54,7 @@ def test_what_a_pause_is_for_is_left_to_the_rows():
 
 
 def test_one_that_is_late_waits_for_nothing_any_more():
-    floor = a_floor()
+    floor = a_state()
     step = a_step(floor, 0)
     a_retry(floor, step, deadline=160.0)
     floor.due(160.0)

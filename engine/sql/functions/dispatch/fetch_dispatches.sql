@@ -5,7 +5,7 @@ returns table (number bigint, kind text, run_day date, job_execution_id uuid, st
                run_create_time timestamptz, overrides jsonb, target_type text, target_id uuid, server_id text,
                server_name text, pool_name text, database_name text, schema_name text, labels jsonb,
                credential_id uuid, credential_version bigint, first_start timestamptz, tried_at timestamptz,
-               started boolean, leader uuid, directory bigint)
+               started boolean, slot uuid, directory bigint)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -35,8 +35,8 @@ begin
         end if;
         foreach day in array days loop
             return query
-            select batch.number, 'task', t.*, l.leader, known
-              from unnest(batch.invocations, batch.leaders) with ordinality l (invocation, leader, place)
+            select batch.number, 'task', t.*, l.slot, known
+              from unnest(batch.invocations, batch.slots) with ordinality l (invocation, slot, place)
               join expand_dispatch(batch, day) t on t.invocation_id = l.invocation
              order by l.place;
         end loop;
@@ -53,5 +53,5 @@ begin
 end $$;
 comment on function jobs_internal.fetch_dispatches(uuid, bigint, boolean) is
     'What a host must run and stop, behind the dispatch that it knows; that one and those before it are forgotten. '
-    'Tasks that are over, or no longer this host''s, are left out. One with a leader begins when that is over; one that has '
+    'Tasks that are over, or no longer this host''s, are left out. One with a slot begins when the tasks before it in that slot have finished; one that has '
     'started did so in a call whose answer was lost. Who is hurried writes nothing else in the same transaction.';

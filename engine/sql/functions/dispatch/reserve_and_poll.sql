@@ -1,17 +1,17 @@
 -- for: engine
 create or replace function jobs_internal.reserve_and_poll(
     p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[],
-    p_attempts integer[], p_invocations uuid[], p_leaders uuid[], p_known_hosts uuid[], p_after bigint[]
+    p_attempts integer[], p_invocations uuid[], p_slots uuid[], p_known_hosts uuid[], p_after bigint[]
 ) returns table (host_id uuid, number bigint, report jsonb)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
     perform reserve_tasks(p_epoch, p_hosts, p_run_days, p_runs, p_steps, p_ordinals, p_attempts, p_invocations,
-                             p_leaders, '{}', '{}');
+                             p_slots, '{}', '{}');
     return query select * from next_completions(p_known_hosts, p_after);
 end $$;
 comment on function jobs_internal.reserve_and_poll(
     bigint, uuid[], date[], uuid[], integer[], integer[], integer[], uuid[], uuid[], uuid[], bigint[]) is
-    'Tasks reserved for hosts: a dispatch for each host. A target that is over gets no task. One with a leader begins in '
-    'the place of that one. Returns what read_completions does, so that who reserves need not ask for it.';
+    'Tasks reserved for hosts: a dispatch for each host. A target that is over gets no task. One with a slot is '
+    'prefetched. Returns what read_completions does, so that who reserves need not ask for it.';

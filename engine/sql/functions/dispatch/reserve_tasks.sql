@@ -1,7 +1,7 @@
 -- for: owner
 create or replace function jobs_internal.reserve_tasks(
     p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[],
-    p_attempts integer[], p_invocations uuid[], p_leaders uuid[], p_cancel_hosts uuid[], p_cancels uuid[]
+    p_attempts integer[], p_invocations uuid[], p_slots uuid[], p_cancel_hosts uuid[], p_cancels uuid[]
 ) returns void
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
@@ -31,7 +31,7 @@ begin
          where t.run_day = day;
     end loop;
     next := nextval('hand_over');
-    insert into dispatch (host_id, number, run_days, runs, steps, ordinals, attempts, invocations, leaders, cancels)
+    insert into dispatch (host_id, number, run_days, runs, steps, ordinals, attempts, invocations, slots, cancels)
     select t.host, next,
            coalesce(array_agg(t.run_day order by t.place) filter (where t.stop is null), '{}'),
            coalesce(array_agg(t.run order by t.place) filter (where t.stop is null), '{}'),
@@ -39,12 +39,12 @@ begin
            coalesce(array_agg(t.ordinal order by t.place) filter (where t.stop is null), '{}'),
            coalesce(array_agg(t.attempt order by t.place) filter (where t.stop is null), '{}'),
            coalesce(array_agg(t.invocation order by t.place) filter (where t.stop is null), '{}'),
-           case when count(t.leader) = 0 then '{}'
-                else array_agg(t.leader order by t.place) filter (where t.stop is null) end,
+           case when count(t.slot) = 0 then '{}'
+                else array_agg(t.slot order by t.place) filter (where t.stop is null) end,
            coalesce(array_agg(t.stop order by t.place) filter (where t.stop is not null), '{}')
       from (select t.*, null::uuid as stop
-              from unnest(p_hosts, p_run_days, p_runs, p_steps, p_ordinals, p_attempts, p_invocations, p_leaders)
-                   with ordinality t (host, run_day, run, step, ordinal, attempt, invocation, leader, place)
+              from unnest(p_hosts, p_run_days, p_runs, p_steps, p_ordinals, p_attempts, p_invocations, p_slots)
+                   with ordinality t (host, run_day, run, step, ordinal, attempt, invocation, slot, place)
             union all
             select c.host, null, null, null, null, null, null, null, c.place, c.stop
               from unnest(p_cancel_hosts, p_cancels) with ordinality c (host, stop, place)) t
@@ -54,4 +54,4 @@ end $$;
 comment on function jobs_internal.reserve_tasks(
     bigint, uuid[], date[], uuid[], integer[], integer[], integer[], uuid[], uuid[], uuid[], uuid[]) is
     'Tasks reserved for hosts, and running ones that hosts must stop: a dispatch for each host. A target that is over '
-    'gets no task. One with a leader begins in the place of that one, when it is over.';
+    'gets no task. One with a slot is prefetched: it begins when the tasks before it in that slot have finished.';
