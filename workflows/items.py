@@ -21,12 +21,12 @@ from muster.core.ids import ResourceId
 from nodeagent import items
 from nodeagent.items import DeleteItem, GetItem, ListItems, PatchItem
 from nodeagent.protocol import Door
-from workflows import access, admission
+from workflows import access, admission, authorization
 from workflows.access import JUDGEMENTS, account_of, first_below, path_of
 from workflows.accesscache import Access
 from workflows.model.account import ACCOUNT
 from workflows.model.item import Item, WrittenItem
-from workflows.model.resource import Call, Deleted, Page
+from workflows.model.resource import Ancestor, Call, Deleted, Page
 from workflows.plane import Plane
 from workflows.store import audit
 
@@ -95,16 +95,33 @@ class Family:
         path = path_of(scope)
         here = await access.of(plane, call, scope)
         possible(kind or self.kind, path, scope)
+        wanted = dict(filters or {})
+        seen = await authorization.visible(plane, call, self.action("read"), scope)
+        if seen is not None:
+            names = authorization.children(seen, scope, self.kind.split("/")[len(path)])
+            if not names:
+                return Page(items=[])
+            wanted["only"] = sorted(names)
         command = ListItems(
             kind=kind or self.kind,
             path=path,
             after=msgspec.json.decode(after) if after else None,
             top=top,
-            filters=filters or {},
+            filters=wanted,
         )
         page = await access.look(plane, call, scope, command)
         more = None if page.next is None else msgspec.json.encode(page.next).decode()
-        return Page(items=[self.item(each, here) for each in page.items], next=more)
+        listed = [self._listed(self.item(each, here), seen) for each in page.items]
+        return Page(items=[each for each in listed if each is not None], next=more)
+
+    @staticmethod
+    def _listed(item: Item, seen: list[str] | None) -> Item | Ancestor | None:
+        """None: the control database knows no filter by name yet, or this list has none."""
+        if authorization.sees(seen, item.id.lower()):
+            return item
+        if any(key.startswith(item.id.lower() + "/") for key in seen or ()):
+            return Ancestor(id=item.id, name=item.name, type=item.type)
+        return None
 
     async def put(
         self, plane: Plane, call: Call, id: ResourceId, here: Access, command: msgspec.Struct
