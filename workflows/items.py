@@ -15,7 +15,7 @@ import msgspec
 
 from fsm import commands
 from muster.core import telemetry
-from muster.core.errors import NotFound, Unavailable
+from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from muster.core.failpoints import reach
 from muster.core.ids import ResourceId
 from nodeagent import items
@@ -33,6 +33,7 @@ from workflows.store import audit
 log = telemetry.get(__name__)
 
 UUIDS = {"executions", "targets"}  # types whose names are uuids
+IN_USE = "ElasticJobsOperationFailed"  # with the names of what uses it
 NUMBERS = {"versions", "attempts"}
 
 
@@ -146,8 +147,21 @@ class Family:
         command = DeleteItem(
             kind=self.kind, path=path_of(id), condition=condition(call), options=options or {}
         )
-        gone = await write(plane, call, id, here, self.action("delete"), command)
+        try:
+            gone = await write(plane, call, id, here, self.action("delete"), command)
+        except InvalidRequest as refused:
+            named = refused.code == IN_USE and self.kind in {"credentials", "targetGroups"}
+            if not named or await _reads_all(plane, call, id):
+                raise
+            message = f"'{id.name}' is used by jobs or target groups that you may not read."
+            raise InvalidRequest(message, code=IN_USE, target=refused.target) from refused
         return Deleted(existed=gone.deleted)
+
+
+async def _reads_all(plane: Plane, call: Call, id: ResourceId) -> bool:
+    """Whether the caller may read everything in the account, so that users of an item may be named."""
+    account = account_of(id)
+    return await authorization.allows(plane, call.principal, f"{ACCOUNT}/read", account)
 
 
 async def enter(
