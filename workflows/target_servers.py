@@ -16,7 +16,7 @@ from fsm.directory import Recipient
 from fsm.store import resource_by_key
 from muster.core import telemetry
 from muster.core.db import Row
-from muster.core.errors import Fault, FieldError, Forbidden, refuse
+from muster.core.errors import Conflict, Fault, FieldError, Forbidden, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import ReachedServers, ReadReachedServers
 from nodeagent.protocol import DirectorySynced, Door, SyncDirectory
@@ -107,7 +107,13 @@ async def check_reached(
     """
     account = account_of(id)
     command = ReadReachedServers(kind=kind, names=tuple(sorted(set(names))))
-    reached: ReachedServers = await access.look(plane, call, account, command)
+    try:
+        reached: ReachedServers = await access.look(plane, call, account, command)
+    except Conflict as absent:
+        if absent.code != "ControlSchemaMissing":
+            raise
+        # A control database that was not upgraded yet can't tell: each of its servers counts.
+        reached = ReachedServers(names=(), any_server=True)
     here = await access.of(plane, call, account)
     if reached.any_server:
         every = await plane.db.fetch(Q.allowed_servers, here.uid, "", None, ["/"])

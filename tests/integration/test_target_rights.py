@@ -171,6 +171,18 @@ async def test_rows_that_are_read_at_run_time_need_every_server_of_the_account(h
     assert (before.status_code, outcome(removed), outcome(made)) == (200, DONE, DONE)
 
 
+async def test_a_control_database_of_an_older_version_needs_every_server_of_the_account(here):
+    await others(here)
+    await here.control("drop function jobs_internal.reached_servers_v1(text, text[])")
+    caller = await a_caller(here, (SERVER, CONTRIBUTOR))
+
+    async with caller.call:
+        refused = await caller.post("jobs/nightly/start")
+    started = await here.post("jobs/nightly/start")
+
+    assert (outcome(refused), outcome(started)) == (UNKNOWN, DONE)
+
+
 async def test_an_unknown_and_an_unreadable_server_get_the_same_answer_without_a_name(here):
     """Attack 23, and no oracle: neither ids nor names of what the caller may not read."""
     foreign = "/subscriptions/s2/resourceGroups/g9/providers/Microsoft.Sql/servers/hidden"
