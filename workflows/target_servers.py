@@ -32,6 +32,7 @@ log = telemetry.get(__name__)
 USE_AS_TARGET = "Microsoft.Sql/servers/useAsTarget/action"
 READ = f"{SERVER}/read"
 CODE = "InvalidTargetServer"
+MOST_ERRORS = 20  # names that one request is told about: each costs a search for the nearest ones
 
 
 class ServerName(msgspec.Struct, frozen=True):
@@ -82,6 +83,8 @@ async def check_named(
     rows = await _called(plane, call, account, inside) if inside else {}
     known = {name: await _usable(plane, call, rows[name], account) for name in sorted(rows)}
     for each in servers:
+        if len(found.errors) == MOST_ERRORS:
+            break
         uids = known.get(each.name, []) if each.name in inside else []
         if len(uids) == 1:
             found.servers.update(uids)
@@ -106,6 +109,9 @@ async def check_reached(
     A name that the directory does not have leads to no target: the engine tells of it.
     """
     account = account_of(id)
+    everywhere = ResourceId(account.pairs[:1])  # an account uses servers of its subscription alone
+    if await authorization.allows(plane, call.principal, USE_AS_TARGET, everywhere):
+        return
     command = ReadReachedServers(kind=kind, names=tuple(sorted(set(names))))
     try:
         reached: ReachedServers = await access.look(plane, call, account, command)
@@ -122,7 +128,7 @@ async def check_reached(
         rows = await _called(plane, call, account, reached.names, here.uid)
     for name in sorted(rows):
         if len(await _usable(plane, call, rows[name], account)) < len(rows[name]):
-            message = f"It leads to the server '{name[:100]}', which you may not read or which does not exist."
+            message = "It leads to a server that does not exist or that you may not read."
             refuse([FieldError(where, message, CODE)])
 
 

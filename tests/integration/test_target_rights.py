@@ -162,6 +162,7 @@ async def test_rows_that_are_read_at_run_time_need_every_server_of_the_account(h
     async with caller.call:
         step = a_step(targetGroup=ref("targetGroups/rows"))
         refused = await caller.put("jobs/nightly/steps/next", step)
+        assert "other" not in refused.text
         before = await here.delete("jobs/there/steps/first")
         await here.delete("targetGroups/others")
         removed = await here.post("disallowServer", {"server": "other"})
@@ -212,6 +213,15 @@ async def test_an_unknown_and_an_unreadable_server_get_the_same_answer_without_a
 
 def a_way(id):
     return {"properties": {"targetServerAzureResourceId": id}}
+
+
+async def test_a_request_with_many_unknown_servers_is_told_about_the_first_ones(here):
+    body = members(*(server(f"unknown-{n}") for n in range(500)))
+
+    refused = await here.put("targetGroups/g", body)
+
+    assert outcome(refused) == UNKNOWN
+    assert len(refused.json()["error"]["details"]) == 20
 
 
 async def test_a_hint_names_only_servers_that_the_caller_may_read(here):
