@@ -7,7 +7,7 @@ create table account_server (
     primary key (account_uid, server_uid)
 );
 create index account_server_by_server on account_server (server_uid);
--- Jobs of existing accounts keep the servers that they could name; the rows say where they come from.
+-- Jobs of existing accounts keep the servers that they could name. The rows say where they come from.
 insert into account_server (account_uid, server_uid, added_by)
 select a.uid, s.uid, 'upgrade'
   from resource a
