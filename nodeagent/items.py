@@ -150,6 +150,13 @@ class ReadServerUsers(_Frozen, frozen=True):
     server_ids: tuple[str, ...]
 
 
+class ReadReachedServers(_Frozen, frozen=True):
+    """The servers that target groups, or the current steps of jobs, lead to; unknown names lead nowhere."""
+
+    kind: Literal["jobs", "targetGroups"]
+    names: tuple[str, ...]
+
+
 class ReadJournal(_Frozen, frozen=True):
     command_id: UUID
 
@@ -214,6 +221,11 @@ class ServerUsers(_Result, frozen=True):
     groups: tuple[str, ...]
     steps: tuple[StepUser, ...]
     running: tuple[RunningExecution, ...]
+
+
+class ReachedServers(_Result, frozen=True, rename="camel"):
+    names: tuple[str, ...]
+    any_server: bool  # rows that are read at run time may name each server of the directory
 
 
 class JournalRead(_Result, frozen=True):

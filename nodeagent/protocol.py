@@ -37,8 +37,10 @@ from nodeagent.items import (
     PutPrivateEndpoint,
     PutStep,
     PutTargetGroup,
+    ReachedServers,
     ReadExecution,
     ReadJournal,
+    ReadReachedServers,
     ReadRequest,
     ReadServerUsers,
     RequestRead,
@@ -331,6 +333,7 @@ COMMANDS: Mapping[str, Spec] = MappingProxyType({spec.name: spec for spec in (
     Spec("ask",            Ask,           Asked,           _O, False, 5, function="ask_v1"),
     Spec("read_request",   ReadRequest,   RequestRead,     _O, True,  5, function="read_request_v1"),
     Spec("read_server_users", ReadServerUsers, ServerUsers, _O, True, 10, function="server_users_v1"),
+    Spec("read_reached_servers", ReadReachedServers, ReachedServers, _O, True, 10, function="reached_servers_v1"),
     Spec("read_journal",   ReadJournal,   JournalRead,     _O, True,  5, function="read_journal_v1"),
 )})
 # fmt: on

@@ -61,6 +61,10 @@ async def _free_to_go(tx: Connection, call: Call, resource: Resource) -> None:
     del tx, call, resource
 
 
+async def _alone(tx: Connection, call: Call, resource: Resource) -> None:
+    del tx, call, resource
+
+
 def _nothing_yet(now: datetime) -> dict[str, Any]:
     del now
     return {}
@@ -78,6 +82,9 @@ class Kind:
     birth: Callable[[], Birth] = Birth
     leave: Callable[[Connection, Call, Resource], Awaitable[None]] = (
         _free_to_go  # may refuse a delete
+    )
+    created: Callable[[Connection, Call, Resource], Awaitable[None]] = (
+        _alone  # what is written together with a new one
     )
     absent: str = "ResourceNotFound"  # the code of a change of what is not there
     busy: str = "AnotherOperationInProgress"  # the code of a write while an operation runs

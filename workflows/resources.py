@@ -8,14 +8,23 @@ import msgspec
 
 from fsm import machines, operations
 from fsm.operations import Operation
-from muster.core.db import Connection
+from muster.core.db import Connection, Row
 from muster.core.errors import NotFound, refuse
 from muster.core.failpoints import reach
 from muster.core.ids import ResourceId
 from workflows import admission, answers, authorization
 from workflows.admission import World
 from workflows.kind import Draft, Kind, merged, take_secrets
-from workflows.model.resource import LOCK, Body, Call, Deleted, Page, Resource, Written
+from workflows.model.resource import (
+    LOCK,
+    Ancestor,
+    Body,
+    Call,
+    Deleted,
+    Page,
+    Resource,
+    Written,
+)
 from workflows.plane import Plane
 from workflows.store import audit
 from workflows.store import resources as store
@@ -49,7 +58,13 @@ async def list_page(
     if not rows and scope.pairs:
         await get(plane, call, scope)  # an empty list of something that is not there is 404
     more = rows[top - 1]["key"] if len(rows) > top else None
-    return Page(items=[store.resource(row) for row in rows[:top]], next=more)
+    return Page(items=[_listed(row, seen) for row in rows[:top]], next=more)
+
+
+def _listed(row: Row, seen: list[str] | None) -> Resource | Ancestor:
+    if authorization.sees(seen, row["key"]):
+        return store.resource(row)
+    return Ancestor(id=row["id"], name=row["name"], type=row["type"])
 
 
 async def put(plane: Plane, call: Call, id: ResourceId, body: Body, kind: Kind) -> Written:
@@ -221,6 +236,7 @@ async def _create(plane: Plane, tx: Connection, call: Call, draft: Draft, kind: 
         state="Creating" if kind.lifecycle else "Succeeded",
         who=call.principal,
     )
+    await kind.created(tx, call, resource)
     if kind.lifecycle is None:
         return Written(resource=resource, created=True)
     operation = await _begin(tx, call, resource, "put")

@@ -43,9 +43,11 @@ READER = Role(
 JOB_OPERATOR = Role(
     "5f0a4c2e-6b1d-4c39-9a57-0d8e6f3b7a11",
     "Job Operator",
-    "Sees everything, starts, stops, pauses and resumes jobs.",
+    "Sees everything, starts, stops, pauses and resumes jobs and runs queries that only read, on servers in "
+    "the scope of the assignment.",
     (
         "*/read",
+        "Microsoft.Sql/servers/useAsTarget/action",
         "Microsoft.Sql/servers/jobAgents/*/start/action",
         "Microsoft.Sql/servers/jobAgents/*/cancel/action",
         "Microsoft.Sql/servers/jobAgents/pause/action",

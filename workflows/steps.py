@@ -8,16 +8,17 @@ from muster.core import script
 from muster.core.errors import FieldError, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import PutStep
-from workflows import items, linked
+from workflows import items, linked, target_servers
 from workflows.access import account_of, path_of
 from workflows.accesscache import Access
 from workflows.items import Family, present
 from workflows.kind import merged
-from workflows.linked import Reference, ServerName
+from workflows.linked import Reference
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
 from workflows.model.step import StepProperties
 from workflows.plane import Plane
+from workflows.target_servers import ServerName
 from workflows.validation.complete import complete
 from workflows.validation.step import step as validate
 from workflows.validation.step import unguarded
@@ -63,7 +64,7 @@ OF_VERSION = Family("jobs/versions/steps", shown)
 async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
     here = await items.enter(plane, call, id)
     given = body.properties
-    await _check(plane, call, id, given)
+    await _check(plane, call, id, here, given)
     job, name = path_of(id)
     command = PutStep(job=job, name=name, document=document(given), condition=items.condition(call))
     return await FAMILY.put(plane, call, id, here, command)
@@ -75,20 +76,28 @@ async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written
     current = shown((await FAMILY.raw(plane, call, id)).properties, here)
     given = merged(current, body.properties)
     refuse(complete(StepProperties, given))
-    await _check(plane, call, id, given)
+    await _check(plane, call, id, here, given)
     return await FAMILY.patch(plane, call, id, here, patch_document(body.properties))
 
 
-async def _check(plane: Plane, call: Call, id: ResourceId, given: dict[str, Any]) -> None:
+async def _check(
+    plane: Plane, call: Call, id: ResourceId, here: Access, given: dict[str, Any]
+) -> None:
+    """The servers of the group become targets of the script, so the caller must be allowed to use them."""
+    account = account_of(id)
+    named = await target_servers.check_named(plane, call, account, _servers(given))
     refuse(
         [
             *validate(id.name, given),
             *await _script(given),
-            *await linked.check(
-                plane, call, account_of(id), list(_references(given)), list(_servers(given))
-            ),
+            *await linked.check(plane, call, account, _references(given)),
+            *named.errors,
         ]
     )
+    group = ResourceId.parse(given["targetGroup"]).name
+    where = "properties.targetGroup"
+    await target_servers.check_reached(plane, call, id, "targetGroups", [group], where)
+    await target_servers.allow(plane, call, here, named.servers)
 
 
 def patch_document(patch: dict[str, Any]) -> dict[str, Any]:

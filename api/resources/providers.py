@@ -7,9 +7,9 @@ from api.resources.shared import EXPAND
 from api.versions import RESOURCES, SQL
 from muster.core.ids import ResourceId
 from workflows import providers
-from workflows.linked import USE_AS_TARGET
 from workflows.model.resource import Call, Page
 from workflows.plane import Plane
+from workflows.target_servers import USE_AS_TARGET
 
 PROVIDER = {
     "type": "object",

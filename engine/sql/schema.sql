@@ -2222,6 +2222,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.reach_step_v1(p_epoch bigint, p_run uui
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.reached_servers_v1(p_kind text, p_names text[])
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.reached_step_v1(p_run uuid, p_step text)
  RETURNS step_execution

@@ -129,7 +129,7 @@ def _label(told: str) -> tuple[str, str]:
 
 
 def _row(server: dict[str, Any]) -> list[Any]:
-    said = server["properties"]
+    said = server.get("properties") or {}  # nothing of one that only lies above
     endpoint = said.get("endpoint") or {}
     host = endpoint.get("host") or ",".join(endpoint.get("hosts") or [])
     return [

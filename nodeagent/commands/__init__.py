@@ -21,6 +21,7 @@ from nodeagent.commands import (
     read_epoch,
     read_execution,
     read_journal,
+    read_reached_servers,
     read_request,
     read_server_users,
     remove_schema,
@@ -62,5 +63,6 @@ HANDLERS: Mapping[str, Handler] = {
     "ask": ask.run,
     "read_request": read_request.run,
     "read_server_users": read_server_users.run,
+    "read_reached_servers": read_reached_servers.run,
     "read_journal": read_journal.run,
 }

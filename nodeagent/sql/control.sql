@@ -114,6 +114,10 @@ select jobs_internal.read_request_v1($1)::text;
 -- Groups, steps and executions that use one of these servers.
 select jobs_internal.server_users_v1($1::text[])::text;
 
+-- name: read_reached_servers
+-- The servers that jobs or target groups lead to.
+select jobs_internal.reached_servers_v1($1, $2::text[])::text;
+
 -- name: read_journal
 -- Whether a command took effect.
 select jobs_internal.read_journal_v1($1)::text;

@@ -363,7 +363,7 @@ async def test_rows_may_name_any_server_so_their_group_needs_the_right_on_all(he
 
 
 async def test_what_belongs_to_others_is_not_told_from_what_is_not_there(here):
-    """Attacks 23 and 24: linked resources that the caller has no right on."""
+    """Attacks 23 and 24: linked resources that the caller has no right on, and servers he may not read."""
     await here.a_job()
     await here.an_account("other")
     token = (await arm.put(here.call, f"{actors.AUTHORIZATION}/serviceTokens/t", {})).json()[
@@ -374,19 +374,24 @@ async def test_what_belongs_to_others_is_not_told_from_what_is_not_there(here):
     async with arm.calling(here.app, token["token"]) as limited:
         stranger = replace(here, call=limited)
         for path, body in {
-            "targetGroups/g": members({"type": "SqlServer", "serverName": "srv"}),
             "targetGroups/h": members(
                 {"type": "TargetGroup", "targetGroup": f"{SERVER}/jobAgents/other/targetGroups/g"}
             ),
             "jobs/nightly/steps/first": a_step()
             | {"properties": {**a_step()["properties"], "credential": foreign}},
-            "jobs/nightly/steps/out": a_step(
-                output={"serverName": "srv", "databaseName": "d", "tableName": "t"}
-            ),
         }.items():
             assert problem(await stranger.put(path, body)) == (403, "LinkedAuthorizationFailed"), (
                 path
             )
+        for name in ("srv", "nothing"):
+            member = members({"type": "SqlServer", "serverName": name})
+            output = {"serverName": name, "databaseName": "d", "tableName": "t"}
+            refused = await stranger.put("jobs/nightly/steps/out", a_step(output=output))
+            codes = {each["code"] for each in refused.json()["error"]["details"]}
+            assert problem(await stranger.put("targetGroups/g", member)) == (
+                400, "InvalidTargetServer",
+            )  # fmt: skip
+            assert "InvalidTargetServer" in codes
         assert (await stranger.put("jobs/mine", {})).status_code == 201
     mine = {"properties": {**a_step()["properties"], "credential": foreign}}
     assert problem(await here.put("jobs/nightly/steps/first", mine)) == (

@@ -100,6 +100,14 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         return f'"{self.uid.hex[:8]}-{self.row_version}"'
 
 
+class Ancestor(msgspec.Struct, frozen=True, kw_only=True):
+    """In a list, what the caller may not read but something below it: where that is, and no more."""
+
+    id: str
+    name: str
+    type: str
+
+
 class Written(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of PUT, PATCH and actions that change a resource."""
 

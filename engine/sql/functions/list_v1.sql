@@ -7,6 +7,8 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
     top constant integer := least(greatest(coalesce(p_top, 100), 1), 1000);
+    only_names constant text[] := case when p_filters ? 'only'
+                                       then array(select jsonb_array_elements_text(p_filters -> 'only')) end;
     parent_id uuid;
     page jsonb;
 begin
@@ -38,8 +40,9 @@ begin
     ), next as (
         select f.rank, f.name, row_number() over (order by f.rank, lower(f.name) collate "C") as place
           from found f
-         where p_after is null
-            or (f.rank, lower(f.name) collate "C") > ((p_after ->> 'rank')::integer, lower(p_after ->> 'name'))
+         where (p_after is null
+                or (f.rank, lower(f.name) collate "C") > ((p_after ->> 'rank')::integer, lower(p_after ->> 'name')))
+           and (only_names is null or lower(f.name) = any(only_names))
     )
     select jsonb_build_object(
                'items', coalesce(jsonb_agg(get_v1(p_kind, p_path || n.name) order by n.place)
@@ -53,4 +56,5 @@ begin
     return page;
 end $$;
 comment on function jobs_internal.list_v1(text, text[], jsonb, integer, jsonb) is
-    'A page of definitions or executions below a path, and the cursor of the next one.';
+    'A page of definitions or executions below a path, and the cursor of the next one; the filter `only` holds the '
+    'names, in lower case, that the caller may see.';
