@@ -8,7 +8,6 @@ from uuid import UUID
 
 import msgspec
 
-from muster.core.egress import Pair
 from muster.core.endpoint import Endpoint
 
 AZURE = ".database.windows.net"
@@ -45,7 +44,6 @@ class Server(_Read, frozen=True):
     labels: dict[str, Any] = {}
     job_credential: str | None = None
     disabled: bool = False
-    embedded: bool = False  # a cluster that Muster made
     client_certificate: str | None = None  # PEM
     client_key: str | None = None  # sealed; opened where the server is dialed
 
@@ -57,11 +55,6 @@ class Server(_Read, frozen=True):
         pool = next((pool for pool in self.pools if pool.holds(database or "")), None)
         labels = self.labels if pool is None else self.labels | pool.labels
         return {name: str(value) for name, value in labels.items()}
-
-    @property
-    def own(self) -> frozenset[Pair]:
-        """Of all that is closed by rule, only what Muster itself made is open."""
-        return frozenset((host, self.port) for host in self.hosts if self.embedded)
 
     @property
     def endpoint(self) -> Endpoint:

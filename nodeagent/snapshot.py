@@ -15,7 +15,7 @@ from uuid import UUID
 
 from muster.core.clock import Clock
 from muster.core.cluster import HOST, Cluster
-from muster.core.connect import Connector, Endpoint
+from muster.core.connect import Connector, Endpoint, embedded
 from muster.core.db import Connection
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
@@ -104,7 +104,7 @@ async def made_anew() -> str:
 async def _installed(superuser: Secret) -> str:
     url = urlsplit(superuser.reveal())
     settings = Settings(database_url=Secret("postgresql://nowhere.invalid/none"))
-    connector = Connector(settings, frozenset({(HOST, url.port or 0)}))
+    connector = Connector(settings, embedded((HOST, url.port or 0)))
     databases = ControlDatabases(connector, settings, Clock())
     keyring = Keyring(Secret(f"snapshot:{ZEROS}"))
     password = Secret(url.password or "")

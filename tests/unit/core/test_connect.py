@@ -2,6 +2,7 @@
 
 import ipaddress
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import muster
 from muster.core.connect import Endpoint, Rules, check_address, check_endpoint, check_host_syntax
-from muster.core.egress import CLOSED, Entry, address_of, servers_of
+from muster.core.egress import CLOSED, Entry, address_of, own_addresses, servers_of
 from muster.core.errors import FieldError
 from muster.core.settings import Secret, Settings, SettingsError
 from muster.core.scram_client import MOST_ITERATIONS
@@ -116,6 +117,45 @@ def test_an_embedded_server_is_reached_at_exactly_its_port() -> None:
     assert denied("127.0.0.1", 21_001, by=embedded)
     assert denied("127.0.0.2", 21_000, by=embedded)
     assert denied("127.0.0.1", 21_000, by=embedded, host="rebound.example.com")
+
+
+def test_what_the_operator_denies_is_denied_even_where_an_embedded_server_is_allowed() -> None:
+    by = replace(rules(target_deny=("127.0.0.1:21000",)), extra=frozenset({("127.0.0.1", 21_000)}))
+
+    assert denied("127.0.0.1", 21_000, by=by)
+
+
+@pytest.mark.parametrize(
+    ("url", "pairs"),
+    [
+        ("postgresql://u:p@db.internal/m", {("db.internal", 5432)}),
+        ("postgresql://u@/m?host=10.0.0.7&port=5433", {("10.0.0.7", 5433)}),
+        ("postgresql://u@h1:6000,h2/m", {("h1", 6000), ("h2", 5432)}),
+        ("postgresql://u@/m?host=/run/postgresql&port=5433", {("127.0.0.1", 5433)}),
+        ("postgresql://u@%2Frun%2Fpostgresql/m", {("127.0.0.1", 5432)}),
+        ("rediss://:p@cache:6380/0", {("cache", 6380)}),
+        ("https://agent.internal", {("agent.internal", 443)}),
+    ],
+)
+def test_where_a_url_leads_is_found_however_it_is_written(url: str, pairs: set[object]) -> None:
+    assert servers_of(url) == pairs
+
+
+def test_every_listener_of_the_control_plane_is_its_own() -> None:
+    own = own_addresses(
+        Settings(
+            database_url=Secret("postgresql://u:p@10.0.0.1:5433/m"),
+            redis_url=Secret("redis://10.0.0.2"),
+            listen="0.0.0.0:8443",
+            internal_listen="127.0.0.1:8081",
+            node_agent_listen="127.0.0.1:0",
+            node_agent_url="https://agent:9443",
+        )
+    )
+
+    assert own == {
+        ("10.0.0.1", 5433), ("10.0.0.2", 6379), ("0.0.0.0", 8443), ("127.0.0.1", 8081), ("agent", 9443),
+    }  # fmt: skip
 
 
 def test_our_own_database_is_denied_even_where_an_embedded_server_is_allowed() -> None:
@@ -249,8 +289,6 @@ def test_addresses_of_urls() -> None:
     }
     assert servers_of("rediss://:p@[fd00::1]:7000/0") == {("fd00::1", 7000)}
     assert servers_of("redis://cache") == {("cache", 6379)}
-    assert servers_of("postgresql:///db?host=/run/postgresql") == set()
-    assert servers_of("postgresql://u@%2Frun%2Fpostgresql/db") == set()
     assert address_of("fe80::1%eth0") is None
 
 

@@ -1,0 +1,23 @@
+-- name: embedded_endpoints
+-- Where every embedded server answers.
+select observed #>> '{endpoint,host}' as host, (observed #>> '{endpoint,port}')::integer as port
+  from resource
+ where type = 'Microsoft.Sql/servers'
+   and properties -> 'endpoint' is null
+   and observed #>> '{endpoint,port}' is not null;
+
+-- name: embedded_endpoints_of_account
+-- Where the embedded servers of an account's subscription answer; one that is being removed may lose its port
+-- to another program.
+select s.observed #>> '{endpoint,host}' as host, (s.observed #>> '{endpoint,port}')::integer as port
+  from resource a
+  join resource s on s.subscription_key = a.subscription_key and s.tenant_id = a.tenant_id
+ where a.uid = $1
+   and s.type = 'Microsoft.Sql/servers'
+   and s.properties -> 'endpoint' is null
+   and s.observed #>> '{endpoint,port}' is not null
+   and s.provisioning_state not in ('Deleting', 'Failed');
+
+-- name: node_agent_urls
+-- Where node agents listen, as far as they were heard of.
+select url from node_agents;
