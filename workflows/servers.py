@@ -21,6 +21,7 @@ from workflows.store import resources as store
 from workflows.store.resources import Q
 from workflows.validation import common
 from workflows.validation.server import server as rules
+from workflows.validation.server import unusable
 
 
 def validate(draft: Draft, old: Resource | None, settings: Settings) -> list[FieldError]:
@@ -49,6 +50,7 @@ KIND = Kind(
     validate=validate,
     admit=admit,
     leave=occupied.server,
+    unusable=unusable,
 )
 
 put = partial(resources.put, kind=KIND)

@@ -36,6 +36,17 @@ class Endpoint(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     def names(self) -> tuple[str, ...]:
         return self.hosts or ((self.host,) if self.host else ())
 
+    @property
+    def identity(self) -> dict[str, object]:
+        """By the fields' names: with another value of any of them it may be another server that answers."""
+        return {
+            "host": self.names,
+            "port": self.port,
+            "directHost": self.direct_host,
+            "sslMode": self.ssl_mode,
+            "caCertificate": self.ca_certificate,
+        }
+
     def direct(self) -> "Endpoint":
         """The server itself where a pooler stands before it."""
         if not self.direct_host:

@@ -1,4 +1,5 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,7 @@ from workflows.kind import Draft
 from workflows.store.resources import Content
 from workflows.validation import common
 from workflows.validation.database import database, pool
-from workflows.validation.server import server
+from workflows.validation.server import moved, server, unusable
 
 REMOTE = Settings(database_url=Secret("postgres://x/y"))
 EMBEDDED = Settings(database_url=Secret("postgres://x/y"), data_dir=Path("/nowhere"))
@@ -260,3 +261,40 @@ def test_a_server_without_tls_promises_no_version_of_it():
         "properties.minimalTlsVersion"
     }
     assert server(draft(endpoint=plain, minimalTlsVersion="None"), None, REMOTE) == []
+
+
+def an_old(**properties):
+    return SimpleNamespace(properties=properties)
+
+
+CERTIFIED = {"host": "db.example.org", "clientCertificate": "PEM"}
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "fields"),
+    [
+        ({"host": "a.b"}, {"host": "a.b", "port": 5432, "sslMode": "verify-full"}, []),
+        ({"host": "a.b"}, {"hosts": ["a.b"]}, []),
+        ({"host": "a.b"}, {"host": "a.b", "maintenanceDatabase": "m", "pooling": "session"}, []),
+        ({"host": "a.b"}, {"host": "a.c"}, ["host"]),
+        ({"hosts": ["a.b", "a.c"]}, {"hosts": ["a.c", "a.b"]}, ["host"]),
+        ({"host": "a.b"}, {"host": "a.b", "caCertificate": "x"}, ["caCertificate"]),
+        ({"host": "a.b"}, {"host": "a.b", "port": 5433, "sslMode": "require"}, ["port", "sslMode"]),
+        ({"host": "a.b"}, {"host": "a.b", "directHost": "a.c"}, ["directHost"]),
+    ],
+)
+def test_an_endpoint_is_another_when_another_server_may_answer(was, now, fields):
+    assert moved(draft(endpoint=now), an_old(endpoint=was)) == fields
+
+
+def test_a_client_key_was_given_for_the_old_endpoint():
+    old = an_old(endpoint=CERTIFIED)
+    now = draft(endpoint=CERTIFIED | {"host": "other.example.org"})
+
+    (error,) = server(now, old, REMOTE)
+
+    assert (error.target, "give it again" in error.message) == (
+        "properties.endpoint.clientKey",
+        True,
+    )
+    assert unusable(now, old) == {"administratorLoginPassword", "endpoint.clientKey"}
