@@ -52,7 +52,10 @@ class Dialing:
 
     async def connect(self, login: Login, deadline: float, ear: Ear | None = None) -> Connection:
         return await self._credentials.log_in(
-            login.who, login.identity, lambda password: self._dial(login, password, deadline, ear)
+            login.who,
+            login.server,
+            login.identity,
+            lambda password: self._dial(login, password, deadline, ear),
         )
 
     async def open(

@@ -45,5 +45,5 @@ class Targets:
         rows = await line.fetch(Q.secrets, [credential_id])
         if not served.servers or not rows:
             return None
-        server, who = served.servers[0], Credential(**dict(rows[0]))
+        server, who = served.servers[0], Credential.of(dict(rows[0]))
         return Way(self._connector, server, who, self.credentials, served.identity)

@@ -60,6 +60,7 @@ class PutCredential(_Frozen, frozen=True):
     name: str
     username: str
     secret: str | None = None  # sealed for the account, or a reference; None keeps what is there
+    servers: tuple[str, ...] | None = None  # that it is for, ("*",) = any; None keeps what is there
     condition: Document = {}
 
 
