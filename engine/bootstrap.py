@@ -16,7 +16,8 @@ from engine.egress import Egress
 from engine.vault import Vault
 from fsm.launch.client import read_start
 from fsm.launch.protocol import Start
-from muster.core.connect import Connector, Fixed
+from muster.core.address_source import Fixed
+from muster.core.connect import Connector
 from muster.core.egress import Addresses
 from muster.core.endpoint import Endpoint
 from muster.core.settings import Secret, Settings, SettingsError

@@ -3,11 +3,15 @@
 Nothing in a control database has a part in it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
+import msgspec
+
 from muster.core.db import Connection, Database, Row
-from muster.core.egress import Addresses, Pair, own_addresses, servers_of
+from muster.core.egress import Addresses, Pair, Weak, own_addresses, servers_of
+from muster.core.endpoint import Endpoint
 from muster.core.settings import Settings
 from muster.core.sql import Queries
 
@@ -33,7 +37,19 @@ async def of_account(
     """For the engine and the hosts of an account: of the embedded servers only its subscription's."""
     rows = await db.fetch(Q.embedded_endpoints_of_account, account_uid)
     own = own_addresses(settings) | await _node_agents(db)
-    return Addresses(embedded=_pairs(rows), own=own)
+    weak = await db.fetch(Q.weak_endpoints_of_account, account_uid)
+    endpoints = [msgspec.convert(row["endpoint"], Endpoint) for row in weak]
+    return Addresses(
+        embedded=_pairs(rows),
+        own=own,
+        weak=frozenset(entry for endpoint in endpoints for entry in _weak(endpoint)),
+    )
+
+
+def _weak(endpoint: Endpoint) -> Iterator[Weak]:
+    for each in (endpoint, endpoint.direct()):
+        for name in each.names:
+            yield name, each.port, each.ssl_mode, each.authentication
 
 
 async def _node_agents(db: Connection | Database) -> frozenset[Pair]:

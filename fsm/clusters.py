@@ -7,8 +7,9 @@ from uuid import UUID
 
 from fsm.administrator import APPLICATION, told_as_faults
 from fsm.sql_target import T
+from muster.core.address_source import embedded
 from muster.core.cluster import HOST, Cluster, State
-from muster.core.connect import Connector, Endpoint, embedded
+from muster.core.connect import Connector, Endpoint
 from muster.core.scram import verifier
 from muster.core.settings import Secret, Settings
 

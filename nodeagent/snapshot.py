@@ -13,9 +13,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from muster.core.address_source import embedded
 from muster.core.clock import Clock
 from muster.core.cluster import HOST, Cluster
-from muster.core.connect import Connector, Endpoint, embedded
+from muster.core.connect import Connector, Endpoint
 from muster.core.db import Connection
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings

@@ -82,6 +82,8 @@ async def _write(
                 *kind.validate(draft, previous, plane.settings),
             ]
         )
+        for action in kind.needs(draft, previous):
+            await authorization.authorize(plane, call, action, id)
         await kind.admit(tx, call, draft, previous, world)
         written = await _save(plane, tx, call, draft, old, kind, verb="patch" if patch else "put")
         operation = written.operation.operation_id if written.operation else None

@@ -20,8 +20,8 @@ from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Q
 from workflows.validation import common
+from workflows.validation.server import needs, unusable
 from workflows.validation.server import server as rules
-from workflows.validation.server import unusable
 
 
 def validate(draft: Draft, old: Resource | None, settings: Settings) -> list[FieldError]:
@@ -51,6 +51,7 @@ KIND = Kind(
     admit=admit,
     leave=occupied.server,
     unusable=unusable,
+    needs=needs,
 )
 
 put = partial(resources.put, kind=KIND)

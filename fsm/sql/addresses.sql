@@ -18,6 +18,16 @@ select s.observed #>> '{endpoint,host}' as host, (s.observed #>> '{endpoint,port
    and s.observed #>> '{endpoint,port}' is not null
    and s.provisioning_state not in ('Deleting', 'Failed');
 
+-- name: weak_endpoints_of_account
+-- The endpoints in an account's subscription at which an Owner allowed another login than SCRAM.
+select s.properties -> 'endpoint' as endpoint
+  from resource a
+  join resource s on s.subscription_key = a.subscription_key and s.tenant_id = a.tenant_id
+ where a.uid = $1
+   and s.type = 'Microsoft.Sql/servers'
+   and s.properties #>> '{endpoint,authentication}' in ('md5', 'password')
+   and s.provisioning_state <> 'Deleting';
+
 -- name: node_agent_urls
 -- Where node agents listen, as far as they were heard of.
 select url from node_agents;

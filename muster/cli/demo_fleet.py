@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from muster.core.connect import Connector, Endpoint, embedded
+from muster.core.address_source import embedded
+from muster.core.connect import Connector, Endpoint
 from muster.core.db import Connection
 from muster.core.errors import Unavailable
 from muster.core.settings import Secret, Settings

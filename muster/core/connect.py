@@ -20,16 +20,16 @@ import contextlib
 import ipaddress
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 
 from muster.core import egress, startup
+from muster.core.address_source import NONE, Source
 from muster.core.db import Connection
-from muster.core.egress import Address, Addresses, Pair, Rules, check_address, check_host_syntax
+from muster.core.egress import Address, Rules, check_address, check_host_syntax
 from muster.core.endpoint import Endpoint, check_endpoint, tls_context
 from muster.core.errors import Fault, InvalidRequest, Unavailable
 from muster.core.refusals import (
@@ -43,6 +43,7 @@ from muster.core.refusals import (
 )
 from muster.core.settings import Secret, Settings
 from muster.core.startup import Startup
+from muster.core.weak_login import WeakLogin
 from muster.core.wire import Dialer, Tap, Tls
 
 __all__ = ["Connector", "Endpoint", "Rules", "check_address", "check_endpoint", "check_host_syntax"]
@@ -53,34 +54,6 @@ CLOSE_LIMIT = 2.0  # seconds; a server that does not say good-bye is hung up on
 RESOLVED = 30.0  # seconds that the addresses behind our own names are kept
 T = TypeVar("T")
 Resolve = Callable[[str, int], Awaitable[list[Address]]]
-
-
-class Source(Protocol):
-    """Of the addresses that the control plane decides on."""
-
-    async def current(self) -> Addresses: ...
-
-    async def newest(self) -> Addresses:
-        """As they are now, however much it takes to know them."""
-        ...
-
-
-@dataclass(frozen=True)
-class Fixed:
-    addresses: Addresses
-
-    async def current(self) -> Addresses:
-        return self.addresses
-
-    newest = current
-
-
-def embedded(*pairs: Pair) -> Fixed:
-    """Nothing that is closed is open but these."""
-    return Fixed(Addresses(embedded=frozenset(pairs)))
-
-
-NONE = embedded()
 
 
 class Connector:
@@ -146,11 +119,14 @@ class Connector:
             database or endpoint.maintenance_database,
             application_name,
         )
+        known = await self._source.current()
         wanted = endpoint.target_session_attrs
         rounds = ["standby", "any"] if wanted == "prefer-standby" else [wanted]
 
         def connect(host: str, address: Address, attribute: str) -> Awaitable[Connection]:
-            return _connect(endpoint, host, address, attribute, login, tap, proven=proven)
+            method = known.authentication(host, endpoint.port, endpoint.ssl_mode)
+            weak = WeakLogin(method or endpoint.authentication, login.user, login.password)
+            return _connect(endpoint, host, address, attribute, login, tap, weak, proven=proven)
 
         return await self._first(endpoint, limit, rounds, connect)
 
@@ -285,12 +261,13 @@ async def _connect(
     attribute: str,
     login: Login,
     tap: Tap | None,
+    weak: WeakLogin,
     *,
     proven: bool,
 ) -> Connection:
     context = tls_context(endpoint)
     tls = Tls(context, host) if context else None
-    dialer = Dialer(address, endpoint.port, tls, tap, password=login.password)
+    dialer = Dialer(address, endpoint.port, tls, tap, password=login.password, weak=weak)
     with as_fault(host, login, dialer), _hung_up_unless_done(dialer):
         connection = await asyncpg.connect(
             host=str(address),

@@ -28,6 +28,7 @@ from muster.core.settings import Settings, SettingsError
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Pair = tuple[str, int]
+Weak = tuple[str, int, str, str]  # host, port, sslMode, method
 T = TypeVar("T")
 
 CODE = "InvalidTargetServer"
@@ -121,6 +122,12 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     embedded: frozenset[Pair] = frozenset()  # servers that Muster made
     own: frozenset[Pair] = frozenset()  # the control plane's: denied before anything is allowed
+    weak: frozenset[Weak] = frozenset()  # where an Owner allowed another login than SCRAM
+
+    def authentication(self, host: str, port: int, ssl_mode: str) -> str | None:
+        """The weak method that may be used there."""
+        known = (each for each in self.weak if each[:3] == (host, port, ssl_mode))
+        return next((method for *_, method in known), None)
 
 
 @dataclass(frozen=True)

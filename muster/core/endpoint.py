@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from muster.core import egress
+from muster.core import egress, weak_login
 from muster.core.egress import Rules, check_host_syntax
 from muster.core.errors import FieldError, InvalidRequest
 
@@ -31,6 +31,7 @@ class Endpoint(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     pooling: str = "none"
     direct_host: str | None = None  # past the pooler; HOST:PORT where that differs too
     target_session_attrs: str = "any"
+    authentication: str = weak_login.SCRAM
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,10 +77,18 @@ def check_endpoint(
         ("sslMode", endpoint.ssl_mode, SSL_MODES),
         ("pooling", endpoint.pooling, POOLING),
         ("targetSessionAttrs", endpoint.target_session_attrs, SESSION_ATTRS),
+        ("authentication", endpoint.authentication, weak_login.METHODS),
     ):
         if value not in known:
             message = f"'{value[:50]}' is not one of {', '.join(known)}."
             errors.append(FieldError(f"{target}.{field}", message))
+    if endpoint.authentication in weak_login.WEAK and endpoint.ca_certificate is not None:
+        message = (
+            f"authentication {endpoint.authentication} and caCertificate don't go together: whoever names the CA "
+            "could read the passwords. Leave out caCertificate (the system's CAs or MUSTER_TARGET_CA_FILE then "
+            f"verify the server), or set authentication to {weak_login.SCRAM}."
+        )
+        errors.append(FieldError(f"{target}.authentication", message))
     if (endpoint.client_certificate is None) != (endpoint.client_key is None):
         message = "clientCertificate and clientKey go together."
         errors.append(FieldError(f"{target}.clientCertificate", message))

@@ -67,6 +67,9 @@ async def test_an_account_is_handed_the_embedded_servers_of_its_subscription_tha
     await a_server(db, "theirs", port=6002, subscription="s2")
     await a_server(db, "leaving", port=6003, state="Deleting")
     await a_server(db, "registered", port=6004, endpoint={"host": "127.0.0.1", "port": 6004})
+    weak = {"host": "db.b", "directHost": "db.c:6005", "authentication": "password"}
+    await a_server(db, "weak", endpoint=weak)
+    await a_server(db, "their weak", endpoint=weak | {"host": "db.d"}, subscription="s2")
     await db.execute(AGENT)
     yard = Yard(db, settings)
     host = await yard.at("running", Kind.HOST, account_uid=account)
@@ -75,6 +78,10 @@ async def test_an_account_is_handed_the_embedded_servers_of_its_subscription_tha
         handed = (await client.get("/addresses")).json()
 
     assert handed["embedded"] == [["127.0.0.1", 6001]]
+    assert sorted(handed["weak"]) == [
+        ["db.b", 5432, "verify-full", "password"],
+        ["db.c", 6005, "verify-full", "password"],
+    ]
     own = {tuple(pair) for pair in handed["own"]}
     assert {("127.0.0.1", 7001), ("127.0.0.1", 8080), ("127.0.0.1", 8081)} < own
     assert settings.database_url.reveal().partition("@")[2].partition("/")[0] in {

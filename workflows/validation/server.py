@@ -8,8 +8,10 @@ from muster.core.egress import Rules
 from muster.core.endpoint import Endpoint, check_endpoint
 from muster.core.errors import FieldError
 from muster.core.settings import Settings
+from muster.core.weak_login import WEAK
 from workflows.kind import Draft
 from workflows.model.resource import Resource
+from workflows.roles import WEAKEN_AUTHENTICATION
 from workflows.validation import ineffective
 from workflows.validation.common import fixed, identifier, invisible, labels, no_longer, within
 from workflows.validation.credential import LONGEST_SECRET
@@ -51,6 +53,17 @@ def moved(draft: Draft, old: Resource | None) -> list[str]:
 def unusable(draft: Draft, old: Resource) -> frozenset[str]:
     """Secrets were given for the server at its old endpoint: no other one gets them."""
     return SECRETS if moved(draft, old) else frozenset()
+
+
+def needs(draft: Draft, old: Resource | None) -> list[str]:
+    """Who lets passwords be shown to a server must be an Owner of it, also where that server moves."""
+    new, was = (
+        each.get("endpoint") or {} for each in (draft.properties, old.properties if old else {})
+    )
+    method = new.get("authentication")
+    if method not in WEAK or (method == was.get("authentication") and not moved(draft, old)):
+        return []
+    return [WEAKEN_AUTHENTICATION]
 
 
 def _home(endpoint: Any, old: Resource | None, settings: Settings) -> list[FieldError]:

@@ -1,5 +1,6 @@
 """The rules about where we connect to, and the guard before asyncpg: pure, with the attack list E."""
 
+import hashlib
 import ipaddress
 import struct
 from dataclasses import replace
@@ -18,6 +19,7 @@ from muster.core.egress import CLOSED, Entry, address_of, own_addresses, servers
 from muster.core.errors import FieldError
 from muster.core.settings import Secret, Settings, SettingsError
 from muster.core.scram_client import MOST_ITERATIONS
+from muster.core.weak_login import METHODS, WeakLogin
 from muster.core.wire import HANDSHAKE_LIMIT, MESSAGE_LIMIT, Guard
 
 ROOT = Path(muster.__file__).parents[1]
@@ -387,6 +389,7 @@ class Recorder:
         self.aborted = False
         self.refusal: str | None = None
         self.password = "secret"
+        self.weak: WeakLogin | None = None
         self.proven = False
         self.guard = Guard(self, self)  # type: ignore[arg-type]
         self.guard._transport = self  # type: ignore[assignment]
@@ -402,6 +405,16 @@ class Recorder:
 
     def abort(self) -> None:
         self.aborted = True
+
+
+MD5_OF_SECRET = (
+    hashlib.md5(
+        hashlib.md5(b"secretada", usedforsecurity=False).hexdigest().encode() + b"salt",
+        usedforsecurity=False,
+    )
+    .hexdigest()
+    .encode()
+)
 
 
 def message(kind: bytes, body: bytes = b"") -> bytes:
@@ -423,6 +436,31 @@ def test_a_password_goes_to_no_server_in_clear_text_or_as_an_md5_hash(code: int)
 
     assert server.received == server.written == b"" and server.aborted
     assert "scram-sha-256" in (server.refusal or "")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("code", "answered_under", "answer"),
+    [
+        (3, "password", b"secret"),
+        # The hash of PostgreSQL: md5(md5(password || user) || salt)
+        (5, "md5", b"md5" + MD5_OF_SECRET),
+    ],
+)
+def test_a_weaker_login_is_made_only_by_the_method_that_was_allowed(
+    code: int, answered_under: str, answer: bytes, method: str
+) -> None:
+    server = Recorder()
+    server.weak = WeakLogin(method, "ada", "secret")
+
+    server.guard.data_received(auth(code, b"salt"))
+
+    if method == answered_under:
+        assert server.written == message(b"p", answer + b"\0")
+        server.guard.data_received(auth(code, b"salt"))  # a password is shown once
+    assert server.aborted and b"secret" not in server.written.removeprefix(
+        message(b"p", b"secret\0")
+    )
 
 
 @pytest.mark.parametrize("code", [2, 6, 7, 8, 9, 11, 12, 13, 99, -1])

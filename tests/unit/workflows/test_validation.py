@@ -2,6 +2,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import trustme
 
 from muster.core.errors import InvalidRequest
 from muster.core.ids import ResourceId
@@ -298,3 +299,19 @@ def test_a_client_key_was_given_for_the_old_endpoint():
         True,
     )
     assert unusable(now, old) == {"administratorLoginPassword", "endpoint.clientKey"}
+
+
+def test_a_weaker_login_and_a_ca_of_the_same_resource_are_refused_naming_both():
+    endpoint = {"host": "a.b", "authentication": "password", "caCertificate": a_certificate()}
+
+    (error,) = server(draft(endpoint=endpoint), None, REMOTE)
+
+    assert error.target == "properties.endpoint.authentication"
+    assert "authentication password and caCertificate" in error.message
+    assert (
+        server(draft(endpoint=endpoint | {"authentication": "scram-sha-256"}), None, REMOTE) == []
+    )
+
+
+def a_certificate():
+    return trustme.CA().cert_pem.bytes().decode()
