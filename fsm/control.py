@@ -34,6 +34,11 @@ class Control:
     database: Resource
     endpoint: Endpoint
 
+    @property
+    def is_ours(self) -> bool:
+        """Muster made the database: it was not on the server before."""
+        return not self.database.observed.get("adopted")
+
     async def administer(self, command: msgspec.Struct) -> Any:
         user = login_of(self.server)
         password = secret_of(self.ctx.services, self.server, PASSWORD)

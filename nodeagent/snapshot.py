@@ -115,7 +115,12 @@ async def _installed(superuser: Secret) -> str:
         account_uid=NOBODY,
         command_id=NOBODY,
         spec=SPEC,
-        args=InstallSchema(identity=NOBODY, public_key=ZEROS, **sealed),
+        args=InstallSchema(
+            identity=NOBODY,
+            public_key=ZEROS,
+            agent_password=sealed["agent_password"],
+            engine_password=sealed["engine_password"],
+        ),
         access=Access(
             Endpoint(host=HOST, port=url.port or 0, ssl_mode="disable"),
             "postgres",

@@ -1483,6 +1483,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.describe_v1()
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.diagnose_v1()
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.disown_v1(p_epoch bigint, p_host uuid)
  RETURNS TABLE(run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer, invocation_id uuid, old_invocation uuid, task_lifecycle text, backend_pid integer, xact_id text, server_id text, database_name text, credential_id uuid, credential_version bigint, start_time timestamp with time zone, idempotent boolean, guard boolean, transaction text)

@@ -7,6 +7,7 @@ from nodeagent.commands import (
     cancel_execution,
     decide_private_endpoint,
     delete_item,
+    diagnose,
     drain,
     get_item,
     install_schema,
@@ -63,4 +64,5 @@ HANDLERS: Mapping[str, Handler] = {
     "read_request": read_request.run,
     "read_server_users": read_server_users.run,
     "read_journal": read_journal.run,
+    "diagnose": diagnose.run,
 }

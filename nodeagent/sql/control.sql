@@ -114,6 +114,10 @@ select jobs_internal.read_request_v1($1)::text;
 -- Groups, steps and executions that use one of these servers.
 select jobs_internal.server_users_v1($1::text[])::text;
 
+-- name: diagnose
+-- Who stands in the way of the account in its control database.
+select jobs_internal.diagnose_v1()::text;
+
 -- name: read_journal
 -- Whether a command took effect.
 select jobs_internal.read_journal_v1($1)::text;
