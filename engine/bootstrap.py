@@ -39,6 +39,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     target_allow: tuple[str, ...] = ()
     target_deny: tuple[str, ...] = ()
     target_ports: tuple[str, ...] = ("1024-65535",)
+    target_ca: str | None = None  # PEM; verifies servers that name no CA of their own
     addresses: Addresses = Addresses()  # until the Workload API names newer ones
     credential_references: tuple[str, ...] = ()  # prefixes of what credentials may refer to
     vault_address: str | None = None
@@ -128,11 +129,12 @@ class Bootstrap:
         endpoint = self.given.endpoint.direct()
         embedded = frozenset((name, endpoint.port) for name in endpoint.names)
         own = self.given.addresses.own
-        return Connector(self.settings(), Fixed(Addresses(embedded=embedded, own=own)))
+        source = Fixed(Addresses(embedded=embedded, own=own))
+        return Connector(self.settings(), source, authority=self.given.target_ca)
 
     def target_connector(self) -> Connector:
         """What is open there says the control plane, never the control database's directory."""
-        return Connector(self.settings(), self.egress)
+        return Connector(self.settings(), self.egress, authority=self.given.target_ca)
 
 
 def read(path: Path) -> Start:

@@ -204,6 +204,7 @@ def _wanted(
         "targetDeny": settings.target_deny,
         "targetPorts": settings.target_ports,
         "addresses": msgspec.to_builtins(reached),
+        "targetCa": services.connector.authority,
         "credentialReferences": settings.credential_references,
         "vaultAddress": settings.vault_address,
         "vaultNamespace": settings.vault_namespace,

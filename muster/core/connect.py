@@ -30,7 +30,7 @@ from muster.core import egress, startup
 from muster.core.address_source import NONE, Source
 from muster.core.db import Connection
 from muster.core.egress import Address, Rules, check_address, check_host_syntax
-from muster.core.endpoint import Endpoint, check_endpoint, tls_context
+from muster.core.endpoint import Endpoint, check_endpoint, operators_ca, tls_context
 from muster.core.errors import Fault, InvalidRequest, Unavailable
 from muster.core.refusals import (
     Login,
@@ -63,7 +63,10 @@ class Connector:
         source: Source = NONE,
         *,
         resolve: Resolve | None = None,
+        authority: str | None = None,
     ) -> None:
+        """`authority` is the operator's CA in PEM form, where the settings name no file that has it."""
+        self.authority = authority or operators_ca(settings)
         self._settings = settings
         self._source = source
         self._resolve = resolve or resolve_name
@@ -126,7 +129,10 @@ class Connector:
         def connect(host: str, address: Address, attribute: str) -> Awaitable[Connection]:
             method = known.authentication(host, endpoint.port, endpoint.ssl_mode)
             weak = WeakLogin(method or endpoint.authentication, login.user, login.password)
-            return _connect(endpoint, host, address, attribute, login, tap, weak, proven=proven)
+            tls = _tls(endpoint, host, self.authority)
+            return _connect(
+                endpoint, tls, host, address, attribute, login, tap, weak, proven=proven
+            )
 
         return await self._first(endpoint, limit, rounds, connect)
 
@@ -134,7 +140,7 @@ class Connector:
         """Up to the point where the server asks for a login: TCP, TLS, startup. A Fault says why not."""
 
         def connect(host: str, address: Address, _: str) -> Awaitable[None]:
-            return _contact(endpoint, host, address)
+            return _contact(endpoint, _tls(endpoint, host, self.authority), host, address)
 
         limit = self._settings.connect_limit.total_seconds()
         await self._first(endpoint, limit, ["any"], connect)
@@ -254,8 +260,14 @@ async def close(connection: Connection) -> None:
         connection.terminate()
 
 
+def _tls(endpoint: Endpoint, host: str, authority: str | None) -> Tls | None:
+    context = tls_context(endpoint, authority)
+    return Tls(context, host) if context else None
+
+
 async def _connect(
     endpoint: Endpoint,
+    tls: Tls | None,
     host: str,
     address: Address,
     attribute: str,
@@ -265,8 +277,6 @@ async def _connect(
     *,
     proven: bool,
 ) -> Connection:
-    context = tls_context(endpoint)
-    tls = Tls(context, host) if context else None
     dialer = Dialer(address, endpoint.port, tls, tap, password=login.password, weak=weak)
     with as_fault(host, login, dialer), _hung_up_unless_done(dialer):
         connection = await asyncpg.connect(
@@ -290,9 +300,8 @@ async def _connect(
         return connection
 
 
-async def _contact(endpoint: Endpoint, host: str, address: Address) -> None:
-    context = tls_context(endpoint)
-    dialer = Dialer(address, endpoint.port, Tls(context, host) if context else None)
+async def _contact(endpoint: Endpoint, tls: Tls | None, host: str, address: Address) -> None:
+    dialer = Dialer(address, endpoint.port, tls)
     nobody = Login(startup.USER, "", endpoint.maintenance_database, "")
     try:
         with as_fault(host, nobody, dialer):

@@ -10,6 +10,7 @@ import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -173,6 +174,21 @@ async def test_the_name_is_verified_while_the_connection_goes_to_the_checked_add
         await connection.close()
 
     assert front.packets == [STARTUP, 80_877_102]  # the cancel request took the same road
+
+
+async def test_the_operator_s_ca_verifies_servers_that_name_none(
+    postgres: Postgres, authority: trustme.CA, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.write_bytes(b"# of our own: \xfc\n" + authority.cert_pem.bytes())
+    ours = Connector(settings(target_ca_file=bundle), resolve=Names())
+    async with listening(Front(postgres, server_context(authority))) as port:
+        connection = await opened(postgres, endpoint(port), connector=ours)
+        await connection.close()
+        without = await refused(endpoint(port))
+        another = await refused(endpoint(port, trustme.CA()), ours)
+
+    assert (without.code, another.code) == ("TargetTlsError", "TargetTlsError")
 
 
 def test_it_works_on_uvloop_too(postgres: Postgres, authority: trustme.CA) -> None:

@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import muster
-from muster.core.connect import Endpoint, Rules, check_address, check_endpoint, check_host_syntax
+from muster.core.connect import (
+    Connector,
+    Endpoint,
+    Rules,
+    check_address,
+    check_endpoint,
+    check_host_syntax,
+)
 from muster.core.egress import CLOSED, Entry, address_of, own_addresses, servers_of
 from muster.core.errors import FieldError
 from muster.core.settings import Secret, Settings, SettingsError
@@ -292,6 +299,21 @@ def test_addresses_of_urls() -> None:
     assert servers_of("rediss://:p@[fd00::1]:7000/0") == {("fd00::1", 7000)}
     assert servers_of("redis://cache") == {("cache", 6379)}
     assert address_of("fe80::1%eth0") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [None, "", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"],
+)
+def test_a_ca_file_that_holds_none_stops_the_process_at_its_start(
+    tmp_path: Path, text: str | None
+) -> None:
+    file = tmp_path / "ca.pem"
+    if text is not None:
+        file.write_text(text)
+
+    with pytest.raises(SettingsError, match="MUSTER_TARGET_CA_FILE"):
+        Connector(Settings(database_url=Secret(""), target_ca_file=file))
 
 
 # Endpoints

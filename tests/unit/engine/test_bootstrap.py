@@ -84,6 +84,12 @@ async def test_an_address_of_the_control_plane_is_denied_before_it_is_allowed():
     assert (await refusal(made.connector(), 5433)).code == "TargetNotAllowed"
 
 
+def test_the_operator_s_ca_comes_with_the_start_file():
+    made = Bootstrap.of(start(spec=Spec(settings=SETTINGS | {"targetCa": "PEM"})))
+
+    assert (made.connector().authority, made.target_connector().authority) == ("PEM", "PEM")
+
+
 async def refusal(connector, port):
     with pytest.raises(Fault) as told:
         await connector.contact(Endpoint(host="127.0.0.1", port=port, ssl_mode="disable"))
