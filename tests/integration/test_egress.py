@@ -51,8 +51,29 @@ async def test_a_directory_that_points_at_the_control_plane_sends_no_packet_ther
     assert came == []
 
 
-async def a_server(db, name, *, subscription="s1", state="Succeeded", port=None, endpoint=None):
-    uid = uuid4()
+async def test_an_embedded_server_is_reached_as_soon_as_the_control_plane_has_it(
+    settings, db, control, targets, tmp_path
+):
+    """Made after the engine and the host began; the directory said all the time that it is embedded."""
+    async with crew(
+        settings, db, control, targets, tmp_path, databases=1, hosts=1, targetAllow=[]
+    ) as here:
+        before = await here.fleet.run("select 1")
+        await a_server(db, "account", uid=here.fleet.account.uid, endpoint={"host": "10.0.0.1"})
+        await a_server(db, "made", port=targets.port)
+        after = await here.fleet.run("select 1")
+
+        ends = [(await here.fleet.targets_of(run))[0] for run in (before, after)]
+    assert [(each["lifecycle"], each["end_reason"]) for each in ends] == [
+        ("Failed", "TargetNotAllowed"),
+        ("Succeeded", None),
+    ]
+
+
+async def a_server(
+    db, name, *, subscription="s1", state="Succeeded", port=None, endpoint=None, uid=None
+):
+    uid = uid or uuid4()
     properties = {"endpoint": endpoint} if endpoint else {}
     observed = {"endpoint": {"host": "127.0.0.1", "port": port}} if port else {}
     await db.execute(RESOURCE, uid, f"/{name}", subscription, state, properties, observed)
