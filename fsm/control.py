@@ -9,6 +9,7 @@ import msgspec
 
 from fsm.administrator import CLIENT_KEY, PASSWORD, endpoint_of, is_embedded, login_of, secret_of
 from fsm.context import Context
+from fsm.database_steps import EXISTED
 from fsm.store import Q, Resource, resource_by_key, resource_of
 from muster.core import sealing
 from muster.core.db import Row
@@ -34,10 +35,10 @@ class Control:
     database: Resource
     endpoint: Endpoint
 
-    @property
-    def is_ours(self) -> bool:
-        """Muster made the database: it was not on the server before."""
-        return not self.database.observed.get("adopted")
+    async def is_ours(self) -> bool:
+        """Muster made the database: its machine looked, and it was not on the server before."""
+        machine = await self.ctx.services.db.fetchrow(Q.get_machine, self.database.uid)
+        return machine is not None and machine["scratch"].get(EXISTED) is False
 
     async def administer(self, command: msgspec.Struct) -> Any:
         user = login_of(self.server)

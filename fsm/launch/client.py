@@ -108,7 +108,10 @@ class Session:
     async def addresses(self) -> Addresses:
         """Which the control plane opens and denies to the account, as of now."""
         answer = await self._send("GET", "addresses")
-        return msgspec.json.decode(answer.content, type=Addresses)
+        try:
+            return msgspec.json.decode(answer.content, type=Addresses)
+        except msgspec.DecodeError as error:
+            raise Unavailable("The Workload API can't be understood.", context=str(error)) from None
 
     async def get(self) -> protocol.Shown:
         answer = await self._send("GET", str(self.start.id))

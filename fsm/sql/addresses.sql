@@ -29,5 +29,5 @@ select s.properties -> 'endpoint' as endpoint
    and s.provisioning_state <> 'Deleting';
 
 -- name: node_agent_urls
--- Where node agents listen, as far as they were heard of.
-select url from node_agents;
+-- Where node agents listen; the port of one that ended may be another program's soon.
+select url from node_agents where heartbeat_at > clock_timestamp() - interval '10 minutes';
