@@ -20,7 +20,7 @@ from muster.core.connect import Connector
 from muster.core.db import Connection
 from muster.core.endpoint import Endpoint
 from muster.core.errors import Unavailable
-from muster.core.settings import Secret, Settings
+from muster.core.settings import Secret
 from muster.core.sql import Queries
 
 Q = Queries("engine", "attempt.sql")
@@ -45,14 +45,17 @@ class Login:
 
 
 class Dialing:
-    def __init__(self, settings: Settings, credentials: Credentials, clock: Clock) -> None:
-        self._settings = settings
+    def __init__(self, connector: Connector, credentials: Credentials, clock: Clock) -> None:
+        self._connector = connector
         self._credentials = credentials
         self._clock = clock
 
     async def connect(self, login: Login, deadline: float, ear: Ear | None = None) -> Connection:
         return await self._credentials.log_in(
-            login.who, login.identity, lambda password: self._dial(login, password, deadline, ear)
+            login.who,
+            login.server,
+            login.identity,
+            lambda password: self._dial(login, password, deadline, ear),
         )
 
     async def open(
@@ -102,7 +105,7 @@ class Dialing:
         return min(MEET_LIMIT, max(0.1, deadline - self._clock.monotonic()))
 
     async def _soon(self, login: Login) -> Connection:
-        limit = self._settings.connect_limit.total_seconds()
+        limit = self._connector.limit.total_seconds()
         return await self.connect(login, self._clock.monotonic() + limit)
 
     async def _meet(self, session: Session) -> Contact:
@@ -126,13 +129,13 @@ class Dialing:
     ) -> Connection:
         left = timedelta(seconds=max(0.1, deadline - self._clock.monotonic()))
         endpoint = self._credentials.certify(login.endpoint, login.server, login.identity)
-        return await Connector(self._settings, login.server.own).open(
+        return await self._connector.open(
             endpoint,
             user=login.who.username,
             password=password,
             application_name=APPLICATION,
             database=login.database,
-            timeout=min(self._settings.connect_limit, left),
+            timeout=min(self._connector.limit, left),
             tap=ear,
             proven=True,
         )

@@ -106,7 +106,7 @@ class Library:
             rows = await self._line.fetch(Q.secrets, [id])
             if not rows:
                 raise NotFound("The credential is gone.", code="CredentialMissing")
-            return Credential(**dict(rows[0]))
+            return Credential.of(dict(rows[0]))
 
         return await self._secrets.get((id, task.credential_version), read)
 

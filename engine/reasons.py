@@ -30,6 +30,7 @@ END = frozenset(
         "ConnectFailed",
         "ConnectionLost",
         "CredentialMissing",
+        "CredentialNotForServer",
         "CredentialUnreadable",
         "HostLost",
         "HostStopped",

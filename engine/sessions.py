@@ -24,10 +24,10 @@ from engine.speech import CLEAN, CLEAN_LIMIT
 from engine.work import Credential, Server
 from muster.core import connect
 from muster.core.clock import Clock
+from muster.core.connect import Connector
 from muster.core.endpoint import Endpoint
 from muster.core.errors import Unavailable
 from muster.core.refusals import NoRoom
-from muster.core.settings import Settings
 
 IDLE = 30.0  # seconds
 SOON = 0.05  # seconds that another may keep a session until we open one more like it
@@ -49,12 +49,12 @@ class Full(Unavailable):
 class Sessions:
     def __init__(
         self,
-        settings: Settings,
+        connector: Connector,
         credentials: Credentials,
         clock: Clock,
         on_contact: Callable[[Contact], None],
     ) -> None:
-        self._dialing = Dialing(settings, credentials, clock)
+        self._dialing = Dialing(connector, credentials, clock)
         self._clock = clock
         self._on_contact = on_contact
         self._desks: dict[str, Desk] = {}

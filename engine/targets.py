@@ -1,21 +1,19 @@
 """How the engine reaches servers: by the directory, with credentials opened here and nowhere else."""
 
 import asyncio
-from collections.abc import Iterable
 from uuid import UUID
 
 import msgspec
 
 from engine.bootstrap import Bootstrap
 from engine.credentials import Credentials
-from engine.directory import Document, Server
+from engine.directory import Document
 from engine.library import Served
 from engine.line import Line
 from engine.listing import Listing
 from engine.way import Way
 from engine.work import Credential
 from muster.core.clock import Clock
-from muster.core.connect import Connector
 from muster.core.sql import Queries
 
 Q = Queries("engine", "road.sql")
@@ -24,7 +22,7 @@ Q = Queries("engine", "road.sql")
 class Targets:
     def __init__(self, bootstrap: Bootstrap, clock: Clock) -> None:
         self.clock = clock
-        self._settings = bootstrap.settings()
+        self._connector = bootstrap.target_connector()
         self.credentials = Credentials.of(bootstrap, clock)
         self._doors: dict[str, asyncio.Lock] = {}
 
@@ -34,7 +32,7 @@ class Targets:
 
     def listing(self, document: Document) -> Listing:
         return Listing(
-            self.connector(document.directory.servers),
+            self._connector,
             self.credentials,
             document.identity,
             self.door,
@@ -47,9 +45,5 @@ class Targets:
         rows = await line.fetch(Q.secrets, [credential_id])
         if not served.servers or not rows:
             return None
-        server, who = served.servers[0], Credential(**dict(rows[0]))
-        connector = self.connector(served.servers)
-        return Way(connector, server, who, self.credentials, served.identity)
-
-    def connector(self, servers: Iterable[Server]) -> Connector:
-        return Connector(self._settings, frozenset().union(*(each.own for each in servers)))
+        server, who = served.servers[0], Credential.of(dict(rows[0]))
+        return Way(self._connector, server, who, self.credentials, served.identity)

@@ -71,7 +71,7 @@ class JobTaskHost:
         self._hand = Hand()
         self._scribe = Scribe(store, self._id, clock, self._renew)
         credentials = Credentials.of(bootstrap, clock)
-        self._sessions = Sessions(bootstrap.settings(), credentials, clock, self._met)
+        self._sessions = Sessions(bootstrap.target_connector(), credentials, clock, self._met)
         self._errands = Errands(
             self._hand, self._library, self._scribe, self._sessions, clock, self._begin
         )

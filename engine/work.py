@@ -36,7 +36,7 @@ class Server(directory.Server, frozen=True):
     budget: int | None = None
 
 
-class Credential(directory.Credential, frozen=True):
+class Credential(directory.Credential, frozen=True, kw_only=True):
     credential_id: UUID
     row_version: int
 

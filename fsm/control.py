@@ -9,6 +9,7 @@ import msgspec
 from fsm import directory
 from fsm.administrator import PASSWORD, endpoint_of, login_of, secret_of
 from fsm.context import Context
+from fsm.database_steps import EXISTED
 from fsm.directory import Recipient, Sent
 from fsm.store import Resource, resource_by_key
 from muster.core.endpoint import Endpoint
@@ -28,6 +29,11 @@ class Control:
     server: Resource
     database: Resource
     endpoint: Endpoint
+
+    async def is_ours(self) -> bool:
+        """Muster made the database: its machine looked, and it was not on the server before."""
+        machine = await self.ctx.services.db.fetchrow(Q.get_machine, self.database.uid)
+        return machine is not None and machine["scratch"].get(EXISTED) is False
 
     async def administer(self, command: msgspec.Struct) -> Any:
         user = login_of(self.server)

@@ -4,6 +4,7 @@ A kind is the type below the account, as in `jobs/steps`; a path holds the names
 down. Documents and conditions are those of the functions in the control database.
 """
 
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -60,6 +61,7 @@ class PutCredential(_Frozen, frozen=True):
     name: str
     username: str
     secret: str | None = None  # sealed for the account, or a reference; None keeps what is there
+    servers: tuple[str, ...] | None = None  # that it is for, ("*",) = any; None keeps what is there
     condition: Document = {}
 
 
@@ -230,3 +232,23 @@ class ReachedServers(_Result, frozen=True, rename="camel"):
 
 class JournalRead(_Result, frozen=True):
     known: bool  # the command took effect
+
+
+class Diagnose(_Frozen, frozen=True):
+    pass
+
+
+class LockHolder(_Result, frozen=True):
+    """A session of somebody else; PostgreSQL does not show everything of it."""
+
+    pid: int
+    user: str | None = None
+    application: str | None = None
+    since: datetime | None = None  # its transaction, or the session
+    waited_since: datetime | None = None  # by a session of the account; None: just now by none
+
+
+class Diagnosed(_Result, frozen=True):
+    holders: tuple[LockHolder, ...]
+    public_connects: bool
+    close: str  # the statements that end that

@@ -25,6 +25,8 @@ from nodeagent.items import (
     DecidePrivateEndpoint,
     Deleted,
     DeleteItem,
+    Diagnose,
+    Diagnosed,
     ExecutionRead,
     GetItem,
     Item,
@@ -117,10 +119,11 @@ class InstallSchema(_Frozen, frozen=True):
     public_key: str  # base64 of the account's X25519 public key
     agent_password: str  # sealed
     engine_password: str  # sealed
+    revoke_public: bool = False  # Muster made the database: only the account's roles may connect
 
 
 class UpgradeSchema(_Frozen, frozen=True):
-    pass
+    revoke_public: bool = False
 
 
 class VerifySchema(_Frozen, frozen=True):
@@ -332,6 +335,7 @@ COMMANDS: Mapping[str, Spec] = MappingProxyType({spec.name: spec for spec in (
     Spec("run_query",      RunQuery,      Written,         _O, False, 10, function="run_query_v1"),
     Spec("ask",            Ask,           Asked,           _O, False, 5, function="ask_v1"),
     Spec("read_request",   ReadRequest,   RequestRead,     _O, True,  5, function="read_request_v1"),
+    Spec("diagnose",       Diagnose,      Diagnosed,       _O, True,  5, function="diagnose_v1"),
     Spec("read_server_users", ReadServerUsers, ServerUsers, _O, True, 10, function="server_users_v1"),
     Spec("read_reached_servers", ReadReachedServers, ReachedServers, _O, True, 10, function="reached_servers_v1"),
     Spec("read_journal",   ReadJournal,   JournalRead,     _O, True,  5, function="read_journal_v1"),

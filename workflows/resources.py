@@ -89,14 +89,16 @@ async def _write(
         admission.writable(world, id)
         admission.unlocked(world, id, delete=False)
         draft = _patched(id, body, old, kind) if patch and old else _replaced(id, body, old, kind)
-        draft = _filled(draft, kind, world)
         previous = store.plain(old)
+        draft = _filled(draft, kind, world, previous)
         refuse(
             [
                 *common.resource(draft, previous, plane.settings),
                 *kind.validate(draft, previous, plane.settings),
             ]
         )
+        for action in kind.needs(draft, previous):
+            await authorization.authorize(plane, call, action, id)
         await kind.admit(tx, call, draft, previous, world)
         written = await _save(plane, tx, call, draft, old, kind, verb="patch" if patch else "put")
         operation = written.operation.operation_id if written.operation else None
@@ -190,12 +192,13 @@ def _patched_sku(old: dict[str, Any] | None, patch: dict[str, Any] | None) -> di
     return merged(old, patch)  # type: ignore[no-any-return]  # objects merge into an object
 
 
-def _filled(draft: Draft, kind: Kind, world: World) -> Draft:
+def _filled(draft: Draft, kind: Kind, world: World, old: Resource | None) -> Draft:
     location = draft.content.location
     content = kind.fill(draft, world)
     if location:
         content = msgspec.structs.replace(content, location=common.normal_location(location))
-    return Draft(draft.id, content, draft.secrets, draft.kept)
+    unusable = kind.unusable(draft, old) if old else frozenset()
+    return Draft(draft.id, content, draft.secrets, draft.kept - unusable)
 
 
 async def _save(
@@ -215,7 +218,8 @@ async def _save(
     running = await operations.running(tx, old.resource.uid) if kind.lifecycle else None
     if running:
         raise admission.busy(old.resource, kind.busy)
-    sealed = old.sealed | _seal(plane, old.resource.uid, _changed(plane, draft, old))
+    kept = {path: sealed for path, sealed in old.sealed.items() if path in draft.kept}
+    sealed = kept | _seal(plane, old.resource.uid, _changed(plane, draft, old))
     if _same(draft, old, sealed):
         return Written(resource=old.resource)
     return await _change(tx, call, draft, old, sealed, kind, verb=verb)
@@ -325,7 +329,7 @@ def _changed(plane: Plane, draft: Draft, old: Stored) -> dict[str, str]:
     """The secrets that differ from the stored ones."""
 
     def same(path: str, plain: str) -> bool:
-        if path not in old.sealed:
+        if path not in draft.kept:
             return False
         kept = plane.keyring.open(old.sealed[path], f"{old.resource.uid}/{path}").reveal()
         return hmac.compare_digest(kept.encode(), plain.encode())

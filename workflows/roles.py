@@ -8,6 +8,7 @@ import msgspec
 from muster.core.errors import InvalidRequest
 
 PREFIX = "/providers/Microsoft.Authorization/roleDefinitions/"
+WEAKEN_AUTHENTICATION = "Microsoft.Sql/servers/weakenAuthentication/action"
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -30,9 +31,13 @@ OWNER = Role(
 CONTRIBUTOR = Role(
     "b24988ac-6180-42a0-ab88-20f7382dd24c",
     "Contributor",
-    "Everything but granting access.",
+    "Everything but granting access and allowing weaker logins.",
     ("*",),
-    ("Microsoft.Authorization/*/write", "Microsoft.Authorization/*/delete"),
+    (
+        "Microsoft.Authorization/*/write",
+        "Microsoft.Authorization/*/delete",
+        WEAKEN_AUTHENTICATION,
+    ),
 )
 READER = Role(
     "acdd72a7-3385-48ef-bd42-f606fba81ae7",

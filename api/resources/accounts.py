@@ -160,6 +160,8 @@ ACCOUNTS = ResourceType(
                     "since": TEXT,
                     "waitsFor": TEXT,
                     "advice": {"type": "array", "items": {"type": "string"}},
+                    "hardening": {"type": "array", "items": {"type": "string"}},
+                    "lockHolders": {"type": "array", "items": {"type": "object"}},
                 },
             },
             answer={

@@ -80,6 +80,8 @@ create table jobs_internal.credential (
     created_at timestamp with time zone not null default clock_timestamp(),
     modified_by text not null,
     modified_at timestamp with time zone not null default clock_timestamp(),
+    servers jsonb,
+    constraint a_credential_lists_servers CHECK (((servers IS NULL) OR ((jsonb_typeof(servers) = 'array'::text) AND (jsonb_array_length(servers) > 0)))),
     constraint a_secret_is_sealed_or_a_reference CHECK ((secret ~ '^(sealed|env|file|vault):.'::text)),
     constraint credential_pkey PRIMARY KEY (credential_id)
 );
@@ -1030,7 +1032,7 @@ UNION ALL
      LEFT JOIN job_step g ON (((g.job_id = x.job_id) AND (g.version = x.job_version) AND (g.step_id = s.step_id))));
 
 -- for: admin
-CREATE OR REPLACE FUNCTION jobs.sp_add_credential(credential_name text, identity text, secret text, OUT credential_id uuid)
+CREATE OR REPLACE FUNCTION jobs.sp_add_credential(credential_name text, identity text, secret text, servers text[] DEFAULT NULL::text[], OUT credential_id uuid)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1191,7 +1193,7 @@ CREATE OR REPLACE FUNCTION jobs.sp_stop_target(job_execution_id uuid, step_name 
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: admin
-CREATE OR REPLACE FUNCTION jobs.sp_update_credential(credential_name text, identity text DEFAULT NULL::text, secret text DEFAULT NULL::text)
+CREATE OR REPLACE FUNCTION jobs.sp_update_credential(credential_name text, identity text DEFAULT NULL::text, secret text DEFAULT NULL::text, servers text[] DEFAULT NULL::text[])
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1438,6 +1440,20 @@ CREATE OR REPLACE FUNCTION jobs_internal.completion_marks_v1(p_epoch bigint)
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.credential_item_v1(p_credential credential)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.credential_servers_v1(p_names text[])
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: agent
 CREATE OR REPLACE FUNCTION jobs_internal.decide_private_endpoint_v1(p_name text, p_status text, p_server_id text)
  RETURNS jsonb
@@ -1464,6 +1480,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.delete_v1(p_kind text, p_path text[], p
 CREATE OR REPLACE FUNCTION jobs_internal.describe_v1()
  RETURNS TABLE(kind text, name text, definition text)
  LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.diagnose_v1()
+ RETURNS jsonb
+ LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
@@ -1582,6 +1605,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.end_step_v1(p_epoch bigint, p_run uuid,
  SET plan_cache_mode TO 'force_custom_plan'
  SET enable_seqscan TO 'off'
  SET jit TO 'off';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.endpoint_v1(p_server server_directory)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.ensure_adhoc_v1()
@@ -2460,6 +2490,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.save_step_v1(p_action text, p_job job, 
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.secrets_v1(p_ids uuid[])
  RETURNS TABLE(credential_id uuid, row_version bigint, name text, username text, secret text)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: engine
+CREATE OR REPLACE FUNCTION jobs_internal.secrets_v2(p_ids uuid[])
+ RETURNS TABLE(credential_id uuid, row_version bigint, name text, username text, secret text, servers jsonb)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';

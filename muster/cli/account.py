@@ -207,6 +207,7 @@ def _lines(id: str, told: dict[str, Any]) -> list[str]:
         lines.append(f"  host       {host['state']}{_ended(host)}{beat}")
     if wrong := told.get("lastError"):
         lines.append(f"  last error {wrong['code']}: {wrong['message']}")
+    lines += [f"  safer      {advice}" for advice in told.get("hardening") or []]
     return lines + [f"  → {advice}" for advice in told["advice"]]
 
 

@@ -87,8 +87,9 @@ class Settings:
 
     # Where we connect to
     target_allow: tuple[str, ...] = ()  # CIDR, host pattern, each with :port or not; opens loopback
-    target_deny: tuple[str, ...] = ()  # wins over allow
+    target_deny: tuple[str, ...] = ()  # wins over allow, also over embedded servers
     target_ports: tuple[str, ...] = ("1024-65535",)  # numbers and ranges
+    target_ca_file: Path | None = None  # PEM; the CA of all servers that name none themselves
     connect_limit: timedelta = seconds(10)  # one attempt to connect to a server
 
     # Rhythm

@@ -5,7 +5,8 @@ authentication. It does take an event loop and opens its connections (also the o
 statement) by `loop.create_connection`. A `Dialer` is that loop: everything goes to the real one,
 but a connection is made here, to the pinned address. No name is resolved again, TLS can't be
 talked away, and each byte of the server passes the `Guard` before asyncpg sees it. The guard logs in
-itself, by SCRAM with channel binding: no server gets a password in clear text or as an MD5 hash.
+itself, by SCRAM with channel binding: no server gets a password in clear text or as an MD5 hash, unless
+an Owner allowed that for this one.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from typing import Any, cast
 
 from muster.core.egress import Address
 from muster.core.scram_client import ScramClient, ScramError, end_point
+from muster.core.weak_login import REQUESTS, WeakLogin
 
 SSL_REQUEST = struct.pack("!ii", 8, 80_877_103)
 CANCEL_REQUEST = 80_877_102
@@ -85,8 +87,10 @@ class Dialer:
         tap: Tap | None = None,
         *,
         password: str | None = None,
+        weak: WeakLogin | None = None,
     ) -> None:
         self.refusal: str | None = None
+        self.weak = weak  # None: SCRAM alone
         self.password = password  # None: nothing is answered, the question is passed on
         self.proven = False  # the server wanted to know the password
         self.key = b""
@@ -252,11 +256,7 @@ class Guard(asyncio.Protocol):
             case _ if self._dialer.password is None:
                 self.inner.data_received(message)
             case Auth.CLEARTEXT | Auth.MD5:
-                word = "in clear text" if kind == Auth.CLEARTEXT else "as an MD5 hash"
-                raise ScramError(
-                    f"it asked for the password {word}; set scram-sha-256 in its pg_hba.conf and give "
-                    "the role its password again with password_encryption = 'scram-sha-256'"
-                )
+                self._log_in_weakly(kind, rest)
             case Auth.SASL if self._scram is None:
                 self._dialer.proven = True
                 names = [name.decode(errors="replace") for name in rest.split(b"\0") if name]
@@ -273,6 +273,19 @@ class Guard(asyncio.Protocol):
                 raise ScramError(
                     f"it asked for an authentication that Muster does not speak ({kind})"
                 )
+
+    def _log_in_weakly(self, kind: int, salt: bytes) -> None:
+        weak = self._dialer.weak
+        answer = weak.answer(kind, salt) if weak and not self._dialer.proven else None
+        if answer is None:
+            word = "in clear text" if kind == Auth.CLEARTEXT else "as an MD5 hash"
+            raise ScramError(
+                f"it asked for the password {word}; set scram-sha-256 in its pg_hba.conf and give "
+                "the role its password again with password_encryption = 'scram-sha-256', or let an Owner of "
+                f"the server set its endpoint.authentication to {REQUESTS[kind]}"
+            )
+        self._dialer.proven = True
+        self._answer(answer)
 
     def _binding(self) -> bytes | None:
         assert self._transport is not None

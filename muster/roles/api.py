@@ -9,7 +9,7 @@ from typing import Any
 
 from api.app import build
 from api.server import Certificate, Server, make
-from fsm.clusters import OwnServers
+from fsm.addresses import KnownAddresses
 from muster.core import failpoints, telemetry
 from muster.core.clock import Clock
 from muster.core.connect import Connector
@@ -43,7 +43,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
                 db=db,
                 keyring=keyring,
                 wake=Wake(settings, db),
-                connector=Connector(settings, OwnServers(db)),
+                connector=Connector(settings, KnownAddresses(db)),
                 agent=agent,
             )
             certificate = None

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fsm import commands, rekey
-from fsm.clusters import EmbeddedClusters, OwnServers
+from fsm.addresses import KnownAddresses
+from fsm.clusters import EmbeddedClusters
 from fsm.context import Services
 from fsm.dispatcher import Dispatcher
 from fsm.duty import Duty
@@ -51,7 +52,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             settings=settings,
             db=db,
             keyring=keyring,
-            connector=Connector(settings, OwnServers(db)),
+            connector=Connector(settings, KnownAddresses(db)),
             lifecycles=LIFECYCLES,
             clusters=EmbeddedClusters(folder, settings) if folder else None,
             agent=agent,

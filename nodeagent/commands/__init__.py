@@ -7,6 +7,7 @@ from nodeagent.commands import (
     cancel_execution,
     decide_private_endpoint,
     delete_item,
+    diagnose,
     drain,
     get_item,
     install_schema,
@@ -65,4 +66,5 @@ HANDLERS: Mapping[str, Handler] = {
     "read_server_users": read_server_users.run,
     "read_reached_servers": read_reached_servers.run,
     "read_journal": read_journal.run,
+    "diagnose": diagnose.run,
 }

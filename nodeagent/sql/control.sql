@@ -118,6 +118,10 @@ select jobs_internal.server_users_v1($1::text[])::text;
 -- The servers that jobs or target groups lead to.
 select jobs_internal.reached_servers_v1($1, $2::text[])::text;
 
+-- name: diagnose
+-- Who stands in the way of the account in its control database.
+select jobs_internal.diagnose_v1()::text;
+
 -- name: read_journal
 -- Whether a command took effect.
 select jobs_internal.read_journal_v1($1)::text;

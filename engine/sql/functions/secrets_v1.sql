@@ -8,7 +8,8 @@ begin
     return query
     select c.credential_id, c.row_version, c.name, c.username, c.secret
       from credential c
-     where c.credential_id = any(p_ids);
+     where c.credential_id = any(p_ids)
+       and c.servers is null;
 end $$;
 comment on function jobs_internal.secrets_v1(uuid[]) is
-    'The credentials with these ids: sealed, or references that the engine opens.';
+    'The credentials with these ids for engines that can''t hold a credential to the servers that it lists.';
