@@ -11,7 +11,7 @@ from fsm.administrator import PASSWORD, endpoint_of, login_of, secret_of
 from fsm.context import Context
 from fsm.database_steps import EXISTED
 from fsm.directory import Recipient, Sent
-from fsm.store import Resource, resource_by_key
+from fsm.store import Q, Resource, resource_by_key
 from muster.core.endpoint import Endpoint
 from muster.core.errors import NotFound, PreconditionFailed, Unavailable
 from nodeagent.client import AgentClient, login

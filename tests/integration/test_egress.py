@@ -12,6 +12,7 @@ from tests.support.crew import crew
 from tests.support.launching import Yard
 
 MOVE = "update jobs_internal.server_directory set hosts = '{127.0.0.1}', port = $1, embedded = true"
+ALLOW = "insert into account_server (account_uid, server_uid, added_by) values ($1, $2, 'test')"
 RESOURCE = """
 insert into resource (uid, key, id, tenant_id, subscription_key, type, name, provisioning_state, properties, observed,
                       created_by, created_by_type, modified_by, modified_by_type)
@@ -59,8 +60,9 @@ async def test_an_embedded_server_is_reached_as_soon_as_the_control_plane_has_it
         settings, db, control, targets, tmp_path, databases=1, hosts=1, targetAllow=[]
     ) as here:
         before = await here.fleet.run("select 1")
-        await a_server(db, "account", uid=here.fleet.account.uid, endpoint={"host": "10.0.0.1"})
-        await a_server(db, "made", port=targets.port)
+        account = here.fleet.account.uid
+        await a_server(db, "account", uid=account, endpoint={"host": "10.0.0.1"})
+        await a_server(db, "made", port=targets.port, used_by=account)
         after = await here.fleet.run("select 1")
 
         ends = [(await here.fleet.targets_of(run))[0] for run in (before, after)]
@@ -71,26 +73,30 @@ async def test_an_embedded_server_is_reached_as_soon_as_the_control_plane_has_it
 
 
 async def a_server(
-    db, name, *, subscription="s1", state="Succeeded", port=None, endpoint=None, uid=None
+    db, name, *, state="Succeeded", port=None, endpoint=None, uid=None, used_by=None
 ):
     uid = uid or uuid4()
     properties = {"endpoint": endpoint} if endpoint else {}
     observed = {"endpoint": {"host": "127.0.0.1", "port": port}} if port else {}
-    await db.execute(RESOURCE, uid, f"/{name}", subscription, state, properties, observed)
+    await db.execute(RESOURCE, uid, f"/{name}", "s1", state, properties, observed)
+    if used_by is not None:
+        await db.execute(ALLOW, used_by, uid)
     return uid
 
 
-async def test_an_account_is_handed_the_embedded_servers_of_its_subscription_that_stay(
+async def test_an_account_is_handed_the_embedded_servers_that_it_may_use_and_that_stay(
     settings, db
 ):
     account = await a_server(db, "account", endpoint={"host": "10.0.0.1"})
-    await a_server(db, "ours", port=6001)
-    await a_server(db, "theirs", port=6002, subscription="s2")
-    await a_server(db, "leaving", port=6003, state="Deleting")
-    await a_server(db, "registered", port=6004, endpoint={"host": "127.0.0.1", "port": 6004})
+    mine = {"used_by": account}
+    await a_server(db, "ours", port=6001, **mine)
+    await a_server(db, "not allowed", port=6002)
+    await a_server(db, "leaving", port=6003, state="Deleting", **mine)
+    registered = {"host": "127.0.0.1", "port": 6004}
+    await a_server(db, "registered", port=6004, endpoint=registered, **mine)
     weak = {"host": "db.b", "directHost": "db.c:6005", "authentication": "password"}
-    await a_server(db, "weak", endpoint=weak)
-    await a_server(db, "their weak", endpoint=weak | {"host": "db.d"}, subscription="s2")
+    await a_server(db, "weak", endpoint=weak, **mine)
+    await a_server(db, "weak, not allowed", endpoint=weak | {"host": "db.d"})
     await db.execute(AGENT)
     yard = Yard(db, settings)
     host = await yard.at("running", Kind.HOST, account_uid=account)
