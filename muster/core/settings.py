@@ -52,6 +52,7 @@ def seconds(value: float) -> timedelta:
 class Settings:
     # Where things are
     database_url: Secret  # the metadata database
+    database_owner_url: Secret | None = None  # the role that migrates; the one above only runs
     redis_url: Secret | None = None  # wake-ups and rate limits over several machines
     data_dir: Path | None = None  # embedded mode: clusters, keys, logs; unset = not embedded
     listen: str = "127.0.0.1:8080"  # address of the public API
@@ -73,6 +74,7 @@ class Settings:
     oidc_group_claim: str = "groups"  # claim that lists a caller's groups
     oidc_refresh: timedelta = seconds(300)  # at most one JWKS fetch in so long
     role_cache: timedelta = seconds(5)  # a removed role is refused after so long at the latest
+    audit_kept: timedelta = seconds(31536000)  # audit events stay so long; 0s = for ever
     throttle: str = "auto"  # auto: on with OIDC, off without; on; off
     throttle_reads: float = 250  # per principal and subscription; refills a tenth per second
     throttle_writes: float = 200  # refills a twentieth per second
@@ -164,6 +166,8 @@ class Settings:
             wrong.append("MUSTER_VAULT_ADDRESS and MUSTER_VAULT_TOKEN go together")
         if not (self.vault_address or "http://").startswith(("http://", "https://")):
             wrong.append("MUSTER_VAULT_ADDRESS must begin with http:// or https://")
+        if timedelta(0) < self.audit_kept < timedelta(days=1):
+            wrong.append("MUSTER_AUDIT_KEPT must be at least 24h, or 0s to keep audit events for ever")
         if self.throttle not in {"auto", "on", "off"}:
             wrong.append("MUSTER_THROTTLE must be auto, on or off")
         if self.workload_heartbeat * 2 > self.workload_silent:
