@@ -15,7 +15,7 @@ from muster.core.errors import InvalidRequest
 MOST_BYTES = 2 * 1024 * 1024
 MOST_DEPTH = 32
 MOST_KEYS = 1000
-PATIENCE = 30.0  # seconds for a body to arrive
+PATIENCE = 20.0  # seconds for a body to arrive; below the limit of a request
 
 TYPE = re.compile(r'application/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?;?\Z', re.IGNORECASE)
 STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # an open end counts: one pass for all

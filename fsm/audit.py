@@ -25,9 +25,7 @@ async def run(services: Services, stop: asyncio.Event) -> None:
             if removed := await prune(services.db):
                 log.info("audit events removed by retention", events=removed)
         except Fault as error:
-            log.warning(
-                "audit events can't be chained now", why=error.context or error.message
-            )
+            log.warning("audit events can't be chained now", why=error.context or error.message)
         await services.clock.sleep_or(stop, services.settings.sweep)
 
 

@@ -23,7 +23,9 @@ REFERENCES = {
     "credential": "credentials",
 }
 READ_AT_RUN_TIME = {"SqlQuery", "SqlShardMap"}  # rows may name any server of the subscription
-PATIENCE = 25.0  # seconds for the engine to answer; a request may take 60
+PATIENCE = (
+    25.0  # seconds for the engine to answer; the declaration of the action adds them to the limit
+)
 
 
 def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:

@@ -63,11 +63,15 @@ async def verify(database: Database, earlier: list[Head]) -> tuple[list[str], li
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             await connection.execute("set local statement_timeout = 0")
             broken = await connection.fetch(Q.check_chains)
-            problems = [_shown(row["chain"], row["seq"], row["event_id"], row["problem"]) for row in broken]
+            problems = [
+                _shown(row["chain"], row["seq"], row["event_id"], row["problem"]) for row in broken
+            ]
             for chain, seq, digest in earlier:
                 row = await connection.fetchrow(Q.hash_at, chain, seq)
                 if row is None or not (row["removed"] or (row["hash"] or b"").hex() == digest):
-                    problems.append(_shown(chain, seq, None, "it was another one when its head was kept"))
+                    problems.append(
+                        _shown(chain, seq, None, "it was another one when its head was kept")
+                    )
             heads = await connection.fetch(Q.list_heads)
     return problems, [(row["chain"], row["seq"], row["hash"].hex()) for row in heads]
 

@@ -38,7 +38,8 @@ def embedded(folder: Path) -> Cluster:
 
 async def prepare_embedded(cluster: Cluster, password: Secret) -> tuple[Secret, Migrator]:
     """Cluster, roles and database are there afterwards, however often it was begun; the URL of the
-    running processes, and the owner of the tables, which they are not."""
+    running processes, and the owner of the tables, which they are not.
+    """
     await cluster.create()
     port = await cluster.start()
     # One statement each: CREATE DATABASE refuses to be part of a transaction.

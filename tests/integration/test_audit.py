@@ -19,6 +19,7 @@ from tests.support.plane import GROUP, OWNER, SUBSCRIPTION, a_call, a_group, mak
 from workflows import authorization, groups, subscriptions
 from workflows.model.resource import Body, Principal, PrincipalType
 
+OWNER_OF_AUDIT = "select relowner::regrole::text from pg_class where relname = 'audit_event'"
 KEEPER = "muster_keeper"
 CHANGES = [
     "update audit_event set caller = 'somebody else'",
@@ -127,9 +128,7 @@ async def test_the_role_of_the_processes_can_write_the_audit_and_not_change_it(a
         await db.close()
 
 
-async def test_an_owner_that_the_role_of_the_processes_is_a_member_of_is_refused(
-    apart, postgres
-):
+async def test_an_owner_that_the_role_of_the_processes_is_a_member_of_is_refused(apart, postgres):
     root = await asyncpg.connect(postgres.url("postgres", postgres.root))
     await root.execute(f"grant {KEEPER} to {postgres.application.name}")
 
@@ -159,8 +158,14 @@ async def test_an_owner_without_the_tables_that_the_role_of_the_processes_made_i
 @pytest.mark.parametrize(
     ("change", "finding"),
     [
-        ("update audit_event set caller = 'x' where event_id = 3", "event 3: the event was changed"),
-        ("update audit_event set token_id = 't' where event_id = 3", "event 3: the event was changed"),
+        (
+            "update audit_event set caller = 'x' where event_id = 3",
+            "event 3: the event was changed",
+        ),
+        (
+            "update audit_event set token_id = 't' where event_id = 3",
+            "event 3: the event was changed",
+        ),
         ("update audit_event set at = at + interval '1 us' where event_id = 3", "was changed"),
         ("delete from audit_event where event_id = 3", "event 3: the event was removed"),
         (
@@ -284,3 +289,32 @@ async def test_without_a_limit_nothing_is_removed(plane, root):
     assert await sealer.prune(plane.db) == 0
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await plane.db.execute("delete from audit_event")
+
+
+@pytest.mark.newest
+async def test_muster_up_takes_the_audit_from_the_role_of_the_processes_of_an_older_version(
+    tmp_path, settings
+):
+    cluster = metadata.embedded(tmp_path / "clusters" / "metadata")
+    try:
+        password = Secret(secrets.token_hex(16))
+        url, migrator = await metadata.prepare_embedded(cluster, password)
+        chosen = replace(settings, database_url=url)
+        await metadata.bring_up_to_date(chosen, migrator)
+        root = await asyncpg.connect(migrator.url.reveal())
+        await root.execute(f"reassign owned by {metadata.OWNER} to {metadata.ROLE}")
+        assert await root.fetchval(OWNER_OF_AUDIT) == metadata.ROLE
+        await root.close()
+
+        url, migrator = await metadata.prepare_embedded(cluster, password)
+        await metadata.bring_up_to_date(chosen, migrator)
+
+        db = await open_database(chosen)
+        assert await db.fetchval(OWNER_OF_AUDIT) == metadata.OWNER
+        await several_events(make_plane(chosen, db))
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await db.execute("delete from audit_event")
+        assert await problems(db) == []
+        await db.close()
+    finally:
+        await cluster.destroy()

@@ -224,6 +224,8 @@ def test_a_first_start_makes_all_and_tells_it(home: Home) -> None:
         == "muster_app false"
     )
     assert execute(told["database_url"], "select count(*) from migration") > 0
+    audit = "select has_table_privilege('audit_event', 'UPDATE, DELETE, TRUNCATE')"
+    assert execute(told["database_url"], audit) is False
     private = [
         home.ready,
         *(home.root / "secrets").glob("*"),
