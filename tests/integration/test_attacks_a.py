@@ -150,6 +150,14 @@ async def test_a_403_is_logged_with_address_and_principal(
     assert (line["address"], line["principal"]) == ("127.0.0.1", "elsewhere")
 
 
+async def test_77_a_cookie_is_no_credential(stage: actors.Stage) -> None:
+    for name in ("token", "session", "Authorization"):
+        async with arm.calling(stage.app, None, cookies={name: arm.TOKEN}) as client:
+            answer = await client.post(f"{arm.SERVER}/check", params=VERSION)
+
+        assert (answer.status_code, arm.error(answer)) == (401, "AuthenticationFailed")
+
+
 def _unauthenticated(code: str) -> float:
     labels = {"listener": "api", "code": code}
     return (
