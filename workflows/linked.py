@@ -15,6 +15,7 @@ from workflows.model.resource import SERVER, Call
 from workflows.plane import Plane
 from workflows.validation import references
 
+MOST_UNKNOWN = 50  # as many as an answer shows; each costs a search for its nearest names
 USE_AS_TARGET = "Microsoft.Sql/servers/useAsTarget/action"
 
 
@@ -54,11 +55,17 @@ async def check(
 ) -> list[FieldError]:
     """All that does not fit. What belongs to others is Forbidden, whether or not it exists."""
     errors: list[FieldError] = []
+    sound: set[tuple[str, str]] = set()  # thousands of members may name one credential
     for each in named:
+        if (each.kind, each.text) in sound:
+            continue
         other = references.foreign(each.text, account, each.kind)
         if other is not None:
             await demand(plane, call, f"{other.type}/read", other, account)
-        errors += references.check(each.where, each.text, account, each.kind)
+        wrong = references.check(each.where, each.text, account, each.kind)
+        errors += wrong
+        if not wrong:
+            sound.add((each.kind, each.text))
     return errors + await _check_servers(plane, call, account, list(servers))
 
 
@@ -97,6 +104,8 @@ async def _check_servers(
     for each in servers:
         if each.name in ids and each.name in inside:
             continue
+        if len(errors) == MOST_UNKNOWN:
+            break
         await _demand_elsewhere(plane, call, each, account)
         errors.append(await _unknown(plane, each, home, tenant))
     return errors
