@@ -100,7 +100,7 @@ async def _check_servers(
     ids = {row["name"]: row["id"] for row in rows}
     for id in sorted({row["id"] for row in rows}):  # a host name may be that of several
         await demand(plane, call, USE_AS_TARGET, ResourceId.parse(id), account)
-    errors = []
+    errors: list[FieldError] = []
     for each in servers:
         if each.name in ids and each.name in inside:
             continue

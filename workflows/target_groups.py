@@ -14,7 +14,7 @@ from workflows.linked import Reference, ServerName
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
 from workflows.plane import Plane
-from workflows.validation.target_group import MEMBERS
+from workflows.validation.target_group import MEMBERS, MOST_ERRORS
 from workflows.validation.target_group import target_group as validate
 
 REFERENCES = {
@@ -40,7 +40,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     here = await items.enter(plane, call, id)
     members: list[dict[str, Any]] = body.properties["members"]
     wrong = validate(id.name, body.properties)
-    if not any(error.code == "QuotaExceeded" for error in wrong):
+    if len(wrong) < MOST_ERRORS and not any(error.code == "QuotaExceeded" for error in wrong):
         wrong += await check(plane, call, account_of(id), members, list(_references(members)))
     refuse(wrong)
     command = PutTargetGroup(

@@ -14,6 +14,8 @@ from muster.core import egress
 from muster.core.egress import Rules, check_host_syntax
 from muster.core.errors import FieldError, InvalidRequest
 
+MOST_HOSTS = 32
+LONGEST_PEM = 128 * 1024
 SSL_MODES = ("verify-full", "require", "disable")
 POOLING = ("none", "session", "transaction")
 SESSION_ATTRS = ("any", "read-write", "read-only", "prefer-standby", "primary", "standby")
@@ -51,7 +53,8 @@ def check_endpoint(
     endpoint: Endpoint, rules: Rules | None = None, *, target: str = "properties.endpoint"
 ) -> list[FieldError]:
     """Pure; names are not resolved here."""
-    errors = []
+    if errors := _sizes(endpoint, target):
+        return errors
     if bool(endpoint.host) == bool(endpoint.hosts):
         message = "Give either host or hosts."
         errors.append(FieldError(f"{target}.host", message, egress.CODE))
@@ -78,6 +81,23 @@ def check_endpoint(
         except InvalidRequest as fault:
             errors.append(FieldError(f"{target}.{fault.target}", fault.message))
     return errors
+
+
+def _sizes(endpoint: Endpoint, target: str) -> list[FieldError]:
+    """First of all, since what follows costs by size."""
+    if len(endpoint.hosts) > MOST_HOSTS:
+        message = f"At most {MOST_HOSTS} hosts."
+        return [FieldError(f"{target}.hosts", message, egress.CODE)]
+    texts = {
+        "caCertificate": endpoint.ca_certificate,
+        "clientCertificate": endpoint.client_certificate,
+        "clientKey": endpoint.client_key,
+    }
+    return [
+        FieldError(f"{target}.{field}", f"At most {LONGEST_PEM} characters.")
+        for field, text in texts.items()
+        if text is not None and len(text) > LONGEST_PEM
+    ]
 
 
 def _apart(direct_host: str, port: int) -> tuple[str, int]:

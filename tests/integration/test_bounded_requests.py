@@ -63,6 +63,7 @@ async def dear(app: Any, one: Input) -> str | None:
 
 
 @pytest.mark.newest
+@pytest.mark.timeout(600)
 async def test_no_input_costs_more_than_its_size(settings, targets, tmp_path, monkeypatch):
     for waiting in (target_groups, reports):  # no engine is there to answer
         monkeypatch.setattr(waiting, "PATIENCE", 0.0)
