@@ -24,6 +24,7 @@ Kind = Literal[
     "jobs/executions/steps/targets",
     "jobs/executions/steps/targets/attempts",
     "privateEndpoints",
+    "activityLog",
 ]
 # Of a run, or of one of its targets
 About = Literal["summary", "errors", "results", "messages", "why"]

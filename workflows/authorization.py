@@ -102,6 +102,7 @@ async def principal_of_token(plane: Plane, digest: str) -> Principal | None:
         tenant_id=row["tenant_id"],
         type=PrincipalType.APPLICATION,
         name=row["name"],
+        token_id=str(row["uid"]),
         scope=row["properties"].get("scope", "/").lower(),
     )
 

@@ -40,9 +40,15 @@ async def check(
 ) -> list[FieldError]:
     """All that does not fit. What belongs to others is Forbidden, whether or not it exists."""
     errors: list[FieldError] = []
+    sound: set[tuple[str, str]] = set()  # thousands of members may name one credential
     for each in named:
+        if (each.kind, each.text) in sound:
+            continue
         other = references.foreign(each.text, account, each.kind)
         if other is not None:
             await demand(plane, call, f"{other.type}/read", other, account)
-        errors += references.check(each.where, each.text, account, each.kind)
+        wrong = references.check(each.where, each.text, account, each.kind)
+        errors += wrong
+        if not wrong:
+            sound.add((each.kind, each.text))
     return errors

@@ -15,7 +15,7 @@ from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
 from workflows.plane import Plane
 from workflows.target_servers import Named, ServerName
-from workflows.validation.target_group import MEMBERS
+from workflows.validation.target_group import MEMBERS, MOST_ERRORS
 from workflows.validation.target_group import target_group as validate
 
 REFERENCES = {
@@ -24,7 +24,9 @@ REFERENCES = {
     "credential": "credentials",
 }
 READ_AT_RUN_TIME = {"SqlQuery", "SqlShardMap"}  # rows may name any server of the directory
-PATIENCE = 25.0  # seconds for the engine to answer; a request may take 60
+PATIENCE = (
+    25.0  # seconds for the engine to answer; the declaration of the action adds them to the limit
+)
 
 
 def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:
@@ -40,7 +42,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     members: list[dict[str, Any]] = body.properties["members"]
     wrong = validate(id.name, body.properties)
     named = Named([], set())
-    if not any(error.code == "QuotaExceeded" for error in wrong):
+    if len(wrong) < MOST_ERRORS and not any(error.code == "QuotaExceeded" for error in wrong):
         wrong += await linked.check(plane, call, account_of(id), _references(members))
         named = await _check_servers(plane, call, account_of(id), members)
     refuse(wrong + named.errors)

@@ -2,6 +2,7 @@
 
 from api.resource import Action, Async, Parts, Polling, Query, ResourceType, Sync, View
 from api.resources import execution_parts
+from api.resources.activity import ACTIVITY
 from api.resources.history import HISTORY
 from api.resources.servers import SERVERS
 from api.resources.shared import CONDITIONS, FAILURE
@@ -194,6 +195,7 @@ ACCOUNTS = ResourceType(
                 "addedAt": "2026-01-01T00:00:00Z",
             },
         ),
+        "activityLog": ACTIVITY,
         "executions": View(
             run=executions.OF_ACCOUNT.list_page,
             title="ListExecutions",

@@ -1866,6 +1866,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.list_attempts_v1(p_run job_execution, p
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_audit_v1(p_after jsonb, p_top integer, p_filters jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.list_cancellations_v1(p_run job_execution, p_target target_execution)
  RETURNS jsonb
  LANGUAGE plpgsql

@@ -19,6 +19,8 @@ from muster.core.settings import Settings, SettingsError
 CERTIFICATE = re.compile(
     r"-----BEGIN CERTIFICATE-----[\sA-Za-z0-9+/=]+-----END CERTIFICATE-----", re.ASCII
 )
+MOST_HOSTS = 32
+LONGEST_PEM = 128 * 1024
 SSL_MODES = ("verify-full", "require", "disable")
 POOLING = ("none", "session", "transaction")
 SESSION_ATTRS = ("any", "read-write", "read-only", "prefer-standby", "primary", "standby")
@@ -68,7 +70,8 @@ def check_endpoint(
     endpoint: Endpoint, rules: Rules | None = None, *, target: str = "properties.endpoint"
 ) -> list[FieldError]:
     """Pure; names are not resolved here."""
-    errors = []
+    if errors := _sizes(endpoint, target):
+        return errors
     if bool(endpoint.host) == bool(endpoint.hosts):
         message = "Give either host or hosts."
         errors.append(FieldError(f"{target}.host", message, egress.CODE))
@@ -87,13 +90,7 @@ def check_endpoint(
         if value not in known:
             message = f"'{value[:50]}' is not one of {', '.join(known)}."
             errors.append(FieldError(f"{target}.{field}", message))
-    if endpoint.authentication in weak_login.WEAK and endpoint.ca_certificate is not None:
-        message = (
-            f"authentication {endpoint.authentication} and caCertificate don't go together: whoever names the CA "
-            "could read the passwords. Leave out caCertificate (the system's CAs or MUSTER_TARGET_CA_FILE then "
-            f"verify the server), or set authentication to {weak_login.SCRAM}."
-        )
-        errors.append(FieldError(f"{target}.authentication", message))
+    errors += _methods(endpoint, target)
     if (endpoint.client_certificate is None) != (endpoint.client_key is None):
         message = "clientCertificate and clientKey go together."
         errors.append(FieldError(f"{target}.clientCertificate", message))
@@ -103,6 +100,34 @@ def check_endpoint(
         except InvalidRequest as fault:
             errors.append(FieldError(f"{target}.{fault.target}", fault.message))
     return errors
+
+
+def _methods(endpoint: Endpoint, target: str) -> list[FieldError]:
+    if endpoint.authentication not in weak_login.WEAK or endpoint.ca_certificate is None:
+        return []
+    message = (
+        f"authentication {endpoint.authentication} and caCertificate don't go together: the one who names the CA "
+        "could read the passwords. Leave out caCertificate (the system's CAs or MUSTER_TARGET_CA_FILE then "
+        f"verify the server), or set authentication to {weak_login.SCRAM}."
+    )
+    return [FieldError(f"{target}.authentication", message)]
+
+
+def _sizes(endpoint: Endpoint, target: str) -> list[FieldError]:
+    """First of all, since what follows costs by size."""
+    if len(endpoint.hosts) > MOST_HOSTS:
+        message = f"At most {MOST_HOSTS} hosts."
+        return [FieldError(f"{target}.hosts", message, egress.CODE)]
+    texts = {
+        "caCertificate": endpoint.ca_certificate,
+        "clientCertificate": endpoint.client_certificate,
+        "clientKey": endpoint.client_key,
+    }
+    return [
+        FieldError(f"{target}.{field}", f"At most {LONGEST_PEM} characters.")
+        for field, text in texts.items()
+        if text is not None and len(text) > LONGEST_PEM
+    ]
 
 
 def _apart(direct_host: str, port: int) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from api.app import build
-from api.server import Certificate, Server, make
+from api.server import Certificate, Connections, Server, make
 from fsm.addresses import KnownAddresses
 from muster.core import failpoints, telemetry
 from muster.core.clock import Clock
@@ -50,7 +50,8 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             if settings.tls_cert and settings.tls_key:
                 certificate = Certificate(settings.tls_cert, settings.tls_key)
             app = build(plane)
-            server = make(app, certificate.context if certificate else None)
+            limit = Connections(settings.connections_per_address, settings.forwarded_from)
+            server = make(app, certificate.context if certificate else None, limit)
             await _serve(server, plane, certificate, listener, stop, ready)
         finally:
             await agent.close()

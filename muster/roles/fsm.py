@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from fsm import commands, rekey
+from fsm import audit, commands, rekey
 from fsm.addresses import KnownAddresses
 from fsm.clusters import EmbeddedClusters
 from fsm.context import Services
@@ -67,6 +67,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             group.create_task(dispatcher.run(stop))
             group.create_task(rekey.run(services, stop))
             group.create_task(commands.run(services, stop))
+            group.create_task(audit.run(services, stop))
             group.create_task(Watch(services, wake.event("directory")).run(stop))
             group.create_task(internal.serve(settings, db, queue, stop))
             with contextlib.suppress(

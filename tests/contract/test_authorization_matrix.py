@@ -138,6 +138,7 @@ CELLS = {
     "JobAgents_Doctor": "deny deny deny",
     "JobAgents_SealingKey": "deny deny deny",
     "JobAgents_ListHistory": "allow deny deny",
+    "JobAgents_ListActivityLog": "allow deny deny",
     "JobAgentOperations_GetStatus": "allow deny deny",
     "JobAgentOperations_GetResult": "allow deny deny",
     "JobCredentials_ListByJobAccount": "allow deny deny",

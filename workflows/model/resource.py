@@ -45,6 +45,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     groups: tuple[str, ...] = ()
     scope: str = "/"  # a service token acts only at or below this key
+    token_id: str = ""  # which token it came with; names it without being it
     owner: bool = False  # the local token: Owner at tenant scope without an assignment
 
     @property

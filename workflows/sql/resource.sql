@@ -152,8 +152,8 @@ select tenant_id from resource
 -- name: write_audit
 -- One event; never changed afterwards.
 insert into audit_event (tenant_id, subscription_key, group_key, resource_id, action, status, caller, caller_type,
-                         caller_address, correlation_id, request_id, operation_id, detail)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+                         principal_id, token_id, caller_address, correlation_id, request_id, operation_id, detail)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15);
 
 -- name: list_audit
 -- Newest first behind a cursor, inside a scope, with every filter optional.

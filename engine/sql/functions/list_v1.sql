@@ -14,6 +14,8 @@ declare
 begin
     if p_kind = 'executions' or p_kind like 'jobs/executions%' then
         return list_executions_v1(p_kind, p_path, p_after, p_top, p_filters);
+    elsif p_kind = 'activityLog' then
+        return list_audit_v1(p_after, p_top, p_filters);
     elsif p_kind not in ('credentials', 'targetGroups', 'privateEndpoints', 'jobs', 'jobs/versions', 'jobs/steps',
                          'jobs/versions/steps') then
         perform refuse_v1('MU012', 'p_kind', format('there is no kind %s', p_kind));
