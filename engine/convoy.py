@@ -23,6 +23,7 @@ from engine.session import Session
 from engine.speech import Answer, Flight, Leg
 from engine.stop import Stopped, Stopper
 from engine.token import CANCELED, TIMED_OUT, Token
+from engine.transaction_state import FAILED_TRANSACTION, IN_TRANSACTION, controlled
 from engine.work import Step, Task, values
 from muster.core.errors import Fault
 
@@ -116,6 +117,13 @@ def _end(task: Task) -> str:
     return "rollback" if task.rolls_back else "commit"
 
 
+def _ended_transaction(answer: Answer) -> bool:
+    """Whether the transaction was another one after the text, which is followed by at most one query of ours."""
+    failed = answer.failure is not None and answer.status == FAILED_TRANSACTION
+    same = failed or answer.skipping or answer.status == IN_TRANSACTION
+    return controlled(answer.sets) or not same
+
+
 def _share(watch: Stopwatch, began: float, flight: Flight, seats: Sequence["Seat"]) -> None:
     """Each has the time until its answer from the one before; the first has waited for them all."""
     at = [began, *(answer.at for answer in flight.answers)]
@@ -187,6 +195,8 @@ class Seat(Course):
 
     async def _answered(self, answer: Answer) -> Outcome:
         error = answer.error
+        if _ended_transaction(answer):
+            return await self.ended_transaction()
         (self._piece,) = self.step.pieces
         self._offset = answer.offset
         if error is None and answer.tag == _end(self.task).upper():

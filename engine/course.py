@@ -20,6 +20,13 @@ from engine.speech import Answer
 from engine.sqlwords import literal
 from engine.stop import Stop, Stopped
 from engine.token import TIMED_OUT
+from engine.transaction_state import (
+    AT_REST,
+    FAILED_TRANSACTION,
+    IN_TRANSACTION,
+    TransactionEnded,
+    controlled,
+)
 from engine.work import Piece, Step, Task, values
 from muster.core.errors import InvalidRequest
 from muster.core.sql import Queries
@@ -50,6 +57,8 @@ class Stopwatch:
 
 
 class Course:
+    transactional = True  # the script runs in one transaction
+
     def __init__(
         self,
         session: Session,
@@ -102,18 +111,35 @@ class Course:
             self.stop.land()
 
     async def ask_piece(
-        self, piece: Piece, more: str = "", before: Prologue = NOTHING
+        self, piece: Piece, more: str = "", before: Prologue = NOTHING, *, ends: bool = False
     ) -> list[Set]:
-        text = self._rendered(piece) if piece.varies else piece.text
+        """`more` is one statement of ours; `ends`: it ends the transaction."""
+        text = self._rendered(piece)
         self._piece, self._offset = piece, len(before.text)
         self._lookout.depart()
         try:
             found = await self.ask(before.text + text + more, skip=before.statements)
+        except REFUSED:
+            self._check_transaction(piece, self.session.ear.sets, FAILED_TRANSACTION, ends=ends)
+            raise
         finally:
             self._lookout.land()
+        own = found[:-1] if more else found
+        self._check_transaction(piece, own, IN_TRANSACTION, ends=ends)
         self._piece, self._offset = None, 0
         self.completed += 1
         return found
+
+    def _check_transaction(
+        self, piece: Piece, sets: list[Set], status: int, *, ends: bool
+    ) -> None:
+        """Raises TransactionEnded unless the transaction is the one that was begun for the script."""
+        ear = self.session.ear
+        expected = status if self.transactional else AT_REST
+        unknown = ends or self.session.lost or ear.skipping  # nothing of the script ran, or all of it
+        savepoint = piece.rolls_back_to_savepoint
+        if controlled(sets, savepoint=savepoint) or (not unknown and ear.status != expected):
+            raise TransactionEnded
 
     def keep(self, found: Iterable[Set]) -> None:
         """They belong to the statement that was completed last."""
@@ -249,6 +275,19 @@ class Course:
             lifecycle=FAILED, reason=reason, retry=retry and may, blockers=blockers, **said
         )
 
+    async def ended_transaction(self) -> Outcome:
+        """Never retried: an idempotent step and a guard rely on the transaction as well."""
+        if self.session.lost:
+            self.session.call_off()
+        await self.roll_back()
+        message = "The script began or ended a transaction itself; what it wrote may be committed."
+        return await self.ended(
+            lifecycle=FAILED,
+            reason="OutcomeUnknown",
+            message=message,
+            fingerprint="OutcomeUnknown",
+        )
+
     async def ended(self, **how: Any) -> Outcome:
         types = await self._type_names() if any(each.foreign for each in self._kept) else {}
         self.watch.turn("")
@@ -290,13 +329,12 @@ class Course:
         return said
 
     def _rendered(self, piece: Piece) -> str:
-        """Values are put in for strings as the standard has them."""
-        if not self.session.ear.standard_strings:
-            message = (
-                "The script turned standard_conforming_strings off and uses a variable after it."
-            )
+        """The statements were told apart, and values are put in, for strings as the standard has them."""
+        if not self.session.ear.standard_strings and (piece.varies or "\\" in piece.text):
+            what = "a variable" if piece.varies else "a backslash"
+            message = f"The script turned standard_conforming_strings off and uses {what} after it."
             raise InvalidRequest(message)
-        return piece.rendered(self.values)
+        return piece.rendered(self.values) if piece.varies else piece.text
 
     def close(self) -> None:
         self._lookout.close()

@@ -7,7 +7,7 @@ from muster.core.wire import MESSAGE_LIMIT, SIZE, Tap
 HEAD = 5  # bytes: the kind of a message and its size
 READY, ERROR, PARAMETER = b"ZES"
 ABOUT = frozenset((READY, ERROR, PARAMETER))  # the session, not a statement
-AT_REST = ord("I")  # no transaction
+AT_REST, IN_TRANSACTION, FAILED_TRANSACTION = b"ITE"  # transaction status
 LONGEST = 8 * 1024  # characters of one text in an error or a notice
 # Every one of them has ASCII in it. In others nothing but ASCII is sent.
 CODECS = {

@@ -49,6 +49,7 @@ class Answer(Struct):
     offset: int  # of the text in what was sent
     failure: dict[str, str] | None
     at: float  # of the loop's time
+    status: int = AT_REST  # of the transaction, after the text
     tag: str = ""  # of its end
     clean: bool = False
 
@@ -102,8 +103,9 @@ class Flight:
     def _text_answered(self, failure: dict[str, str] | None) -> None:
         ear = self._ear
         self._answer = Answer(
-            ear.sets, ear.said(), ear.received, ear.skipping, self._offset, failure, self._time()
-        )
+            ear.sets, ear.said(), ear.received, ear.skipping, self._offset, failure, self._time(),
+            ear.status,
+        )  # fmt: skip
         ear.turn(listening=False)
         ear.tag = b""
         self._next = self._end_answered

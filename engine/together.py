@@ -5,10 +5,11 @@ import asyncpg
 from engine import guard, prologue
 from engine.aftermath import commit_status, xact_id
 from engine.course import NOTHING, REFUSED, Course, Intend
-from engine.outcome import FAILED, Outcome
+from engine.outcome import Outcome
 from engine.prologue import Prologue
 from engine.speech import GONE
 from engine.stop import Stopped
+from engine.transaction_state import TransactionEnded
 from muster.core.errors import Fault
 
 WITH_ID = "\n;select pg_catalog.txid_current_if_assigned()"
@@ -29,6 +30,8 @@ class Together(Course):
         except Stopped:
             await self.roll_back()
             return await self.stopped(safe=True)
+        except TransactionEnded:
+            return await self.ended_transaction()
         except Fault as fault:
             return await self.refused(fault.message, reason="StatementFailed")
         except REFUSED as error:
@@ -88,20 +91,18 @@ class Together(Course):
         *before, last = self.step.pieces
         for piece in before:
             self.keep(await self.ask_piece(piece, before=self._taken_opening()))
-            if not self.session.in_transaction:
-                return await self._ended_itself()
         end = "\n;rollback" if self.task.rolls_back else "\n;commit"
         ends = self.step.read_only or self.task.rolls_back
         if self.step.guarded and not ends:
             self.keep(await self.ask_piece(last, before=self._taken_opening()))
         else:
             more = end if ends else WITH_ID
-            *found, self._last = await self.ask_piece(last, more, self._taken_opening())
+            *found, self._last = await self.ask_piece(
+                last, more, self._taken_opening(), ends=ends
+            )
             self.keep(found)
         if ends:
             return await self.succeeded()
-        if not self.session.in_transaction:
-            return await self._ended_itself()
         return await self._record() if self.step.guarded else None
 
     def _taken_opening(self) -> Prologue:
@@ -158,12 +159,3 @@ class Together(Course):
             case _:
                 may = self.step.options.idempotent or self.step.guarded
                 return await self.broken(error, reason="OutcomeUnknown", retry=may)
-
-    async def _ended_itself(self) -> Outcome:
-        return await self.ended(
-            lifecycle=FAILED,
-            reason="OutcomeUnknown",
-            retry=self.step.options.idempotent,
-            message="The script ended its transaction itself; what it did before stays.",
-            fingerprint="OutcomeUnknown",
-        )

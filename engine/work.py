@@ -21,6 +21,7 @@ KEPT_RUNS = 32  # of a step
 BANNER = 300  # characters of the first statement
 NOTHING: Mapping[str, Any] = {}
 WITHOUT_LOCK_TIMEOUT = re.compile(r"vacuum\b|.*\bconcurrently\b")
+TO_SAVEPOINT = re.compile(r"rollback(?: work| transaction)? to\b")
 COMMITS_INSIDE = re.compile(r"(?:call|do)\b")
 LOCK_TIMEOUT = 5.0  # seconds
 OWN_LOCK_TIMEOUT = re.compile(r"(?i)\bset(?:\s+session)?\s+lock_timeout|'lock_timeout'\s*,")
@@ -191,6 +192,10 @@ class Piece(msgspec.Struct, frozen=True):
     def commits_inside(self) -> bool:
         """What it did may stay though it failed, where it is no part of a transaction."""
         return COMMITS_INSIDE.match(self.head) is not None
+
+    @property
+    def rolls_back_to_savepoint(self) -> bool:
+        return TO_SAVEPOINT.match(self.head) is not None
 
     def rendered(self, values: Mapping[str, str]) -> str:
         return variables.render(self.text, values) if self.varies else self.text

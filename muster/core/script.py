@@ -11,7 +11,7 @@ tree is not asked for: libpg_query walks it by recursion, and a long chain of `|
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Literal
 
 import postgast
@@ -23,6 +23,7 @@ Transaction = Literal["auto", "none"]
 
 LARGEST = 1024 * 1024  # bytes
 MOST_PROBLEMS = 50
+END = Token(Kind.SPACE, 0, "")
 HEAD = 200  # words of a statement that are looked at
 
 NO = r"(?:\ =)?\ (?:false|off|0)\b"
@@ -61,6 +62,7 @@ LASTING = re.compile(
 )
 COPY = re.compile(r" (?:from|to) (?:stdin|stdout)\b")
 ROUTINE = re.compile(r"create (?:or replace )?(?:function|procedure)\b")
+BEGINS_OR_ENDS = frozenset({"begin", "start", "commit", "end", "rollback", "abort"})
 GO = re.compile(r"^[ \t]*(go)(?:[ \t]+[0-9]+)?[ \t;]*\r?$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -129,7 +131,9 @@ def check(text: str, transaction: Transaction = "auto") -> list[Problem]:
     script = _split(text, read)
     found = chain(
         islice(_of_text(text, read), MOST_PROBLEMS),
+        islice(_of_literals(text, read), MOST_PROBLEMS),
         islice(_of_statements(script, transaction), MOST_PROBLEMS),
+        islice(_of_control(script, read), MOST_PROBLEMS),
         islice(variables.problems(text, read), MOST_PROBLEMS),
     )
     return sorted(found, key=lambda problem: problem.offset)[:MOST_PROBLEMS]
@@ -235,6 +239,40 @@ def _of_text(text: str, read: list[Token]) -> Iterator[Problem]:
             message = "a backslash begins a command of psql; it is no SQL."
             advice = "Write it as SQL, or quote it."
             yield Problem.at(text, token.start, "PsqlCommand", message, advice)
+
+
+def _of_literals(text: str, read: list[Token]) -> Iterator[Problem]:
+    """A literal that goes on after a comment is one literal to the server and two to the grammar."""
+    literal: Token | None = None  # the last one, while only spaces and comment lines follow it
+    commented = False
+    for token in read:
+        if token.kind is Kind.SPACE:
+            continue
+        if token.kind is Kind.COMMENT and token.text.startswith("--"):
+            commented = True
+            continue
+        if literal and commented and token.text.startswith("'"):
+            message = "a literal goes on after a comment, which can be read in two ways."
+            advice = "Remove the comment, or join two literals by ||."
+            yield Problem.at(text, literal.start, "LiteralAcrossComment", message, advice)
+        literal, commented = token if token.opening and token.text.endswith("'") else None, False
+
+
+def _of_control(script: Script, read: list[Token]) -> Iterator[Problem]:
+    """In a text that the grammar refuses: whatever seems to stand in a block may not stand in one."""
+    if script.parsed:
+        return
+    known = {statement.first for statement in script.statements if statement.control}
+    significant = [token for token in read if token.kind not in TRIVIA]
+    begins = True
+    for token, following in pairwise([*significant, END]):
+        words = token.text.lower(), following.text.lower()
+        control = words[0] in BEGINS_OR_ENDS or words == ("prepare", "transaction")
+        if begins and control and token.start not in known:
+            message = f"{words[0].upper()} after a semicolon, in a text that PostgreSQL 18's grammar refuses."
+            advice = "Such a text must not begin or end transactions; correct it or use separate steps."
+            yield Problem.at(script.text, token.start, "TransactionControl", message, advice)
+        begins = token.text == ";"
 
 
 def _of_statements(script: Script, transaction: Transaction) -> Iterator[Problem]:

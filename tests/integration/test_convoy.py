@@ -300,3 +300,14 @@ async def test_what_can_not_be_said_of_one_sends_all_again_and_the_one_alone_tel
         "Failed",
         "Succeeded",
     ]
+
+
+@pytest.mark.parametrize("end", ["commit", "commit; begin", "rollback and chain", "commit; select 1/0"])
+@pytest.mark.parametrize("options", [{}, READ_ONLY], ids=["plain", "read only"])
+async def test_one_that_ends_its_transaction_in_a_batch_ends_as_unknown(place, end, options):
+    """A batch is made from statements that the grammar told apart; the answers decide all the same."""
+    script = f"select 'a' -- one literal to the server\n'b'; {end}"
+
+    outcomes = await place.ride(script, some_tasks(place, 2), **options)
+
+    assert [told(each) for each in outcomes] == [("Failed", "OutcomeUnknown", False, False)] * 2

@@ -256,6 +256,50 @@ def test_a_refused_text_of_several_statements_needs_a_transaction():
     assert codes("new syntax", "none") == []
 
 
+@pytest.mark.parametrize("word", ["begin", "start", "commit", "end", "rollback", "abort"])
+@pytest.mark.parametrize(
+    "around",
+    [
+        "create function f(begin int) returns int language sql as 'select 1' new; {} work; select 1",
+        "create procedure f(case int) new; /* x */ {}",
+        "new syntax (select 1; {})",
+    ],
+)
+@pytest.mark.parametrize("transaction", ["auto", "none"])
+def test_in_a_text_that_the_grammar_refuses_no_block_hides_transaction_control(
+    word, around, transaction
+):
+    assert "TransactionControl" in codes(around.format(word), transaction)
+
+
+def test_prepare_transaction_is_found_in_a_text_that_the_grammar_refuses():
+    hidden = "create function f(begin int) new; {}; select 1"
+
+    assert codes(hidden.format("prepare /* x */ transaction 'x'")) == ["TransactionControl"]
+    assert codes(hidden.format("prepare p as select 1")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select 'a' -- x\n'b'; select 1",
+        "select E'a'\n--\n'b\\'; select 2 --'",
+        "do language 'plpgsql' --\n'begin end'",
+        "select 'a'\n -- x\n -- y\n 'b'",
+    ],
+)
+@pytest.mark.parametrize("transaction", ["auto", "none"])
+def test_a_literal_that_continues_after_a_comment_is_refused(text, transaction):
+    assert "LiteralAcrossComment" in codes(text, transaction)
+
+
+@pytest.mark.parametrize(
+    "text", ["select 'a'\n'b'", "select 'a', -- x\n'b'", "select 'a' /* x */\n, 'b'"]
+)
+def test_other_literals_beside_comments_and_line_breaks_are_no_problem(text):
+    assert check(text) == []
+
+
 def test_a_refused_routine_is_one_statement():
     text = "create or replace function f() begin atomic select case when a then b end; new one; end"
 
