@@ -4,7 +4,6 @@ Plain SETs where we know the value's form, set_config where a user gave it: a SE
 """
 
 import math
-import re
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import NamedTuple
@@ -13,11 +12,11 @@ from uuid import UUID
 from engine import guard
 from engine.sqlwords import identifier, literal
 from engine.work import Step, Task, named, run_of, values
+from muster.core.variables import setting
 
 KEY_CLASS = 0x4D757374  # of our advisory locks
 IDLE_LIMIT = 30_000  # ms that a transaction may wait for us
 LONGEST_WAIT = 2_147_483_647  # ms
-NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 READING = "select 1 operator(pg_catalog./) pg_catalog.int4("
 WRITING = f"{READING}pg_catalog.current_setting('transaction_read_only') operator(pg_catalog.=) 'off' and "
 
@@ -100,7 +99,7 @@ def _around(scene: Scene, parts: list[str], word: str) -> int:
         parts.append(f"{word} muster.target_schema_name={literal(task.schema_name)}")
     for name in task.labels:
         value = literal(scene.values[f"target_label.{name}"])
-        parts.append(f"{word} muster.target_label.{_custom(name)}={value}")
+        parts.append(f"{word} {_custom(name)}={value}")
     for name, value in around.parameters.items():
         if name.lower() not in scene.unknown:
             parts.append(_config(name, value, local))
@@ -148,10 +147,10 @@ def _clear(scene: Scene, lock: str) -> str:
     return f"{READING if scene.step.read_only else WRITING}{held})"
 
 
-def _custom(name: str) -> str:
-    """PostgreSQL takes letters, digits and underscores, and no digit first."""
-    plain = NOT_IN_A_NAME.sub("_", name) or "_"
-    return identifier(f"_{plain}" if plain[0].isdigit() else plain)
+def _custom(label: str) -> str:
+    """A label as a parameter of the session; words of the grammar need quotes."""
+    *prefix, name = setting(f"target_label.{label}").split(".")
+    return ".".join((*prefix, identifier(name)))
 
 
 def _ms(seconds: float, *, least: int = 0) -> int:

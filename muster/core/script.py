@@ -63,6 +63,7 @@ LASTING = re.compile(
 COPY = re.compile(r" (?:from|to) (?:stdin|stdout)\b")
 ROUTINE = re.compile(r"create (?:or replace )?(?:function|procedure)\b")
 BEGINS_OR_ENDS = frozenset({"begin", "start", "commit", "end", "rollback", "abort"})
+CODE = re.compile(rf"do\b|{ROUTINE.pattern}")
 GO = re.compile(r"^[ \t]*(go)(?:[ \t]+[0-9]+)?[ \t;]*\r?$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -135,6 +136,7 @@ def check(text: str, transaction: Transaction = "auto") -> list[Problem]:
         islice(_of_statements(script, transaction), MOST_PROBLEMS),
         islice(_of_control(script, read), MOST_PROBLEMS),
         islice(variables.problems(text, read), MOST_PROBLEMS),
+        islice(_of_code(script, read), MOST_PROBLEMS),
     )
     return sorted(found, key=lambda problem: problem.offset)[:MOST_PROBLEMS]
 
@@ -256,6 +258,30 @@ def _of_literals(text: str, read: list[Token]) -> Iterator[Problem]:
             advice = "Remove the comment, or join two literals by ||."
             yield Problem.at(text, literal.start, "LiteralAcrossComment", message, advice)
         literal, commented = token if token.opening and token.text.endswith("'") else None, False
+
+
+def _of_code(script: Script, read: list[Token]) -> Iterator[Problem]:
+    """A function's body may be a plain literal: what is quoted for the literal is not quoted for the body."""
+    if "$(" in script.text:
+        spans = [(each.first, each.end) for each in script.statements if CODE.match(each.head)]
+        yield from variables.in_code(script.text, _code_literals(read, spans))
+
+
+def _code_literals(read: list[Token], spans: list[tuple[int, int]]) -> Iterator[Token]:
+    """Every literal of a DO, and those after AS of a routine."""
+    left = iter(spans)
+    first, end = next(left, (0, 0))
+    is_do, word = False, ""
+    for token in read:
+        while token.start >= end and end:
+            first, end = next(left, (0, 0))
+        if not end or token.start < first or token.kind in TRIVIA:
+            continue
+        if token.start == first:
+            is_do = token.text.lower() == "do"
+        if token.opening and token.text.endswith("'") and (is_do or word == "as"):
+            yield token
+        word = token.text.lower()
 
 
 def _of_control(script: Script, read: list[Token]) -> Iterator[Problem]:

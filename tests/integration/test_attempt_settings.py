@@ -61,6 +61,23 @@ async def test_hostile_values_stay_values(place):
     assert await place.value("select to_regclass('t') is not null")
 
 
+async def test_a_text_value_is_not_put_into_a_dollar_quoted_body(place):
+    """A step may have been stored by an older version, and a label's value is known only here."""
+    hostile = "x'; create table public.hit (); --"
+    task = place.task(labels={"x": hostile, "n": 7})
+
+    refused = await place.run("do $$ begin perform '$(target_label.x)'; end $$", task)
+    taken = await place.run(
+        "do $$ begin perform $(target_label.n), current_setting('muster.target_label.x'); end $$",
+        task,
+    )
+
+    assert (refused.lifecycle, refused.reason) == ("Failed", "StatementFailed")
+    assert "current_setting('muster.target_label.x', true)" in refused.message
+    assert taken.lifecycle == "Succeeded"
+    assert await place.value("select to_regclass('public.hit') is null")
+
+
 async def test_values_stay_values_where_backslashes_escape(place):
     await place.execute(f"alter role {place.owner.name} set standard_conforming_strings = off")
     await place.execute(f"alter role {place.owner.name} set escape_string_warning = off")

@@ -225,6 +225,31 @@ def test_what_only_looks_wrong_is_no_problem(text):
     assert check(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "do 'begin perform ''$(target_database_name)''; end'",
+        "do language plpgsql E'begin perform $(target_label.x); end'",
+        "create function f() returns text language sql as 'select ''$(job_name)'' '",
+        "create or replace procedure f(a text default 'x') as '\nbegin $(job_name) end' language plpgsql",
+    ],
+)
+def test_a_text_variable_in_code_that_stands_in_a_literal_is_refused(text):
+    assert codes(text) == ["InvalidScriptVariable"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "do 'begin perform $(attempt), ''$(job_id)''; end'",
+        "create function f(a text default '$(job_name)') returns text language sql as 'select 1'",
+        "create view v as select '$(job_name)' as a",
+    ],
+)
+def test_other_variables_and_literals_beside_code_are_no_problem(text):
+    assert check(text) == []
+
+
 def test_all_problems_come_at_once_in_the_order_of_the_text():
     text = "vacuum;\nselect '$(x)';\ncommit;\nGO\n\\d\n"
 
