@@ -106,7 +106,7 @@ def _leg(session: Session, rider: Rider, step: Step) -> Leg:
     task = rider.task
     left = rider.deadline - session.loop.time()
     name = application_name(task.invocation_id)
-    scene = Scene(task, step, name, left, session.watches_client, frozenset())
+    scene = Scene(task, step, name, left, session.watches_client, session.preset, frozenset())
     opening, (piece,) = prologue.together(scene), step.pieces
     text = piece.rendered(values(task, step)) if piece.varies else piece.text
     more = "" if step.read_only else UNWRITTEN

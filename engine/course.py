@@ -130,13 +130,13 @@ class Course:
         self.completed += 1
         return found
 
-    def _check_transaction(
-        self, piece: Piece, sets: list[Set], status: int, *, ends: bool
-    ) -> None:
+    def _check_transaction(self, piece: Piece, sets: list[Set], status: int, *, ends: bool) -> None:
         """Raises TransactionEnded unless the transaction is the one that was begun for the script."""
         ear = self.session.ear
         expected = status if self.transactional else AT_REST
-        unknown = ends or self.session.lost or ear.skipping  # nothing of the script ran, or all of it
+        unknown = (
+            ends or self.session.lost or ear.skipping
+        )  # nothing of the script ran, or all of it
         savepoint = piece.rolls_back_to_savepoint
         if controlled(sets, savepoint=savepoint) or (not unknown and ear.status != expected):
             raise TransactionEnded
@@ -164,6 +164,7 @@ class Course:
             self.name,
             left,
             session.watches_client,
+            session.preset,
             self.left_out,
         )
 

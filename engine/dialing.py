@@ -20,6 +20,7 @@ from muster.core.connect import Connector
 from muster.core.db import Connection
 from muster.core.endpoint import Endpoint
 from muster.core.errors import Unavailable
+from muster.core.session_settings import OWN_PATH, SCRIPT_PATH
 from muster.core.settings import Secret, Settings
 from muster.core.sql import Queries
 
@@ -69,9 +70,9 @@ class Dialing:
         ear = Ear()
         connection = await self.connect(login, deadline, ear)
         try:
-            session = Session(
-                desk, key, connection, ear, pooled=login.endpoint.pooling == "transaction"
-            )
+            pooling = login.endpoint.pooling
+            session = Session(desk, key, connection, ear, pooled=pooling == "transaction")
+            session.preset = pooling == "none"
             session.spawn = spawn
             session.open_another = lambda: self._soon(login.direct())
             session.take_over()
@@ -135,6 +136,7 @@ class Dialing:
             timeout=min(self._settings.connect_limit, left),
             tap=ear,
             proven=True,
+            search_path=SCRIPT_PATH if ear else OWN_PATH,
         )
 
 

@@ -60,6 +60,8 @@ class Listing:
         self, server: Server, database: str, member: Member, who: Credential
     ) -> list[dict[str, Any]]:
         async with self._session(server, database, who) as connection:
+            async with _in_time(server):
+                await connection.execute(Q.user_path)
             found: list[dict[str, Any]] = []
             letters = 0
             async for page in _pages(connection, server, member):

@@ -31,6 +31,7 @@ END = frozenset(
         "ConnectionLost",
         "CredentialMissing",
         "CredentialUnreadable",
+        "GuardNotTrusted",
         "HostLost",
         "HostStopped",
         "InternalError",

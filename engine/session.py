@@ -48,6 +48,7 @@ class Session(Speech):
         self.key = key
         # Behind a pooler that lends the server by transactions: nothing of ours stays there.
         self.pooled = pooled
+        self.preset = True  # by the startup packet; else each attempt has to
         self.spoiled = False  # never lent again
         self.waited = self.connecting = 0.0  # seconds, of this loan
         self.types: dict[int, str] = {}

@@ -33,7 +33,10 @@ class Together(Course):
         except TransactionEnded:
             return await self.ended_transaction()
         except Fault as fault:
-            return await self.refused(fault.message, reason="StatementFailed")
+            distrusted = fault.code == guard.NOT_TRUSTED
+            return await self.refused(
+                fault.message, reason=fault.code if distrusted else "StatementFailed"
+            )
         except REFUSED as error:
             return await self._not_committed(error)
 
@@ -53,12 +56,8 @@ class Together(Course):
 
     async def _begin_guarded(self, opening: Prologue) -> Outcome | None:
         try:
-            try:
-                sets = await self.ask(opening.text)
-            except asyncpg.UndefinedTableError:
-                await self.roll_back()
-                await guard.make(self.session, self.say)
-                sets = await self.ask(opening.text)
+            await guard.ensure(self.session, self.ask, self.say)
+            sets = await self.ask(opening.text)
         except asyncpg.InsufficientPrivilegeError as error:
             raise self._right(error) from None
         except asyncpg.DivisionByZeroError:
@@ -97,9 +96,7 @@ class Together(Course):
             self.keep(await self.ask_piece(last, before=self._taken_opening()))
         else:
             more = end if ends else WITH_ID
-            *found, self._last = await self.ask_piece(
-                last, more, self._taken_opening(), ends=ends
-            )
+            *found, self._last = await self.ask_piece(last, more, self._taken_opening(), ends=ends)
             self.keep(found)
         if ends:
             return await self.succeeded()

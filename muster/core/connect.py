@@ -42,6 +42,8 @@ from muster.core.refusals import (
     timed_out,
     unreachable,
 )
+from muster.core.session_settings import OWN_PATH
+from muster.core.session_settings import startup as startup_settings
 from muster.core.settings import Secret, Settings
 from muster.core.startup import Startup
 from muster.core.wire import Dialer, Tap, Tls
@@ -104,6 +106,7 @@ class Connector:
         timeout: timedelta | None = None,  # noqa: ASYNC109 - shared out over the candidates below
         tap: Tap | None = None,
         proven: bool = False,
+        search_path: str = OWN_PATH,
     ) -> Connection:
         """`proven`: a client certificate is no login; the server must have asked for the password as well."""
         limit = (timeout or self._settings.connect_limit).total_seconds()
@@ -117,7 +120,9 @@ class Connector:
         rounds = ["standby", "any"] if wanted == "prefer-standby" else [wanted]
 
         def connect(host: str, address: Address, attribute: str) -> Awaitable[Connection]:
-            return _connect(endpoint, host, address, attribute, login, tap, proven=proven)
+            return _connect(
+                endpoint, host, address, attribute, login, tap, proven=proven, path=search_path
+            )
 
         return await self._first(endpoint, limit, rounds, connect)
 
@@ -241,6 +246,7 @@ async def _connect(
     tap: Tap | None,
     *,
     proven: bool,
+    path: str,
 ) -> Connection:
     context = tls_context(endpoint)
     tls = Tls(context, host) if context else None
@@ -252,7 +258,10 @@ async def _connect(
             user=login.user,
             password=login.password,
             database=login.database,
-            server_settings={"application_name": login.application_name},
+            server_settings={
+                "application_name": login.application_name,
+                **(startup_settings(path) if endpoint.pooling == "none" else {}),
+            },
             statement_cache_size=0 if endpoint.pooling == "transaction" else 100,
             target_session_attrs=SessionAttribute(attribute),
             loop=cast("asyncio.AbstractEventLoop", dialer),

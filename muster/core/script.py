@@ -296,7 +296,9 @@ def _of_control(script: Script, read: list[Token]) -> Iterator[Problem]:
         control = words[0] in BEGINS_OR_ENDS or words == ("prepare", "transaction")
         if begins and control and token.start not in known:
             message = f"{words[0].upper()} after a semicolon, in a text that PostgreSQL 18's grammar refuses."
-            advice = "Such a text must not begin or end transactions; correct it or use separate steps."
+            advice = (
+                "Such a text must not begin or end transactions; correct it or use separate steps."
+            )
             yield Problem.at(script.text, token.start, "TransactionControl", message, advice)
         begins = token.text == ";"
 

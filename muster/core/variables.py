@@ -124,7 +124,9 @@ def _misplaced(text: str, use: Use, shape: Shape | None) -> str:
     if use.place is Kind.UNICODE:
         return "stands in a string with Unicode escapes, which can't be filled safely"
     if use.place is Kind.BODY and shape is Shape.TEXT:
-        return "is text and stands in a dollar-quoted body, where only integers and uuids are put in"
+        return (
+            "is text and stands in a dollar-quoted body, where only integers and uuids are put in"
+        )
     if use.place is not Kind.VARIABLE:
         return ""
     if shape is Shape.TEXT:

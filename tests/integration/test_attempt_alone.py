@@ -110,7 +110,10 @@ async def test_what_a_procedure_committed_before_it_failed_is_not_repeated(place
     ("script", "rows"),
     [
         ("begin; insert into t values (2)", 2),
-        ("select 'a' -- one literal to the server\n'b'; insert into t values (2); commit; select 1/0", 3),
+        (
+            "select 'a' -- one literal to the server\n'b'; insert into t values (2); commit; select 1/0",
+            3,
+        ),
     ],
 )
 async def test_a_script_that_begins_or_ends_a_transaction_ends_as_unknown(place, script, rows):

@@ -159,8 +159,8 @@ async def test_a_schema_is_the_search_path(place):
     after = await place.run("show search_path")
 
     assert rows(schema) == [['{"te nant\\"s"}', True]]
-    assert rows(wanted) == [['other, "te nant""s"']]
-    assert rows(after) == [['"$user", public']]
+    assert rows(wanted) == [['other, "te nant""s", pg_temp']]
+    assert rows(after) == [['"$user", public, pg_temp']]
 
 
 async def test_a_reading_step_writes_nothing_and_ends_with_its_last_statement(place):
@@ -188,12 +188,15 @@ async def test_a_reading_step_writes_nothing_and_ends_with_its_last_statement(pl
 
 
 async def test_a_target_that_takes_no_writes_is_seen_before_the_script(place):
+    """Behind a pooler, where the setting is in force when the transaction begins, as it is on a standby."""
+    await place.run("select 1", guard=True)
     await place.execute(f"alter role {place.owner.name} set default_transaction_read_only = on")
+    server = msgspec.structs.replace(place.server, pooling="session")
 
-    together = await place.run("select 1")
-    alone = await place.run("vacuum t")
-    guarded = await place.run("select 1", guard=True)
-    reading = await place.run("select 1", settings={"access": "readOnly"})
+    together = await place.run("select 1", server=server)
+    alone = await place.run("vacuum t", server=server)
+    guarded = await place.run("select 1", server=server, guard=True)
+    reading = await place.run("select 1", server=server, settings={"access": "readOnly"})
 
     for outcome in (together, alone, guarded):
         assert (outcome.lifecycle, outcome.reason, outcome.retry) == (
