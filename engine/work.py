@@ -11,10 +11,10 @@ from uuid import UUID
 import msgspec
 
 from engine import directory
-from muster.core import variables
+from muster.core import script_reader, variables
 from muster.core.errors import InvalidRequest
 from muster.core.reading import QUERY, only_reads
-from muster.core.script import Script, check, split
+from muster.core.script import Analysis, Script, analyse
 from muster.core.sqltext import tokens
 
 KEPT_RUNS = 32  # of a step
@@ -78,13 +78,24 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
     has_output: bool = False
 
     @cached_property
+    def analysis(self) -> Analysis:
+        """A host has it read beforehand: see `prepare`."""
+        return analyse(self.script, self.options.transaction)
+
+    async def prepare(self) -> None:
+        """Has the script read within a time limit, beside other work."""
+        self.__dict__["analysis"] = await script_reader.analyse(
+            self.script, self.options.transaction
+        )
+
+    @property
     def parsed(self) -> Script:
-        return split(self.script)
+        return self.analysis.script
 
     @cached_property
     def refusal(self) -> str:
         """Why it can't run as it was written: only the API checks scripts when it takes them."""
-        problems = check(self.script, self.options.transaction)[:MOST_TOLD]
+        problems = self.analysis.problems[:MOST_TOLD]
         told = [f"{each.message} {each.advice}" for each in problems]
         if not told and self.options.guard and not self.guarded:
             told.append("guard needs a script that writes, in a transaction of its own.")
@@ -202,16 +213,14 @@ class Piece(msgspec.Struct, frozen=True):
 
     def origin(self, position: int, values: Mapping[str, str]) -> int:
         """Where in the script that character of the rendered text comes from; both count from 1."""
-        offset, behind, shift = position - 1, 0, 0
-        for use in variables.variables(self.text) if self.varies else ():
-            start = len(variables.render(self.text[: use.start], values))
+        offset, shift = position - 1, 0
+        for use, start, end in variables.spans(self.text, values) if self.varies else ():
             if offset < start:
                 break
-            shift = len(variables.render(self.text[: use.end], values))
-            if offset < shift:
+            if offset < end:
                 return self.start + use.start + 1
-            behind = use.end
-        return self.start + behind + offset - shift + 1
+            shift = end - use.end
+        return self.start + offset - shift + 1
 
 
 class Task(msgspec.Struct, frozen=True, dict=True):

@@ -72,6 +72,16 @@ def render(text: str, values: Mapping[str, str]) -> str:
     return "".join(_rendered(text, token, values) for token in tokens(text))
 
 
+def spans(text: str, values: Mapping[str, str]) -> Iterator[tuple[Use, int, int]]:
+    """Each use, and where its value begins and ends in the rendered text."""
+    shift = 0
+    for use in variables(text):
+        start = use.start + shift
+        end = start + len(_fitting(text, use, values))
+        yield use, start, end
+        shift = end - use.end
+
+
 def problems(text: str, read: Iterable[Token]) -> Iterator[Problem]:
     """What can be known before there are values; an unknown name is told once."""
     told = set()

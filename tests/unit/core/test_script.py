@@ -72,6 +72,37 @@ def test_where_the_library_reads_quotes_unlike_the_server_nothing_is_cut_through
     assert [s.text for s in script.statements] == [text.removesuffix("; commit"), "commit"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/*" * 30_000,
+        "select 1 " + "/*" * 33 + "*/" * 33,
+        "select " + "+" * 60_000 + "1",
+        "select " + "+-" * 32 + "1",
+        "select E'a' --\n'\\'" + "/*" * 30_000 + "'",
+    ],
+)
+def test_what_would_cost_the_grammar_its_square_is_refused_before(text):
+    refused = {"ScriptTooComplex", "LiteralAcrossComment"}
+
+    assert refused.intersection(codes(text))
+    assert not split(text).parsed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select 1 " + "/*" * 32 + "*/" * 32,
+        "select " + "- " * 500 + "1",
+        "/**********" + "*" * 200 + "/ select 1 -- " + "+" * 200,
+        "select '" + "/*" * 100 + "', '" + "+" * 100 + "'",
+    ],
+)
+def test_deep_comments_and_long_operators_have_their_room(text):
+    assert check(text) == []
+    assert split(text).parsed
+
+
 def test_a_deep_expression_is_no_danger():
     deep = "select " + "||".join(["'a'"] * 50_000)
 
