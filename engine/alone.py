@@ -10,7 +10,7 @@ from engine import prologue
 from engine.aftermath import AUTOCOMMIT
 from engine.course import REFUSED, Course, Intend
 from engine.outcome import Outcome
-from engine.results import Set
+from engine.results import Set, rows_of
 from engine.speech import GONE
 from engine.stop import Stopped
 from engine.transaction_state import TransactionEnded
@@ -135,4 +135,4 @@ def _adding(outcome: Outcome, more: str) -> Outcome:
 
 
 def _names(sets: list[Set]) -> frozenset[str]:
-    return frozenset(row[0] for row in sets[0].rows)
+    return frozenset(str(row[0]) for row in rows_of(sets))

@@ -15,13 +15,14 @@ from typing import NamedTuple
 from uuid import UUID
 
 from engine import prologue
-from engine.course import INTERRUPTED, LOCKED, Course, Stopwatch
+from engine.course import INTERRUPTED, LOCKED, Course
 from engine.found import UNLISTED
 from engine.outcome import BROKEN_OFF, Outcome
 from engine.prologue import Scene, application_name
 from engine.session import Session
 from engine.speech import Answer, Flight, Leg
 from engine.stop import Stopped, Stopper
+from engine.stopwatch import Stopwatch
 from engine.token import CANCELED, TIMED_OUT, Token
 from engine.transaction_state import FAILED_TRANSACTION, IN_TRANSACTION, controlled
 from engine.work import Step, Task, values

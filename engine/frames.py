@@ -46,8 +46,11 @@ class Frames(Tap):
         at, mark, end = self.leap(data, 0), 0, len(data)
         while end - at >= HEAD and not self.broken_off:
             (size,) = SIZE(data, at + 1)
-            if not 4 <= size <= MESSAGE_LIMIT:
-                self.break_off(f"it sent a message of more than {MESSAGE_LIMIT >> 20} MB")
+            if size > MESSAGE_LIMIT:
+                self.too_large()
+                return
+            if size < 4:
+                self.break_off("it does not speak PostgreSQL's protocol")
                 return
             after = at + 1 + size
             if after > end:
@@ -80,6 +83,10 @@ class Frames(Tap):
 
     def hear(self, kind: int, data: bytes, start: int, end: int) -> None:
         """A message that is about a statement; its body stands there."""
+
+    def too_large(self) -> None:
+        """A message is larger than any may be."""
+        self.break_off(f"it sent a message of more than {MESSAGE_LIMIT >> 20} MB")
 
     def ready(self) -> None:
         """An answer is over."""

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 import asyncpg
 
-from engine.results import Set
+from engine.results import Set, rows_of
 from engine.session import Session
 from engine.sqlwords import identifier, literal
 from engine.work import Step, Task
@@ -67,8 +67,7 @@ async def ensure(
 ) -> None:
     """Makes the tables where they are missing; raises where they are not to be trusted."""
     for makes in (True, False):
-        [found] = await ask(Q.guard_faults)
-        faults = [str(row[0]) for row in found.rows]
+        faults = [str(row[0]) for row in rows_of(await ask(Q.guard_faults))]
         distrusted = [fault for fault in faults if fault != MISSING]
         if distrusted:
             raise _not_trusted(session, distrusted)

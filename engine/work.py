@@ -128,7 +128,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
     def banner(self) -> str:
         """For who looks at pg_stat_activity: what the message that begins with it is about."""
         text = f"{self.job_name} / {self.step_name}: {self.pieces[0].text[:BANNER]}"
-        bare = text.replace("/*", "/ *").replace("*/", "* /").replace("\0", "")
+        bare = text.replace("\0", "").replace("/*", "/ *").replace("*/", "* /")
         return f"/* {bare} */ "
 
     @cached_property
