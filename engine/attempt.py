@@ -8,12 +8,13 @@ end does.
 from collections.abc import Awaitable, Callable
 
 from engine.alone import Alone
-from engine.course import Course, Intend, Stopwatch
+from engine.course import Course, Intend
 from engine.found import UNLISTED
 from engine.outcome import Outcome
 from engine.prologue import application_name
 from engine.session import Session
 from engine.stop import Stopper
+from engine.stopwatch import Stopwatch
 from engine.together import Together
 from engine.token import Token
 from engine.work import Step, Task

@@ -15,14 +15,16 @@ from typing import NamedTuple
 from uuid import UUID
 
 from engine import prologue
-from engine.course import INTERRUPTED, LOCKED, Course, Stopwatch
+from engine.course import INTERRUPTED, LOCKED, Course
 from engine.found import UNLISTED
 from engine.outcome import BROKEN_OFF, Outcome
 from engine.prologue import Scene, application_name
 from engine.session import Session
 from engine.speech import Answer, Flight, Leg
 from engine.stop import Stopped, Stopper
+from engine.stopwatch import Stopwatch
 from engine.token import CANCELED, TIMED_OUT, Token
+from engine.transaction_state import FAILED_TRANSACTION, IN_TRANSACTION, controlled
 from engine.work import Step, Task, values
 from muster.core.errors import Fault
 
@@ -105,7 +107,7 @@ def _leg(session: Session, rider: Rider, step: Step) -> Leg:
     task = rider.task
     left = rider.deadline - session.loop.time()
     name = application_name(task.invocation_id)
-    scene = Scene(task, step, name, left, session.watches_client, frozenset())
+    scene = Scene(task, step, name, left, session.watches_client, session.preset, frozenset())
     opening, (piece,) = prologue.together(scene), step.pieces
     text = piece.rendered(values(task, step)) if piece.varies else piece.text
     more = "" if step.read_only else UNWRITTEN
@@ -114,6 +116,13 @@ def _leg(session: Session, rider: Rider, step: Step) -> Leg:
 
 def _end(task: Task) -> str:
     return "rollback" if task.rolls_back else "commit"
+
+
+def _ended_transaction(answer: Answer) -> bool:
+    """Whether the transaction was another one after the text, which is followed by at most one query of ours."""
+    failed = answer.failure is not None and answer.status == FAILED_TRANSACTION
+    same = failed or answer.skipping or answer.status == IN_TRANSACTION
+    return controlled(answer.sets) or not same
 
 
 def _share(watch: Stopwatch, began: float, flight: Flight, seats: Sequence["Seat"]) -> None:
@@ -187,6 +196,8 @@ class Seat(Course):
 
     async def _answered(self, answer: Answer) -> Outcome:
         error = answer.error
+        if _ended_transaction(answer):
+            return await self.ended_transaction()
         (self._piece,) = self.step.pieces
         self._offset = answer.offset
         if error is None and answer.tag == _end(self.task).upper():

@@ -12,7 +12,7 @@ import asyncpg
 from engine.budget import Contact, observed
 from engine.credentials import Credentials
 from engine.desk import Desk, Key
-from engine.results import Ear
+from engine.results import Ear, rows_of
 from engine.session import LOST, Session, Spawn
 from engine.work import Credential, Server
 from muster.core.clock import Clock
@@ -20,6 +20,7 @@ from muster.core.connect import Connector
 from muster.core.db import Connection
 from muster.core.endpoint import Endpoint
 from muster.core.errors import Unavailable
+from muster.core.session_settings import OWN_PATH, SCRIPT_PATH
 from muster.core.settings import Secret
 from muster.core.sql import Queries
 
@@ -27,6 +28,8 @@ Q = Queries("engine", "attempt.sql")
 
 APPLICATION = "muster"
 MEET_LIMIT = 10.0  # seconds for a server to say what it is
+MOST_CONNECTIONS = 262_143  # that PostgreSQL can be set to
+LONGEST_ANSWER = 64  # characters of a timeline, or of what else names a server's life
 WATCHES_CLIENT = 140_000  # the version that learned it
 
 Ask = Callable[[str], Awaitable[list[Any]]]
@@ -72,9 +75,9 @@ class Dialing:
         ear = Ear()
         connection = await self.connect(login, deadline, ear)
         try:
-            session = Session(
-                desk, key, connection, ear, pooled=login.endpoint.pooling == "transaction"
-            )
+            pooling = login.endpoint.pooling
+            session = Session(desk, key, connection, ear, pooled=pooling == "transaction")
+            session.preset = pooling == "none"
             session.spawn = spawn
             session.open_another = lambda: self._soon(login.direct())
             session.take_over()
@@ -110,16 +113,18 @@ class Dialing:
 
     async def _meet(self, session: Session) -> Contact:
         async def ask(question: str) -> list[Any]:
-            return (await session.ask(question))[-1].rows[0]
+            return rows_of(await session.ask(question), -1, least=1)[0]
 
         desk, number = session.desk, session.version
         try:
             most, reserved, others = map(int, await ask(Q.contact))
+            if not all(0 <= each <= MOST_CONNECTIONS for each in (most, reserved, others)):
+                raise ValueError("no server has so many connections")
             watches = number >= WATCHES_CLIENT and await _perhaps(ask, Q.watch_client)
             desk.watches_client = bool(watches)
             desk.timeline = await _perhaps(ask, Q.timeline)
             desk.era = await _perhaps(ask, Q.era)
-        except (*LOST, asyncpg.PostgresError, LookupError, ValueError) as error:
+        except (*LOST, asyncpg.PostgresError, ValueError, TypeError) as error:
             message = f"The server {desk.server.name} did not say what it is."
             raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
         return Contact(desk.server.server_id, number, most, observed(most, reserved, others))
@@ -138,12 +143,13 @@ class Dialing:
             timeout=min(self._connector.limit, left),
             tap=ear,
             proven=True,
+            search_path=SCRIPT_PATH if ear else OWN_PATH,
         )
 
 
 async def _perhaps(ask: Ask, question: str) -> str:
     """What not every server answers."""
     try:
-        return str((await ask(question))[0])
+        return str((await ask(question))[0])[:LONGEST_ANSWER]
     except asyncpg.PostgresError:
         return ""

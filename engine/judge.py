@@ -13,6 +13,7 @@ from engine.session import LOST
 from engine.way import Way
 from muster.core.db import Connection
 from muster.core.errors import Unavailable
+from muster.core.refusals import CONFUSED
 from muster.core.sql import Queries
 
 Q = Queries("engine", "attempt.sql")
@@ -48,7 +49,7 @@ async def judge(
             if xact_id == AUTOCOMMIT:
                 return Verdict.UNKNOWN
             return Verdict(await status_of(connection, xact_id))
-    except (asyncpg.PostgresError, TimeoutError, *LOST) as error:
+    except (asyncpg.PostgresError, TimeoutError, *LOST, *CONFUSED) as error:
         message = f"The server {way.server.name} did not answer what became of an attempt."
         raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
 

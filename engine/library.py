@@ -19,7 +19,6 @@ T = TypeVar("T")
 
 FRESH = 5.0  # seconds that a server is believed to be as it was
 MOST = 1000  # of each kind
-LONG = 20_000  # characters of a script that is not judged while others wait
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -66,8 +65,7 @@ class Library:
         async def read() -> Step:
             text = await self._line.value(Q.step_document, *key)
             step = msgspec.json.decode(text, type=Step)
-            if len(step.script) > LONG:
-                await asyncio.to_thread(lambda: step.refusal)
+            await step.prepare()
             return step
 
         return await self._steps.get(key, read)

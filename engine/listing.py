@@ -17,6 +17,7 @@ from muster.core.connect import Connector, close
 from muster.core.db import Connection
 from muster.core.enumeration import left_out
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
+from muster.core.refusals import CONFUSED
 from muster.core.sql import Queries
 
 Q = Queries("engine", "listing.sql")
@@ -60,6 +61,8 @@ class Listing:
         self, server: Server, database: str, member: Member, who: Credential
     ) -> list[dict[str, Any]]:
         async with self._session(server, database, who) as connection:
+            async with _in_time(server):
+                await connection.execute(Q.user_path)
             found: list[dict[str, Any]] = []
             letters = 0
             async for page in _pages(connection, server, member):
@@ -133,7 +136,7 @@ def _told() -> Iterator[None]:
     """What a target answers, as a Fault with the server's own words."""
     try:
         yield
-    except LOST as error:
+    except (*LOST, *CONFUSED) as error:
         raise Unavailable("The connection was lost.", code="TargetUnreachable") from error
     except asyncpg.PostgresError as error:
         state = error.sqlstate or ""

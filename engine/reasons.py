@@ -32,6 +32,7 @@ END = frozenset(
         "CredentialMissing",
         "CredentialNotForServer",
         "CredentialUnreadable",
+        "GuardNotTrusted",
         "HostLost",
         "HostStopped",
         "InternalError",

@@ -14,6 +14,7 @@ from engine.work import Server
 from muster.core import connect
 from muster.core.db import Connection
 from muster.core.errors import Unavailable
+from muster.core.refusals import CONFUSED
 
 CANCEL_LIMIT = 3.0  # seconds to hand in a cancel request
 LOST = (
@@ -36,7 +37,7 @@ class Spawn(Protocol):
 def version_of(connection: Connection) -> int:
     """As server_version_num tells it; asyncpg's minor is always 0 since version 10."""
     version = connection.get_server_version()
-    return version.major * 10_000 + version.micro
+    return min(version.major * 10_000 + version.micro, 2**31 - 1)
 
 
 class Session(Speech):
@@ -48,6 +49,7 @@ class Session(Speech):
         self.key = key
         # Behind a pooler that lends the server by transactions: nothing of ours stays there.
         self.pooled = pooled
+        self.preset = True  # by the startup packet; else each attempt has to
         self.spoiled = False  # never lent again
         self.waited = self.connecting = 0.0  # seconds, of this loan
         self.types: dict[int, str] = {}
@@ -83,7 +85,7 @@ class Session(Speech):
             stack.push_async_callback(connect.close, connection)
             try:
                 yield connection
-            except LOST as error:
+            except (*LOST, *CONFUSED) as error:
                 message = "The second connection was lost."
                 raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
 

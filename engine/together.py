@@ -1,14 +1,18 @@
 """A script as one transaction: committed as a whole, or known not to be."""
 
+from collections.abc import Sequence
+
 import asyncpg
 
 from engine import guard, prologue
 from engine.aftermath import commit_status, xact_id
 from engine.course import NOTHING, REFUSED, Course, Intend
-from engine.outcome import FAILED, Outcome
+from engine.outcome import Outcome
 from engine.prologue import Prologue
+from engine.results import Set, UnexpectedAnswer, rows_of
 from engine.speech import GONE
 from engine.stop import Stopped
+from engine.transaction_state import TransactionEnded
 from muster.core.errors import Fault
 
 WITH_ID = "\n;select pg_catalog.txid_current_if_assigned()"
@@ -16,6 +20,7 @@ ASK_AT_LEAST, ASK_AT_MOST = 5.0, 30.0  # seconds for what became of a lost COMMI
 
 
 class Together(Course):
+    _last: Sequence[Set] = ()  # answers to what went along with the last statement, or after it
     _opening = NOTHING  # what is said before the first statement, and goes along with it
 
     async def run(self, intend: Intend, deadline: float) -> Outcome | None:
@@ -29,8 +34,13 @@ class Together(Course):
         except Stopped:
             await self.roll_back()
             return await self.stopped(safe=True)
+        except TransactionEnded:
+            return await self.ended_transaction()
         except Fault as fault:
-            return await self.refused(fault.message, reason="StatementFailed")
+            distrusted = fault.code == guard.NOT_TRUSTED
+            return await self.refused(
+                fault.message, reason=fault.code if distrusted else "StatementFailed"
+            )
         except REFUSED as error:
             return await self._not_committed(error)
 
@@ -50,26 +60,25 @@ class Together(Course):
 
     async def _begin_guarded(self, opening: Prologue) -> Outcome | None:
         try:
-            try:
-                sets = await self.ask(opening.text)
-            except asyncpg.UndefinedTableError:
-                await self.roll_back()
-                await guard.make(self.session, self.say)
-                sets = await self.ask(opening.text)
+            await guard.ensure(self.session, self.ask, self.say)
+            sets = await self.ask(opening.text)
         except asyncpg.InsufficientPrivilegeError as error:
             raise self._right(error) from None
         except asyncpg.DivisionByZeroError:
             return await self.obstacle()
-        return await self._applied_before() if sets[opening.guard].rows else None
+        return await self._applied_before() if rows_of(sets, opening.guard) else None
 
     async def _record(self) -> Outcome | None:
         """After the script and before COMMIT; as the login, whose table it is."""
         try:
             text = f"reset role;{guard.record(self.task, self.step)}{WITH_ID}"
-            _, inserted, self._last = await self.ask(text)
+            found = await self.ask(text)
         except asyncpg.InsufficientPrivilegeError as error:
             raise self._right(error) from None
-        return await self._applied_before() if inserted.tag == "INSERT 0 0" else None
+        if [each.tag for each in found[:2]] == ["RESET", "INSERT 0 0"]:
+            return await self._applied_before()
+        self._last = found
+        return None
 
     async def _applied_before(self) -> Outcome:
         await self.roll_back()
@@ -88,20 +97,17 @@ class Together(Course):
         *before, last = self.step.pieces
         for piece in before:
             self.keep(await self.ask_piece(piece, before=self._taken_opening()))
-            if not self.session.in_transaction:
-                return await self._ended_itself()
         end = "\n;rollback" if self.task.rolls_back else "\n;commit"
         ends = self.step.read_only or self.task.rolls_back
         if self.step.guarded and not ends:
             self.keep(await self.ask_piece(last, before=self._taken_opening()))
         else:
             more = end if ends else WITH_ID
-            *found, self._last = await self.ask_piece(last, more, self._taken_opening())
+            *found, own = await self.ask_piece(last, more, self._taken_opening(), ends=ends)
+            self._last = [own]
             self.keep(found)
         if ends:
             return await self.succeeded()
-        if not self.session.in_transaction:
-            return await self._ended_itself()
         return await self._record() if self.step.guarded else None
 
     def _taken_opening(self) -> Prologue:
@@ -111,7 +117,9 @@ class Together(Course):
     async def _commit(self, intend: Intend, deadline: float) -> Outcome | None:
         self.phase = "commit"
         self.watch.turn("committing")
-        xid = self._last.rows[0][0]
+        [[xid, *_], *_] = rows_of(self._last, -1, least=1)
+        if not isinstance(xid, int | None):
+            raise UnexpectedAnswer("a transaction's id is no number")
         xact = None if xid is None else xact_id(xid, self.session.timeline, self.session.era)
         if xact is not None and not (heard := await intend(xact)):
             return await self.not_intended(heard=heard)
@@ -158,12 +166,3 @@ class Together(Course):
             case _:
                 may = self.step.options.idempotent or self.step.guarded
                 return await self.broken(error, reason="OutcomeUnknown", retry=may)
-
-    async def _ended_itself(self) -> Outcome:
-        return await self.ended(
-            lifecycle=FAILED,
-            reason="OutcomeUnknown",
-            retry=self.step.options.idempotent,
-            message="The script ended its transaction itself; what it did before stays.",
-            fingerprint="OutcomeUnknown",
-        )

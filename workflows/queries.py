@@ -1,8 +1,8 @@
 """Queries over a target group: runs of the system job `adhoc`, rolled back unless they may write."""
 
-import asyncio
 from typing import Any
 
+from muster.core import script_reader
 from muster.core.errors import FieldError, NotFound, refuse
 from muster.core.ids import ResourceId
 from nodeagent import items as wire
@@ -32,7 +32,7 @@ async def run(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) ->
     named = {"targetGroup": body["targetGroup"]}
     if body.get("credential"):
         named["credential"] = body["credential"]
-    wrong = await asyncio.to_thread(validate, body)
+    wrong = validate(body, await script_reader.analyse(body["sql"]))
     wrong += await linked.check(plane, call, id, _references(named))
     wrong += [error for field, text in named.items() for error in _name(field, text)]
     refuse(wrong)

@@ -1,10 +1,9 @@
 """Steps of a job; each change of one makes a new version of the job."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from muster.core import script
+from muster.core import script_reader
 from muster.core.errors import FieldError, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import PutStep
@@ -39,7 +38,6 @@ OPTIONS = (
     "jitter",
 )
 OUTPUT_OPTIONS = ("includeTarget", "onMismatch")
-LONG = 10_000  # characters of a script that are read beside the other requests
 
 
 def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:
@@ -141,16 +139,10 @@ def document(given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _script(given: dict[str, Any]) -> list[FieldError]:
-    if len(given["action"]["value"]) > LONG:
-        return await asyncio.to_thread(_problems, given)
-    return _problems(given)
-
-
-def _problems(given: dict[str, Any]) -> list[FieldError]:
     text, transaction = given["action"]["value"], given.get("transaction", "auto")
-    problems = script.check(text, transaction)
-    errors = [problem.error("properties.action.value") for problem in problems]
-    if given.get("guard") and transaction == "auto" and script.split(text).autocommit:
+    analysis = await script_reader.analyse(text, transaction)
+    errors = [problem.error("properties.action.value") for problem in analysis.problems]
+    if given.get("guard") and transaction == "auto" and analysis.script.autocommit:
         errors.append(unguarded())
     return errors
 

@@ -2685,6 +2685,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.tell_scheduler()
  SECURITY DEFINER
  SET search_path TO 'jobs_internal', 'pg_temp';
 
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.text_in_body_v1(p_text text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.time_out_v1(p_epoch bigint, p_run uuid, p_step_id integer, p_ordinals integer[])
  RETURNS SETOF integer

@@ -41,6 +41,8 @@ from muster.core.refusals import (
     timed_out,
     unreachable,
 )
+from muster.core.session_settings import OWN_PATH
+from muster.core.session_settings import startup as startup_settings
 from muster.core.settings import Secret, Settings
 from muster.core.startup import Startup
 from muster.core.weak_login import WeakLogin
@@ -113,6 +115,7 @@ class Connector:
         timeout: timedelta | None = None,  # noqa: ASYNC109 - shared out over the candidates below
         tap: Tap | None = None,
         proven: bool = False,
+        search_path: str = OWN_PATH,
     ) -> Connection:
         """`proven`: a client certificate is no login; the server must have asked for the password as well."""
         limit = (timeout or self._settings.connect_limit).total_seconds()
@@ -131,7 +134,16 @@ class Connector:
             weak = WeakLogin(method or endpoint.authentication, login.user, login.password)
             tls = _tls(endpoint, host, self.authority)
             return _connect(
-                endpoint, tls, host, address, attribute, login, tap, weak, proven=proven
+                endpoint,
+                tls,
+                host,
+                address,
+                attribute,
+                login,
+                tap,
+                weak,
+                proven=proven,
+                path=search_path,
             )
 
         return await self._first(endpoint, limit, rounds, connect)
@@ -276,6 +288,7 @@ async def _connect(
     weak: WeakLogin,
     *,
     proven: bool,
+    path: str,
 ) -> Connection:
     dialer = Dialer(address, endpoint.port, tls, tap, password=login.password, weak=weak)
     with as_fault(host, login, dialer), _hung_up_unless_done(dialer):
@@ -285,7 +298,10 @@ async def _connect(
             user=login.user,
             password=login.password,
             database=login.database,
-            server_settings={"application_name": login.application_name},
+            server_settings={
+                "application_name": login.application_name,
+                **(startup_settings(path) if endpoint.pooling == "none" else {}),
+            },
             statement_cache_size=0 if endpoint.pooling == "transaction" else 100,
             target_session_attrs=SessionAttribute(attribute),
             loop=cast("asyncio.AbstractEventLoop", dialer),

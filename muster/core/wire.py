@@ -27,9 +27,12 @@ CANCEL_REQUEST = 80_877_102
 FAREWELL = 5.0  # seconds that a server has to hang up on a cancel request
 AUTHENTICATION = ord("R")
 SIZE = struct.Struct("!I").unpack_from
+READY = ord("Z")
 KEY = ord("K")  # pid and secret by which a session's statement is cancelled
 LONGEST_KEY = 264  # with its size and the pid
 HANDSHAKE_LIMIT = 64 * 1024  # bytes that a server may send before it has accepted us
+OPENING_LIMIT = 1024 * 1024  # bytes between that and its first readiness for a query
+ANSWER_LIMIT = 64 * 1024 * 1024  # bytes of one answer that asyncpg collects
 MESSAGE_LIMIT = 32 * 1024 * 1024  # one row, one notice, one error
 
 
@@ -181,6 +184,7 @@ class Guard(asyncio.Protocol):
         self._held = b""  # an incomplete message of the handshake, or an incomplete header later
         self._heard = 0
         self._skip = 0  # what is left of a message whose header was seen
+        self._unread = OPENING_LIMIT  # bytes that may come before the server is ready again
         self._tap = tap
         self._handed_over = False
         self._scram: ScramClient | None = None
@@ -296,9 +300,10 @@ class Guard(asyncio.Protocol):
         self._transport.write(b"p" + struct.pack("!i", len(body) + 4) + body)
 
     def _fits(self, data: bytes) -> bool:
-        """Reads headers only: no message is larger than the limit."""
+        """Reads headers only: no message is larger than the limit, nor are all of them together in one answer."""
         at, data = self._skip, self._held + data
         end = len(data)
+        self._unread -= end - len(self._held)
         while at + 5 <= end:
             (size,) = SIZE(data, at + 1)
             if not 4 <= size <= MESSAGE_LIMIT:
@@ -308,7 +313,12 @@ class Guard(asyncio.Protocol):
                 if at + 1 + size > end:
                     break  # it is held until it is whole
                 self._dialer.key = data[at + 5 : at + 1 + size]
+            elif data[at] == READY:
+                self._unread = ANSWER_LIMIT
             at += 1 + size
+        if self._unread < 0:
+            self._refuse("it sent more than was asked for")
+            return False
         self._held, self._skip = (data[at:], 0) if at < end else (b"", at - end)
         return True
 

@@ -420,6 +420,20 @@ async def test_everything_wrong_with_a_step_is_told_at_once(here):
     assert "'transaction'" in typo.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("text", ["/*" * 30_000, "select " + "+" * 60_000 + "1"], ids=["/*", "+"])
+async def test_a_script_that_costs_too_much_to_read_is_refused_and_not_stored(here, text):
+    await here.a_job()
+
+    step = await here.put("jobs/nightly/steps/costly", a_step(text))
+    query = await here.post("queries", {"targetGroup": "all", "sql": text})
+
+    for answer in (step, query):
+        assert answer.status_code == 400
+        error = answer.json()["error"]
+        assert "ScriptTooComplex" in {each["code"] for each in error.get("details", [error])}
+    assert (await here.get("jobs/nightly/steps/costly")).status_code == 404
+
+
 async def test_quotas_hold(here):
     await here.a_job()
     many = [
