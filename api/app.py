@@ -1,5 +1,6 @@
 """The public application: uvicorn → Edge → PathMiddleware → Litestar → one handler per endpoint."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,7 +14,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from api import auth_pipeline
 from api.authentication import Authenticator
 from api.endpoint import Endpoint, table
-from api.errors import answer_to
+from api.errors import ProtocolFault, answer_to
 from api.handlers import HANDLERS
 from api.jwks import KeySet
 from api.links import Links
@@ -84,13 +85,31 @@ def build(
 
 def _route(services: Services, endpoint: Endpoint) -> HTTPRouteHandler:
     handler = HANDLERS[endpoint.kind]
+    limit = services.plane.settings.request_limit.total_seconds() + endpoint.waits
 
     async def serve(request: Request[Any, Any, Any]) -> Answer:
-        return await handler(services, endpoint, of(request.scope), request.receive)
+        """Within the limit: what is cancelled rolls its transaction back before this answers."""
+        try:
+            async with asyncio.timeout(limit) as deadline:
+                return await handler(services, endpoint, of(request.scope), request.receive)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise _took_too_long(limit) from None
 
     methods = [HttpMethod(endpoint.method)]
     path = f"/{endpoint.operation_id}"
     return HTTPRouteHandler(path, http_method=methods, status_code=200)(serve)
+
+
+def _took_too_long(limit: float) -> ProtocolFault:
+    return ProtocolFault(
+        504,
+        "RequestTimedOut",
+        f"The request took longer than {limit:g} seconds and was stopped. Whether it took effect is "
+        "shown by a GET; with the same Idempotency-Key it can be sent again.",
+        [(b"retry-after", b"5")],
+    )
 
 
 def _refused(services: Services) -> ASGIRouteHandler:

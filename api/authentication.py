@@ -34,7 +34,13 @@ class Authenticator:
         self._keys = keys
         self._find_token = find_token
         self._local = settings.local_token.reveal().encode() if settings.local_token else None
-        self._owner = Principal(id="local", tenant_id=settings.tenant_id, name="local", owner=True)
+        self._owner = Principal(
+            id="local",
+            tenant_id=settings.tenant_id,
+            name="local",
+            token_id=_token_id(hashlib.sha256(self._local or b"").digest()),
+            owner=True,
+        )
         self._tenants = frozenset(settings.oidc_tenants or (settings.tenant_id,))
         self._known: OrderedDict[bytes, tuple[Principal, float, int]] = OrderedDict()
 
@@ -54,19 +60,19 @@ class Authenticator:
         if len(token) > LONGEST or not token.isascii():
             raise _invalid("it is malformed")
         digest = hashlib.sha256(token).digest()
-        known = self._known.get(digest)
-        if known is not None and self._still(known):
-            return known[0]
         text = token.decode()
         if text.startswith(SERVICE_PREFIX):
             return await self._service(digest)
+        known = self._known.get(digest)
+        if known is not None and self._still(known):
+            return known[0]
         return await self._jwt(text, digest)
 
     async def _service(self, digest: bytes) -> Principal:
+        """Asks at each request, so that a deleted token is refused at once by every process."""
         found = await self._find_token(digest.hex())
         if found is None:
             raise _invalid("the service token is unknown, expired or revoked")
-        self._remember(digest, found, self._settings.role_cache.total_seconds())
         return found
 
     async def _jwt(self, token: str, digest: bytes) -> Principal:
@@ -85,7 +91,7 @@ class Authenticator:
         if key is None or key.algorithm_name != header["alg"]:
             raise _invalid("it is not signed by a key of the issuer")
         claims = self._verified(token, key)
-        principal = self._principal_of(claims)
+        principal = self._principal_of(claims, digest)
         left = claims["exp"] + LEEWAY - self._clock.now().timestamp()
         self._remember(digest, principal, min(left, self._settings.oidc_refresh.total_seconds()))
         return principal
@@ -118,7 +124,7 @@ class Authenticator:
             raise _wrong_tenant()
         return claims
 
-    def _principal_of(self, claims: dict[str, Any]) -> Principal:
+    def _principal_of(self, claims: dict[str, Any], digest: bytes) -> Principal:
         subject = claims.get("oid") or claims.get("sub")
         if not isinstance(subject, str) or not 1 <= len(subject) <= 256:
             raise _invalid("it names nobody")
@@ -130,6 +136,7 @@ class Authenticator:
             tenant_id=claims["tid"],
             type=PrincipalType.APPLICATION if application else PrincipalType.USER,
             name=str(name)[:256],
+            token_id=str(claims.get("uti") or claims.get("jti") or _token_id(digest))[:256],
             groups=tuple(str(g) for g in groups[:1000]) if isinstance(groups, list) else (),
         )
 
@@ -146,6 +153,11 @@ class Authenticator:
 
     def _generation(self) -> int:
         return self._keys.generation if self._keys else 0
+
+
+def _token_id(digest: bytes) -> str:
+    """For a token without an id: enough of its digest to tell it from others, too little to guess it."""
+    return f"sha256:{digest.hex()[:16]}"
 
 
 def _invalid(why: str) -> Unauthenticated:

@@ -15,7 +15,9 @@ from muster.core.errors import InvalidRequest
 MOST_BYTES = 2 * 1024 * 1024
 MOST_DEPTH = 32
 MOST_KEYS = 1000
-PATIENCE = 30.0  # seconds for a body to arrive
+MOST_CONTAINERS = 25_000  # objects and arrays; the largest target group has 10 000 members
+MOST_VALUES = 150_000
+PATIENCE = 20.0  # seconds for a body to arrive; below the limit of a request
 
 TYPE = re.compile(r'application/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?;?\Z', re.IGNORECASE)
 STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # an open end counts: one pass for all
@@ -70,7 +72,7 @@ def parse(raw: bytes) -> dict[str, Any]:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         _refuse("The body is not valid UTF-8.")
-    _check_depth(text)
+    _check_structure(text)
     try:
         value = DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -84,12 +86,18 @@ def parse(raw: bytes) -> dict[str, Any]:
     return value
 
 
-def _check_depth(text: str) -> None:
-    """Before anything is built, so that a body of brackets costs nothing."""
-    if text.count("[") + text.count("{") <= MOST_DEPTH:
+def _check_structure(text: str) -> None:
+    """Before anything is built: depth and number of values decide what the rest costs."""
+    containers = text.count("[") + text.count("{")
+    if containers <= MOST_DEPTH and text.count(",") < MOST_VALUES:
         return
+    outside = STRINGS.sub("", text)
+    if outside.count("[") + outside.count("{") > MOST_CONTAINERS:
+        _refuse(f"The body has more than {MOST_CONTAINERS} objects and arrays.")
+    if outside.count(",") >= MOST_VALUES:
+        _refuse(f"The body has more than {MOST_VALUES} values.")
     depth = 0
-    for bracket in OPEN_CLOSE.finditer(STRINGS.sub("", text)):
+    for bracket in OPEN_CLOSE.finditer(outside):
         depth += 1 if bracket[0] in "[{" else -1
         if depth > MOST_DEPTH:
             _refuse(f"The body is nested deeper than {MOST_DEPTH}.")

@@ -52,6 +52,10 @@ class Endpoint:
     def paged(self) -> bool:
         return self.kind is Kind.LIST or (self.report is not None and self.report.paged)
 
+    @property
+    def waits(self) -> float:
+        return (self.verb.waits if self.verb else 0) + (self.act.waits if self.act else 0)
+
     @cached_property
     def accepted(self) -> dict[str, str]:
         """The query parameters of the operation, by their names in lower case."""

@@ -75,6 +75,16 @@ def answer(fault: Fault, exchange: Exchange) -> Answer:
     if fault.retry_after is not None:
         headers.append((b"retry-after", str(max(1, math.ceil(fault.retry_after))).encode()))
     status = status_of(fault)
+    who = exchange.principal
+    telemetry.note_refusal(
+        "api",
+        status,
+        fault.code,
+        fault.message,
+        exchange.address,
+        principal=who.id if who else None,
+        request_id=exchange.request_id,
+    )
     if status >= 500:
         log.error(
             "request failed",

@@ -18,7 +18,7 @@ from fsm.operations import Operation
 from muster.core.errors import refuse
 from muster.core.ids import ResourceId
 from workflows.model.item import Item, Told, WrittenItem
-from workflows.model.resource import Call, Deleted, Page, Resource, Written
+from workflows.model.resource import Ancestor, Call, Deleted, Page, Resource, Written
 
 Handler = Callable[[Services, Endpoint, Exchange, Receive], Awaitable[Answer]]
 
@@ -191,6 +191,8 @@ def _shown(kind: ResourceType, found: Any) -> Any:
             return envelope.show(kind, found)
         case Item():
             return envelope.show_item(found)
+        case Ancestor():
+            return {"id": found.id, "name": found.name, "type": found.type}
         case _:
             return found
 

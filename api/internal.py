@@ -79,6 +79,8 @@ def _answer_to(request: AnyRequest, error: Exception) -> Response[bytes]:
             return _response(410, protocol.Error(error.message, error.code))
         case Fault():
             status = status_of(error)
+            address = request.client.host if request.client else ""
+            telemetry.note_refusal("workload", status, error.code, error.message, address)
             if status >= 500:
                 log.error("workload request failed", path=request.url.path, why=error.context)
             return _response(status, protocol.Error(error.message, error.code))

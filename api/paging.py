@@ -1,10 +1,14 @@
-"""`{value, nextLink}`: pages behind opaque tokens that fit only the list they were made for."""
+"""`{value, nextLink}`: pages behind encrypted tokens that fit only the list and the caller they were made for."""
 
 import base64
 import binascii
+import contextlib
 import hashlib
-import hmac
+import secrets
 from urllib.parse import quote
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from api.endpoint import SKIP_TOKEN, TOP, Endpoint
 from api.request_context import Exchange
@@ -14,34 +18,34 @@ from muster.core.settings import Settings
 MOST = 1000
 DEFAULT = 100
 TOKEN = SKIP_TOKEN.lower()
-MAC = 16
+NONCE = 12  # bytes
 
 
 class Paging:
     def __init__(self, settings: Settings) -> None:
         """Every process of an installation has the same secrets, so any of them reads a token."""
-        secrets = settings.keys.reveal().split(",") if settings.keys else []
-        secrets.append(settings.database_url.reveal())
-        self._keys = [hashlib.sha256(b"skip token " + each.encode()).digest() for each in secrets]
+        known = settings.keys.reveal().split(",") if settings.keys else []
+        known.append(settings.database_url.reveal())
+        self._ciphers = [
+            AESGCM(hashlib.sha256(b"skip token " + each.encode()).digest()) for each in known
+        ]
 
     def token(self, exchange: Exchange, cursor: str) -> str:
-        raw = self._mac(self._keys[0], exchange, cursor.encode()) + cursor.encode()
+        """Encrypted: a cursor may hold the name of something that the caller may not read."""
+        nonce = secrets.token_bytes(NONCE)
+        raw = nonce + self._ciphers[0].encrypt(nonce, cursor.encode(), _bound(exchange))
         return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
     def after(self, exchange: Exchange) -> str | None:
         token = exchange.query.get(TOKEN)
         if token is None:
             return None
-        try:
+        bound = _bound(exchange)
+        with contextlib.suppress(binascii.Error, ValueError):
             raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-            cursor = raw[MAC:]
-            if any(
-                hmac.compare_digest(raw[:MAC], self._mac(key, exchange, cursor))
-                for key in self._keys
-            ):
-                return cursor.decode()
-        except (binascii.Error, ValueError):
-            pass
+            for cipher in self._ciphers:
+                with contextlib.suppress(InvalidTag):
+                    return cipher.decrypt(raw[:NONCE], raw[NONCE:], bound).decode()
         raise InvalidRequest(
             "The $skipToken does not belong to this list.",
             code="InvalidSkipToken",
@@ -55,17 +59,19 @@ class Paging:
         kept.append(f"%24skipToken={self.token(exchange, cursor)}")
         return f"{base}{quote(exchange.raw_path, safe='/%')}?{'&'.join(kept)}"
 
-    @staticmethod
-    def _mac(key: bytes, exchange: Exchange, cursor: bytes) -> bytes:
-        endpoint = exchange.endpoint
-        assert endpoint is not None
-        filters = sorted(
-            f"{name}={value}"
-            for name, value in exchange.query.items()
-            if name not in {"api-version", TOKEN, TOP}
-        )
-        bound = "\n".join([endpoint.operation_id, exchange.id.key, *filters]).encode()
-        return hmac.digest(key, bound + b"\0" + cursor, "sha256")[:MAC]
+
+def _bound(exchange: Exchange) -> bytes:
+    """What a token is good for: one list with its filters, asked for by one principal."""
+    endpoint, who = exchange.endpoint, exchange.principal
+    assert endpoint is not None
+    assert who is not None
+    filters = sorted(
+        f"{name}={value}"
+        for name, value in exchange.query.items()
+        if name not in {"api-version", TOKEN, TOP}
+    )
+    caller = f"{who.tenant_id}/{who.id}"
+    return "\n".join([caller, endpoint.operation_id, exchange.id.key, *filters]).encode()
 
 
 def top(exchange: Exchange) -> int:

@@ -37,14 +37,17 @@ class Verb:
     long: bool = False  # answered before it is done; a client polls
     query: tuple[Query, ...] = ()
     open: bool = False  # every authenticated caller may ask; the use case shows what he may see
+    waits: float = 0  # seconds that it may wait for others, beyond the limit of every request
 
 
-def Sync(run: UseCase, *, query: tuple[Query, ...] = (), open: bool = False) -> Verb:  # noqa: N802
-    return Verb(run=run, query=query, open=open)
+def Sync(  # noqa: N802
+    run: UseCase, *, query: tuple[Query, ...] = (), open: bool = False, waits: float = 0
+) -> Verb:
+    return Verb(run=run, query=query, open=open, waits=waits)
 
 
-def Async(run: UseCase, *, query: tuple[Query, ...] = ()) -> Verb:  # noqa: N802
-    return Verb(run=run, long=True, query=query)
+def Async(run: UseCase, *, query: tuple[Query, ...] = (), waits: float = 0) -> Verb:  # noqa: N802
+    return Verb(run=run, long=True, query=query, waits=waits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +64,7 @@ class Action:
     makes_in: Mapping[str, str] = field(default_factory=dict)  # names in its path beside ours
     urgent: bool = False  # stops something: no limit of requests holds it up
     requires_body: bool = False
+    waits: float = 0  # seconds that it may wait for others, beyond the limit of every request
     query: tuple[Query, ...] = ()
     example: Example = field(default_factory=dict)
     answer: Example = field(default_factory=dict)

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,24 +23,73 @@ KEEP_ALIVE = 75
 DRAIN = 5
 
 
+class Connections:
+    """How many are open from each client address; those of a proxy that is believed are not counted."""
+
+    def __init__(self, limit: int = 0, proxies: tuple[str, ...] = ()) -> None:
+        self._limit = limit
+        self._proxies = tuple(ipaddress.ip_network(each) for each in proxies)
+        self._open: Counter[str] = Counter()
+
+    def key(self, address: str) -> str | None:
+        """What is counted: an IPv4 address, or the network that one IPv6 client has; None: nothing."""
+        if not self._limit:
+            return None
+        try:
+            client = ipaddress.ip_address(address.partition("%")[0])
+        except ValueError:
+            return None
+        if any(client in network for network in self._proxies):
+            return None
+        if client.version == 6 and client.ipv4_mapped is None:
+            return str(ipaddress.ip_network((client, 64), strict=False))
+        return str(getattr(client, "ipv4_mapped", None) or client)
+
+    def enter(self, key: str) -> bool:
+        if self._open[key] >= self._limit:
+            return False
+        self._open[key] += 1
+        return True
+
+    def leave(self, key: str) -> None:
+        self._open[key] -= 1
+        if not self._open[key]:
+            del self._open[key]
+
+
 class GuardedProtocol(HttpToolsProtocol):
-    """One timer for the head of each request, one for what follows a refusal."""
+    """A limit per client address, a timer for the head of each request, one for what follows a refusal."""
+
+    per_address = Connections()
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._in_head = True
         self._head_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._counted: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._arm(HEAD_PATIENCE)
+        key = self.per_address.key(self.client[0]) if self.client else None
+        if key is None or self.per_address.enter(key):
+            self._counted = key
+            self._arm(HEAD_PATIENCE)
+        else:
+            self._refuse(
+                429, "TooManyConnections", "Too many connections are open from this address."
+            )
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        if self._counted is not None:
+            self.per_address.leave(self._counted)
+            self._counted = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
         super().data_received(data)
         if self.transport.is_closing():
             return
@@ -124,10 +175,13 @@ class Server(uvicorn.Server):
         yield
 
 
-def make(app: ASGIApp, context: ssl.SSLContext | None) -> Server:
+def make(
+    app: ASGIApp, context: ssl.SSLContext | None, connections: Connections | None = None
+) -> Server:
+    chosen = {"per_address": connections or Connections()}
     config = uvicorn.Config(
         app,
-        http=GuardedProtocol,
+        http=type("Protocol", (GuardedProtocol,), chosen),
         ws="none",
         lifespan="on",
         interface="asgi3",

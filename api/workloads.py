@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 
+from fsm import addresses
 from fsm.launch import claims, protocol, tokens
 from fsm.launch.protocol import Kind, Reason
 from fsm.launch.queue import Queue
@@ -22,6 +23,7 @@ from muster.core.errors import Forbidden, InvalidRequest, NotFound, Unauthentica
 
 MOST = 1000  # of one answer
 OWN = Reason.REPORTED
+CONNECTING = frozenset({Kind.ENGINE, Kind.HOST})
 SAID_BY_LAUNCHERS = frozenset({OWN, Reason.START_FAILED, Reason.EXITED})
 
 
@@ -147,6 +149,15 @@ async def heartbeat(services: Services, _: Caller, body: protocol.Beat) -> Reply
     return DONE
 
 
+async def read_addresses(services: Services, caller: Caller, _: None) -> Reply:
+    """Those that are open and denied to the workload's account now."""
+    workload = caller.workload
+    if workload is None or workload.kind not in CONNECTING:
+        raise Forbidden("Only an engine or a host may ask for this.")
+    settings = services.queue.settings
+    return Reply(200, await addresses.of_account(services.db, settings, workload.account_uid))
+
+
 async def success(services: Services, caller: Caller, body: protocol.Success) -> Reply:
     async with services.db.transaction() as tx:
         await services.queue.success(tx, body.workload_id, body.result, source=caller.source)
@@ -233,6 +244,7 @@ ROUTES = (
     Route("PUT", "/launched", protocol.Named, launched),
     Route("PUT", "/running", protocol.Beat, running),
     Route("PUT", "/heartbeat", protocol.Beat, heartbeat),
+    Route("GET", "/addresses", None, read_addresses),
     Route("PUT", "/success", protocol.Success, success),
     Route("PUT", "/failure", protocol.Failure, failure),
     Route("PUT", "/cancel", protocol.Cancel, cancel),

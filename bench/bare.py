@@ -87,6 +87,8 @@ async def write(state: State, request: Request) -> Response:
             "Succeeded",
             "bench",
             "User",
+            "bench",
+            None,
             "",
             "c",
             "r",

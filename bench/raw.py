@@ -20,6 +20,7 @@ from engine.attempt.session_setup import lock_key
 from engine.model.task import TargetServer, Task
 from engine.pool.pool import ConnectionPool
 from muster.core.clock import Clock
+from muster.core.connect import Connector
 from muster.core.settings import Secret
 from tests.support.attempts import Place, a_step, a_task, overhear, settings
 from tests.support.postgres import Role
@@ -117,7 +118,7 @@ async def _heard(fleet: Fleet, script: str, task: Task, *, together: bool) -> Sa
         max_connections=SLOTS,
     )
     credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
-    sessions = ConnectionPool(settings(), credentials, Clock(), lambda _: None)
+    sessions = ConnectionPool(Connector(settings()), credentials, Clock(), lambda _: None)
     with tempfile.TemporaryDirectory() as home:
         host = Place(
             None, task.database_name, Path(home), sessions, server, Role(USER, PASSWORD), []

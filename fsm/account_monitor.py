@@ -12,6 +12,7 @@ from fsm.account import S
 from fsm.conditions import condition
 from fsm.context import Context, Services
 from fsm.control_database import Control
+from fsm.directory import Sent
 from fsm.launch.protocol import Kind, Reason
 from fsm.launch.queue import OnEnd, Queue
 from fsm.launch.workload import Workload
@@ -37,7 +38,7 @@ class Watch:
     services: Services
     changed: asyncio.Event = field(default_factory=asyncio.Event)  # a server or pool: look at once
     _away: dict[UUID, float] = field(default_factory=dict)  # since when, by our monotonic clock
-    _sent: dict[UUID, str] = field(default_factory=dict)  # digest of the directory that was sent
+    _sent: dict[UUID, Sent] = field(default_factory=dict)  # directories, as they were sent
 
     async def run(self, stop: asyncio.Event) -> None:
         pause = self.services.settings.account_check
@@ -63,7 +64,7 @@ class Watch:
         ready = [row["uid"] for row in await db.fetch(Q.resting_accounts)]
         failed = [row["uid"] for row in await db.fetch(Q.idle_accounts)]
         self._away = {uid: since for uid, since in self._away.items() if uid in ready}
-        self._sent = {uid: digest for uid, digest in self._sent.items() if uid in ready}
+        self._sent = {uid: sent for uid, sent in self._sent.items() if uid in ready}
         async with asyncio.TaskGroup() as group:
             for uid in ready:
                 group.create_task(one(uid, self._look(uid)))
@@ -107,8 +108,12 @@ class Watch:
         if wrong is not None:
             await self._tell(context.machine, "unhealthy", wrong)
         uid = context.resource.uid
-        known = self._sent.get(uid)
-        self._sent[uid] = await control_database.sync_directory(where, read.identity, known=known)
+        sent = self._sent.pop(uid, None)
+        if sent is not None and sent.revision != read.directory_revision:
+            sent = None  # another process has sent one since
+        sent = await control_database.sync_directory(where, read.identity, sent=sent)
+        if sent is not None:
+            self._sent[uid] = sent
 
     async def _show_paused(self, context: Context, read: EpochRead) -> None:
         """Whoever paused it: in SQL nobody tells us."""

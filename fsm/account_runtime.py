@@ -4,6 +4,7 @@ from uuid import UUID, uuid5
 
 import msgspec
 
+from fsm import addresses
 from fsm.context import Context, Services
 from fsm.control_database import Control
 from fsm.launch import claims
@@ -12,6 +13,7 @@ from fsm.launch.queue import Queue
 from fsm.launch.workload import NewWorkload, Workload, seal_context
 from fsm.store import Q
 from muster.core.db import Connection, Database
+from muster.core.egress import Addresses
 from muster.core.errors import Conflict, PreconditionFailed, Unavailable
 from nodeagent.protocol import Roles
 
@@ -27,8 +29,9 @@ async def launch(ctx: Context, where: Control, *, at_least: int, queued: int | N
     times, unless its version does not fit. Hosts outlive the core: only those that are missing are
     wanted anew.
     """
-    queue = _queue(ctx)
-    async with ctx.services.db.transaction() as tx:
+    queue, services = _queue(ctx), ctx.services
+    reached = await addresses.of_account(services.db, services.settings, ctx.resource.uid)
+    async with services.db.transaction() as tx:
         known = await queue.of_account(tx, ctx.resource.uid)
         engines = [workload for workload in known if workload.kind is Kind.ENGINE]
         tries = [uuid5(ctx.command_id, f"engine/{number}") for number in range(TRIES)]
@@ -49,13 +52,13 @@ async def launch(ctx: Context, where: Control, *, at_least: int, queued: int | N
         given = [workload.epoch for workload in known if workload.epoch is not None]
         epoch: int = max([at_least, ctx.scratch.get("epoch", 0), *given]) + 1
         await queue.enqueue(
-            tx, _wanted(ctx, where, Kind.ENGINE, id, epoch, engine_key(ctx.resource.uid))
+            tx, _wanted(ctx, where, reached, Kind.ENGINE, id, epoch, engine_key(ctx.resource.uid))
         )
-        for number in range(ctx.services.settings.engine_hosts):
+        for number in range(services.settings.engine_hosts):
             key = host_key(ctx.resource.uid, number)
             if await queue.active(tx, key) is None:
                 host = uuid5(id, key)
-                await queue.enqueue(tx, _wanted(ctx, where, Kind.HOST, host, epoch, key))
+                await queue.enqueue(tx, _wanted(ctx, where, reached, Kind.HOST, host, epoch, key))
         await _still_ours(ctx, tx)
         return epoch
 
@@ -171,7 +174,13 @@ async def _still_ours(ctx: Context, tx: Connection) -> None:
 
 
 def _wanted(
-    ctx: Context, where: Control, kind: Kind, id: UUID, epoch: int, key: str
+    ctx: Context,
+    where: Control,
+    reached: Addresses,
+    kind: Kind,
+    id: UUID,
+    epoch: int,
+    key: str,
 ) -> NewWorkload:
     services, uid = ctx.services, ctx.resource.uid
     plain = {
@@ -194,6 +203,8 @@ def _wanted(
         "targetAllow": settings.target_allow,
         "targetDeny": settings.target_deny,
         "targetPorts": settings.target_ports,
+        "addresses": msgspec.to_builtins(reached),
+        "targetCa": services.connector.authority,
         "credentialReferences": settings.credential_references,
         "vaultAddress": settings.vault_address,
         "vaultNamespace": settings.vault_namespace,

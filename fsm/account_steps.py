@@ -92,7 +92,7 @@ async def apply_changes(ctx: Context) -> Outcome:
     where = await control_database.of(ctx)
     read = await where.operate(ReadEpoch())
     await _same_or_fenced(ctx, read)
-    await where.administer(UpgradeSchema())
+    await where.administer(UpgradeSchema(revoke_public=await where.is_ours()))
     epoch: int = read.epoch
     before = ctx.payload.get("previous", {}).get("sku")
     if before != ctx.resource.sku or not await account_runtime.runs(ctx, epoch):
@@ -214,6 +214,7 @@ async def _install(ctx: Context, where: Control) -> SchemaInstalled:
             public_key=ctx.scratch["publicKey"],
             agent_password=ctx.resource.sealed["agent_password"],
             engine_password=ctx.resource.sealed["engine_password"],
+            revoke_public=await where.is_ours(),
         )
     )
     return made

@@ -9,6 +9,7 @@ import msgspec
 
 from fsm.store import Resource
 from muster.core.connect import Connector, Endpoint
+from muster.core.connect_errors import CONFUSED
 from muster.core.db import Connection
 from muster.core.errors import Conflict, Forbidden, InvalidRequest, Unavailable
 from muster.core.secrets import Keyring
@@ -86,5 +87,5 @@ def told_as_faults() -> Any:
         raise Forbidden(f"The server refused: {error}.", code="TargetPermissionDenied") from error
     except asyncpg.ObjectInUseError as error:
         raise Conflict(f"In use: {error}.", code="DatabaseInUse") from error
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, *CONFUSED) as error:
         raise Unavailable(f"The server answered: {error}.", code="TargetUnavailable") from error

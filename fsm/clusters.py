@@ -7,25 +7,11 @@ from uuid import UUID
 
 from fsm.administrator import APPLICATION, told_as_faults
 from fsm.sql_target import T
+from muster.core.address_source import embedded
 from muster.core.cluster import HOST, Cluster, State
 from muster.core.connect import Connector, Endpoint
-from muster.core.db import Database
 from muster.core.scram import verifier
 from muster.core.settings import Secret, Settings
-from muster.core.sql import Queries
-
-Q = Queries("fsm.sql", "duty.sql")
-
-
-@dataclass(frozen=True)
-class OwnServers:
-    """Where the embedded servers answer: the only loopback ports that may be connected to."""
-
-    db: Database
-
-    async def __call__(self) -> frozenset[tuple[str, int]]:
-        rows = await self.db.fetch(Q.embedded_endpoints)
-        return frozenset((row["host"], row["port"]) for row in rows)
 
 
 @dataclass(frozen=True)
@@ -44,7 +30,7 @@ class EmbeddedClusters:
         cluster = self._at(uid)
         port = await cluster.start()
         url = urlsplit(cluster.superuser_url().reveal())
-        connector = Connector(self.settings, frozenset({(HOST, port)}))
+        connector = Connector(self.settings, embedded((HOST, port)))
         with told_as_faults():
             async with connector.session(
                 Endpoint(host=HOST, port=port, ssl_mode="disable"),

@@ -6,6 +6,7 @@ from fsm.administrator import Means, endpoint_of, login_of, session
 from fsm.sql_target import T
 from fsm.store import Resource
 from muster.core.errors import Fault
+from muster.core.weak_login import WEAK
 
 NOT_VERIFIED = "NotVerified"
 
@@ -30,6 +31,12 @@ def conditions(server: Resource, failure: Fault | None) -> list[dict[str, str]]:
     if endpoint.get("sslMode") in {"require", "disable"}:
         message = f"sslMode {endpoint['sslMode']}: nobody proves that this is the right server."
         found.append(condition("TlsNotVerified", message))
+    if endpoint.get("authentication") in WEAK:
+        message = (
+            f"authentication {endpoint['authentication']}: the server and whoever stands in its place can read "
+            "or reuse the passwords that log in there."
+        )
+        found.append(condition("WeakAuthentication", message))
     if failure is not None:
         advice = f"Correct its endpoint, or check it again: muster server check {server.name}"
         found.append(condition(NOT_VERIFIED, f"{failure.message} {advice}"))

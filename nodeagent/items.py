@@ -4,6 +4,7 @@ A kind is the type below the account, as in `jobs/steps`; a path holds the names
 down. Documents and conditions are those of the functions in the control database.
 """
 
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -23,6 +24,7 @@ Kind = Literal[
     "jobs/executions/steps/targets",
     "jobs/executions/steps/targets/attempts",
     "privateEndpoints",
+    "activityLog",
 ]
 # Of a run, or of one of its targets
 About = Literal["summary", "errors", "results", "messages", "why"]
@@ -60,6 +62,7 @@ class PutCredential(_Frozen, frozen=True):
     name: str
     username: str
     secret: str | None = None  # sealed for the account, or a reference; None keeps what is there
+    servers: tuple[str, ...] | None = None  # that it is for, ("*",) = any; None keeps what is there
     condition: Document = {}
 
 
@@ -150,6 +153,13 @@ class ReadServerUsers(_Frozen, frozen=True):
     server_ids: tuple[str, ...]
 
 
+class ReadReachedServers(_Frozen, frozen=True):
+    """The servers that target groups, or the current steps of jobs, lead to; unknown names lead nowhere."""
+
+    kind: Literal["jobs", "targetGroups"]
+    names: tuple[str, ...]
+
+
 class ReadJournal(_Frozen, frozen=True):
     command_id: UUID
 
@@ -216,5 +226,30 @@ class ServerUsers(_Result, frozen=True):
     running: tuple[RunningExecution, ...]
 
 
+class ReachedServers(_Result, frozen=True, rename="camel"):
+    names: tuple[str, ...]
+    any_server: bool  # rows that are read at run time may name each server of the directory
+
+
 class JournalRead(_Result, frozen=True):
     known: bool  # the command took effect
+
+
+class Diagnose(_Frozen, frozen=True):
+    pass
+
+
+class LockHolder(_Result, frozen=True):
+    """A session of somebody else; PostgreSQL does not show everything of it."""
+
+    pid: int
+    user: str | None = None
+    application: str | None = None
+    since: datetime | None = None  # its transaction, or the session
+    waited_since: datetime | None = None  # by a session of the account; None: just now by none
+
+
+class Diagnosed(_Result, frozen=True):
+    holders: tuple[LockHolder, ...]
+    public_connects: bool
+    close: str  # the statements that end that

@@ -25,6 +25,8 @@ from nodeagent.items import (
     DecidePrivateEndpoint,
     Deleted,
     DeleteItem,
+    Diagnose,
+    Diagnosed,
     ExecutionRead,
     GetItem,
     Item,
@@ -37,8 +39,10 @@ from nodeagent.items import (
     PutPrivateEndpoint,
     PutStep,
     PutTargetGroup,
+    ReachedServers,
     ReadExecution,
     ReadJournal,
+    ReadReachedServers,
     ReadRequest,
     ReadServerUsers,
     RequestRead,
@@ -115,10 +119,11 @@ class InstallSchema(_Frozen, frozen=True):
     public_key: str  # base64 of the account's X25519 public key
     agent_password: str  # sealed
     engine_password: str  # sealed
+    revoke_public: bool = False  # Muster made the database: only the account's roles may connect
 
 
 class UpgradeSchema(_Frozen, frozen=True):
-    pass
+    revoke_public: bool = False
 
 
 class VerifySchema(_Frozen, frozen=True):
@@ -330,7 +335,9 @@ COMMANDS: Mapping[str, Spec] = MappingProxyType({spec.name: spec for spec in (
     Spec("run_query",      RunQuery,      Written,         _O, False, 10, function="run_query"),
     Spec("ask",            Ask,           Asked,           _O, False, 5, function="create_request"),
     Spec("read_request",   ReadRequest,   RequestRead,     _O, True,  5, function="read_request"),
+    Spec("diagnose",       Diagnose,      Diagnosed,       _O, True,  5, function="diagnose"),
     Spec("read_server_users", ReadServerUsers, ServerUsers, _O, True, 10, function="read_server_users"),
+    Spec("read_reached_servers", ReadReachedServers, ReachedServers, _O, True, 10, function="reached_servers"),
     Spec("read_journal",   ReadJournal,   JournalRead,     _O, True,  5, function="read_journal"),
 )})
 # fmt: on

@@ -1,5 +1,7 @@
 """The account's roles: made, or accepted when made beforehand; dropped only if they carry our mark."""
 
+import contextlib
+
 import asyncpg
 
 from muster.core.db import Connection
@@ -37,6 +39,17 @@ async def ensure(connection: Connection, work: Work) -> None:
     for role, password in passwords.items():
         if role not in made:
             await _set_password(connection, work, role, password, verifiers[role])
+
+
+async def close_to_public(connection: Connection, work: Work) -> None:
+    """Only the account's roles may connect: others could hold the locks that the engine needs.
+
+    Where the login may not do that any more, `doctor` shows what to run.
+    """
+    with contextlib.suppress(asyncpg.InsufficientPrivilegeError):
+        async with connection.transaction():
+            for row in await connection.fetch(A.close_to_public, work.roles.prefix):
+                await connection.execute(row[0])
 
 
 async def drop(connection: Connection, work: Work) -> None:

@@ -107,6 +107,8 @@ def _answer(request: HttpRequest[Any, Any, Any], error: Exception) -> Response[b
             log.error("command failed", path=request.url.path, exc_info=error)
             fault = Internal("Something went wrong in the node agent.")
     told = CommandError.of(fault)
+    address = request.client.host if request.client else ""
+    telemetry.note_refusal("nodeagent", told.status, fault.code, fault.message, address)
     if isinstance(error, Fault):
         log.warning("command refused", path=request.url.path, code=fault.code, why=fault.context)
     headers = {"retry-after": str(fault.retry_after)} if fault.retry_after else {}

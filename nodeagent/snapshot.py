@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from muster.core.address_source import embedded
 from muster.core.clock import Clock
 from muster.core.cluster import HOST, Cluster
 from muster.core.connect import Connector, Endpoint
@@ -104,7 +105,7 @@ async def made_anew() -> str:
 async def _installed(superuser: Secret) -> str:
     url = urlsplit(superuser.reveal())
     settings = Settings(database_url=Secret("postgresql://nowhere.invalid/none"))
-    connector = Connector(settings, frozenset({(HOST, url.port or 0)}))
+    connector = Connector(settings, embedded((HOST, url.port or 0)))
     databases = ControlDatabases(connector, settings, Clock())
     keyring = Keyring(Secret(f"snapshot:{ZEROS}"))
     password = Secret(url.password or "")
@@ -114,7 +115,12 @@ async def _installed(superuser: Secret) -> str:
         account_uid=NOBODY,
         command_id=NOBODY,
         spec=SPEC,
-        args=InstallSchema(identity=NOBODY, public_key=ZEROS, **sealed),
+        args=InstallSchema(
+            identity=NOBODY,
+            public_key=ZEROS,
+            agent_password=sealed["agent_password"],
+            engine_password=sealed["engine_password"],
+        ),
         access=Access(
             Endpoint(host=HOST, port=url.port or 0, ssl_mode="disable"),
             "postgres",

@@ -7,9 +7,10 @@ import msgspec
 from fsm import machines
 from fsm.account_steps import ACKNOWLEDGED
 from fsm.launch.queue import Queue
-from muster.core.errors import Conflict, FieldError, refuse
+from muster.core.errors import Conflict, Fault, FieldError, refuse
 from muster.core.ids import ResourceId
 from muster.core.sql import Queries
+from nodeagent.items import Diagnose, Diagnosed
 from nodeagent.protocol import Pause, Resume
 from workflows import access, admission, diagnosis, items, resources
 from workflows.accounts import KIND
@@ -77,8 +78,18 @@ async def doctor(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
         ),
         agents=await plane.db.fetchval(Q.live_agents, id.parent.key, settings.node_agent_silent),
         now=plane.clock.now(),
+        database=await _diagnosed(plane, call, id),
     )
     return diagnosis.told(facts)
+
+
+async def _diagnosed(plane: Plane, call: Call, id: ResourceId) -> Diagnosed | None:
+    """None where the control database can't be asked: the other facts say why."""
+    try:
+        found: Diagnosed = await access.look(plane, call, id, Diagnose())
+    except Fault:
+        return None
+    return found
 
 
 async def _set_paused(

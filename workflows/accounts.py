@@ -1,6 +1,7 @@
 """Job accounts: a Jobs application linked to a control database of the same server."""
 
 import base64
+import dataclasses
 import secrets
 from functools import partial
 from uuid import uuid4
@@ -11,14 +12,15 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError, InvalidRequest, NotFound, refuse
 from muster.core.ids import ResourceId
-from workflows import admission, resources
+from workflows import access, admission, authorization, resources
 from workflows.admission import World
 from workflows.model.account import ACCOUNT, CAPACITIES, OLD_SKU, AccountProperties
-from workflows.model.resource import Call, Page, Resource
+from workflows.model.resource import Body, Call, Page, Resource, Written
 from workflows.resource_kind import Birth, Draft, Kind
 from workflows.services import Plane
 from workflows.store import resources as store
 from workflows.store.resources import Content, Q
+from workflows.target_servers import USE_AS_TARGET
 from workflows.validation.account import account as validate
 
 QUOTA = 1_000  # accounts of one subscription
@@ -89,7 +91,18 @@ KIND = Kind(
     busy="ElasticJobAgentOperationUnavailable",
 )
 
-put = partial(resources.put, kind=KIND)
+
+async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+    """The server of the control database is a target from the start if the creator may use it as one."""
+    usable = await authorization.allows(plane, call.principal, USE_AS_TARGET, id.parent)
+    kind = dataclasses.replace(KIND, created=_allow_own_server) if usable else KIND
+    return await resources.put(plane, call, id, body, kind)
+
+
+async def _allow_own_server(tx: Connection, call: Call, account: Resource) -> None:
+    await tx.execute(access.Q.allow_own_server, account.uid, access.caller(call))
+
+
 patch = partial(resources.patch, kind=KIND)
 get = resources.get
 delete = partial(resources.delete, kind=KIND)

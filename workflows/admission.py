@@ -122,7 +122,7 @@ def unlocked(world: World, id: ResourceId, *, delete: bool) -> None:
             verb = "delete" if delete else "write"
             raise Conflict(
                 f"The scope '{id}' cannot perform {verb} operation because following scope(s) are "
-                f"locked: '{lock.id}'. Remove the lock and try again.",
+                f"locked: '{lock.observed['scope']}'. Remove the lock and try again.",
                 code="ScopeLocked",
             )
 

@@ -70,6 +70,7 @@ def _rules(id: ResourceId, properties: dict[str, Any]) -> list[FieldError]:
         by_definition_id(properties["roleDefinitionId"])
     except InvalidRequest as wrong:
         errors.append(FieldError("properties.roleDefinitionId", wrong.message, wrong.code))
+    errors += _scope(id.parent, properties.get("scope"))
     if not 1 <= len(properties["principalId"]) <= 256:
         errors.append(
             FieldError("properties.principalId", "A principal id has 1 to 256 characters.")
@@ -77,8 +78,19 @@ def _rules(id: ResourceId, properties: dict[str, Any]) -> list[FieldError]:
     return errors
 
 
+def _scope(scope: ResourceId, text: str | None) -> list[FieldError]:
+    """The URL decides; a client that sends the scope too must mean the same one."""
+    where = "properties.scope"
+    try:
+        if text is None or ResourceId.parse(text) == scope:
+            return []
+    except InvalidRequest as wrong:
+        return [FieldError(where, wrong.message, wrong.code)]
+    return [FieldError(where, f"It is not the scope of the URL, '{scope}'.")]
+
+
 def _properties(id: ResourceId, said: dict[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in said.items() if value is not None}
+    given = {n: value for n, value in said.items() if value is not None and n != "scope"}
     role = by_definition_id(given["roleDefinitionId"])
     return given | {
         "principalType": given.get("principalType", "User"),

@@ -81,6 +81,8 @@ def shown(row: dict[str, Any]) -> dict[str, Any]:
         "submissionTimestamp": at,
         "caller": row["caller"],
         "callerType": row["caller_type"],
+        "principalId": row["principal_id"],
+        "tokenId": row["token_id"],
         "httpRequest": {"clientIpAddress": row["caller_address"], **row["detail"]},
         "operationName": {"value": row["action"], "localizedValue": row["action"]},
         "status": {"value": row["status"], "localizedValue": row["status"]},

@@ -1,8 +1,9 @@
 """Whether a principal may act: denied unless a role says otherwise, and decided before existence shows."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from muster.core.errors import Forbidden
+from muster.core.errors import FieldError, Forbidden
 from muster.core.ids import TENANT, ResourceId
 from workflows.model.resource import Call, Principal, PrincipalType
 from workflows.rolecache import Grant
@@ -32,12 +33,38 @@ async def authorize(plane: Plane, call: Call, action: str, id: ResourceId) -> No
     )
 
 
+async def allows(plane: Plane, who: Principal, action: str, id: ResourceId) -> bool:
+    """Whether a role at the scope or above it allows the action; asks for no list, audits nothing."""
+    if not await _own_tenant(plane, who, id):
+        return False
+    return any(_covers(scope, id.key) for scope in await scopes_for(plane, who, action))
+
+
+async def readable(plane: Plane, call: Call, details: Sequence[FieldError]) -> list[FieldError]:
+    """Those details of a refusal whose resource the caller may read; the others are only counted."""
+    named = [(each, ResourceId.parse(each.target or "/")) for each in details]
+    return [
+        each for each, id in named if await allows(plane, call.principal, f"{id.type}/read", id)
+    ]
+
+
 async def visible(plane: Plane, call: Call, action: str, scope: ResourceId) -> list[str] | None:
     """None: the whole scope; else the keys below it that the caller may see."""
     scopes = await scopes_for(plane, call.principal, action)
     if any(_covers(s, scope.key) for s in scopes):
         return None
     return [s for s in scopes if s.startswith(_below(scope.key))]
+
+
+def sees(seen: list[str] | None, key: str) -> bool:
+    """Whether one of the keys that `visible` gave holds all of it."""
+    return seen is None or any(_covers(scope, key) for scope in seen)
+
+
+def children(seen: list[str], scope: ResourceId, type: str) -> set[str]:
+    """Names, in lower case, of those of a type directly below a scope that hold a visible key."""
+    below = _below(scope.key) + type.lower() + "/"
+    return {key[len(below) :].partition("/")[0] for key in seen if key.startswith(below)}
 
 
 async def scopes_for(plane: Plane, who: Principal, action: str) -> list[str]:
@@ -75,6 +102,7 @@ async def principal_of_token(plane: Plane, digest: str) -> Principal | None:
         tenant_id=row["tenant_id"],
         type=PrincipalType.APPLICATION,
         name=row["name"],
+        token_id=str(row["uid"]),
         scope=row["properties"].get("scope", "/").lower(),
     )
 

@@ -5,29 +5,45 @@ from muster.core.errors import refuse
 from muster.core.ids import ResourceId
 from muster.core.settings import Secret
 from nodeagent.items import PutCredential
-from workflows import items
+from workflows import access, items, target_servers
 from workflows.accesscache import Access
 from workflows.items import Family
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
 from workflows.services import Plane
+from workflows.target_servers import ServerName
+from workflows.validation.credential import SERVERS
 from workflows.validation.credential import credential as validate
 
 FAMILY = Family("credentials")
+ANY = ("*",)
 
 
 async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
-    """Without a password or a reference the old secret stays: clients send it back empty."""
+    """Without a password or a reference the old secret stays: clients send it back empty.
+
+    Without servers those that were listed stay: a client that knows only Azure's properties widens nothing.
+    """
     here = await items.enter(plane, call, id)
     given = body.properties
     refuse(validate(id.name, given, plane.settings))
+    listed = _listed(given.get("servers"))
+    named = [] if listed == ANY else [ServerName(SERVERS, name) for name in listed or ()]
+    usable = await target_servers.check_named(plane, call, access.account_of(id), named)
+    refuse(usable.errors)
+    await target_servers.allow(plane, call, here, usable.servers)
     command = PutCredential(
         name=id.name,
         username=given["username"],
         secret=_sealed(here, id.name, given.get("password")) or given.get("reference") or None,
+        servers=listed,
         condition=items.condition(call),
     )
     return await FAMILY.put(plane, call, id, here, command)
+
+
+def _listed(servers: list[str] | None) -> tuple[str, ...] | None:
+    return None if servers is None else tuple(servers)
 
 
 def _sealed(here: Access, name: str, password: str | None) -> str | None:

@@ -10,7 +10,7 @@ from fsm.store import resource_by_key
 from muster.core.db import Connection
 from muster.core.errors import Conflict, FieldError, refuse
 from muster.core.ids import ResourceId
-from workflows import admission, delete_guard, resources, server_users, targets
+from workflows import admission, authorization, delete_guard, resources, server_users, targets
 from workflows.admission import World
 from workflows.model.database import DatabaseProperties
 from workflows.model.resource import DATABASE, Call, Deleted, Resource
@@ -79,7 +79,13 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
         and _dropped(server, database.resource)
     ):
         await targets.refuse_drop(plane, server, id.name)
-    return await resources.delete(plane, call, id, KIND)
+    try:
+        return await resources.delete(plane, call, id, KIND)
+    except Conflict as refused:
+        if not refused.details:
+            raise
+        details = await authorization.readable(plane, call, refused.details)
+        raise Conflict(refused.message, code=refused.code, details=details) from refused
 
 
 def _dropped(server: Server, database: Resource) -> bool:

@@ -8,6 +8,7 @@ from fsm.account_runtime import INCOMPATIBLE
 from fsm.launch.protocol import Kind, State
 from fsm.launch.workload import Workload
 from fsm.store import Machine
+from nodeagent.items import Diagnosed, LockHolder
 from workflows.model.resource import Resource
 
 STEPS = {
@@ -36,6 +37,7 @@ class Facts:
     launchers: int
     agents: int
     now: datetime
+    database: Diagnosed | None = None  # None: it could not be asked
 
     @property
     def engine(self) -> Workload | None:
@@ -52,6 +54,10 @@ class Facts:
             each.state is State.RUNNING and not (each.beat_by and each.beat_by < self.now)
             for each in self.hosts
         )
+
+    @property
+    def holders(self) -> tuple[LockHolder, ...]:
+        return self.database.holders if self.database else ()
 
     @property
     def state(self) -> str | None:
@@ -78,7 +84,9 @@ def told(facts: Facts) -> dict[str, Any]:
         "hosts": [_workload(each) for each in facts.hosts],
         "liveLaunchers": facts.launchers,
         "liveNodeAgents": facts.agents,
+        "lockHolders": [_holder(each) for each in facts.holders],
         "advice": advice,
+        "hardening": _hardening(facts),
     }
 
 
@@ -99,6 +107,7 @@ def advise(facts: Facts) -> list[str]:
         found
         + _about_engine(facts)
         + _about_hosts(facts)
+        + _about_locks(facts)
         + _about_database(facts)
         + _about_failure(facts)
     )
@@ -143,6 +152,35 @@ def _about_hosts(facts: Facts) -> list[str]:
         "No host of the account is alive, so nothing can run. New ones come with the next engine, as "
         f"soon as the monitor sees it{f'; read their logs: {logs}' if logs else ''}."
     ]
+
+
+def _about_locks(facts: Facts) -> list[str]:
+    return [
+        f"The session {each.pid} of '{each.user}' (application '{each.application or ''}', since "
+        f"{_time(each.since) or _time(each.waited_since) or 'an unknown time'}) holds a lock that the account "
+        f"needs. If it is nobody's work, end it in the control database: SELECT pg_terminate_backend({each.pid});"
+        for each in facts.holders
+    ]
+
+
+def _hardening(facts: Facts) -> list[str]:
+    """What works, and could be made safer."""
+    if facts.database is None or not facts.database.public_connects:
+        return []
+    return [
+        "Every login of the server may connect to the control database and hold locks that the account needs. "
+        f"Let the owner of the database run: {facts.database.close}"
+    ]
+
+
+def _holder(holder: LockHolder) -> dict[str, Any]:
+    return {
+        "pid": holder.pid,
+        "user": holder.user,
+        "application": holder.application,
+        "since": _time(holder.since),
+        "waitedSince": _time(holder.waited_since),
+    }
 
 
 def _about_database(facts: Facts) -> list[str]:

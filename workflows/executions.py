@@ -12,7 +12,7 @@ from muster.core.errors import FieldError, refuse
 from muster.core.ids import ResourceId
 from nodeagent import items as wire
 from nodeagent.items import About, CancelExecution, Kind, ReadExecution, StartJob
-from workflows import access, items
+from workflows import access, items, target_servers
 from workflows.access import path_of
 from workflows.accesscache import Access
 from workflows.items import Family, is_uuid, present
@@ -92,8 +92,16 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     job, name = path_of(id)
     if not is_uuid(name):
         refuse([FieldError("name", f"'{name[:100]}' is no uuid.", "InvalidResourceName")])
+    await check_start(plane, call, id)
     command = StartJob(job=job, execution_id=UUID(name))
     return await FAMILY.put(plane, call, id, here, command)
+
+
+async def check_start(plane: Plane, call: Call, id: ResourceId) -> None:
+    """Refuses unless the caller may use the servers that the job of `id` leads to."""
+    job = path_of(id)[0]
+    caller = target_servers.beyond_token_scope(call)
+    await target_servers.check_reached(plane, caller, id, "jobs", [job], "jobName")
 
 
 async def cancel(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> None:

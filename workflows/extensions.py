@@ -1,6 +1,5 @@
 """Resources that hang on any scope: role assignments and locks."""
 
-from typing import Any
 from uuid import UUID
 
 from muster.core.db import Connection
@@ -33,21 +32,13 @@ async def insert(
 async def list_page(
     plane: Plane, call: Call, type: str, scope: ResourceId, after: str | None, top: int
 ) -> Page:
-    """Those that hold at the scope: made there, above it, or below it."""
+    """Those that hold at the scope, made there, above it, or below it, as far as the caller may GET them."""
     if scope.pairs:
         await resources.get(plane, call, scope)
-    seen = await authorization.visible(plane, call, f"{type}/read", scope)
-    above = [ancestor.key for ancestor in scope.ancestors()]
+    tenant, above = call.principal.tenant_id, [ancestor.key for ancestor in scope.ancestors()]
+    scopes = await authorization.scopes_for(plane, call.principal, f"{type}/read")
     rows = await plane.db.fetch(
-        Q.list_extensions, call.principal.tenant_id, type, after or "", top + 1, above, scope.key
+        Q.list_extensions, tenant, type, after or "", top + 1, above, scope.key, scopes
     )
     more = rows[top - 1]["key"] if len(rows) > top else None
-    items = [store.resource(row) for row in rows[:top]]
-    if seen is not None:
-        items = [item for item in items if _inside(item.properties, seen)]
-    return Page(items=items, next=more)
-
-
-def _inside(properties: dict[str, Any], seen: list[str]) -> bool:
-    key = properties["scopeKey"]
-    return any(key == scope or key.startswith(scope + "/") for scope in seen)
+    return Page(items=[store.resource(row) for row in rows[:top]], next=more)

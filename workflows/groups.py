@@ -59,7 +59,8 @@ async def _refuse_running(plane: Plane, call: Call, id: ResourceId) -> None:
     scope = (id.subscription or "").lower(), call.principal.tenant_id, id.key
     servers = [row["id"] for row in await plane.db.fetch(access.Q.servers_below, *scope)]
     answers = await server_users.ask(plane, call, servers, outside=id)
-    server_users.refuse_running(answers, f"servers of the resource group '{id.name}'")
+    what = f"servers of the resource group '{id.name}'"
+    await server_users.refuse_running(plane, call, answers.users, what)
 
 
 async def refuse_blocked(tx: Connection, call: Call, scope: Resource) -> None:

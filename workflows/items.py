@@ -15,24 +15,25 @@ import msgspec
 
 from fsm import commands
 from muster.core import telemetry
-from muster.core.errors import NotFound, Unavailable
+from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from muster.core.failpoints import reach
 from muster.core.ids import ResourceId
 from nodeagent import items
 from nodeagent.items import DeleteItem, GetItem, ListItems, PatchItem
 from nodeagent.protocol import Door
-from workflows import access, admission
+from workflows import access, admission, authorization
 from workflows.access import JUDGEMENTS, account_of, first_below, path_of
 from workflows.accesscache import Access
 from workflows.model.account import ACCOUNT
 from workflows.model.item import Item, WrittenItem
-from workflows.model.resource import Call, Deleted, Page
+from workflows.model.resource import Ancestor, Call, Deleted, Page
 from workflows.services import Plane
 from workflows.store import audit
 
 log = telemetry.get(__name__)
 
 UUIDS = {"executions", "targets"}  # types whose names are uuids
+IN_USE = "ElasticJobsOperationFailed"  # with the names of what uses it
 NUMBERS = {"versions", "attempts"}
 
 
@@ -95,16 +96,33 @@ class Family:
         path = path_of(scope)
         here = await access.of(plane, call, scope)
         possible(kind or self.kind, path, scope)
+        wanted = dict(filters or {})
+        seen = await authorization.visible(plane, call, self.action("read"), scope)
+        if seen is not None:
+            names = authorization.children(seen, scope, self.kind.split("/")[len(path)])
+            if not names:
+                return Page(items=[])
+            wanted["only"] = sorted(names)
         command = ListItems(
             kind=kind or self.kind,
             path=path,
             after=msgspec.json.decode(after) if after else None,
             top=top,
-            filters=filters or {},
+            filters=wanted,
         )
         page = await access.look(plane, call, scope, command)
         more = None if page.next is None else msgspec.json.encode(page.next).decode()
-        return Page(items=[self.item(each, here) for each in page.items], next=more)
+        listed = [self._listed(self.item(each, here), seen) for each in page.items]
+        return Page(items=[each for each in listed if each is not None], next=more)
+
+    @staticmethod
+    def _listed(item: Item, seen: list[str] | None) -> Item | Ancestor | None:
+        """None: the control database knows no filter by name yet, or this list has none."""
+        if authorization.sees(seen, item.id.lower()):
+            return item
+        if any(key.startswith(item.id.lower() + "/") for key in seen or ()):
+            return Ancestor(id=item.id, name=item.name, type=item.type)
+        return None
 
     async def put(
         self, plane: Plane, call: Call, id: ResourceId, here: Access, command: msgspec.Struct
@@ -129,8 +147,21 @@ class Family:
         command = DeleteItem(
             kind=self.kind, path=path_of(id), condition=condition(call), options=options or {}
         )
-        gone = await write(plane, call, id, here, self.action("delete"), command)
+        try:
+            gone = await write(plane, call, id, here, self.action("delete"), command)
+        except InvalidRequest as refused:
+            named = refused.code == IN_USE and self.kind in {"credentials", "targetGroups"}
+            if not named or await _reads_all(plane, call, id):
+                raise
+            message = f"'{id.name}' is used by jobs or target groups that you may not read."
+            raise InvalidRequest(message, code=IN_USE, target=refused.target) from refused
         return Deleted(existed=gone.deleted)
+
+
+async def _reads_all(plane: Plane, call: Call, id: ResourceId) -> bool:
+    """Whether the caller may read everything in the account, so that users of an item may be named."""
+    account = account_of(id)
+    return await authorization.allows(plane, call.principal, f"{ACCOUNT}/read", account)
 
 
 async def enter(

@@ -39,6 +39,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     """What is not said gets its default: a job without a schedule has none any more."""
     here = await items.enter(plane, call, id)
     refuse(validate(id.name, body.properties))
+    await _check_schedule(plane, call, id, body.properties)
     document = {**body.properties, "schedule": _schedule(body.properties.get("schedule") or {})}
     command = PutJob(name=id.name, document=document, condition=items.condition(call))
     return await FAMILY.put(plane, call, id, here, command)
@@ -49,7 +50,9 @@ async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written
     here = await items.enter(plane, call, id)
     current = shown((await FAMILY.raw(plane, call, id)).properties, here)
     document = patch_document(body.properties)
-    refuse(validate(id.name, merged(current, document)))
+    wanted = merged(current, document)
+    refuse(validate(id.name, wanted))
+    await _check_schedule(plane, call, id, wanted)
     return await FAMILY.patch(plane, call, id, here, document)
 
 
@@ -74,6 +77,12 @@ def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
     return {**patch, "schedule": schedule}
 
 
+async def _check_schedule(plane: Plane, call: Call, id: ResourceId, wanted: dict[str, Any]) -> None:
+    """A schedule that is enabled starts the job."""
+    if (wanted.get("schedule") or {}).get("enabled"):
+        await executions.check_start(plane, call, id)
+
+
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
     asked = {name.lower(): value.lower() == "true" for name, value in call.query.items()}
     options = {"force": asked.get("force", False), "purgeHistory": asked.get("purgehistory", False)}
@@ -84,6 +93,7 @@ async def start(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) 
     """Now, whatever the schedule says; a repeated request gets the execution of the first one."""
     here = await items.enter(plane, call, id)
     (job,) = path_of(id)
+    await executions.check_start(plane, call, id)
     command = StartJob(job=job, document=body)
     written = await items.write(plane, call, id, here, FAMILY.action("start/action"), command)
     return executions.FAMILY.item(written.item, here)

@@ -8,10 +8,10 @@ import msgspec
 from muster.core.db import Connection
 from muster.core.errors import Conflict
 from muster.core.ids import ResourceId
-from workflows import admission, resources
+from workflows import admission, authorization, resources
 from workflows.admission import World
 from workflows.model.pool import PoolProperties
-from workflows.model.resource import POOL, Call, Deleted, Resource
+from workflows.model.resource import DATABASE, POOL, Call, Deleted, Resource
 from workflows.resource_kind import Draft, Kind
 from workflows.services import Plane
 from workflows.store.resources import Content, Q
@@ -53,9 +53,16 @@ list_page = partial(resources.list_page, arm_type=POOL)
 async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
     members = await plane.db.fetch(Q.pool_members, id.parent.key, id.key)
     if members:
-        names = one_line(row["name"] for row in members)
+        ids = [id.parent.child(("databases", row["name"])) for row in members]
+        read = f"{DATABASE}/read"
+        names = [
+            each.name
+            for each in ids
+            if await authorization.allows(plane, call.principal, read, each)
+        ]
+        told = one_line(names) if names else f"{len(members)} that you may not read"
         raise Conflict(
-            f"The elastic pool '{id.name}' still has databases: {names}.",
+            f"The elastic pool '{id.name}' still has databases: {told}.",
             code="ElasticPoolNotEmpty",
         )
     return await resources.delete(plane, call, id, KIND)

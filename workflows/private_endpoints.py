@@ -5,7 +5,7 @@ from typing import Any
 from muster.core.errors import FieldError, InvalidRequest, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import DecidePrivateEndpoint, PutPrivateEndpoint
-from workflows import items, references
+from workflows import authorization, items, target_servers
 from workflows.access import account_of
 from workflows.accesscache import Access
 from workflows.items import Family
@@ -30,7 +30,7 @@ FAMILY = Family("privateEndpoints", shown)
 async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
     here = await items.enter(plane, call, id)
     target: str = body.properties[TARGET]
-    refuse([*common.item_name(id.name), *await _check(plane, call, id, target)])
+    refuse([*common.item_name(id.name), *await _check(plane, call, target)])
     command = PutPrivateEndpoint(
         name=id.name, document={"serverId": target}, condition=items.condition(call)
     )
@@ -50,7 +50,8 @@ async def _decide(plane: Plane, call: Call, id: ResourceId, status: Any) -> Item
     here = await items.enter(plane, call, id)
     found = await FAMILY.get(plane, call, id)
     server = ResourceId.parse(found.properties[TARGET])
-    await references.demand(plane, call, references.USE_AS_TARGET, server, id)
+    if not await target_servers.usable(plane, call, server, account_of(id)):
+        refuse([_unknown(server)])
     verb = "approve" if status == "Approved" else "reject"
     decided = await items.write(
         plane,
@@ -63,14 +64,19 @@ async def _decide(plane: Plane, call: Call, id: ResourceId, status: Any) -> Item
     return FAMILY.item(decided, here)
 
 
-async def _check(plane: Plane, call: Call, id: ResourceId, text: str) -> list[FieldError]:
+async def _check(plane: Plane, call: Call, text: str) -> list[FieldError]:
     try:
         server = ResourceId.parse(text)
     except InvalidRequest as wrong:
         return [FieldError(WHERE, wrong.message)]
     if server.type.lower() != SERVER.lower():
         return [FieldError(WHERE, f"Expected the id of a server: …/providers/{SERVER}/…")]
-    await references.demand(plane, call, f"{SERVER}/read", server, account_of(id))
-    if await store.get(plane.db, server.key, call.principal.tenant_id) is None:
-        return [FieldError(WHERE, f"There is no server '{server.name}'.", "InvalidTargetServer")]
+    readable = await authorization.allows(plane, call.principal, target_servers.READ, server)
+    if not readable or await store.get(plane.db, server.key, call.principal.tenant_id) is None:
+        return [_unknown(server)]
     return []
+
+
+def _unknown(server: ResourceId) -> FieldError:
+    """The same for a server that is not there and for one that the caller may not read."""
+    return FieldError(WHERE, f"There is no server '{server.name}'.", target_servers.CODE)

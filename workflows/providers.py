@@ -4,13 +4,14 @@ from typing import Any
 
 from muster.core.errors import NotFound
 from muster.core.ids import ResourceId
-from workflows import admission, resources
+from workflows import admission, authorization, resources
 from workflows.model.resource import Call, Page
 from workflows.services import Plane
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
 
+READ = "Microsoft.Resources/providers/read"
 NAMESPACES = {
     "microsoft.authorization": "Microsoft.Authorization",
     "microsoft.insights": "Microsoft.Insights",
@@ -31,7 +32,11 @@ async def list_page(
     del after, top
     subscription = await resources.get(plane, call, scope)
     each = (scope.child(("providers", name)) for name in NAMESPACES.values())
-    return Page(items=[shown(id, subscription.observed) for id in each])
+    items = [shown(id, subscription.observed) for id in each]
+    if await authorization.visible(plane, call, READ, scope) is not None:
+        # The state is the subscription's, which the caller may not read.
+        items = [{name: item[name] for name in ("id", "namespace")} for item in items]
+    return Page(items=items)
 
 
 async def register(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:

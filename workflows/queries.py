@@ -1,13 +1,13 @@
 """Queries over a target group: runs of the system job `adhoc`, rolled back unless they may write."""
 
-import asyncio
 from typing import Any
 
+from muster.core import script_reader
 from muster.core.errors import FieldError, NotFound, refuse
 from muster.core.ids import ResourceId
 from nodeagent import items as wire
 from nodeagent.items import GetItem, RunQuery
-from workflows import access, authorization, executions, items, references, target_groups
+from workflows import access, authorization, executions, items, references, target_servers
 from workflows.model.account import ACCOUNT
 from workflows.model.item import Item
 from workflows.model.resource import Call
@@ -20,7 +20,6 @@ ADHOC = ("jobs", "adhoc")
 KINDS: dict[str, wire.Kind] = {"targetGroup": "targetGroups", "credential": "credentials"}
 TIMEOUT = 60
 MOST_ROWS = 1000
-MOST_GROUPS = 1000  # that one query may reach through
 
 
 async def run(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
@@ -33,12 +32,13 @@ async def run(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) ->
     named = {"targetGroup": body["targetGroup"]}
     if body.get("credential"):
         named["credential"] = body["credential"]
-    wrong = await asyncio.to_thread(validate, body)
+    wrong = validate(body, await script_reader.analyse(body["sql"]))
     wrong += await references.check(plane, call, id, _references(named))
     wrong += [error for field, text in named.items() for error in _name(field, text)]
     refuse(wrong)
     found = {field: await _find(plane, call, id, field, text) for field, text in named.items()}
-    await _demand_servers(plane, call, id, found["targetGroup"])
+    group = found["targetGroup"].name
+    await target_servers.check_reached(plane, call, id, "targetGroups", [group], "targetGroup")
     names = {field: {"name": each.name} for field, each in found.items()}
     command = RunQuery(document=_document(body, read_only=read_only) | names)
     action = f"{ACCOUNT}/queries/action"
@@ -76,25 +76,6 @@ async def _find(plane: Plane, call: Call, id: ResourceId, field: str, text: str)
     except NotFound as absent:
         refuse([FieldError(field, absent.message)])
         raise
-
-
-async def _demand_servers(plane: Plane, call: Call, id: ResourceId, group: wire.Item) -> None:
-    """The right on every server that the group names, itself or through others.
-
-    A server that is not known any more is left to the engine, which tells of it.
-    """
-    seen = {group.name.lower()}
-    waiting = [group]
-    while waiting:
-        members: list[dict[str, Any]] = waiting.pop().properties["members"]
-        await target_groups.check(plane, call, id, members, [])
-        inside = {each["targetGroup"]["name"].lower() for each in members if "targetGroup" in each}
-        if len(seen | inside) > MOST_GROUPS:
-            message = f"It reaches through more than {MOST_GROUPS} groups."
-            refuse([FieldError("targetGroup", message)])
-        new = sorted(inside - seen)
-        waiting += [await _item(plane, call, id, "targetGroups", name) for name in new]
-        seen |= inside
 
 
 async def _item(plane: Plane, call: Call, id: ResourceId, kind: wire.Kind, name: str) -> wire.Item:

@@ -61,6 +61,20 @@ async def _free_to_go(tx: Connection, call: Call, resource: Resource) -> None:
     del tx, call, resource
 
 
+async def _alone(tx: Connection, call: Call, resource: Resource) -> None:
+    del tx, call, resource
+
+
+def _nothing_more(draft: Draft, old: Resource | None) -> list[str]:
+    del draft, old
+    return []
+
+
+def _all_usable(draft: Draft, old: Resource) -> frozenset[str]:
+    del draft, old
+    return frozenset()
+
+
 def _nothing_yet(now: datetime) -> dict[str, Any]:
     del now
     return {}
@@ -76,8 +90,15 @@ class Kind:
     fill: Callable[[Draft, World], Content] = _as_given  # defaults that need the world
     observed: Callable[[datetime], dict[str, Any]] = _nothing_yet  # read-only ones from the start
     birth: Callable[[], Birth] = Birth
+    # Actions that this change needs on the resource, beside the write.
+    needs: Callable[[Draft, Resource | None], list[str]] = _nothing_more
+    # Paths of stored secrets that the change makes unusable, unless they are given with it.
+    unusable: Callable[[Draft, Resource], frozenset[str]] = _all_usable
     leave: Callable[[Connection, Call, Resource], Awaitable[None]] = (
         _free_to_go  # may refuse a delete
+    )
+    created: Callable[[Connection, Call, Resource], Awaitable[None]] = (
+        _alone  # what is written together with a new one
     )
     absent: str = "ResourceNotFound"  # the code of a change of what is not there
     busy: str = "AnotherOperationInProgress"  # the code of a write while an operation runs

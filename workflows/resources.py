@@ -8,13 +8,22 @@ import msgspec
 
 from fsm import machines, operations
 from fsm.operations import Operation
-from muster.core.db import Connection
+from muster.core.db import Connection, Row
 from muster.core.errors import NotFound, refuse
 from muster.core.failpoints import reach
 from muster.core.ids import ResourceId
 from workflows import admission, authorization, idempotency
 from workflows.admission import World
-from workflows.model.resource import LOCK, Body, Call, Deleted, Page, Resource, Written
+from workflows.model.resource import (
+    LOCK,
+    Ancestor,
+    Body,
+    Call,
+    Deleted,
+    Page,
+    Resource,
+    Written,
+)
 from workflows.resource_kind import Draft, Kind, merged, take_secrets
 from workflows.services import Plane
 from workflows.store import audit
@@ -49,7 +58,13 @@ async def list_page(
     if not rows and scope.pairs:
         await get(plane, call, scope)  # an empty list of something that is not there is 404
     more = rows[top - 1]["key"] if len(rows) > top else None
-    return Page(items=[store.resource(row) for row in rows[:top]], next=more)
+    return Page(items=[_listed(row, seen) for row in rows[:top]], next=more)
+
+
+def _listed(row: Row, seen: list[str] | None) -> Resource | Ancestor:
+    if authorization.sees(seen, row["key"]):
+        return store.resource(row)
+    return Ancestor(id=row["id"], name=row["name"], type=row["type"])
 
 
 async def put(plane: Plane, call: Call, id: ResourceId, body: Body, kind: Kind) -> Written:
@@ -74,14 +89,16 @@ async def _write(
         admission.writable(world, id)
         admission.unlocked(world, id, delete=False)
         draft = _patched(id, body, old, kind) if patch and old else _replaced(id, body, old, kind)
-        draft = _filled(draft, kind, world)
         previous = store.plain(old)
+        draft = _filled(draft, kind, world, previous)
         refuse(
             [
                 *common.resource(draft, previous, plane.settings),
                 *kind.validate(draft, previous, plane.settings),
             ]
         )
+        for action in kind.needs(draft, previous):
+            await authorization.authorize(plane, call, action, id)
         await kind.admit(tx, call, draft, previous, world)
         written = await _save(plane, tx, call, draft, old, kind, verb="patch" if patch else "put")
         operation = written.operation.operation_id if written.operation else None
@@ -175,12 +192,13 @@ def _patched_sku(old: dict[str, Any] | None, patch: dict[str, Any] | None) -> di
     return merged(old, patch)  # type: ignore[no-any-return]  # objects merge into an object
 
 
-def _filled(draft: Draft, kind: Kind, world: World) -> Draft:
+def _filled(draft: Draft, kind: Kind, world: World, old: Resource | None) -> Draft:
     location = draft.content.location
     content = kind.fill(draft, world)
     if location:
         content = msgspec.structs.replace(content, location=common.normal_location(location))
-    return Draft(draft.id, content, draft.secrets, draft.kept)
+    unusable = kind.unusable(draft, old) if old else frozenset()
+    return Draft(draft.id, content, draft.secrets, draft.kept - unusable)
 
 
 async def _save(
@@ -200,7 +218,8 @@ async def _save(
     running = await operations.running(tx, old.resource.uid) if kind.lifecycle else None
     if running:
         raise admission.busy(old.resource, kind.busy)
-    sealed = old.sealed | _seal(plane, old.resource.uid, _changed(plane, draft, old))
+    kept = {path: sealed for path, sealed in old.sealed.items() if path in draft.kept}
+    sealed = kept | _seal(plane, old.resource.uid, _changed(plane, draft, old))
     if _same(draft, old, sealed):
         return Written(resource=old.resource)
     return await _change(tx, call, draft, old, sealed, kind, verb=verb)
@@ -221,6 +240,7 @@ async def _create(plane: Plane, tx: Connection, call: Call, draft: Draft, kind: 
         state="Creating" if kind.lifecycle else "Succeeded",
         who=call.principal,
     )
+    await kind.created(tx, call, resource)
     if kind.lifecycle is None:
         return Written(resource=resource, created=True)
     operation = await _begin(tx, call, resource, "put")
@@ -309,7 +329,7 @@ def _changed(plane: Plane, draft: Draft, old: Stored) -> dict[str, str]:
     """The secrets that differ from the stored ones."""
 
     def same(path: str, plain: str) -> bool:
-        if path not in old.sealed:
+        if path not in draft.kept:
             return False
         kept = plane.keyring.open(old.sealed[path], f"{old.resource.uid}/{path}").reveal()
         return hmac.compare_digest(kept.encode(), plain.encode())

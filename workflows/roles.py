@@ -8,6 +8,7 @@ import msgspec
 from muster.core.errors import InvalidRequest
 
 PREFIX = "/providers/Microsoft.Authorization/roleDefinitions/"
+WEAKEN_AUTHENTICATION = "Microsoft.Sql/servers/weakenAuthentication/action"
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -30,9 +31,13 @@ OWNER = Role(
 CONTRIBUTOR = Role(
     "b24988ac-6180-42a0-ab88-20f7382dd24c",
     "Contributor",
-    "Everything but granting access.",
+    "Everything but granting access and allowing weaker logins.",
     ("*",),
-    ("Microsoft.Authorization/*/write", "Microsoft.Authorization/*/delete"),
+    (
+        "Microsoft.Authorization/*/write",
+        "Microsoft.Authorization/*/delete",
+        WEAKEN_AUTHENTICATION,
+    ),
 )
 READER = Role(
     "acdd72a7-3385-48ef-bd42-f606fba81ae7",
@@ -43,9 +48,11 @@ READER = Role(
 JOB_OPERATOR = Role(
     "5f0a4c2e-6b1d-4c39-9a57-0d8e6f3b7a11",
     "Job Operator",
-    "Sees everything, starts, stops, pauses and resumes jobs.",
+    "Sees everything, starts, stops, pauses and resumes jobs and runs queries that only read, on servers in "
+    "the scope of the assignment.",
     (
         "*/read",
+        "Microsoft.Sql/servers/useAsTarget/action",
         "Microsoft.Sql/servers/jobAgents/*/start/action",
         "Microsoft.Sql/servers/jobAgents/*/cancel/action",
         "Microsoft.Sql/servers/jobAgents/pause/action",

@@ -4,13 +4,13 @@ Jobs reach servers of their account's subscription only, so these accounts are a
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from muster.core.errors import Conflict, Fault, FieldError, InvalidRequest
 from muster.core.ids import ResourceId
 from nodeagent.items import ReadServerUsers, ServerUsers
-from workflows import access
+from workflows import access, authorization
 from workflows.access import Q
 from workflows.model.resource import DATABASE, Call
 from workflows.services import Plane
@@ -33,51 +33,69 @@ async def refuse_used(plane: Plane, call: Call, server: ResourceId) -> None:
     forced = is_forced(call)
     answers = await ask(plane, call, [server.text], outside=server)
     if not drops_in_use(call):
-        refuse_running(answers, f"server '{server.name}'")
+        await refuse_running(plane, call, answers.users, f"server '{server.name}'")
     if forced:
         return
+    await refuse_named(plane, call, server, answers.users, "add ?force=true")
+    if answers.silent:
+        details = [
+            FieldError(id.text, why.message, "ServerUsersUnknown")
+            for id, why in answers.silent.items()
+        ]
+        readable = await authorization.readable(plane, call, details)
+        who = f"Job account '{_account(readable[0])}'" if readable else "A job account"
+        why = f": {readable[0].message}" if readable else "."
+        raise Conflict(
+            f"{who} can't be asked whether it uses server '{server.name}'{why} "
+            "Send the request again later, or add ?force=true.",
+            code="ServerUsersUnknown",
+            details=readable,
+        )
+
+
+async def refuse_named(
+    plane: Plane,
+    call: Call,
+    server: ResourceId,
+    users: Mapping[ResourceId, ServerUsers],
+    force: str,
+) -> None:
+    """Conflict while target groups or steps name the server."""
     details = [
         *(_detail(account.child(("targetGroups", name)), "A target group that names the server.")
-          for account, users in answers.users.items() for name in users.groups),
+          for account, found in users.items() for name in found.groups),
         *(_detail(account.child(("jobs", each.job), ("steps", each.step)), "Its output goes there.")
-          for account, users in answers.users.items() for each in users.steps),
+          for account, found in users.items() for each in found.steps),
     ]  # fmt: skip
     if details:
+        readable = await authorization.readable(plane, call, details)
         raise Conflict(
-            f"Server '{server.name}' is used by {_named(details)}. Remove it there first, or add "
-            "?force=true: then they name a server that is not known.",
+            f"Server '{server.name}' is used by {_named(readable, len(details))}. Remove it there "
+            f"first, or {force}: then they name a server that is not known.",
             code="ServerInUse",
-            details=details,
-        )
-    if answers.silent:
-        account, fault = next(iter(answers.silent.items()))
-        raise Conflict(
-            f"Job account '{account.name}' can't be asked whether it uses server '{server.name}': "
-            f"{fault.message} Send the request again later, or add ?force=true.",
-            code="ServerUsersUnknown",
-            details=[
-                FieldError(id.text, why.message, "ServerUsersUnknown")
-                for id, why in answers.silent.items()
-            ],
+            details=readable,
         )
 
 
-def refuse_running(answers: Answers, what: str) -> None:
+async def refuse_running(
+    plane: Plane, call: Call, users: Mapping[ResourceId, ServerUsers], what: str
+) -> None:
     details = [
         FieldError(
             account.child(("jobs", each.job), ("executions", str(each.execution))).text,
             "An execution with targets there that have not ended.",
             "ExecutionRunning",
         )
-        for account, users in answers.users.items()
-        for each in users.running
+        for account, found in users.items()
+        for each in found.running
     ]
     if details:
+        readable = await authorization.readable(plane, call, details)
         raise Conflict(
-            f"An execution still has targets on {what}: {_named(details)}. Wait for its end or "
-            "cancel it first.",
+            f"An execution still has targets on {what}: {_named(readable, len(details))}. Wait for "
+            "its end or cancel it first.",
             code="ExecutionRunning",
-            details=details,
+            details=readable,
         )
 
 
@@ -132,10 +150,18 @@ def _detail(user: ResourceId, message: str) -> FieldError:
     return FieldError(user.text, message, "ServerInUse")
 
 
-def _named(details: Sequence[FieldError]) -> str:
-    names = [_short(ResourceId.parse(each.target or "")) for each in details]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+def _account(detail: FieldError) -> str:
+    return access.account_of(ResourceId.parse(detail.target or "")).name
+
+
+def _named(readable: Sequence[FieldError], count: int) -> str:
+    """Names what the caller may read and counts the rest."""
+    names = [_short(ResourceId.parse(each.target or "")) for each in readable][:MOST_NAMED]
+    shown, rest = ", ".join(names), len(readable) - len(names)
+    if rest:
+        shown += f" and {rest} more"
+    hidden = count - len(readable)
+    return " and ".join([shown] * bool(shown) + [f"{hidden} that you may not read"] * bool(hidden))
 
 
 def _short(user: ResourceId) -> str:

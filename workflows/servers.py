@@ -20,6 +20,7 @@ from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Q
 from workflows.validation import common
+from workflows.validation.server import needs, unusable
 from workflows.validation.server import server as rules
 
 
@@ -49,6 +50,8 @@ KIND = Kind(
     validate=validate,
     admit=admit,
     leave=delete_guard.server,
+    unusable=unusable,
+    needs=needs,
 )
 
 put = partial(resources.put, kind=KIND)

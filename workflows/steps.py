@@ -1,23 +1,23 @@
 """Steps of a job; each change of one makes a new version of the job."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from muster.core import script
+from muster.core import script_reader
 from muster.core.errors import FieldError, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import PutStep
-from workflows import items, references
+from workflows import items, references, target_servers
 from workflows.access import account_of, path_of
 from workflows.accesscache import Access
 from workflows.items import Family, present
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
 from workflows.model.step import StepProperties
-from workflows.references import Reference, ServerName
+from workflows.references import Reference
 from workflows.resource_kind import merged
 from workflows.services import Plane
+from workflows.target_servers import ServerName
 from workflows.validation.complete import complete
 from workflows.validation.step import step as validate
 from workflows.validation.step import unguarded
@@ -38,7 +38,6 @@ OPTIONS = (
     "jitter",
 )
 OUTPUT_OPTIONS = ("includeTarget", "onMismatch")
-LONG = 10_000  # characters of a script that are read beside the other requests
 
 
 def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:
@@ -63,7 +62,7 @@ OF_VERSION = Family("jobs/versions/steps", shown)
 async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
     here = await items.enter(plane, call, id)
     given = body.properties
-    await _check(plane, call, id, given)
+    await _check(plane, call, id, here, given)
     job, name = path_of(id)
     command = PutStep(job=job, name=name, document=document(given), condition=items.condition(call))
     return await FAMILY.put(plane, call, id, here, command)
@@ -75,20 +74,28 @@ async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written
     current = shown((await FAMILY.raw(plane, call, id)).properties, here)
     given = merged(current, body.properties)
     refuse(complete(StepProperties, given))
-    await _check(plane, call, id, given)
+    await _check(plane, call, id, here, given)
     return await FAMILY.patch(plane, call, id, here, patch_document(body.properties))
 
 
-async def _check(plane: Plane, call: Call, id: ResourceId, given: dict[str, Any]) -> None:
+async def _check(
+    plane: Plane, call: Call, id: ResourceId, here: Access, given: dict[str, Any]
+) -> None:
+    """The servers of the group become targets of the script, so the caller must be allowed to use them."""
+    account = account_of(id)
+    named = await target_servers.check_named(plane, call, account, _servers(given))
     refuse(
         [
             *validate(id.name, given),
             *await _script(given),
-            *await references.check(
-                plane, call, account_of(id), list(_references(given)), list(_servers(given))
-            ),
+            *await references.check(plane, call, account, _references(given)),
+            *named.errors,
         ]
     )
+    group = ResourceId.parse(given["targetGroup"]).name
+    where = "properties.targetGroup"
+    await target_servers.check_reached(plane, call, id, "targetGroups", [group], where)
+    await target_servers.allow(plane, call, here, named.servers)
 
 
 def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
@@ -132,16 +139,10 @@ def document(given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _script(given: dict[str, Any]) -> list[FieldError]:
-    if len(given["action"]["value"]) > LONG:
-        return await asyncio.to_thread(_problems, given)
-    return _problems(given)
-
-
-def _problems(given: dict[str, Any]) -> list[FieldError]:
     text, transaction = given["action"]["value"], given.get("transaction", "auto")
-    problems = script.check(text, transaction)
-    errors = [problem.error("properties.action.value") for problem in problems]
-    if given.get("guard") and transaction == "auto" and script.split(text).autocommit:
+    analysis = await script_reader.analyse(text, transaction)
+    errors = [problem.error("properties.action.value") for problem in analysis.problems]
+    if given.get("guard") and transaction == "auto" and analysis.script.autocommit:
         errors.append(unguarded())
     return errors
 

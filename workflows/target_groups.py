@@ -3,18 +3,19 @@
 from collections.abc import Iterator
 from typing import Any
 
-from muster.core.errors import Conflict, FieldError, InvalidRequest, Unavailable, refuse
+from muster.core.errors import Conflict, InvalidRequest, Unavailable, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import Ask, PutTargetGroup
-from workflows import engine_requests, items, references
+from workflows import engine_requests, items, references, target_servers
 from workflows.access import account_of
 from workflows.accesscache import Access
 from workflows.items import Family
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
-from workflows.references import Reference, ServerName
+from workflows.references import Reference
 from workflows.services import Plane
-from workflows.validation.target_group import MEMBERS
+from workflows.target_servers import Named, ServerName
+from workflows.validation.target_group import MEMBERS, MOST_ERRORS
 from workflows.validation.target_group import target_group as validate
 
 REFERENCES = {
@@ -22,8 +23,10 @@ REFERENCES = {
     "refreshCredential": "credentials",
     "credential": "credentials",
 }
-READ_AT_RUN_TIME = {"SqlQuery", "SqlShardMap"}  # rows may name any server of the subscription
-PATIENCE = 25.0  # seconds for the engine to answer; a request may take 60
+READ_AT_RUN_TIME = {"SqlQuery", "SqlShardMap"}  # rows may name any server of the directory
+PATIENCE = (
+    25.0  # seconds for the engine to answer; the declaration of the action adds them to the limit
+)
 
 
 def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:
@@ -38,9 +41,13 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     here = await items.enter(plane, call, id)
     members: list[dict[str, Any]] = body.properties["members"]
     wrong = validate(id.name, body.properties)
-    if not any(error.code == "QuotaExceeded" for error in wrong):
-        wrong += await check(plane, call, account_of(id), members, list(_references(members)))
-    refuse(wrong)
+    named = Named([], set())
+    if len(wrong) < MOST_ERRORS and not any(error.code == "QuotaExceeded" for error in wrong):
+        wrong += await references.check(plane, call, account_of(id), _references(members))
+        named = await _check_servers(plane, call, account_of(id), members)
+    refuse(wrong + named.errors)
+    await _check_nested(plane, call, id, members)
+    await target_servers.allow(plane, call, here, named.servers)
     command = PutTargetGroup(
         name=id.name,
         document={"members": [_document(member) for member in members]},
@@ -51,7 +58,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
     except InvalidRequest as refused:
         if refused.code != "InvalidTargetServer":
             raise
-        raise Unavailable(  # `check` found every server: only the account's copy is behind
+        raise Unavailable(  # every server was found above: only the account's copy is behind
             "A server of the group is registered, and the job account has not been told of it yet. That takes seconds; "
             "the same request can be sent again.",
             code="ServerNotYetKnown",
@@ -60,18 +67,26 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
         ) from refused
 
 
-async def check(
-    plane: Plane,
-    call: Call,
-    account: ResourceId,
-    members: list[dict[str, Any]],
-    named: list[Reference],
-) -> list[FieldError]:
-    """Forbidden unless the caller may use every server that the members can lead to."""
+async def _check_servers(
+    plane: Plane, call: Call, account: ResourceId, members: list[dict[str, Any]]
+) -> Named:
+    """Forbidden unless the caller may use every server that the members can lead to, now or later."""
     if any(member["type"] in READ_AT_RUN_TIME for member in members):
         everywhere = ResourceId(account.pairs[:1])
-        await references.demand(plane, call, references.USE_AS_TARGET, everywhere, account)
-    return await references.check(plane, call, account, named, list(_servers(members)))
+        await target_servers.demand(plane, call, target_servers.USE_AS_TARGET, everywhere, account)
+    return await target_servers.check_named(plane, call, account, _servers(members))
+
+
+async def _check_nested(
+    plane: Plane, call: Call, id: ResourceId, members: list[dict[str, Any]]
+) -> None:
+    nested = [
+        ResourceId.parse(member["targetGroup"]).name
+        for member in members
+        if "targetGroup" in member
+    ]
+    if nested:
+        await target_servers.check_reached(plane, call, id, "targetGroups", nested, MEMBERS)
 
 
 async def resolve(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:

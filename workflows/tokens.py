@@ -28,6 +28,8 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
     """Makes a token and shows it in this answer only. An existing one is never shown again."""
     said = {name: value for name, value in body.properties.items() if value is not None}
     refuse([*common.name(TOKEN, id.name), *_rules(said, plane.clock.now())])
+    if "scope" in said:
+        said["scope"] = ResourceId.parse(said["scope"]).text  # without a trailing slash
     plain = PREFIX + secrets.token_urlsafe(32)
     uid = uuid4()
     async with plane.db.transaction() as tx:
@@ -85,9 +87,9 @@ def _rules(said: dict[str, Any], now: datetime) -> list[FieldError]:
                     "Expected a future time with a zone, such as 2031-01-01T00:00:00Z.",
                 )
             )
-    if text := said.get("scope"):
+    if "scope" in said:
         try:
-            text == "/" or ResourceId.parse(text)
+            ResourceId.parse(said["scope"])
         except InvalidRequest as wrong:
             errors.append(FieldError("properties.scope", wrong.message, wrong.code))
     return errors

@@ -2,12 +2,13 @@
 
 from api.resource import Action, Async, Parts, Polling, Query, ResourceType, Sync, View
 from api.resources import execution_parts
+from api.resources.activity import ACTIVITY
 from api.resources.history import HISTORY
 from api.resources.servers import SERVERS
 from api.resources.shared import CONDITIONS, FAILURE
 from api.versions import SQL
-from workflows import account_actions, accounts, executions, queries
-from workflows.model.account import AccountProperties
+from workflows import account_actions, account_servers, accounts, executions, queries
+from workflows.model.account import AccountProperties, AllowedServer, DisallowedServer
 from workflows.model.query import Query as FleetQuery
 
 TEXT = {"type": ["string", "null"]}
@@ -15,6 +16,15 @@ PAUSED = {
     "type": "object",
     "required": ["paused"],
     "properties": {"paused": {"type": "boolean"}, "canceled": {"type": "integer"}},
+}
+ALLOWED = {
+    "type": "object",
+    "required": ["server", "allowed", "changed"],
+    "properties": {
+        "server": {"type": "string"},
+        "allowed": {"type": "boolean"},
+        "changed": {"type": "boolean"},
+    },
 }
 SEALING = {
     "publicKey": "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=",
@@ -104,6 +114,24 @@ ACCOUNTS = ResourceType(
             },
             answer=execution_parts.OF_QUERY,
         ),
+        "allowServer": Action(
+            run=account_servers.allow,
+            title="AllowServer",
+            takes=AllowedServer,
+            requires_body=True,
+            gives=ALLOWED,
+            example={"server": "eu1"},
+            answer={"server": "eu1", "allowed": True, "changed": True},
+        ),
+        "disallowServer": Action(
+            run=account_servers.disallow,
+            title="DisallowServer",
+            takes=DisallowedServer,
+            requires_body=True,
+            gives=ALLOWED,
+            example={"server": "eu1"},
+            answer={"server": "eu1", "allowed": False, "changed": True},
+        ),
         "acknowledge": Action(
             run=account_actions.acknowledge,
             title="Acknowledge",
@@ -133,6 +161,8 @@ ACCOUNTS = ResourceType(
                     "since": TEXT,
                     "waitsFor": TEXT,
                     "advice": {"type": "array", "items": {"type": "string"}},
+                    "hardening": {"type": "array", "items": {"type": "string"}},
+                    "lockHolders": {"type": "array", "items": {"type": "object"}},
                 },
             },
             answer={
@@ -147,6 +177,25 @@ ACCOUNTS = ResourceType(
     },
     views={
         "history": HISTORY,
+        "allowedServers": View(
+            run=account_servers.list_page,
+            title="ListAllowedServers",
+            item={
+                "type": "object",
+                "required": ["id", "name", "addedBy", "addedAt"],
+                "properties": {
+                    name: {"type": "string"} for name in ("id", "name", "addedBy", "addedAt")
+                },
+            },
+            example={
+                "id": "/subscriptions/11111111-1111-1111-1111-111111111111/resourceGroups/prod"
+                "/providers/Microsoft.Sql/servers/eu1",
+                "name": "eu1",
+                "addedBy": "ops@example.org",
+                "addedAt": "2026-01-01T00:00:00Z",
+            },
+        ),
+        "activityLog": ACTIVITY,
         "executions": View(
             run=executions.OF_ACCOUNT.list_page,
             title="ListExecutions",

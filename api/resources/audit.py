@@ -35,6 +35,8 @@ AUDIT = ResourceType(
             "submissionTimestamp": {"type": "string", "format": "date-time"},
             "caller": {"type": "string"},
             "callerType": {"type": "string"},
+            "principalId": {"type": ["string", "null"]},
+            "tokenId": {"type": ["string", "null"]},
             "httpRequest": {"type": "object"},
             "operationName": TEXT,
             "status": TEXT,

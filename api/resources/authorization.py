@@ -66,7 +66,6 @@ ROLE_ASSIGNMENTS = ResourceType(
     at=(At.ANYWHERE,),
     properties=AssignmentProperties,
     observed={
-        "scope": STRING,
         "provisioningState": STRING,
         "createdOn": STRING,
         "updatedOn": STRING,

@@ -16,6 +16,7 @@ CREDENTIALS = ResourceType(
     versions=SQL,
     parent=ACCOUNTS,
     properties=CredentialProperties,
+    observed={"lapsedServers": {"type": "array", "items": {"type": "string"}}},
     pattern=NAME,
     name_example="fleet-login",
     example={"properties": {"username": "job_runner", "password": "correct horse battery"}},

@@ -1,7 +1,7 @@
 """Resource groups: what is deployed, granted and deleted together."""
 
 from api.resource import Async, At, Parts, Polling, Query, ResourceType, Sync
-from api.resources.shared import FILTER
+from api.resources.shared import ASKING, FILTER
 from api.versions import RESOURCES
 from workflows import groups
 from workflows.model.tenancy import GroupProperties
@@ -29,7 +29,7 @@ GROUPS = ResourceType(
     patch=Sync(groups.patch),
     get=Sync(groups.get),
     head=Sync(groups.get),
-    delete=Async(groups.delete, query=(FORCED,)),
+    delete=Async(groups.delete, query=(FORCED,), waits=ASKING),
     list=Sync(groups.list_page, query=(FILTER,)),
     polling=Polling(
         status="operationStatuses", result="operationResults", title="ResourceGroupOperations"

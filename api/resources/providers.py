@@ -8,8 +8,8 @@ from api.versions import RESOURCES, SQL
 from muster.core.ids import ResourceId
 from workflows import providers
 from workflows.model.resource import Call, Page
-from workflows.references import USE_AS_TARGET
 from workflows.services import Plane
+from workflows.target_servers import USE_AS_TARGET
 
 PROVIDER = {
     "type": "object",

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from api.resource import Action, Async, At, Parts, Polling, Query, ResourceType, Sync
 from api.resources.history import HISTORY
-from api.resources.shared import CONDITIONS, DELETE_QUERY, EXPAND, FAILURE
+from api.resources.shared import ASKING, CONDITIONS, DELETE_QUERY, EXPAND, FAILURE
 from api.versions import SQL
 from workflows import servers
 from workflows.model.server import ServerProperties
@@ -67,7 +67,7 @@ SERVERS = ResourceType(
     put=Async(servers.put),
     patch=Async(servers.patch),
     get=Sync(servers.get, query=(EXPAND,)),
-    delete=Async(servers.delete, query=(*DELETE_QUERY, FORCE)),
+    delete=Async(servers.delete, query=(*DELETE_QUERY, FORCE), waits=ASKING),
     list=Sync(servers.list_page, query=(EXPAND,)),
     actions={
         "check": Action(

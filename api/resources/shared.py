@@ -19,3 +19,4 @@ DELETE_QUERY = (
         description="Microsoft.Sql/servers/databases: drop also what is in use or holds rows.",
     ),
 )
+ASKING = 120.0  # seconds for the job accounts of a subscription to say what they use

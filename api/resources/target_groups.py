@@ -43,6 +43,7 @@ TARGET_GROUPS = ResourceType(
         "resolve": Action(
             run=target_groups.resolve,
             title="Resolve",
+            waits=target_groups.PATIENCE,
             answer={
                 "count": 1,
                 "truncated": False,

@@ -53,9 +53,16 @@ class Credentials:
         return cls(bootstrap.account_uid, key, references, clock, vault)
 
     async def log_in(
-        self, credential: Credential, identity: UUID, dial: Callable[[Secret], Awaitable[T]]
+        self,
+        credential: Credential,
+        server: Server,
+        identity: UUID,
+        dial: Callable[[Secret], Awaitable[T]],
     ) -> T:
         """What `dial` makes of the secret; one that is refused may have changed, and is read again."""
+        refusal = credential.refusal(server)
+        if refusal is not None:
+            raise InvalidRequest(refusal, code="CredentialNotForServer")
         password = await self.open(credential, identity)
         try:
             return await dial(password)

@@ -36,7 +36,7 @@ class ServerConnection(NamedTuple):
                 proven=True,
             )
 
-        return await self.credentials.log_in(self.who, self.identity, dial)
+        return await self.credentials.log_in(self.who, self.server, self.identity, dial)
 
     @contextlib.asynccontextmanager
     async def session(

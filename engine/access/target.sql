@@ -1,9 +1,9 @@
 -- name: contact
 -- What a server's budget is made from; most logins are not shown what the sessions of others are, and count them.
-select current_setting('max_connections')::integer as max_connections,
-       current_setting('superuser_reserved_connections')::integer
-           + coalesce(current_setting('reserved_connections', true)::integer, 0) as reserved,
-       (select count(*) from pg_catalog.pg_stat_activity a
+select pg_catalog.current_setting('max_connections')::integer as max_connections,
+       pg_catalog.current_setting('superuser_reserved_connections')::integer
+           + coalesce(pg_catalog.current_setting('reserved_connections', true)::integer, 0) as reserved,
+       (select pg_catalog.count(*) from pg_catalog.pg_stat_activity a
          where coalesce(a.backend_type, 'client backend') = 'client backend' and a.datid is not null
            and a.application_name not like 'muster%')::integer as others;
 
@@ -86,6 +86,51 @@ create table if not exists muster_guard.applied_by_job (
     applied_at timestamptz not null default pg_catalog.now(),
     primary key (job_id, step_name, schema_name, script_hash)
 );
+
+-- name: guard_faults
+-- Why the guard's schema and tables can't be used, one row each: 'missing', or what is wrong with it. Only the login
+-- itself or a superuser may own them: another owner could write rows, or have its own code run by reading them.
+with wanted (name, columns, key) as (
+    values ('applied', 'job_execution_id uuid,step_id integer,target_id uuid,content_hash bytea,'
+                || 'applied_at timestamp with time zone', '1 2 3 4'),
+           ('applied_by_job', 'job_id uuid,step_name text,schema_name text,script_hash bytea,'
+                || 'applied_at timestamp with time zone', '1 2 3 4')
+), schema as (
+    select n.oid, r.rolname, r.rolname = session_user or r.rolsuper as trusted
+      from pg_catalog.pg_namespace n
+      join pg_catalog.pg_roles r on r.oid = n.nspowner
+     where n.nspname = 'muster_guard'
+), relation as (
+    select w.name, w.key, c.oid, c.relkind, c.relpersistence, c.relrowsecurity, c.relispartition, r.rolname,
+           r.rolname = session_user or r.rolsuper as trusted,
+           w.columns = (
+               select pg_catalog.string_agg(
+                          a.attname::text || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod), ',' order by a.attnum)
+                 from pg_catalog.pg_attribute a
+                where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attnotnull
+           ) as shaped
+      from wanted w
+      left join pg_catalog.pg_class c
+        on c.relname = w.name::pg_catalog.name and c.relnamespace = (select s.oid from schema s)
+      left join pg_catalog.pg_roles r on r.oid = c.relowner
+)
+select 'missing' as fault where not exists (select from schema)
+union all
+select pg_catalog.format('the schema muster_guard belongs to %I', s.rolname) from schema s where not s.trusted
+union all
+select case
+           when t.oid is null then 'missing'
+           when not t.trusted then pg_catalog.format('muster_guard.%s belongs to %I', t.name, t.rolname)
+           else pg_catalog.format('muster_guard.%s is not the table that Muster makes', t.name)
+       end
+  from relation t
+ where t.oid is null or not t.trusted or t.relkind <> 'r' or t.relpersistence <> 'p' or t.relrowsecurity
+    or t.relispartition or t.shaped is not true
+    or exists (select from pg_catalog.pg_trigger g where g.tgrelid = t.oid)
+    or exists (select from pg_catalog.pg_rewrite e where e.ev_class = t.oid)
+    or exists (select from pg_catalog.pg_inherits i where i.inhparent = t.oid or i.inhrelid = t.oid)
+    or not exists (select from pg_catalog.pg_index i
+                    where i.indrelid = t.oid and i.indisprimary and i.indisvalid and i.indkey::text = t.key);
 
 -- name: applied_in_run
 -- A row when this run applied the script here before.

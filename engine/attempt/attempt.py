@@ -11,7 +11,8 @@ from engine.attempt.autocommit import AutocommitRun
 from engine.attempt.cancel_token import CancelToken
 from engine.attempt.canceller import SessionCanceller
 from engine.attempt.outcome import Outcome
-from engine.attempt.script_run import Intend, ScriptRun, Stopwatch
+from engine.attempt.script_run import Intend, ScriptRun
+from engine.attempt.stopwatch import Stopwatch
 from engine.attempt.transactional import TransactionalRun
 from engine.model.task import UNLISTED, Step, Task, application_name
 from engine.pool.pooled_connection import PooledConnection

@@ -11,8 +11,9 @@ from engine.attempt import session_setup
 from engine.attempt.canceller import CanceledError
 from engine.attempt.outcome import Outcome
 from engine.attempt.script_run import REFUSED, Intend, ScriptRun
+from engine.attempt.transaction_state import TransactionEnded
 from engine.pgwire.connection import GONE
-from engine.pgwire.results import ResultSet
+from engine.pgwire.results import ResultSet, rows_of
 from muster.core.errors import Fault
 from muster.core.sql import Queries
 
@@ -22,6 +23,7 @@ LOOK_LIMIT = 5.0  # seconds
 
 
 class AutocommitRun(ScriptRun):
+    transactional = False
     _sent = False
     _undone = True  # nothing of the script stays when what was sent last is refused
     _invalid_before: frozenset[str] | None = None
@@ -35,6 +37,8 @@ class AutocommitRun(ScriptRun):
         except CanceledError:  # before the next statement was sent
             safe = self.step.options.idempotent or not self.completed
             return await self._told_what_stays(await self.stopped(safe=safe))
+        except TransactionEnded:
+            return await self._told_what_stays(await self.ended_transaction())
         except Fault as fault:
             refused = await self.refused(fault.message, reason="StatementFailed")
             return await self._told_what_stays(refused)
@@ -71,16 +75,7 @@ class AutocommitRun(ScriptRun):
                 lock_timeout = wanted
             self._sent = True
             self.keep(await self.ask_piece(piece))
-            if self.session.in_transaction:
-                return await self._told_what_stays(await self._left_open())
         return await self.succeeded()
-
-    async def _left_open(self) -> Outcome:
-        self.completed -= 1
-        return await self.refused(
-            "The script began a transaction and left it open; it was rolled back.",
-            reason="StatementFailed",
-        )
 
     @property
     def _safe(self) -> bool:
@@ -140,4 +135,4 @@ def _adding(outcome: Outcome, more: str) -> Outcome:
 
 
 def _names(sets: list[ResultSet]) -> frozenset[str]:
-    return frozenset(row[0] for row in sets[0].rows)
+    return frozenset(str(row[0]) for row in rows_of(sets))

@@ -3,6 +3,9 @@
 `guard: true` is once per run, step and target; `guard: job` once per job, step (by name), script and
 target. A target is a database, or a schema of it. The guard is asked before the script. The row is
 written after it, in the same transaction, so a script that ended its transaction leaves no row.
+
+Tables that another role has made are not used: a row in them proves nothing, and reading a view would
+run its owner's code as the login.
 """
 
 import re
@@ -12,6 +15,7 @@ import asyncpg
 
 from engine.attempt.sql_text import identifier, literal
 from engine.model.task import Step, Task
+from engine.pgwire.results import ResultSet, rows_of
 from engine.pool.pooled_connection import PooledConnection
 from muster.core.errors import Fault, InvalidRequest
 from muster.core.sql import Queries
@@ -27,6 +31,8 @@ RACES = (  # two sessions make the tables at once
 )
 PARAMETER = re.compile(r"\$([1-9])")
 SCHEMA = "muster_guard"
+MISSING = "missing"
+NOT_TRUSTED = "GuardNotTrusted"
 NAMES = (f"schema {SCHEMA}", "table applied", "table applied_by_job")  # in the server's messages
 
 
@@ -54,7 +60,26 @@ def _filled(query: str, task: Task, step: Step) -> str:
     return PARAMETER.sub(lambda found: texts[int(found[1]) - 1], query.partition("\n")[2])
 
 
-async def make(session: PooledConnection, say: Callable[[str], Awaitable[object]]) -> None:
+async def ensure(
+    session: PooledConnection,
+    ask: Callable[[str], Awaitable[list[ResultSet]]],
+    say: Callable[[str], Awaitable[object]],
+) -> None:
+    """Makes the tables where they are missing; raises where they are not to be trusted."""
+    for makes in (True, False):
+        faults = [str(row[0]) for row in rows_of(await ask(Q.guard_faults))]
+        distrusted = [fault for fault in faults if fault != MISSING]
+        if distrusted:
+            raise _not_trusted(session, distrusted)
+        if faults and makes:
+            await _make(session, say)
+        elif faults:
+            raise InvalidRequest("The step's guard needs tables in the target, and they disappear.")
+        else:
+            return
+
+
+async def _make(session: PooledConnection, say: Callable[[str], Awaitable[object]]) -> None:
     for left in reversed(range(TRIES)):
         try:
             await say(Q.make_guard)
@@ -68,6 +93,16 @@ async def make(session: PooledConnection, say: Callable[[str], Awaitable[object]
                 raise
         else:
             return
+
+
+def _not_trusted(session: PooledConnection, faults: list[str]) -> Fault:
+    login = identifier(session.key.username)
+    return InvalidRequest(
+        f"The step's guard is not to be trusted: {'; '.join(faults)}. The schema and its tables must be as Muster makes"
+        f" them and belong to the login {login} or to a superuser. Let their owner run: DROP SCHEMA {SCHEMA} CASCADE;"
+        " then the next attempt makes them.",
+        code=NOT_TRUSTED,
+    )
 
 
 def missing_right(session: PooledConnection) -> Fault:

@@ -18,6 +18,7 @@ CONNECT_REASONS = {
         "ScriptRefused",
         "ClientKeyUnreadable",
         "CredentialMissing",
+        "CredentialNotForServer",
         "CredentialUnreadable",
         "TargetNotAllowed",
         "TransactionModeNotPossible",

@@ -18,8 +18,10 @@ from engine.attempt import session_setup
 from engine.attempt.cancel_token import CANCELED, TIMED_OUT, CancelToken
 from engine.attempt.canceller import CanceledError, SessionCanceller
 from engine.attempt.outcome import BROKEN_OFF, Outcome
-from engine.attempt.script_run import INTERRUPTED, LOCKED, ScriptRun, Stopwatch
+from engine.attempt.script_run import INTERRUPTED, LOCKED, ScriptRun
 from engine.attempt.session_setup import SetupContext
+from engine.attempt.stopwatch import Stopwatch
+from engine.attempt.transaction_state import FAILED_TRANSACTION, IN_TRANSACTION, controlled
 from engine.model.task import UNLISTED, Step, Task, application_name, values
 from engine.pgwire.connection import Pipeline, PipelinedQuery, QueryReply
 from engine.pool.pooled_connection import PooledConnection
@@ -106,7 +108,9 @@ def _leg(session: PooledConnection, rider: BatchTask, step: Step) -> PipelinedQu
     task = rider.task
     left = rider.deadline - session.loop.time()
     name = application_name(task.invocation_id)
-    scene = SetupContext(task, step, name, left, session.watches_client, frozenset())
+    scene = SetupContext(
+        task, step, name, left, session.watches_client, session.preset, frozenset()
+    )
     opening, (piece,) = session_setup.transactional_setup(scene), step.pieces
     text = piece.rendered(values(task, step)) if piece.varies else piece.text
     more = "" if step.read_only else UNWRITTEN
@@ -117,6 +121,13 @@ def _leg(session: PooledConnection, rider: BatchTask, step: Step) -> PipelinedQu
 
 def _end(task: Task) -> str:
     return "rollback" if task.rolls_back else "commit"
+
+
+def _ended_transaction(answer: QueryReply) -> bool:
+    """Whether the transaction was another one after the text, which is followed by at most one query of ours."""
+    failed = answer.failure is not None and answer.status == FAILED_TRANSACTION
+    same = failed or answer.skipping or answer.status == IN_TRANSACTION
+    return controlled(answer.sets) or not same
 
 
 def _share(
@@ -194,6 +205,8 @@ class BatchResult(ScriptRun):
 
     async def _answered(self, answer: QueryReply) -> Outcome:
         error = answer.error
+        if _ended_transaction(answer):
+            return await self.ended_transaction()
         (self._piece,) = self.step.pieces
         self._offset = answer.offset
         if error is None and answer.tag == _end(self.task).upper():

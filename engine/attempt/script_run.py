@@ -10,17 +10,19 @@ import asyncpg
 
 from engine.access.errors import CONNECTION_LOST
 from engine.attempt import outcome as outcomes
+from engine.attempt import transaction_state as state
 from engine.attempt.blockers import BlockerWatch
 from engine.attempt.cancel_token import TIMED_OUT
 from engine.attempt.canceller import CanceledError, Canceller
 from engine.attempt.outcome import FAILED, SUCCEEDED, Outcome
 from engine.attempt.session_setup import SetupContext, SetupMessage
 from engine.attempt.sql_text import literal
+from engine.attempt.stopwatch import Stopwatch
 from engine.model.task import ScriptPart, Step, Task, values
 from engine.pgwire import results
 from engine.pgwire.connection import QueryReply
 from engine.pgwire.parser import LONGEST
-from engine.pgwire.results import ResultReader, ResultSet
+from engine.pgwire.results import ResultReader, ResultSet, UnexpectedAnswer, rows_of
 from engine.pool.pooled_connection import PooledConnection
 from muster.core.errors import InvalidRequest
 from muster.core.sql import Queries
@@ -33,24 +35,13 @@ INTERRUPTED, LOCKED, READ_ONLY, SYNTAX_ERROR = "57014", "55P03", "25006", "42601
 Intend = Callable[[str], Awaitable[bool | None]]  # None: nobody could be told in time
 REFUSED = (asyncpg.PostgresError, *CONNECTION_LOST)
 NOTHING = SetupMessage("", 0)
+MOST_COUNTED = 2**63 - 1
 TOLD = ("sqlstate", "message", "detail", "hint", "context")
 
 
-class Stopwatch:
-    """Milliseconds by phase; a phase ends where the next begins."""
-
-    def __init__(self, session: PooledConnection) -> None:
-        self.taken = {"waiting": _ms(session.waited), "connecting": _ms(session.connecting)}
-        self._time = session.loop.time
-        self._phase, self._since = "starting", self._time()
-
-    def turn(self, phase: str) -> None:
-        now = self._time()
-        self.taken[self._phase] = _ms(now - self._since)
-        self._phase, self._since = phase, now
-
-
 class ScriptRun:
+    transactional = True  # the script runs in one transaction
+
     def __init__(
         self,
         session: PooledConnection,
@@ -103,24 +94,52 @@ class ScriptRun:
             self.stop.land()
 
     async def ask_piece(
-        self, piece: ScriptPart, more: str = "", before: SetupMessage = NOTHING
+        self,
+        piece: ScriptPart,
+        more: str = "",
+        before: SetupMessage = NOTHING,
+        *,
+        ends: bool = False,
     ) -> list[ResultSet]:
-        text = self._rendered(piece) if piece.varies else piece.text
+        """`more` is one statement of ours; `ends`: it ends the transaction."""
+        text = self._rendered(piece)
         self._piece, self._offset = piece, len(before.text)
         self._lookout.depart()
         try:
             found = await self.ask(before.text + text + more, skip=before.statements)
+        except REFUSED:
+            self._check_transaction(
+                piece, self.session.ear.sets, state.FAILED_TRANSACTION, ends=ends
+            )
+            raise
         finally:
             self._lookout.land()
+        if more and not found:
+            raise UnexpectedAnswer("the last statement was not answered")
+        own = found[:-1] if more else found
+        self._check_transaction(piece, own, state.IN_TRANSACTION, ends=ends)
         self._piece, self._offset = None, 0
         self.completed += 1
         return found
+
+    def _check_transaction(
+        self, piece: ScriptPart, sets: list[ResultSet], status: int, *, ends: bool
+    ) -> None:
+        """Raises TransactionEnded unless the transaction is the one that was begun for the script."""
+        ear = self.session.ear
+        expected = status if self.transactional else state.AT_REST
+        unknown = (
+            ends or self.session.lost or ear.skipping
+        )  # nothing of the script ran, or all of it
+        savepoint = piece.rolls_back_to_savepoint
+        if state.controlled(sets, savepoint=savepoint) or (not unknown and ear.status != expected):
+            raise state.TransactionEnded
 
     def keep(self, found: Iterable[ResultSet]) -> None:
         """They belong to the statement that was completed last."""
         for each in found:
             each.statement = self.completed
-            self._rows += each.touched
+            self._rows = min(self._rows + each.touched, MOST_COUNTED)
             if len(self._kept) < results.KEPT_SETS:
                 self._kept.append(each)
 
@@ -139,6 +158,7 @@ class ScriptRun:
             self.name,
             left,
             session.watches_client,
+            session.preset,
             self.left_out,
         )
 
@@ -148,7 +168,7 @@ class ScriptRun:
         names = {name.lower() for name in wanted}
         if new := names - known.keys():
             asked = Q.unknown_parameters.replace("$1", literal(f"{{{','.join(new)}}}"))
-            absent = {row[0] for row in (await self.ask(asked))[0].rows}
+            absent = {row[0] for row in rows_of(await self.ask(asked))}
             known |= {name: name not in absent for name in new}
         self.left_out = frozenset(name for name in names if not known[name])
 
@@ -166,12 +186,12 @@ class ScriptRun:
         """What the prologue stumbled over."""
         await self.roll_back()
         try:
-            [found] = await self.ask(Q.writable)
+            [[read_only, *_], *_] = rows_of(await self.ask(Q.writable), least=1)
         except CanceledError:
             return await self.stopped(safe=True)
         except REFUSED as error:
             return await self.broken(error, reason="ConnectionLost", retry=True)
-        if found.rows[0][0] == "on" and not self.step.read_only:
+        if read_only == "on" and not self.step.read_only:
             message = "The target takes no writes: it is a standby, or set to read only."
             return await self.refused(message, reason="TargetReadOnly", retry=True)
         message = "An earlier attempt still runs at the target."
@@ -228,7 +248,13 @@ class ScriptRun:
         if error.__cause__ is None and self.phase != "commit":  # a COMMIT is not hindered
             self.session.call_off()
         said = self._said(error.__cause__)
-        said["message"] = said["message"] or "The connection to the target was lost."
+        dialer = self.session.ear.dialer
+        given_up = dialer and dialer.refusal
+        if isinstance(error, UnexpectedAnswer):
+            given_up = f"its answer makes no sense: {error}"
+            self.session.abandon()
+        why = f"given up: {given_up}" if given_up else "lost"
+        said["message"] = said["message"] or f"The connection to the target was {why}."
         return await self.ended(lifecycle=FAILED, reason=reason, retry=retry, **said)
 
     async def failed(self, error: BaseException, *, undone: bool) -> Outcome:
@@ -249,6 +275,15 @@ class ScriptRun:
         return await self.ended(
             lifecycle=FAILED, reason=reason, retry=retry and may, blockers=blockers, **said
         )
+
+    async def ended_transaction(self) -> Outcome:
+        """Never retried: an idempotent step and a guard rely on the transaction as well."""
+        if self.session.lost:
+            self.session.call_off()
+        await self.roll_back()
+        message = "The script began or ended a transaction itself; what it wrote may be committed."
+        unknown = {"reason": "OutcomeUnknown", "fingerprint": "OutcomeUnknown"}
+        return await self.ended(lifecycle=FAILED, message=message, **unknown)
 
     async def ended(self, **how: Any) -> Outcome:
         types = await self._type_names() if any(each.foreign for each in self._kept) else {}
@@ -291,13 +326,12 @@ class ScriptRun:
         return said
 
     def _rendered(self, piece: ScriptPart) -> str:
-        """Values are put in for strings as the standard has them."""
-        if not self.session.ear.standard_strings:
-            message = (
-                "The script turned standard_conforming_strings off and uses a variable after it."
-            )
+        """The statements were told apart, and values are put in, for strings as the standard has them."""
+        if not self.session.ear.standard_strings and (piece.varies or "\\" in piece.text):
+            what = "a variable" if piece.varies else "a backslash"
+            message = f"The script turned standard_conforming_strings off and uses {what} after it."
             raise InvalidRequest(message)
-        return piece.rendered(self.values)
+        return piece.rendered(self.values) if piece.varies else piece.text
 
     def close(self) -> None:
         self._lookout.close()
@@ -311,14 +345,10 @@ class ScriptRun:
             received = session.ear.received
             with contextlib.suppress(*REFUSED, TimeoutError):
                 async with asyncio.timeout(ROLLBACK_LIMIT):
-                    [found] = await session.ask(Q.type_names.replace("$1", oids))
-                    session.types |= {row[0]: row[1] for row in found.rows}
+                    rows = rows_of(await session.ask(Q.type_names.replace("$1", oids)), width=2)
+                    session.types |= {oid: str(name) for oid, name, *_ in rows}
             session.ear.received = received
         return session.types
-
-
-def _ms(seconds: float) -> float:
-    return int(seconds * 10_000 + 0.5) / 10
 
 
 def _short(text: object) -> str | None:

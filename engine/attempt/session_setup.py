@@ -4,7 +4,6 @@ Plain SETs where we know the value's form, set_config where a user gave it: a SE
 """
 
 import math
-import re
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import NamedTuple
@@ -12,13 +11,19 @@ from typing import NamedTuple
 from engine.attempt import idempotency_guard
 from engine.attempt.sql_text import identifier, literal
 from engine.model.task import Step, Task, named, run_of, values
+from muster.core.session_settings import FIXED, SCRIPT_PATH, with_temp_last
+from muster.core.variables import setting
 
 KEY_CLASS = 0x4D757374  # of our advisory locks
 IDLE_LIMIT = 30_000  # ms that a transaction may wait for us
 LONGEST_WAIT = 2_147_483_647  # ms
-NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 READING = "select 1 operator(pg_catalog./) pg_catalog.int4("
 WRITING = f"{READING}pg_catalog.current_setting('transaction_read_only') operator(pg_catalog.=) 'off' and "
+# With another value triggers and foreign keys do nothing; only a superuser may set it.
+ORIGIN = (
+    "case when pg_catalog.current_setting('session_replication_role') operator(pg_catalog.=) 'origin' then true"
+    " else pg_catalog.set_config('session_replication_role','origin',{}) is not null end and "
+)
 
 
 class SetupContext(NamedTuple):
@@ -29,6 +34,7 @@ class SetupContext(NamedTuple):
     name: str  # application_name
     left: float  # seconds until the deadline
     watches_client: bool
+    preset: bool  # by the startup packet: see muster/core/session_settings.py
     unknown: frozenset[str]  # parameters that the server does not have, in lower case
 
     @property
@@ -45,15 +51,16 @@ class SetupMessage(NamedTuple):
 def transactional_setup(scene: SetupContext) -> SetupMessage:
     """Begins the transaction; 22012 when something is in the way."""
     step = scene.step
-    parts = ["begin read only" if step.read_only else "begin"]
+    level = "" if scene.preset else " isolation level read committed"
+    parts = [f"begin{level}{' read only' if step.read_only else ''}"]
     more = _around(scene, parts, "set local")
     asked = len(parts) + more
     if step.guarded:
         parts.append(
             idempotency_guard.question(scene.task, step)
         )  # before the role: the table is the login's
+    parts.append(_clear(scene, "pg_try_advisory_xact_lock", "true"))
     _role(scene, parts, "true")
-    parts.append(_clear(scene, "pg_try_advisory_xact_lock"))
     return SetupMessage(";".join(parts), len(parts) + more, asked)
 
 
@@ -63,8 +70,8 @@ def autocommit_setup(scene: SetupContext) -> SetupMessage:
     more = _around(scene, parts, "set")
     if scene.step.read_only:
         parts.append("set default_transaction_read_only=on")
+    parts.append(_clear(scene, "pg_try_advisory_lock", "false"))
     _role(scene, parts, "false")
-    parts.append(_clear(scene, "pg_try_advisory_lock"))
     return SetupMessage(";".join(parts), len(parts) + more)
 
 
@@ -96,31 +103,32 @@ def _around(scene: SetupContext, parts: list[str], word: str) -> int:
         parts.append(f"{word} muster.target_schema_name={literal(task.schema_name)}")
     for name in task.labels:
         value = literal(scene.values[f"target_label.{name}"])
-        parts.append(f"{word} muster.target_label.{_custom(name)}={value}")
+        parts.append(f"{word} {_custom(name)}={value}")
     for name, value in around.parameters.items():
         if name.lower() not in scene.unknown:
             parts.append(_config(name, value, local))
     if task.schema_name is not None:
-        parts.append(f"{word} search_path={identifier(task.schema_name)}")
+        parts.append(f"{word} search_path={identifier(task.schema_name)},pg_temp")
     elif around.search_path is not None:
-        parts.append(_config("search_path", around.search_path, local))
+        parts.append(_config("search_path", with_temp_last(around.search_path), local))
     return more - 1
 
 
 def _of_run(scene: SetupContext, word: str) -> tuple[str, int]:
     run = run_of(scene.task, scene.step)
-    known = run.said.get((word, scene.watches_client))
+    known = run.said.get((word, scene.watches_client, scene.preset))
     if known is not None:
         return known
+    fixed = {name: literal(value) for name, value in FIXED.items()}
     settings = {
+        **({} if scene.preset else fixed | {"search_path": SCRIPT_PATH}),
         "lock_timeout": str(_ms(scene.step.lock_timeout)),
         "idle_in_transaction_session_timeout": str(IDLE_LIMIT),
-        "standard_conforming_strings": "on",
         **({"client_connection_check_interval": "1000"} if scene.watches_client else {}),
         **{f"muster.{name}": literal(value) for name, value in run.values.items()},
     }
     text = ";".join(f"{word} {name}={value}" for name, value in settings.items())
-    run.said[word, scene.watches_client] = text, len(settings)
+    run.said[word, scene.watches_client, scene.preset] = text, len(settings)
     return text, len(settings)
 
 
@@ -138,16 +146,21 @@ def _config(name: str, value: str, local: str) -> str:
     return f"select pg_catalog.set_config({literal(name)},{literal(value)},{local})"
 
 
-def _clear(scene: SetupContext, lock: str) -> str:
-    """Divides by zero when another attempt lives, or when what is to be written can't be."""
+def _clear(scene: SetupContext, lock: str, local: str) -> str:
+    """Divides by zero when another attempt lives, or when what is to be written can't be.
+
+    42501 when the database has another session_replication_role and the login may not change that.
+    """
     held = f"pg_catalog.{lock}({KEY_CLASS},{lock_key(scene.task)})"
-    return f"{READING if scene.step.read_only else WRITING}{held})"
+    wanted = {name.lower() for name in scene.step.options.settings.parameters}
+    origin = "" if "session_replication_role" in wanted else ORIGIN.format(local)
+    return f"{READING if scene.step.read_only else WRITING}{origin}{held})"
 
 
-def _custom(name: str) -> str:
-    """PostgreSQL takes letters, digits and underscores, and no digit first."""
-    plain = NOT_IN_A_NAME.sub("_", name) or "_"
-    return identifier(f"_{plain}" if plain[0].isdigit() else plain)
+def _custom(label: str) -> str:
+    """A label as a parameter of the session; words of the grammar need quotes."""
+    *prefix, name = setting(f"target_label.{label}").split(".")
+    return ".".join((*prefix, identifier(name)))
 
 
 def _ms(seconds: float, *, least: int = 0) -> int:

@@ -1,15 +1,19 @@
 """A script as one transaction: committed as a whole, or known not to be."""
 
+from collections.abc import Sequence
+
 import asyncpg
 
 from engine.access.commit_status import xact_id
 from engine.attempt import idempotency_guard, session_setup
 from engine.attempt.canceller import CanceledError
 from engine.attempt.commit_check import commit_status
-from engine.attempt.outcome import FAILED, Outcome
+from engine.attempt.outcome import Outcome
 from engine.attempt.script_run import NOTHING, REFUSED, Intend, ScriptRun
 from engine.attempt.session_setup import SetupMessage
+from engine.attempt.transaction_state import TransactionEnded
 from engine.pgwire.connection import GONE
+from engine.pgwire.results import ResultSet, UnexpectedAnswer, rows_of
 from muster.core.errors import Fault
 
 WITH_ID = "\n;select pg_catalog.txid_current_if_assigned()"
@@ -17,6 +21,9 @@ ASK_AT_LEAST, ASK_AT_MOST = 5.0, 30.0  # seconds for what became of a lost COMMI
 
 
 class TransactionalRun(ScriptRun):
+    _last: Sequence[
+        ResultSet
+    ] = ()  # answers to what went along with the last statement, or after it
     _opening = NOTHING  # what is said before the first statement, and goes along with it
 
     async def run(self, intend: Intend, deadline: float) -> Outcome | None:
@@ -30,8 +37,13 @@ class TransactionalRun(ScriptRun):
         except CanceledError:
             await self.roll_back()
             return await self.stopped(safe=True)
+        except TransactionEnded:
+            return await self.ended_transaction()
         except Fault as fault:
-            return await self.refused(fault.message, reason="StatementFailed")
+            distrusted = fault.code == idempotency_guard.NOT_TRUSTED
+            return await self.refused(
+                fault.message, reason=fault.code if distrusted else "StatementFailed"
+            )
         except REFUSED as error:
             return await self._not_committed(error)
 
@@ -51,26 +63,25 @@ class TransactionalRun(ScriptRun):
 
     async def _begin_guarded(self, opening: SetupMessage) -> Outcome | None:
         try:
-            try:
-                sets = await self.ask(opening.text)
-            except asyncpg.UndefinedTableError:
-                await self.roll_back()
-                await idempotency_guard.make(self.session, self.say)
-                sets = await self.ask(opening.text)
+            await idempotency_guard.ensure(self.session, self.ask, self.say)
+            sets = await self.ask(opening.text)
         except asyncpg.InsufficientPrivilegeError as error:
             raise self._right(error) from None
         except asyncpg.DivisionByZeroError:
             return await self.obstacle()
-        return await self._applied_before() if sets[opening.guard].rows else None
+        return await self._applied_before() if rows_of(sets, opening.guard) else None
 
     async def _record(self) -> Outcome | None:
         """After the script and before COMMIT; as the login, whose table it is."""
         try:
             text = f"reset role;{idempotency_guard.record(self.task, self.step)}{WITH_ID}"
-            _, inserted, self._last = await self.ask(text)
+            found = await self.ask(text)
         except asyncpg.InsufficientPrivilegeError as error:
             raise self._right(error) from None
-        return await self._applied_before() if inserted.tag == "INSERT 0 0" else None
+        if [each.tag for each in found[:2]] == ["RESET", "INSERT 0 0"]:
+            return await self._applied_before()
+        self._last = found
+        return None
 
     async def _applied_before(self) -> Outcome:
         await self.roll_back()
@@ -89,20 +100,17 @@ class TransactionalRun(ScriptRun):
         *before, last = self.step.pieces
         for piece in before:
             self.keep(await self.ask_piece(piece, before=self._taken_opening()))
-            if not self.session.in_transaction:
-                return await self._ended_itself()
         end = "\n;rollback" if self.task.rolls_back else "\n;commit"
         ends = self.step.read_only or self.task.rolls_back
         if self.step.guarded and not ends:
             self.keep(await self.ask_piece(last, before=self._taken_opening()))
         else:
             more = end if ends else WITH_ID
-            *found, self._last = await self.ask_piece(last, more, self._taken_opening())
+            *found, own = await self.ask_piece(last, more, self._taken_opening(), ends=ends)
+            self._last = [own]
             self.keep(found)
         if ends:
             return await self.succeeded()
-        if not self.session.in_transaction:
-            return await self._ended_itself()
         return await self._record() if self.step.guarded else None
 
     def _taken_opening(self) -> SetupMessage:
@@ -112,7 +120,9 @@ class TransactionalRun(ScriptRun):
     async def _commit(self, intend: Intend, deadline: float) -> Outcome | None:
         self.phase = "commit"
         self.watch.turn("committing")
-        xid = self._last.rows[0][0]
+        [[xid, *_], *_] = rows_of(self._last, -1, least=1)
+        if not isinstance(xid, int | None):
+            raise UnexpectedAnswer("a transaction's id is no number")
         xact = None if xid is None else xact_id(xid, self.session.timeline, self.session.era)
         if xact is not None and not (heard := await intend(xact)):
             return await self.not_intended(heard=heard)
@@ -159,12 +169,3 @@ class TransactionalRun(ScriptRun):
             case _:
                 may = self.step.options.idempotent or self.step.guarded
                 return await self.broken(error, reason="OutcomeUnknown", retry=may)
-
-    async def _ended_itself(self) -> Outcome:
-        return await self.ended(
-            lifecycle=FAILED,
-            reason="OutcomeUnknown",
-            retry=self.step.options.idempotent,
-            message="The script ended its transaction itself; what it did before stays.",
-            fingerprint="OutcomeUnknown",
-        )

@@ -11,6 +11,7 @@ from engine.access.commit_status import AUTOCOMMIT, status_of
 from engine.access.errors import CONNECTION_LOST
 from engine.access.server_connection import ServerConnection
 from engine.model.task import application_name
+from muster.core.connect_errors import CONFUSED
 from muster.core.db import Connection
 from muster.core.errors import Unavailable
 from muster.core.sql import Queries
@@ -48,7 +49,7 @@ async def resolve_orphan(
             if xact_id == AUTOCOMMIT:
                 return OrphanOutcome.UNKNOWN
             return OrphanOutcome(await status_of(connection, xact_id))
-    except (asyncpg.PostgresError, TimeoutError, *CONNECTION_LOST) as error:
+    except (asyncpg.PostgresError, TimeoutError, *CONNECTION_LOST, *CONFUSED) as error:
         message = f"The server {way.server.name} did not answer what became of an attempt."
         raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
 

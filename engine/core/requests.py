@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+from collections.abc import Iterable
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +18,7 @@ from engine.db.control_connection import ControlConnection
 from engine.db.control_db import ControlDatabase
 from engine.model.group_document import Document
 from engine.model.task import application_name
-from engine.targets.resolution import Excluded, Resolution, Target
+from engine.targets.resolution import Excluded, Resolution, SkippedDatabase, Target
 from engine.targets.resolver import Resolver
 from muster.core import telemetry
 from muster.core.errors import Fault, Unavailable
@@ -31,7 +33,9 @@ LOOK_LIMIT = 5.0  # seconds to look at a target
 
 POLL = timedelta(seconds=5)  # in case a wake-up was lost
 LIMIT = 20.0  # seconds for one answer; who asks waits a little longer
-MOST_SHOWN = 10_000
+MOST_SHOWN = 10_000  # elements of one list of an answer
+MOST_BYTES = 4 * 1024 * 1024  # of the lists of one answer
+LONGEST_MESSAGE = 1000  # characters of what a server said
 TOGETHER = 4  # questions that are answered side by side
 
 
@@ -134,32 +138,53 @@ async def read_document(store: ControlDatabase, group: str) -> Document:
 
 
 def told(found: Resolution) -> dict[str, Any]:
-    """As REST shows it; a list that would be endless is cut, the numbers are not."""
+    """As REST shows it; `truncated`: a list is cut, since it or the answer is too long. Counts are of all."""
     away = [target for target in found.targets if target.error is not None]
     targets = [target for target in found.targets if target.error is None]
-    left_out = len(found.left_out) + len(found.excluded)
-    passed = [
-        {"serverName": each.server, "databaseName": each.database, "reason": each.reason}
-        for each in found.left_out[:MOST_SHOWN]
-    ]
-    return {
-        "count": len(targets),
-        "truncated": len(targets) > MOST_SHOWN,
-        "targets": [_target(target, found) for target in targets[:MOST_SHOWN]],
-        "leftOutCount": left_out,
-        "leftOut": [*passed, *map(_excluded, found.excluded[: MOST_SHOWN - len(passed)])],
-        "missing": [
-            {**_place(target), "rule": str(target.rule)} for target in found.missing[:MOST_SHOWN]
-        ],
-        "unreachable": [
-            {
-                **_place(target),
-                "code": target.error.code if target.error else "",
-                "message": target.error.message if target.error else "",
-            }
-            for target in away
-        ],
+    left_out = [*map(_left_out, found.left_out), *map(_excluded, found.excluded)]
+    missing = [{**_place(target), "rule": str(target.rule)} for target in found.missing]
+    room = Room()
+    shown = {
+        "unreachable": room.fill(map(_unreachable, away)),
+        "missing": room.fill(missing),
+        "targets": room.fill(_target(target, found) for target in targets),
+        "leftOut": room.fill(left_out),
     }
+    counts = {
+        "count": len(targets),
+        "leftOutCount": len(left_out),
+        "missingCount": len(missing),
+        "unreachableCount": len(away),
+    }
+    truncated = sum(map(len, shown.values())) < sum(counts.values())
+    return {**counts, "truncated": truncated, **shown}
+
+
+class Room:
+    """What is left of the size of an answer."""
+
+    def __init__(self) -> None:
+        self._left = MOST_BYTES
+
+    def fill(self, items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """As many as a list shows and the answer has room for."""
+        shown = []
+        for item in islice(items, MOST_SHOWN):
+            self._left -= len(msgspec.json.encode(item))
+            if self._left < 0:
+                break
+            shown.append(item)
+        return shown
+
+
+def _left_out(each: SkippedDatabase) -> dict[str, Any]:
+    return {"serverName": each.server, "databaseName": each.database, "reason": each.reason}
+
+
+def _unreachable(target: Target) -> dict[str, Any]:
+    assert target.error is not None
+    message = target.error.message[:LONGEST_MESSAGE]
+    return {**_place(target), "code": target.error.code, "message": message}
 
 
 def _excluded(each: Excluded) -> dict[str, Any]:
@@ -187,6 +212,7 @@ def _target(target: Target, found: Resolution) -> dict[str, Any]:
         "labels": target.labels or None,
         "rule": str(target.rule),
         # It is named, and its server could not be asked whether it exists.
-        "unchecked": unchecked and {"code": unchecked.code, "message": unchecked.message},
+        "unchecked": unchecked
+        and {"code": unchecked.code, "message": unchecked.message[:LONGEST_MESSAGE]},
     }
     return {name: value for name, value in shown.items() if value is not None}

@@ -19,7 +19,6 @@ T = TypeVar("T")
 
 FRESH = 5.0  # seconds that a server is believed to be as it was
 MOST = 1000  # of each kind
-LONG = 20_000  # characters of a script that is not judged while others wait
 
 
 class CachedServer(NamedTuple):
@@ -60,8 +59,7 @@ class DefinitionCache:
         async def read() -> Step:
             text = await self._line.value(Q.step_document, *key)
             step = msgspec.json.decode(text, type=Step)
-            if len(step.script) > LONG:
-                await asyncio.to_thread(lambda: step.refusal)
+            await step.prepare()
             return step
 
         return await self._steps.get(key, read)
@@ -100,7 +98,7 @@ class DefinitionCache:
             rows = await self._line.fetch(Q.secrets, [id])
             if not rows:
                 raise NotFound("The credential is gone.", code="CredentialMissing")
-            return VersionedCredential(**dict(rows[0]))
+            return VersionedCredential.of(dict(rows[0]))
 
         return await self._secrets.get((id, task.credential_version), read)
 

@@ -73,7 +73,7 @@ class JobTaskHost:
         self._hand = TaskRegistry()
         self._scribe = Reporter(store, self._id, clock, self._renew)
         credentials = Credentials.of(bootstrap, clock)
-        self._sessions = ConnectionPool(bootstrap.settings(), credentials, clock, self._met)
+        self._sessions = ConnectionPool(bootstrap.target_connector(), credentials, clock, self._met)
         self._errands = TaskRunner(
             self._hand, self._library, self._scribe, self._sessions, clock, self._begin
         )

@@ -2,13 +2,13 @@
 
 import fnmatch
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 import msgspec
 
-from muster.core.egress import Pair
 from muster.core.endpoint import Endpoint
 
 AZURE = ".database.windows.net"
@@ -45,9 +45,9 @@ class Server(_Read, frozen=True):
     labels: dict[str, Any] = {}
     job_credential: str | None = None
     disabled: bool = False
-    embedded: bool = False  # a cluster that Muster made
     client_certificate: str | None = None  # PEM
     client_key: str | None = None  # sealed; opened where the server is dialed
+    endpoint_id: str | None = None  # another one with another endpoint
 
     def pool_of(self, database: str) -> str | None:
         return next((pool.name for pool in self.pools if pool.holds(database)), None)
@@ -57,11 +57,6 @@ class Server(_Read, frozen=True):
         pool = next((pool for pool in self.pools if pool.holds(database or "")), None)
         labels = self.labels if pool is None else self.labels | pool.labels
         return {name: str(value) for name, value in labels.items()}
-
-    @property
-    def own(self) -> frozenset[Pair]:
-        """Of all that is closed by rule, only what Muster itself made is open."""
-        return frozenset((host, self.port) for host in self.hosts if self.embedded)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -79,10 +74,43 @@ class Server(_Read, frozen=True):
         )
 
 
+class Listed(_Read, frozen=True, rename="camel"):
+    """A server that a credential is for, at the endpoint that it had then."""
+
+    server_id: str
+    endpoint: str
+
+
 class Credential(_Read, frozen=True):
     name: str
     username: str
     secret: str
+    servers: tuple[Listed, ...] | None = None  # None: any
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """A row of read_credentials."""
+        given = dict(row)
+        if isinstance(given["servers"], str):
+            given["servers"] = msgspec.json.decode(given["servers"])
+        return msgspec.convert(given, cls)
+
+    def refusal(self, server: Server) -> str | None:
+        """Why it does not log in there; None when it may."""
+        if self.servers is None:
+            return None
+        listed = next((each for each in self.servers if each.server_id == server.server_id), None)
+        if listed is None:
+            return (
+                f"The credential '{self.name}' lists the servers that it is for, and '{server.name}' is not one of "
+                f"them. Add it to the credential's servers, or use another credential."
+            )
+        if listed.endpoint != server.endpoint_id:
+            return (
+                f"The endpoint of the server '{server.name}' has changed since the credential '{self.name}' listed "
+                f"it. If that is right, set the credential's servers again."
+            )
+        return None
 
 
 class Member(_Read, frozen=True, rename="camel"):

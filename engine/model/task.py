@@ -11,16 +11,17 @@ from uuid import UUID
 import msgspec
 
 from engine.model import group_document
-from muster.core import variables
+from muster.core import script_reader, variables
 from muster.core.errors import InvalidRequest
 from muster.core.read_only_sql import QUERY, only_reads
-from muster.core.script import Script, check, split
+from muster.core.script import Analysis, Script, analyse
 from muster.core.sqltext import tokens
 
 KEPT_RUNS = 32  # of a step
 BANNER = 300  # characters of the first statement
 NOTHING: Mapping[str, Any] = {}
 WITHOUT_LOCK_TIMEOUT = re.compile(r"vacuum\b|.*\bconcurrently\b")
+TO_SAVEPOINT = re.compile(r"rollback(?: work| transaction)? to\b")
 COMMITS_INSIDE = re.compile(r"(?:call|do)\b")
 LOCK_TIMEOUT = 5.0  # seconds
 OWN_LOCK_TIMEOUT = re.compile(r"(?i)\bset(?:\s+session)?\s+lock_timeout|'lock_timeout'\s*,")
@@ -44,7 +45,7 @@ class Served(msgspec.Struct, frozen=True):
     servers: tuple[TargetServer, ...]
 
 
-class VersionedCredential(group_document.Credential, frozen=True):
+class VersionedCredential(group_document.Credential, frozen=True, kw_only=True):
     credential_id: UUID
     row_version: int
 
@@ -85,13 +86,24 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
     has_output: bool = False
 
     @cached_property
+    def analysis(self) -> Analysis:
+        """A host has it read beforehand: see `prepare`."""
+        return analyse(self.script, self.options.transaction)
+
+    async def prepare(self) -> None:
+        """Has the script read within a time limit, beside other work."""
+        self.__dict__["analysis"] = await script_reader.analyse(
+            self.script, self.options.transaction
+        )
+
+    @property
     def parsed(self) -> Script:
-        return split(self.script)
+        return self.analysis.script
 
     @cached_property
     def refusal(self) -> str:
         """Why it can't run as it was written: only the API checks scripts when it takes them."""
-        problems = check(self.script, self.options.transaction)[:MOST_TOLD]
+        problems = self.analysis.problems[:MOST_TOLD]
         told = [f"{each.message} {each.advice}" for each in problems]
         if not told and self.options.guard and not self.guarded:
             told.append("guard needs a script that writes, in a transaction of its own.")
@@ -124,7 +136,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
     def banner(self) -> str:
         """For who looks at pg_stat_activity: what the message that begins with it is about."""
         text = f"{self.job_name} / {self.step_name}: {self.pieces[0].text[:BANNER]}"
-        bare = text.replace("/*", "/ *").replace("*/", "* /").replace("\0", "")
+        bare = text.replace("\0", "").replace("/*", "/ *").replace("*/", "* /")
         return f"/* {bare} */ "
 
     @cached_property
@@ -200,21 +212,23 @@ class ScriptPart(msgspec.Struct, frozen=True):
         """What it did may stay though it failed, where it is no part of a transaction."""
         return COMMITS_INSIDE.match(self.head) is not None
 
+    @property
+    def rolls_back_to_savepoint(self) -> bool:
+        return TO_SAVEPOINT.match(self.head) is not None
+
     def rendered(self, values: Mapping[str, str]) -> str:
         return variables.render(self.text, values) if self.varies else self.text
 
     def origin(self, position: int, values: Mapping[str, str]) -> int:
         """Where in the script that character of the rendered text comes from; both count from 1."""
-        offset, behind, shift = position - 1, 0, 0
-        for use in variables.variables(self.text) if self.varies else ():
-            start = len(variables.render(self.text[: use.start], values))
+        offset, shift = position - 1, 0
+        for use, start, end in variables.spans(self.text, values) if self.varies else ():
             if offset < start:
                 break
-            shift = len(variables.render(self.text[: use.end], values))
-            if offset < shift:
+            if offset < end:
                 return self.start + use.start + 1
-            behind = use.end
-        return self.start + behind + offset - shift + 1
+            shift = end - use.end
+        return self.start + offset - shift + 1
 
 
 class Task(msgspec.Struct, frozen=True, dict=True):

@@ -5,6 +5,7 @@ drop the rows. Answers come in the order of what was said; whoever gives up on o
 """
 
 import asyncio
+import re
 import struct
 from collections import deque
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ from muster.core.db import Connection
 from muster.core.errors import InvalidRequest
 
 QUERY = struct.Struct("!cI").pack
+SQLSTATE = re.compile(r"[0-9A-Z]{5}", re.ASCII)
+INTERNAL = "XX000"  # of an error whose own code is none
 CLEAN = "discard all"
 CLEAN_LIMIT = 5.0  # seconds
 
@@ -49,6 +52,7 @@ class QueryReply(Struct):
     offset: int  # of the text in what was sent
     failure: dict[str, str] | None
     at: float  # of the loop's time
+    status: int = AT_REST  # of the transaction, after the text
     tag: str = ""  # of its end
     clean: bool = False
 
@@ -104,8 +108,9 @@ class Pipeline:
     def _text_answered(self, failure: dict[str, str] | None) -> None:
         ear = self._ear
         self._answer = QueryReply(
-            ear.sets, ear.said(), ear.received, ear.skipping, self._offset, failure, self._time()
-        )
+            ear.sets, ear.said(), ear.received, ear.skipping, self._offset, failure, self._time(),
+            ear.status,
+        )  # fmt: skip
         ear.turn(listening=False)
         ear.tag = b""
         self._next = self._end_answered
@@ -294,6 +299,8 @@ def _hung_up(farewell: dict[str, str] | None) -> ConnectionAborted:
 
 def _refusal(failure: dict[str, str]) -> asyncpg.PostgresError:
     """In the server's words only, of which asyncpg takes some for no error, and adds to others."""
+    if not SQLSTATE.fullmatch(failure.get("C", "")):
+        failure = failure | {"C": INTERNAL}
     made = asyncpg.PostgresError.new(failure)
     if not isinstance(made, asyncpg.PostgresError):
         error = asyncpg.UnknownPostgresError(str(made.args[0]))

@@ -7,7 +7,7 @@ from muster.core.pinned_transport import MESSAGE_LIMIT, SIZE, Tap
 HEAD = 5  # bytes: the kind of a message and its size
 READY, ERROR, PARAMETER = b"ZES"
 ABOUT = frozenset((READY, ERROR, PARAMETER))  # the session, not a statement
-AT_REST = ord("I")  # no transaction
+AT_REST, IN_TRANSACTION, FAILED_TRANSACTION = b"ITE"  # transaction status
 LONGEST = 8 * 1024  # characters of one text in an error or a notice
 # Every one of them has ASCII in it. In others nothing but ASCII is sent.
 CODECS = {
@@ -46,8 +46,11 @@ class MessageParser(Tap):
         at, mark, end = self.leap(data, 0), 0, len(data)
         while end - at >= HEAD and not self.broken_off:
             (size,) = SIZE(data, at + 1)
-            if not 4 <= size <= MESSAGE_LIMIT:
-                self.break_off(f"it sent a message of more than {MESSAGE_LIMIT >> 20} MB")
+            if size > MESSAGE_LIMIT:
+                self.too_large()
+                return
+            if size < 4:
+                self.break_off("it does not speak PostgreSQL's protocol")
                 return
             after = at + 1 + size
             if after > end:
@@ -80,6 +83,10 @@ class MessageParser(Tap):
 
     def hear(self, kind: int, data: bytes, start: int, end: int) -> None:
         """A message that is about a statement; its body stands there."""
+
+    def too_large(self) -> None:
+        """A message is larger than any may be."""
+        self.break_off(f"it sent a message of more than {MESSAGE_LIMIT >> 20} MB")
 
     def ready(self) -> None:
         """An answer is over."""

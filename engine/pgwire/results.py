@@ -5,17 +5,20 @@ one round trip, no type has to be known, and a flood ends before it fills memory
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+import asyncpg
 from msgspec import Struct
 
 from engine.pgwire.parser import MessageParser, fields, text
 
 MOST_ROWS, MOST_BYTES = 100_000, 64 * 1024 * 1024  # of one statement; more ends the attempt
 MOST_SETS = 100_000  # of one message; more ends the attempt
+MOST_UNHEARD = 1024 * 1024  # bytes in answer to what we say ourselves, as before a script
+LONGEST_TAG = 64  # bytes
 MOST_COLUMNS = 1664  # that PostgreSQL itself can return
 KEPT_ROWS, KEPT_BYTES = 1_000, 1024 * 1024  # of one result set
 KEPT_IN_ALL = 4 * 1024 * 1024
@@ -100,6 +103,7 @@ class ResultReader(MessageParser):
         self.sets: list[ResultSet] = []
         self._open: ResultSet | None = None
         self.skipping = skip  # statements
+        self._passed_over = 0  # bytes
         self.listening = listening
 
     def said(self) -> list[dict[str, str]]:
@@ -111,6 +115,13 @@ class ResultReader(MessageParser):
     def count(self, size: int) -> None:
         if self.listening:
             self.received += size
+        if self.skipping or not self.listening:
+            self._passed_over += size
+            if self._passed_over > MOST_UNHEARD:
+                self._flood()
+
+    def too_large(self) -> None:
+        self._flood()
 
     def leap(self, data: bytes, at: int) -> int:
         if self.skipping and (settings := SETTINGS(data, at)):
@@ -123,7 +134,7 @@ class ResultReader(MessageParser):
     def hear(self, kind: int, data: bytes, start: int, end: int) -> None:
         if not self.listening:
             if kind == COMPLETE:
-                self.tag = data[start : end - 1]
+                self.tag = data[start : end - 1][:LONGEST_TAG]
         elif self.skipping:
             if kind == COMPLETE:
                 self.skipping -= 1
@@ -132,6 +143,7 @@ class ResultReader(MessageParser):
 
     def ready(self) -> None:
         self.listening = False
+        self._passed_over = 0
         self.answered()
 
     def _keep(self, kind: int, body: bytes) -> None:
@@ -151,7 +163,7 @@ class ResultReader(MessageParser):
 
     def _complete(self, body: bytes) -> None:
         found, self._open = self._open or ResultSet(), None
-        found.tag = text(body[:-1])
+        found.tag = text(body[:-1][:LONGEST_TAG])
         self.sets.append(found)
         if len(self.sets) > MOST_SETS:
             self._flood()
@@ -250,6 +262,22 @@ class Shape:
 NOTE = {
     "severity": "V", "sqlstate": "C", "message": "M", "detail": "D", "hint": "H", "context": "W",
 }  # fmt: skip
+
+
+class UnexpectedAnswer(asyncpg.InterfaceError):
+    """To a question of ours; no server that is honest answers so."""
+
+
+def rows_of(
+    sets: Sequence[ResultSet], at: int = 0, *, width: int = 1, least: int = 0
+) -> list[list[Any]]:
+    """The rows of that answer, each with so many values, and so many of them at least."""
+    if not -len(sets) <= at < len(sets):
+        raise UnexpectedAnswer("a question was not answered")
+    rows = sets[at].rows
+    if len(rows) < least or any(len(row) < width for row in rows):
+        raise UnexpectedAnswer("an answer does not have the rows that were asked for")
+    return rows
 
 
 def digest(sets: list[ResultSet]) -> str:

@@ -12,7 +12,7 @@ import asyncpg
 from engine.access.credentials import Credentials
 from engine.access.errors import CONNECTION_LOST
 from engine.model.task import TargetServer, VersionedCredential
-from engine.pgwire.results import ResultReader
+from engine.pgwire.results import ResultReader, rows_of
 from engine.pool.budget import Contact, observed
 from engine.pool.pooled_connection import PooledConnection, Spawn
 from engine.pool.server_pool import Key, ServerPool
@@ -21,13 +21,16 @@ from muster.core.connect import Connector
 from muster.core.db import Connection
 from muster.core.endpoint import Endpoint
 from muster.core.errors import Unavailable
-from muster.core.settings import Secret, Settings
+from muster.core.session_settings import OWN_PATH, SCRIPT_PATH
+from muster.core.settings import Secret
 from muster.core.sql import Queries
 
 Q = Queries("engine.access", "target.sql")
 
 APPLICATION = "muster"
 MEET_LIMIT = 10.0  # seconds for a server to say what it is
+MOST_CONNECTIONS = 262_143  # that PostgreSQL can be set to
+LONGEST_ANSWER = 64  # characters of a timeline, or of what else names a server's life
 WATCHES_CLIENT = 140_000  # the version that learned it
 
 Ask = Callable[[str], Awaitable[list[Any]]]
@@ -46,8 +49,8 @@ class Login:
 
 
 class Dialer:
-    def __init__(self, settings: Settings, credentials: Credentials, clock: Clock) -> None:
-        self._settings = settings
+    def __init__(self, connector: Connector, credentials: Credentials, clock: Clock) -> None:
+        self._connector = connector
         self._credentials = credentials
         self._clock = clock
 
@@ -55,7 +58,10 @@ class Dialer:
         self, login: Login, deadline: float, ear: ResultReader | None = None
     ) -> Connection:
         return await self._credentials.log_in(
-            login.who, login.identity, lambda password: self._dial(login, password, deadline, ear)
+            login.who,
+            login.server,
+            login.identity,
+            lambda password: self._dial(login, password, deadline, ear),
         )
 
     async def open(
@@ -72,9 +78,9 @@ class Dialer:
         ear = ResultReader()
         connection = await self.connect(login, deadline, ear)
         try:
-            session = PooledConnection(
-                desk, key, connection, ear, pooled=login.endpoint.pooling == "transaction"
-            )
+            pooling = login.endpoint.pooling
+            session = PooledConnection(desk, key, connection, ear, pooled=pooling == "transaction")
+            session.preset = pooling == "none"
             session.spawn = spawn
             session.open_another = lambda: self._soon(login.direct())
             session.take_over()
@@ -105,21 +111,23 @@ class Dialer:
         return min(MEET_LIMIT, max(0.1, deadline - self._clock.monotonic()))
 
     async def _soon(self, login: Login) -> Connection:
-        limit = self._settings.connect_limit.total_seconds()
+        limit = self._connector.limit.total_seconds()
         return await self.connect(login, self._clock.monotonic() + limit)
 
     async def _meet(self, session: PooledConnection) -> Contact:
         async def ask(question: str) -> list[Any]:
-            return (await session.ask(question))[-1].rows[0]
+            return rows_of(await session.ask(question), -1, least=1)[0]
 
         desk, number = session.desk, session.version
         try:
             most, reserved, others = map(int, await ask(Q.contact))
+            if not all(0 <= each <= MOST_CONNECTIONS for each in (most, reserved, others)):
+                raise ValueError("no server has so many connections")
             watches = number >= WATCHES_CLIENT and await _perhaps(ask, Q.watch_client)
             desk.watches_client = bool(watches)
             desk.timeline = await _perhaps(ask, Q.timeline)
             desk.era = await _perhaps(ask, Q.era)
-        except (*CONNECTION_LOST, asyncpg.PostgresError, LookupError, ValueError) as error:
+        except (*CONNECTION_LOST, asyncpg.PostgresError, ValueError, TypeError) as error:
             message = f"The server {desk.server.name} did not say what it is."
             raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
         return Contact(desk.server.server_id, number, most, observed(most, reserved, others))
@@ -129,21 +137,22 @@ class Dialer:
     ) -> Connection:
         left = timedelta(seconds=max(0.1, deadline - self._clock.monotonic()))
         endpoint = self._credentials.certify(login.endpoint, login.server, login.identity)
-        return await Connector(self._settings, login.server.own).open(
+        return await self._connector.open(
             endpoint,
             user=login.who.username,
             password=password,
             application_name=APPLICATION,
             database=login.database,
-            timeout=min(self._settings.connect_limit, left),
+            timeout=min(self._connector.limit, left),
             tap=ear,
             proven=True,
+            search_path=SCRIPT_PATH if ear else OWN_PATH,
         )
 
 
 async def _perhaps(ask: Ask, question: str) -> str:
     """What not every server answers."""
     try:
-        return str((await ask(question))[0])
+        return str((await ask(question))[0])[:LONGEST_ANSWER]
     except asyncpg.PostgresError:
         return ""

@@ -25,10 +25,10 @@ from engine.pool.pooled_connection import PooledConnection
 from engine.pool.server_pool import Key, ServerPool, Waiter
 from muster.core import connect
 from muster.core.clock import Clock
+from muster.core.connect import Connector
 from muster.core.connect_errors import NoRoom
 from muster.core.endpoint import Endpoint
 from muster.core.errors import Unavailable
-from muster.core.settings import Settings
 
 IDLE = 30.0  # seconds
 SOON = 0.05  # seconds that another may keep a session until we open one more like it
@@ -50,12 +50,12 @@ class Full(Unavailable):
 class ConnectionPool:
     def __init__(
         self,
-        settings: Settings,
+        connector: Connector,
         credentials: Credentials,
         clock: Clock,
         on_contact: Callable[[Contact], None],
     ) -> None:
-        self._dialing = Dialer(settings, credentials, clock)
+        self._dialing = Dialer(connector, credentials, clock)
         self._clock = clock
         self._on_contact = on_contact
         self._desks: dict[str, ServerPool] = {}

@@ -11,6 +11,7 @@ from engine.pgwire.connection import WireConnection
 from engine.pgwire.results import ResultReader
 from engine.pool.server_pool import Key, ServerPool
 from muster.core import connect
+from muster.core.connect_errors import CONFUSED
 from muster.core.db import Connection
 from muster.core.errors import Unavailable
 
@@ -28,7 +29,7 @@ class Spawn(Protocol):
 def version_of(connection: Connection) -> int:
     """As server_version_num tells it; asyncpg's minor is always 0 since version 10."""
     version = connection.get_server_version()
-    return version.major * 10_000 + version.micro
+    return min(version.major * 10_000 + version.micro, 2**31 - 1)
 
 
 class PooledConnection(WireConnection):
@@ -46,6 +47,7 @@ class PooledConnection(WireConnection):
         self.key = key
         # Behind a pooler that lends the server by transactions: nothing of ours stays there.
         self.pooled = pooled
+        self.preset = True  # by the startup packet; else each attempt has to
         self.spoiled = False  # never lent again
         self.waited = self.connecting = 0.0  # seconds, of this loan
         self.types: dict[int, str] = {}
@@ -81,7 +83,7 @@ class PooledConnection(WireConnection):
             stack.push_async_callback(connect.close, connection)
             try:
                 yield connection
-            except CONNECTION_LOST as error:
+            except (*CONNECTION_LOST, *CONFUSED) as error:
                 message = "The second connection was lost."
                 raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
 

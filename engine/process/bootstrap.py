@@ -12,9 +12,12 @@ from uuid import UUID
 
 import msgspec
 
+from engine.process.egress import Egress
 from fsm.launch.client import read_start
 from fsm.launch.protocol import Start
+from muster.core.address_source import Fixed
 from muster.core.connect import Connector
+from muster.core.egress import Addresses
 from muster.core.endpoint import Endpoint
 from muster.core.settings import Secret, Settings, SettingsError
 
@@ -35,6 +38,8 @@ class WorkloadSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     target_allow: tuple[str, ...] = ()
     target_deny: tuple[str, ...] = ()
     target_ports: tuple[str, ...] = ("1024-65535",)
+    target_ca: str | None = None  # PEM; verifies servers that name no CA of their own
+    addresses: Addresses = Addresses()  # until the Workload API names newer ones
     credential_references: tuple[str, ...] = ()  # prefixes of what credentials may refer to
     vault_address: str | None = None
     vault_namespace: str | None = None
@@ -51,6 +56,7 @@ class Bootstrap:
     account_uid: UUID
     password: Secret
     private_key: Secret  # opens what was sealed for the account
+    egress: Egress
 
     @classmethod
     def of(cls, start: Start) -> "Bootstrap":
@@ -79,6 +85,7 @@ class Bootstrap:
             account_uid=start.account_uid,
             password=Secret(start.secrets[PASSWORD]),
             private_key=Secret(start.secrets[PRIVATE_KEY]),
+            egress=Egress(given.addresses),
         )
 
     @property
@@ -110,9 +117,16 @@ class Bootstrap:
         )
 
     def connector(self) -> Connector:
-        """The control database's own address is open, be it an embedded server's; no other closed one."""
+        """To the control database alone: its address is open, be it an embedded server's."""
         endpoint = self.given.endpoint.direct()
-        return Connector(self.settings(), frozenset((n, endpoint.port) for n in endpoint.names))
+        embedded = frozenset((name, endpoint.port) for name in endpoint.names)
+        own = self.given.addresses.own
+        source = Fixed(Addresses(embedded=embedded, own=own))
+        return Connector(self.settings(), source, authority=self.given.target_ca)
+
+    def target_connector(self) -> Connector:
+        """What is open there says the control plane, never the control database's directory."""
+        return Connector(self.settings(), self.egress, authority=self.given.target_ca)
 
 
 def read(path: Path) -> Start:

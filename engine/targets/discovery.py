@@ -14,6 +14,7 @@ from engine.access.server_connection import ServerConnection
 from engine.model.group_document import Credential, Member, Server
 from engine.targets.resolver import Door, Listed
 from muster.core.connect import Connector, close
+from muster.core.connect_errors import CONFUSED
 from muster.core.db import Connection
 from muster.core.enumeration import left_out
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
@@ -60,6 +61,8 @@ class Discovery:
         self, server: Server, database: str, member: Member, who: Credential
     ) -> list[dict[str, Any]]:
         async with self._session(server, database, who) as connection:
+            async with _in_time(server):
+                await connection.execute(Q.user_path)
             found: list[dict[str, Any]] = []
             letters = 0
             async for page in _pages(connection, server, member):
@@ -133,7 +136,7 @@ def _told() -> Iterator[None]:
     """What a target answers, as a Fault with the server's own words."""
     try:
         yield
-    except CONNECTION_LOST as error:
+    except (*CONNECTION_LOST, *CONFUSED) as error:
         raise Unavailable("The connection was lost.", code="TargetUnreachable") from error
     except asyncpg.PostgresError as error:
         state = error.sqlstate or ""

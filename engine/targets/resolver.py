@@ -30,6 +30,9 @@ T = TypeVar("T")
 Door = Callable[[str], asyncio.Lock]  # of a server, by its id: one looks at a time
 
 PARALLEL = 32  # servers that are asked at once
+MOST_LABELS = 64  # of a row, as of a resource
+LONGEST_LABEL = 256  # characters
+LONGEST_NAME = 63  # bytes of a database or schema
 NO_LABELS = frozenset({"server_name", "database_name", "schema_name", UNLISTED})
 
 
@@ -214,7 +217,7 @@ class Resolver:
         named = self._document.server(str(row["server_name"]))
         if named is None:
             raise NotFound(
-                f"The query names the server '{row['server_name']}', which is not in the directory.",
+                f"The query names the server '{str(row['server_name'])[:100]}', which is not in the directory.",
                 code="InvalidTargetServer",
             )
         labels = {
@@ -225,6 +228,7 @@ class Resolver:
         if not row["database_name"]:
             raise InvalidRequest("A row names no database.", code="InvalidTargetQuery")
         schema = row.get("schema_name")
+        _refuse_large(labels, str(row["database_name"]), str(schema or ""))
         return self._target(
             member,
             named,
@@ -300,6 +304,19 @@ class Resolver:
             error=error,
             named=named,
         )
+
+
+def _refuse_large(labels: dict[str, str], *names: str) -> None:
+    """Each label and name of a row goes into the snapshot of every run."""
+    problem = None
+    if len(labels) > MOST_LABELS:
+        problem = f"A row has more than {MOST_LABELS} labels."
+    elif long := [name for name, value in labels.items() if len(value) > LONGEST_LABEL]:
+        problem = f"The label '{long[0]}' of a row has more than {LONGEST_LABEL} characters."
+    elif any(len(name.encode()) > LONGEST_NAME for name in names):
+        problem = f"A row names a database or schema with more than {LONGEST_NAME} bytes."
+    if problem:
+        raise InvalidRequest(problem, code="InvalidTargetQuery")
 
 
 def _labels(server: Server, database: str | None) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """How the engine reaches servers: by the directory, with credentials opened here and nowhere else."""
 
 import asyncio
-from collections.abc import Iterable
 from uuid import UUID
 
 import msgspec
@@ -9,12 +8,11 @@ import msgspec
 from engine.access.credentials import Credentials
 from engine.access.server_connection import ServerConnection
 from engine.db.control_connection import ControlConnection
-from engine.model.group_document import Document, Server
+from engine.model.group_document import Document
 from engine.model.task import Served, VersionedCredential
 from engine.process.bootstrap import Bootstrap
 from engine.targets.discovery import Discovery
 from muster.core.clock import Clock
-from muster.core.connect import Connector
 from muster.core.sql import Queries
 
 Q = Queries("engine.db.queries", "executions.sql")
@@ -23,7 +21,7 @@ Q = Queries("engine.db.queries", "executions.sql")
 class TargetAccess:
     def __init__(self, bootstrap: Bootstrap, clock: Clock) -> None:
         self.clock = clock
-        self._settings = bootstrap.settings()
+        self._connector = bootstrap.target_connector()
         self.credentials = Credentials.of(bootstrap, clock)
         self._doors: dict[str, asyncio.Lock] = {}
 
@@ -33,7 +31,7 @@ class TargetAccess:
 
     def listing(self, document: Document) -> Discovery:
         return Discovery(
-            self.connector(document.directory.servers),
+            self._connector,
             self.credentials,
             document.identity,
             self.door,
@@ -48,9 +46,5 @@ class TargetAccess:
         rows = await line.fetch(Q.secrets, [credential_id])
         if not served.servers or not rows:
             return None
-        server, who = served.servers[0], VersionedCredential(**dict(rows[0]))
-        connector = self.connector(served.servers)
-        return ServerConnection(connector, server, who, self.credentials, served.identity)
-
-    def connector(self, servers: Iterable[Server]) -> Connector:
-        return Connector(self._settings, frozenset().union(*(each.own for each in servers)))
+        server, who = served.servers[0], VersionedCredential.of(dict(rows[0]))
+        return ServerConnection(self._connector, server, who, self.credentials, served.identity)

@@ -25,6 +25,7 @@ from fsm.launch import protocol
 from fsm.launch.protocol import BASE, Reason, Start
 from muster.core import telemetry
 from muster.core.clock import Clock
+from muster.core.egress import Addresses
 from muster.core.errors import Conflict, InvalidRequest, Unavailable
 
 log = telemetry.get(__name__)
@@ -56,6 +57,8 @@ class Session:
         self.lost = asyncio.Event()
         self.why = ""  # of the loss
         self._clock = clock or Clock()
+        # Called with the current ones after each heartbeat; None: this workload connects to no target.
+        self.on_addresses: Callable[[Addresses], None] | None = None
         self._report: Callable[[], Mapping[str, Any] | None] = lambda: None
         self._beating: asyncio.Task[None] | None = None
         self._heard = self._clock.monotonic()
@@ -82,6 +85,8 @@ class Session:
     async def running(self, report: Mapping[str, Any] | None = None) -> None:
         """Tries until it is heard; then heartbeats go by themselves. Refused or Unavailable: stop."""
         await self._insist("running", report=report)
+        with suppress(Unavailable):  # then those of the start file hold until the first heartbeat
+            await self._renew_addresses()
         self._beating = asyncio.create_task(self._beat())
 
     def tell(self, report: Callable[[], Mapping[str, Any] | None]) -> None:
@@ -100,6 +105,14 @@ class Session:
         """An engine wants a command to be run for its account; the same id again is no second one."""
         await self._send("POST", "create", msgspec.json.encode(new))
 
+    async def addresses(self) -> Addresses:
+        """Which the control plane opens and denies to the account, as of now."""
+        answer = await self._send("GET", "addresses")
+        try:
+            return msgspec.json.decode(answer.content, type=Addresses)
+        except msgspec.DecodeError as error:
+            raise Unavailable("The Workload API can't be understood.", context=str(error)) from None
+
     async def get(self) -> protocol.Shown:
         answer = await self._send("GET", str(self.start.id))
         return msgspec.json.decode(answer.content, type=protocol.Shown)
@@ -111,6 +124,11 @@ class Session:
             # What goes wrong is in `lost`, or will be: the next round comes soon enough.
             with suppress(Refused, Unavailable, InvalidRequest):
                 await self._call("heartbeat", report=self._report())
+                await self._renew_addresses()
+
+    async def _renew_addresses(self) -> None:
+        if self.on_addresses is not None:
+            self.on_addresses(await self.addresses())
 
     async def _rest(self) -> None:
         if self._beating is not None:

@@ -21,9 +21,9 @@ with settled as (
     update command set status = $2 where command_id = $1 and status = 'Started' returning command_id
 )
 insert into audit_event (tenant_id, subscription_key, group_key, resource_id, action, status, caller, caller_type,
-                         caller_address, correlation_id, request_id, operation_id, detail)
+                         principal_id, token_id, caller_address, correlation_id, request_id, operation_id, detail)
 select e.tenant_id, e.subscription_key, e.group_key, e.resource_id, e.action, $2, e.caller, e.caller_type,
-       e.caller_address, e.correlation_id, e.request_id, e.operation_id, e.detail || $3::jsonb
+       e.principal_id, e.token_id, e.caller_address, e.correlation_id, e.request_id, e.operation_id, e.detail || $3::jsonb
   from settled
   join lateral (select *
                   from audit_event

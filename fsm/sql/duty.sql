@@ -32,11 +32,3 @@ select uid from machine where uid = any($1::uuid[]) and ended_at is not null;
 -- name: forget_answers
 -- Old enough that no repeated request will ask for them.
 delete from answer where created_at < clock_timestamp() - $1::interval;
-
--- name: embedded_endpoints
--- Where every embedded server answers.
-select observed #>> '{endpoint,host}' as host, (observed #>> '{endpoint,port}')::integer as port
-  from resource
- where type = 'Microsoft.Sql/servers'
-   and properties -> 'endpoint' is null
-   and observed #>> '{endpoint,port}' is not null;

@@ -73,8 +73,8 @@ select r.*, m.lifecycle, m.state, m.operation_id as machine_operation
    and r.type not like 'Microsoft.Authorization/%'
  order by r.key;
 
--- name: servers_of_subscription
--- Servers and pools of the subscription that a server belongs to; `previous` are the settings that
+-- name: servers_of_account
+-- The servers that an account may use as targets, and their pools; `previous` are the settings that
 -- hold while an update of them is waiting or being verified.
 select o.*,
        case m.state
@@ -85,11 +85,12 @@ select o.*,
                                 order by s.signal_id
                                 limit 1)
        end as previous
-  from resource r
-  join resource o on o.subscription_key = r.subscription_key and o.tenant_id = r.tenant_id
+  from account_server a
+  join resource r on r.uid = a.server_uid
+  join resource o on o.tenant_id = r.tenant_id
+                 and (o.uid = r.uid or (o.parent_key = r.key and o.type = 'Microsoft.Sql/servers/elasticPools'))
   left join machine m on m.uid = o.uid and m.ended_at is null
- where r.key = $1
-   and o.type in ('Microsoft.Sql/servers', 'Microsoft.Sql/servers/elasticPools')
+ where a.account_uid = $1
  order by o.key;
 
 -- name: directory_revision

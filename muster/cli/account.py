@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from muster.cli import lookup, output
+from muster.cli import account_servers, lookup, output
 from muster.cli.arguments import Commands, Parser, noun, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -49,6 +49,7 @@ def add(commands: Commands) -> None:
     one = _of_name(verb(verbs, "pause", pause, "start nothing new until resume"))
     one.add_argument("--cancel-running", action="store_true", help="and cancel what runs")
     _of_name(verb(verbs, "resume", resume, "go on after pause"))
+    account_servers.add(verbs)
 
 
 def create(options: argparse.Namespace) -> int:
@@ -149,7 +150,7 @@ def _set(options: argparse.Namespace, action: str, query: dict[str, str]) -> int
 
 
 def _row(account: dict[str, Any]) -> list[Any]:
-    said = account["properties"]
+    said = account.get("properties") or {}  # nothing of one that only lies above
     engine = said.get("instance") or {}
     return [
         account["id"].split("/")[-3],
@@ -206,6 +207,7 @@ def _lines(id: str, told: dict[str, Any]) -> list[str]:
         lines.append(f"  host       {host['state']}{_ended(host)}{beat}")
     if wrong := told.get("lastError"):
         lines.append(f"  last error {wrong['code']}: {wrong['message']}")
+    lines += [f"  safer      {advice}" for advice in told.get("hardening") or []]
     return lines + [f"  → {advice}" for advice in told["advice"]]
 
 

@@ -52,6 +52,10 @@ FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else 
         "The key is sealed again for the account when it is given again.",
     ),
     "CredentialMissing": Fix(LOGIN),
+    "CredentialNotForServer": Fix(
+        LOGIN + " --server NAME",
+        "The credential lists the servers that it is for: name all of them, this one as well.",
+    ),
     "CredentialUnreadable": Fix(LOGIN),
     "TargetTlsError": Fix(
         SERVER + " --ssl-mode MODE",

@@ -1,4 +1,4 @@
-"""`muster config print`: the effective settings of this environment, or of the `muster up` on this machine."""
+"""The effective settings of this environment, or of the `muster up` on this machine; `muster config print`."""
 
 import sys
 from dataclasses import fields
@@ -11,6 +11,15 @@ DATABASE = f"{PREFIX}DATABASE_URL"
 
 
 def show(data_dir: Path | None) -> int:
+    settings = load(data_dir)
+    if settings is None:
+        return 1
+    for field in fields(settings):
+        print(f"{PREFIX}{field.name.upper()}={shown(getattr(settings, field.name))}")
+    return 0
+
+
+def load(data_dir: Path | None) -> Settings | None:
     """With a data directory, or without a metadata database in the environment: those of its `muster up`."""
     from muster.roles import datadir, up
 
@@ -30,7 +39,5 @@ def show(data_dir: Path | None) -> int:
         Rules.of(settings)
     except SettingsError as error:
         print(f"muster: {error}{hint}", file=sys.stderr)
-        return 1
-    for field in fields(settings):
-        print(f"{PREFIX}{field.name.upper()}={shown(getattr(settings, field.name))}")
-    return 0
+        return None
+    return settings

@@ -11,7 +11,7 @@ from muster.cli.client import Api, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table
 
-COLUMNS = ("name", "username", "reference")
+COLUMNS = ("name", "username", "reference", "servers")
 
 
 def add(commands: Commands) -> None:
@@ -25,6 +25,12 @@ def add(commands: Commands) -> None:
     source.add_argument(
         "--reference", metavar="REF", help="env:NAME, file:/path or vault:mount/path#key"
     )
+    one.add_argument(
+        "--server",
+        action="append",
+        metavar="SERVER",
+        help="logs in there alone; may be given several times, '*' is any server",
+    )
     of_account(verb(verbs, "list", list_credentials, "list the credentials of an account"))
     about = "seal a password for jobs.sp_add_credential; read from the terminal, stdin or a file"
     one = of_account(verb(verbs, "seal", seal, about))
@@ -35,7 +41,9 @@ def add(commands: Commands) -> None:
 def set_credential(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
         path = under(lookup.account(api, options), "credentials", options.name)
-        said = {"username": options.username}
+        said: dict[str, Any] = {"username": options.username}
+        if options.server:
+            said["servers"] = options.server
         if options.reference:
             said["reference"] = options.reference
         else:
@@ -77,4 +85,6 @@ def seal(options: argparse.Namespace) -> int:
 
 def _row(item: dict[str, Any]) -> list[Any]:
     said = item["properties"]
-    return [item["name"], said.get("username"), said.get("reference")]
+    lapsed = [f"{each.rpartition('/')[2]} (lapsed)" for each in said.get("lapsedServers", ())]
+    servers = ", ".join([*said.get("servers", ()), *lapsed])
+    return [item["name"], said.get("username"), said.get("reference"), servers or None]

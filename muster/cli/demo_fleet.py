@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from muster.core.address_source import embedded
 from muster.core.connect import Connector, Endpoint
 from muster.core.db import Connection
 from muster.core.errors import Unavailable
@@ -44,7 +45,7 @@ class Fleet:
             name: Endpoint(host=at["host"], port=at["port"], ssl_mode="disable")
             for name, at in servers.items()
         }
-        own = frozenset((at["host"], at["port"]) for at in servers.values())
+        own = embedded(*((at["host"], at["port"]) for at in servers.values()))
         self._connector = Connector(Settings(database_url=Secret(database_url)), own)
         names = iter(range(1, TENANTS * len(servers) + 1))
         self.tenants = [

@@ -263,7 +263,7 @@ def _when(said: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
 
 
 def _row(job: dict[str, Any]) -> list[Any]:
-    said = job["properties"]
+    said = job.get("properties") or {}  # nothing of one that only lies above
     schedule = said.get("schedule") or {}
     return [
         job["name"],

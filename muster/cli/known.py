@@ -73,7 +73,7 @@ class Lookup:
         if named:
             return named.pop() if len(named) == 1 else ""
         for each in lookup.servers(self._api) if server else []:
-            credential = each["properties"].get("jobCredential")
+            credential = (each.get("properties") or {}).get("jobCredential")
             if each["name"].lower() == server.lower() and credential:
                 return _last(credential)
         account = self._api.find(self._account) or {"properties": {}}

@@ -58,6 +58,17 @@ def parser() -> Parser:
     config.add_argument("what", choices=["print", "reference"])
     config.add_argument("--data-dir", type=Path, help="print: of a `muster up` (default: by XDG)")
     config.set_defaults(run=_config)
+    audit = commands.add_parser("audit", help="the audit of the metadata database")
+    checks = audit.add_subparsers(dest="what", required=True, metavar="COMMAND")
+    verify = checks.add_parser("verify", help="find events that were changed, removed or added")
+    verify.add_argument("--data-dir", type=Path, help="of a `muster up` (default: by XDG)")
+    verify.add_argument(
+        "--heads",
+        type=Path,
+        metavar="FILE",
+        help="what an earlier verify printed: these places must still have their hashes",
+    )
+    verify.set_defaults(run=_verify_audit)
     return top
 
 
@@ -120,6 +131,14 @@ def _up(options: argparse.Namespace) -> int:
         allow_target=tuple(options.allow_target),
     )
     return up.main(chosen)
+
+
+def _verify_audit(options: argparse.Namespace) -> int:
+    from muster.cli import config
+    from muster.roles import audit
+
+    settings = config.load(options.data_dir)
+    return Exit.USAGE if settings is None else audit.main(settings, options.heads)
 
 
 def _config(options: argparse.Namespace) -> int:

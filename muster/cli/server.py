@@ -20,6 +20,7 @@ ENDPOINT = {  # likewise
     "host": "host",
     "port": "port",
     "ssl_mode": "sslMode",
+    "authentication": "authentication",
     "maintenance_database": "maintenanceDatabase",
     "pooling": "pooling",
     "direct_host": "directHost",
@@ -34,6 +35,9 @@ def add(commands: Commands) -> None:
     one.add_argument("--port", type=count, help="default: 5432")
     modes = ("verify-full", "require", "disable")
     add_choice(one, "--ssl-mode", choices=modes, help="default: verify-full")
+    methods = ("scram-sha-256", "md5", "password")
+    weaker = "default: scram-sha-256; the others need Owner"
+    add_choice(one, "--authentication", choices=methods, help=weaker)
     one.add_argument(
         "--ca-file", type=Path, metavar="FILE", help="PEM of who signed its certificate"
     )
@@ -129,7 +133,7 @@ def _label(told: str) -> tuple[str, str]:
 
 
 def _row(server: dict[str, Any]) -> list[Any]:
-    said = server["properties"]
+    said = server.get("properties") or {}  # nothing of one that only lies above
     endpoint = said.get("endpoint") or {}
     host = endpoint.get("host") or ",".join(endpoint.get("hosts") or [])
     return [

@@ -1,13 +1,13 @@
 """The only opener of connections to users' servers.
 
-    connector = Connector(settings, own_servers)   # own_servers: embedded (host, port) pairs, or
-                                                   # an async function that returns them
+    connector = Connector(settings, source)        # source: the addresses that the control plane decides on
     async with connector.session(endpoint, user=…, password=…, application_name=…) as connection: …
     connection = await connector.open(endpoint, …)   # the caller closes it
     await connector.contact(endpoint)                # whether a PostgreSQL answers; nobody logs in
     errors = check_endpoint(endpoint, rules)         # at write time: every field error at once
 
-Names are resolved for each connect, all answers are checked (egress.py), the connection goes to a
+A refusal is given only by the newest addresses of the source: an embedded server may have been made a
+moment ago. Names are resolved for each connect, all answers are checked (egress.py), the connection goes to a
 checked address and nowhere else while TLS verifies the name (wire.py). Every value is a keyword
 argument, so no PG* variable, password file or service file has a say. Failures are Faults:
 TargetNotAllowed, TargetTlsError, TargetAuthenticationFailed, ConnectNotGranted,
@@ -20,8 +20,6 @@ import contextlib
 import ipaddress
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar, cast
 
@@ -29,6 +27,7 @@ import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 
 from muster.core import egress, startup
+from muster.core.address_source import NONE, Source
 from muster.core.connect_errors import (
     Login,
     as_fault,
@@ -39,19 +38,22 @@ from muster.core.connect_errors import (
     unreachable,
 )
 from muster.core.db import Connection
-from muster.core.egress import Address, Pair, Rules, check_address, check_host_syntax
-from muster.core.endpoint import Endpoint, check_endpoint, tls_context
-from muster.core.errors import Fault, Unavailable
+from muster.core.egress import Address, Rules, check_address, check_host_syntax
+from muster.core.endpoint import Endpoint, check_endpoint, operators_ca, tls_context
+from muster.core.errors import Fault, InvalidRequest, Unavailable
 from muster.core.pinned_transport import Dialer, Tap, Tls
+from muster.core.session_settings import OWN_PATH
+from muster.core.session_settings import startup as startup_settings
 from muster.core.settings import Secret, Settings
 from muster.core.startup import Startup
+from muster.core.weak_login import WeakLogin
 
 __all__ = ["Connector", "Endpoint", "Rules", "check_address", "check_endpoint", "check_host_syntax"]
 
 SHUT = "57P"  # SQLSTATEs of a server that starts or stops
 CLOSE_LIMIT = 2.0  # seconds; a server that does not say good-bye is hung up on
 
-OwnServers = Callable[[], Awaitable[AbstractSet[Pair]]] | AbstractSet[Pair]
+RESOLVED = 30.0  # seconds that the addresses behind our own names are kept
 T = TypeVar("T")
 Resolve = Callable[[str, int], Awaitable[list[Address]]]
 
@@ -60,14 +62,23 @@ class Connector:
     def __init__(
         self,
         settings: Settings,
-        own_servers: OwnServers = frozenset(),
+        source: Source = NONE,
         *,
         resolve: Resolve | None = None,
+        authority: str | None = None,
     ) -> None:
+        """`authority` is the operator's CA in PEM form, where the settings name no file that has it."""
+        self.authority = authority or operators_ca(settings)
         self._settings = settings
-        self._own_servers = own_servers
+        self._source = source
         self._resolve = resolve or resolve_name
         self._rules = Rules.of(settings)
+        self._resolved: dict[str, tuple[float, list[Address]]] = {}
+
+    @property
+    def limit(self) -> timedelta:
+        """Of one attempt to connect."""
+        return self._settings.connect_limit
 
     @contextlib.asynccontextmanager
     async def session(
@@ -104,6 +115,7 @@ class Connector:
         timeout: timedelta | None = None,  # noqa: ASYNC109 - shared out over the candidates below
         tap: Tap | None = None,
         proven: bool = False,
+        search_path: str = OWN_PATH,
     ) -> Connection:
         """`proven`: a client certificate is no login; the server must have asked for the password as well."""
         limit = (timeout or self._settings.connect_limit).total_seconds()
@@ -113,11 +125,26 @@ class Connector:
             database or endpoint.maintenance_database,
             application_name,
         )
+        known = await self._source.current()
         wanted = endpoint.target_session_attrs
         rounds = ["standby", "any"] if wanted == "prefer-standby" else [wanted]
 
         def connect(host: str, address: Address, attribute: str) -> Awaitable[Connection]:
-            return _connect(endpoint, host, address, attribute, login, tap, proven=proven)
+            method = known.authentication(host, endpoint.port, endpoint.ssl_mode)
+            weak = WeakLogin(method or endpoint.authentication, login.user, login.password)
+            tls = _tls(endpoint, host, self.authority)
+            return _connect(
+                endpoint,
+                tls,
+                host,
+                address,
+                attribute,
+                login,
+                tap,
+                weak,
+                proven=proven,
+                path=search_path,
+            )
 
         return await self._first(endpoint, limit, rounds, connect)
 
@@ -125,7 +152,7 @@ class Connector:
         """Up to the point where the server asks for a login: TCP, TLS, startup. A Fault says why not."""
 
         def connect(host: str, address: Address, _: str) -> Awaitable[None]:
-            return _contact(endpoint, host, address)
+            return _contact(endpoint, _tls(endpoint, host, self.authority), host, address)
 
         limit = self._settings.connect_limit.total_seconds()
         await self._first(endpoint, limit, ["any"], connect)
@@ -139,7 +166,7 @@ class Connector:
     ) -> T:
         """What the first of the endpoint's addresses that answers gives."""
         deadline = asyncio.get_running_loop().time() + limit
-        candidates = [candidate async for candidate in self._candidates(endpoint, limit)]
+        candidates = await self._candidates(endpoint, limit)
         last: Fault | None = None
         for attribute in rounds:
             for left, (host, address) in zip(
@@ -155,37 +182,40 @@ class Connector:
                     last = fault  # another host may do
         raise last or Unavailable("The endpoint names no server.", code="TargetUnreachable")
 
-    async def _candidates(
-        self, endpoint: Endpoint, limit: float
-    ) -> AsyncIterator[tuple[str, Address]]:
+    async def _candidates(self, endpoint: Endpoint, limit: float) -> list[tuple[str, Address]]:
         """Every address of every host; one that is not allowed refuses them all."""
-        rules = await self._current_rules()
+        current = await self._source.current()
+        try:
+            return await self._checked(endpoint, limit, self._rules.at(current))
+        except InvalidRequest:
+            newest = await self._source.newest()
+            if newest == current:
+                raise
+        return await self._checked(endpoint, limit, self._rules.at(newest))
+
+    async def _checked(
+        self, endpoint: Endpoint, limit: float, rules: Rules
+    ) -> list[tuple[str, Address]]:
         unknown: Fault | None = None
-        some = False
+        candidates = []
         for host in endpoint.names:
             try:
-                found = await self._addresses(host, endpoint.port, limit)
+                found = await self._addresses(host, endpoint.port, limit, rules)
             except Unavailable as fault:
                 unknown = fault
                 continue
             for address in found:
                 if why := check_address(address, endpoint.port, rules, host=host):
                     raise not_allowed(host, why)
-            if await self._is_own(found, endpoint.port):
+            if await self._is_own(found, endpoint.port, rules):
                 raise not_allowed(host, egress.OWN)
-            for address in found:
-                some = True
-                yield host, address
-        if unknown and not some:
+            candidates += [(host, address) for address in found]
+        if unknown and not candidates:
             raise unknown
+        return candidates
 
-    async def _current_rules(self) -> Rules:
-        own = self._own_servers
-        pairs = await own() if callable(own) else own
-        return replace(self._rules, extra=frozenset(pairs))
-
-    async def _addresses(self, host: str, port: int, limit: float) -> list[Address]:
-        wrong = check_host_syntax(host, port, await self._current_rules())
+    async def _addresses(self, host: str, port: int, limit: float, rules: Rules) -> list[Address]:
+        wrong = check_host_syntax(host, port, rules)
         if literal := egress.address_of(host):
             return [literal]
         if wrong:
@@ -202,20 +232,30 @@ class Connector:
             raise unreachable(host, "its name has no address")
         return found
 
-    async def _is_own(self, addresses: list[Address], port: int) -> bool:
-        """One of them is where our metadata database or Redis listens, by whatever name."""
-        for host, own_port in self._rules.own:
+    async def _is_own(self, addresses: list[Address], port: int, rules: Rules) -> bool:
+        """One of them is where the control plane itself listens, by whatever name."""
+        found_at = [egress.real(address) for address in addresses]
+        for host, own_port in rules.own:
             if own_port != port:
                 continue
-            literal = egress.address_of(host)
-            try:
-                ours = [literal] if literal else await self._resolve(host, port)
-            except OSError:
-                continue
-            here = any(found.is_loopback for found in ours)
-            if any(found in ours or (here and _is_local(found)) for found in addresses):
+            ours = await self._own_addresses(host, port)
+            here = any(found.is_unspecified or _is_local(found) for found in ours)
+            if any(found in ours or (here and _is_local(found)) for found in found_at):
                 return True
         return False
+
+    async def _own_addresses(self, host: str, port: int) -> list[Address]:
+        if literal := egress.address_of(host):
+            return [literal]
+        now = asyncio.get_running_loop().time()
+        at, known = self._resolved.get(host, (0.0, None))
+        if known is None or now - at > RESOLVED:
+            try:
+                known = await self._resolve(host, port)
+            except OSError:
+                known = known or []
+            self._resolved[host] = now, known
+        return known
 
 
 async def resolve_name(host: str, port: int) -> list[Address]:
@@ -232,19 +272,25 @@ async def close(connection: Connection) -> None:
         connection.terminate()
 
 
+def _tls(endpoint: Endpoint, host: str, authority: str | None) -> Tls | None:
+    context = tls_context(endpoint, authority)
+    return Tls(context, host) if context else None
+
+
 async def _connect(
     endpoint: Endpoint,
+    tls: Tls | None,
     host: str,
     address: Address,
     attribute: str,
     login: Login,
     tap: Tap | None,
+    weak: WeakLogin,
     *,
     proven: bool,
+    path: str,
 ) -> Connection:
-    context = tls_context(endpoint)
-    tls = Tls(context, host) if context else None
-    dialer = Dialer(address, endpoint.port, tls, tap, password=login.password)
+    dialer = Dialer(address, endpoint.port, tls, tap, password=login.password, weak=weak)
     with as_fault(host, login, dialer), _hung_up_unless_done(dialer):
         connection = await asyncpg.connect(
             host=str(address),
@@ -252,7 +298,10 @@ async def _connect(
             user=login.user,
             password=login.password,
             database=login.database,
-            server_settings={"application_name": login.application_name},
+            server_settings={
+                "application_name": login.application_name,
+                **(startup_settings(path) if endpoint.pooling == "none" else {}),
+            },
             statement_cache_size=0 if endpoint.pooling == "transaction" else 100,
             target_session_attrs=SessionAttribute(attribute),
             loop=cast("asyncio.AbstractEventLoop", dialer),
@@ -267,9 +316,8 @@ async def _connect(
         return connection
 
 
-async def _contact(endpoint: Endpoint, host: str, address: Address) -> None:
-    context = tls_context(endpoint)
-    dialer = Dialer(address, endpoint.port, Tls(context, host) if context else None)
+async def _contact(endpoint: Endpoint, tls: Tls | None, host: str, address: Address) -> None:
+    dialer = Dialer(address, endpoint.port, tls)
     nobody = Login(startup.USER, "", endpoint.maintenance_database, "")
     try:
         with as_fault(host, nobody, dialer):

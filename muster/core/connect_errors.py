@@ -8,10 +8,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import asyncpg
+from asyncpg.pgproto import pgproto
 
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 from muster.core.pinned_transport import Dialer, TlsRefusedError
 
+# What a server that lies can lead asyncpg into.
+CONFUSED = (
+    asyncpg.InternalClientError,
+    pgproto.BufferError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 
 
@@ -44,14 +56,7 @@ def as_fault(host: str, login: Login, dialer: Dialer) -> Iterator[None]:
         raise unreachable(host, "it is not in the wanted role") from None
     except asyncpg.PostgresError as error:
         raise _given_up(host, dialer) or _refused(host, login, error) from None
-    except (
-        OSError,
-        asyncpg.InterfaceError,
-        asyncpg.InternalClientError,
-        AttributeError,  # a server that lies can lead asyncpg into errors of its own
-        LookupError,
-        ValueError,
-    ) as error:
+    except (OSError, asyncpg.InterfaceError, *CONFUSED) as error:
         why, context = "no PostgreSQL answers there", _clean(error, login)
         raise _given_up(host, dialer) or unreachable(host, why, context=context) from None
 

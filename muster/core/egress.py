@@ -1,10 +1,12 @@
 """Which servers may be connected to: pure rules over names, addresses and ports.
 
-1. Embedded servers (`extra`, exact host and port) may be reached; our own metadata database and
-   Redis (`own`) never.
-2. The port is one of `target_ports`, and not one of another well-known service unless it is listed
+Deny comes before allow:
+
+1. Our own metadata database, Redis and listeners (`own`) may never be reached, nor what
+   `target_deny` names.
+2. Embedded servers (`extra`, exact host and port) may be reached.
+3. The port is one of `target_ports`, and not one of another well-known service unless it is listed
    by itself.
-3. `target_deny` wins over `target_allow`.
 4. Loopback, link-local, metadata services, translated and other special addresses are closed. An
    entry of `target_allow` that lies inside such a range opens that part of it; a wide one such as
    0.0.0.0/0 does not.
@@ -14,9 +16,11 @@
 import ipaddress
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import msgspec
 
 from muster.core.errors import FieldError
 from muster.core.settings import Settings, SettingsError
@@ -24,10 +28,12 @@ from muster.core.settings import Settings, SettingsError
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Pair = tuple[str, int]
+Weak = tuple[str, int, str, str]  # host, port, sslMode, method
 T = TypeVar("T")
 
 CODE = "InvalidTargetServer"
-OWN = "Muster's own database can't be a target"
+OWN = "Muster's own databases and services can't be targets"
+DEFAULT_PORTS = {"http": 80, "https": 443, "redis": 6379, "rediss": 6379}
 ALLOWED = (
     "An operator adds {entry} to MUSTER_TARGET_ALLOW (addresses, networks and host patterns, each with an optional "
     ":port, separated by commas) in the environment of Muster's processes, or starts `muster up --allow-target "
@@ -111,6 +117,19 @@ class Entry:
         )
 
 
+class Addresses(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Those that the control plane decides on, beside what the settings say; also as engines are handed them."""
+
+    embedded: frozenset[Pair] = frozenset()  # servers that Muster made
+    own: frozenset[Pair] = frozenset()  # the control plane's: denied before anything is allowed
+    weak: frozenset[Weak] = frozenset()  # where an Owner allowed another login than SCRAM
+
+    def authentication(self, host: str, port: int, ssl_mode: str) -> str | None:
+        """The weak method that may be used there."""
+        known = (each for each in self.weak if each[:3] == (host, port, ssl_mode))
+        return next((method for *_, method in known), None)
+
+
 @dataclass(frozen=True)
 class Rules:
     allow: tuple[Entry, ...] = ()
@@ -132,9 +151,11 @@ class Rules:
         ports = _each(_ports, settings.target_ports, "MUSTER_TARGET_PORTS", wrong)
         if wrong:
             raise SettingsError("; ".join(wrong))
-        urls = [settings.database_url, *([settings.redis_url] if settings.redis_url else [])]
-        own = frozenset(pair for url in urls for pair in servers_of(url.reveal()))
-        return cls(allow, deny, ports, frozenset(extra), own)
+        return cls(allow, deny, ports, frozenset(extra), own_addresses(settings))
+
+    def at(self, addresses: Addresses) -> "Rules":
+        own = self.own | addresses.own
+        return replace(self, extra=addresses.embedded, own=own)
 
 
 def check_host_syntax(
@@ -160,7 +181,7 @@ def check_address(address: Address, port: int, rules: Rules, *, host: str = "") 
     host = (host or str(address)).lower()
     if (host, port) not in rules.extra and not _port_is_open(port, rules):
         return f"port {port} is not allowed. {_ports_advice(rules)}"
-    return _address_error(host, _real(address), port, rules)
+    return _address_error(host, real(address), port, rules)
 
 
 def address_of(host: str) -> Address | None:
@@ -172,16 +193,30 @@ def address_of(host: str) -> Address | None:
     return None if "%" in host else address
 
 
+def own_addresses(settings: Settings) -> frozenset[Pair]:
+    """Where the control plane's databases and listeners are, as far as its settings say it."""
+    secret = (settings.database_url, settings.redis_url)
+    urls = [url.reveal() for url in secret if url]
+    urls += [url for url in (settings.internal_url, settings.node_agent_url) if url]
+    listeners = (settings.listen, settings.internal_listen, settings.node_agent_listen)
+    urls += [f"http://{listener}" for listener in listeners]
+    # Port 0 stands for one that is known only to the process that listens.
+    return frozenset(pair for url in urls for pair in servers_of(url) if pair[1])
+
+
 def servers_of(url: str) -> set[Pair]:
-    """The (host, port) pairs of a database or Redis URL; sockets have none."""
+    """The (host, port) pairs of a URL; a server behind a socket may listen on loopback as well."""
     parts = urlsplit(url)
-    default = 6379 if parts.scheme.startswith("redis") else 5432
+    query = parse_qs(parts.query)
+    default = str(DEFAULT_PORTS.get(parts.scheme, 5432))
+    ports = ",".join(query.get("port", [])).split(",")
+    named = ",".join([parts.netloc.rpartition("@")[2], *query.get("host", [])])
     pairs = set()
-    for word in parts.netloc.rpartition("@")[2].split(","):
+    for word in named.split(","):
         if match := re.fullmatch(r"\[?(.*?)\]?(?::(\d+))?", unquote(word)):
-            host = match[1].lower()
-            if host and not host.startswith("/"):
-                pairs.add((host, int(match[2] or default)))
+            host = "127.0.0.1" if match[1].startswith("/") else match[1].lower()
+            numbers = [match[2]] if match[2] else [port for port in ports if port] or [default]
+            pairs |= {(host, int(number)) for number in numbers if host and number.isdecimal()}
     return pairs
 
 
@@ -189,7 +224,7 @@ def _name_error(host: str, port: int, rules: Rules) -> str | None:
     name = host.lower()
     if literal := address_of(name):
         mapped = literal.version == 6 and literal in MAPPED
-        wrong = _address_error(name, _real(literal), port, rules)
+        wrong = _address_error(name, real(literal), port, rules)
         return "an IPv4 address written as IPv6 is not accepted" if mapped else wrong
     labels = name.split(".")
     if not name.isascii() or len(name) > 253 or not all(LABEL.fullmatch(label) for label in labels):
@@ -207,10 +242,10 @@ def _name_error(host: str, port: int, rules: Rules) -> str | None:
 def _address_error(host: str, address: Address, port: int, rules: Rules) -> str | None:
     if (str(address), port) in rules.own:
         return OWN
-    if (host, port) in rules.extra and host == str(address):
-        return None
     if any(entry.covers(host, address, port) for entry in rules.deny):
         return "it is denied by MUSTER_TARGET_DENY"
+    if (host, port) in rules.extra and host == str(address):
+        return None
     allowed = [entry for entry in rules.allow if entry.covers(host, address, port)]
     for closed, kind in CLOSED.items():
         if address.version == closed.version and address in closed:
@@ -238,7 +273,7 @@ def _port_is_open(port: int, rules: Rules) -> bool:
     return bool(matching) and (port not in OTHERS or any(len(ports) == 1 for ports in matching))
 
 
-def _real(address: Address) -> Address:
+def real(address: Address) -> Address:
     """Mapped and NAT64 addresses end at the IPv4 address inside them."""
     if isinstance(address, ipaddress.IPv6Address) and (address in MAPPED or address in NAT64):
         return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)

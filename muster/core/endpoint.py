@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import ssl
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,10 +11,16 @@ from pathlib import Path
 
 import msgspec
 
-from muster.core import egress
+from muster.core import egress, weak_login
 from muster.core.egress import Rules, check_host_syntax
 from muster.core.errors import FieldError, InvalidRequest
+from muster.core.settings import Settings, SettingsError
 
+CERTIFICATE = re.compile(
+    r"-----BEGIN CERTIFICATE-----[\sA-Za-z0-9+/=]+-----END CERTIFICATE-----", re.ASCII
+)
+MOST_HOSTS = 32
+LONGEST_PEM = 128 * 1024
 SSL_MODES = ("verify-full", "require", "disable")
 POOLING = ("none", "session", "transaction")
 SESSION_ATTRS = ("any", "read-write", "read-only", "prefer-standby", "primary", "standby")
@@ -24,17 +31,29 @@ class Endpoint(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     hosts: tuple[str, ...] = ()  # instead of host: tried in order
     port: int = 5432
     ssl_mode: str = "verify-full"
-    ca_certificate: str | None = None  # PEM; unset = the system's
+    ca_certificate: str | None = None  # PEM; unset = the operator's or the system's
     client_certificate: str | None = None  # PEM
     client_key: str | None = None  # PEM, secret
     maintenance_database: str = "postgres"
     pooling: str = "none"
     direct_host: str | None = None  # past the pooler; HOST:PORT where that differs too
     target_session_attrs: str = "any"
+    authentication: str = weak_login.SCRAM
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.hosts or ((self.host,) if self.host else ())
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """By the fields' names: with another value of any of them it may be another server that answers."""
+        return {
+            "host": self.names,
+            "port": self.port,
+            "directHost": self.direct_host,
+            "sslMode": self.ssl_mode,
+            "caCertificate": self.ca_certificate,
+        }
 
     def direct(self) -> "Endpoint":
         """The server itself where a pooler stands before it."""
@@ -51,7 +70,8 @@ def check_endpoint(
     endpoint: Endpoint, rules: Rules | None = None, *, target: str = "properties.endpoint"
 ) -> list[FieldError]:
     """Pure; names are not resolved here."""
-    errors = []
+    if errors := _sizes(endpoint, target):
+        return errors
     if bool(endpoint.host) == bool(endpoint.hosts):
         message = "Give either host or hosts."
         errors.append(FieldError(f"{target}.host", message, egress.CODE))
@@ -65,10 +85,12 @@ def check_endpoint(
         ("sslMode", endpoint.ssl_mode, SSL_MODES),
         ("pooling", endpoint.pooling, POOLING),
         ("targetSessionAttrs", endpoint.target_session_attrs, SESSION_ATTRS),
+        ("authentication", endpoint.authentication, weak_login.METHODS),
     ):
         if value not in known:
             message = f"'{value[:50]}' is not one of {', '.join(known)}."
             errors.append(FieldError(f"{target}.{field}", message))
+    errors += _methods(endpoint, target)
     if (endpoint.client_certificate is None) != (endpoint.client_key is None):
         message = "clientCertificate and clientKey go together."
         errors.append(FieldError(f"{target}.clientCertificate", message))
@@ -80,6 +102,34 @@ def check_endpoint(
     return errors
 
 
+def _methods(endpoint: Endpoint, target: str) -> list[FieldError]:
+    if endpoint.authentication not in weak_login.WEAK or endpoint.ca_certificate is None:
+        return []
+    message = (
+        f"authentication {endpoint.authentication} and caCertificate don't go together: the one who names the CA "
+        "could read the passwords. Leave out caCertificate (the system's CAs or MUSTER_TARGET_CA_FILE then "
+        f"verify the server), or set authentication to {weak_login.SCRAM}."
+    )
+    return [FieldError(f"{target}.authentication", message)]
+
+
+def _sizes(endpoint: Endpoint, target: str) -> list[FieldError]:
+    """First of all, since what follows costs by size."""
+    if len(endpoint.hosts) > MOST_HOSTS:
+        message = f"At most {MOST_HOSTS} hosts."
+        return [FieldError(f"{target}.hosts", message, egress.CODE)]
+    texts = {
+        "caCertificate": endpoint.ca_certificate,
+        "clientCertificate": endpoint.client_certificate,
+        "clientKey": endpoint.client_key,
+    }
+    return [
+        FieldError(f"{target}.{field}", f"At most {LONGEST_PEM} characters.")
+        for field, text in texts.items()
+        if text is not None and len(text) > LONGEST_PEM
+    ]
+
+
 def _apart(direct_host: str, port: int) -> tuple[str, int]:
     """A port of its own, if it says one."""
     host, colon, own = direct_host.rpartition(":")
@@ -88,13 +138,33 @@ def _apart(direct_host: str, port: int) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(own[:6])
 
 
-def tls_context(endpoint: Endpoint) -> ssl.SSLContext | None:
-    """None for `disable`. What holds a private key is made anew and not kept."""
+def operators_ca(settings: Settings) -> str | None:
+    """What MUSTER_TARGET_CA_FILE holds; SettingsError when that is no CA."""
+    path = settings.target_ca_file
+    if path is None:
+        return None
+    try:
+        # Bundles have comments between the certificates, in any encoding.
+        text = "\n".join(CERTIFICATE.findall(path.read_text(encoding="utf-8", errors="replace")))
+        _trust("verify-full", text)
+    except OSError as error:
+        raise SettingsError(f"MUSTER_TARGET_CA_FILE can't be read: {error.strerror}") from None
+    except InvalidRequest:
+        raise SettingsError("MUSTER_TARGET_CA_FILE holds no certificates in PEM form") from None
+    return text
+
+
+def tls_context(endpoint: Endpoint, otherwise: str | None = None) -> ssl.SSLContext | None:
+    """None for `disable`. What holds a private key is made anew and not kept.
+
+    `otherwise` is the CA of servers that name none, in PEM form; None: the system's.
+    """
+    authority = endpoint.ca_certificate or otherwise
     if endpoint.ssl_mode == "disable":
         return None
     if endpoint.client_certificate is None or endpoint.client_key is None:
-        return _trust(endpoint.ssl_mode, endpoint.ca_certificate)
-    context = _trust.__wrapped__(endpoint.ssl_mode, endpoint.ca_certificate)
+        return _trust(endpoint.ssl_mode, authority)
+    context = _trust.__wrapped__(endpoint.ssl_mode, authority)
     with _in_memory(endpoint.client_certificate) as chain, _in_memory(endpoint.client_key) as key:
         try:
             # A password that is asked for must not be read from a terminal.

@@ -7,6 +7,8 @@ from functools import cached_property
 from muster.core.errors import InvalidRequest
 
 Pair = tuple[str, str]
+DOTS = frozenset({".", ".."})
+LONGEST = 4096  # characters; a longer text is not split
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,13 +20,11 @@ class ResourceId:
     @classmethod
     def parse(cls, text: str, *, target: str | None = None) -> "ResourceId":
         """Reads an id out of a body; refuses what is not one, naming the field."""
-        segments = text.split("/")[1:]
+        segments = text.split("/")[1:] if len(text) <= LONGEST else [""]
         if segments and not segments[-1]:
             segments.pop()
-        wrong = (
-            not text.startswith("/") or len(segments) % 2 or any(not s.strip() for s in segments)
-        )
-        if wrong or any(s in {".", ".."} for s in segments):
+        wrong = not text.startswith("/") or len(segments) % 2 or not all(map(str.strip, segments))
+        if wrong or not DOTS.isdisjoint(segments):
             raise InvalidRequest(
                 f"'{text[:200]}' is not a resource id; expected /subscriptions/{{id}}/…",
                 code="InvalidResourceId",

@@ -5,7 +5,8 @@ authentication. It does take an event loop and opens its connections (also the o
 statement) by `loop.create_connection`. A `Dialer` is that loop: everything goes to the real one,
 but a connection is made here, to the pinned address. No name is resolved again, TLS can't be
 talked away, and each byte of the server passes the `Guard` before asyncpg sees it. The guard logs in
-itself, by SCRAM with channel binding: no server gets a password in clear text or as an MD5 hash.
+itself, by SCRAM with channel binding: no server gets a password in clear text or as an MD5 hash, unless
+an Owner allowed that for this one.
 """
 
 import asyncio
@@ -19,15 +20,19 @@ from typing import Any, cast
 
 from muster.core.egress import Address
 from muster.core.scram_client import ScramClient, ScramError, end_point
+from muster.core.weak_login import REQUESTS, WeakLogin
 
 SSL_REQUEST = struct.pack("!ii", 8, 80_877_103)
 CANCEL_REQUEST = 80_877_102
 FAREWELL = 5.0  # seconds that a server has to hang up on a cancel request
 AUTHENTICATION = ord("R")
 SIZE = struct.Struct("!I").unpack_from
+READY = ord("Z")
 KEY = ord("K")  # pid and secret by which a session's statement is cancelled
 LONGEST_KEY = 264  # with its size and the pid
 HANDSHAKE_LIMIT = 64 * 1024  # bytes that a server may send before it has accepted us
+OPENING_LIMIT = 1024 * 1024  # bytes between that and its first readiness for a query
+ANSWER_LIMIT = 64 * 1024 * 1024  # bytes of one answer that asyncpg collects
 MESSAGE_LIMIT = 32 * 1024 * 1024  # one row, one notice, one error
 
 
@@ -85,8 +90,10 @@ class Dialer:
         tap: Tap | None = None,
         *,
         password: str | None = None,
+        weak: WeakLogin | None = None,
     ) -> None:
         self.refusal: str | None = None
+        self.weak = weak  # None: SCRAM alone
         self.password = password  # None: nothing is answered, the question is passed on
         self.proven = False  # the server wanted to know the password
         self.key = b""
@@ -177,6 +184,7 @@ class Guard(asyncio.Protocol):
         self._held = b""  # an incomplete message of the handshake, or an incomplete header later
         self._heard = 0
         self._skip = 0  # what is left of a message whose header was seen
+        self._unread = OPENING_LIMIT  # bytes that may come before the server is ready again
         self._tap = tap
         self._handed_over = False
         self._scram: ScramClient | None = None
@@ -252,11 +260,7 @@ class Guard(asyncio.Protocol):
             case _ if self._dialer.password is None:
                 self.inner.data_received(message)
             case Auth.CLEARTEXT | Auth.MD5:
-                word = "in clear text" if kind == Auth.CLEARTEXT else "as an MD5 hash"
-                raise ScramError(
-                    f"it asked for the password {word}; set scram-sha-256 in its pg_hba.conf and give "
-                    "the role its password again with password_encryption = 'scram-sha-256'"
-                )
+                self._log_in_weakly(kind, rest)
             case Auth.SASL if self._scram is None:
                 self._dialer.proven = True
                 names = [name.decode(errors="replace") for name in rest.split(b"\0") if name]
@@ -274,6 +278,19 @@ class Guard(asyncio.Protocol):
                     f"it asked for an authentication that Muster does not speak ({kind})"
                 )
 
+    def _log_in_weakly(self, kind: int, salt: bytes) -> None:
+        weak = self._dialer.weak
+        answer = weak.answer(kind, salt) if weak and not self._dialer.proven else None
+        if answer is None:
+            word = "in clear text" if kind == Auth.CLEARTEXT else "as an MD5 hash"
+            raise ScramError(
+                f"it asked for the password {word}; set scram-sha-256 in its pg_hba.conf and give "
+                "the role its password again with password_encryption = 'scram-sha-256', or let an Owner of "
+                f"the server set its endpoint.authentication to {REQUESTS[kind]}"
+            )
+        self._dialer.proven = True
+        self._answer(answer)
+
     def _binding(self) -> bytes | None:
         assert self._transport is not None
         return end_point(self._transport.get_extra_info("ssl_object"))
@@ -283,9 +300,10 @@ class Guard(asyncio.Protocol):
         self._transport.write(b"p" + struct.pack("!i", len(body) + 4) + body)
 
     def _fits(self, data: bytes) -> bool:
-        """Reads headers only: no message is larger than the limit."""
+        """Reads headers only: no message is larger than the limit, nor are all of them together in one answer."""
         at, data = self._skip, self._held + data
         end = len(data)
+        self._unread -= end - len(self._held)
         while at + 5 <= end:
             (size,) = SIZE(data, at + 1)
             if not 4 <= size <= MESSAGE_LIMIT:
@@ -295,7 +313,12 @@ class Guard(asyncio.Protocol):
                 if at + 1 + size > end:
                     break  # it is held until it is whole
                 self._dialer.key = data[at + 5 : at + 1 + size]
+            elif data[at] == READY:
+                self._unread = ANSWER_LIMIT
             at += 1 + size
+        if self._unread < 0:
+            self._refuse("it sent more than was asked for")
+            return False
         self._held, self._skip = (data[at:], 0) if at < end else (b"", at - end)
         return True
 

@@ -52,12 +52,15 @@ def seconds(value: float) -> timedelta:
 class Settings:
     # Where things are
     database_url: Secret  # the metadata database
+    database_owner_url: Secret | None = None  # the role that migrates; the one above only runs
     redis_url: Secret | None = None  # wake-ups and rate limits over several machines
     data_dir: Path | None = None  # embedded mode: clusters, keys, logs; unset = not embedded
     listen: str = "127.0.0.1:8080"  # address of the public API
     public_url: str | None = None  # what clients call us; unset = taken from the request
     allowed_hosts: tuple[str, ...] = ()  # Host headers that are answered; empty = this machine's
     forwarded_from: tuple[str, ...] = ()  # peers (CIDR) whose X-Forwarded-* headers are believed
+    request_limit: timedelta = seconds(30)  # a request that takes longer is stopped: 504
+    connections_per_address: int = 256  # open at once; 0 = any number; not for forwarded_from
     tls_cert: Path | None = None  # PEM chain of the listener; reloaded when it changes
     tls_key: Path | None = None  # its private key
     locations: tuple[str, ...] = ()  # allowed locations; empty = any
@@ -73,6 +76,7 @@ class Settings:
     oidc_group_claim: str = "groups"  # claim that lists a caller's groups
     oidc_refresh: timedelta = seconds(300)  # at most one JWKS fetch in so long
     role_cache: timedelta = seconds(5)  # a removed role is refused after so long at the latest
+    audit_kept: timedelta = seconds(31536000)  # audit events stay so long; 0s = for ever
     throttle: str = "auto"  # auto: on with OIDC, off without; on; off
     throttle_reads: float = 250  # per principal and subscription; refills a tenth per second
     throttle_writes: float = 200  # refills a twentieth per second
@@ -87,8 +91,9 @@ class Settings:
 
     # Where we connect to
     target_allow: tuple[str, ...] = ()  # CIDR, host pattern, each with :port or not; opens loopback
-    target_deny: tuple[str, ...] = ()  # wins over allow
+    target_deny: tuple[str, ...] = ()  # wins over allow, also over embedded servers
     target_ports: tuple[str, ...] = ("1024-65535",)  # numbers and ranges
+    target_ca_file: Path | None = None  # PEM; the CA of all servers that name none themselves
     connect_limit: timedelta = seconds(10)  # one attempt to connect to a server
 
     # Rhythm
@@ -152,24 +157,49 @@ class Settings:
     engine_part_patience: timedelta = seconds(30)  # a part that is silent for so long starts anew
 
     def __post_init__(self) -> None:
-        wrong = []
-        if self.step_limit >= self.lease:
-            wrong.append("MUSTER_STEP_LIMIT must be below MUSTER_LEASE")
-        if (self.tls_cert is None) != (self.tls_key is None):
-            wrong.append("MUSTER_TLS_CERT and MUSTER_TLS_KEY go together")
         ours = (self.node_agent_tls_cert, self.node_agent_tls_key, self.node_agent_tls_ca)
-        if len({path is None for path in ours}) > 1:
-            wrong.append("MUSTER_NODE_AGENT_TLS_CERT, _KEY and _CA go together")
-        if (self.vault_address is None) != (self.vault_token is None):
-            wrong.append("MUSTER_VAULT_ADDRESS and MUSTER_VAULT_TOKEN go together")
-        if not (self.vault_address or "http://").startswith(("http://", "https://")):
-            wrong.append("MUSTER_VAULT_ADDRESS must begin with http:// or https://")
-        if self.throttle not in {"auto", "on", "off"}:
-            wrong.append("MUSTER_THROTTLE must be auto, on or off")
-        if self.workload_heartbeat * 2 > self.workload_silent:
-            wrong.append("MUSTER_WORKLOAD_SILENT must be at least twice MUSTER_WORKLOAD_HEARTBEAT")
-        if self.monitor_sweep * 2 > self.workload_silent:
-            wrong.append("MUSTER_WORKLOAD_SILENT must be at least twice MUSTER_MONITOR_SWEEP")
+        vault = self.vault_address or "http://"
+        rules = (
+            (self.step_limit < self.lease, "MUSTER_STEP_LIMIT must be below MUSTER_LEASE"),
+            (
+                (self.tls_cert is None) == (self.tls_key is None),
+                "MUSTER_TLS_CERT and MUSTER_TLS_KEY go together",
+            ),
+            (
+                len({path is None for path in ours}) == 1,
+                "MUSTER_NODE_AGENT_TLS_CERT, _KEY and _CA go together",
+            ),
+            (
+                (self.vault_address is None) == (self.vault_token is None),
+                "MUSTER_VAULT_ADDRESS and MUSTER_VAULT_TOKEN go together",
+            ),
+            (
+                vault.startswith(("http://", "https://")),
+                "MUSTER_VAULT_ADDRESS must begin with http:// or https://",
+            ),
+            (
+                self.throttle in {"auto", "on", "off"},
+                "MUSTER_THROTTLE must be auto, on or off",
+            ),
+            (
+                not timedelta(0) < self.audit_kept < timedelta(days=1),
+                "MUSTER_AUDIT_KEPT must be at least 24h, or 0s to keep audit events for ever",
+            ),
+            (
+                self.connections_per_address >= 0,
+                "MUSTER_CONNECTIONS_PER_ADDRESS must be 0 (no limit) or more",
+            ),
+            (self.request_limit > timedelta(0), "MUSTER_REQUEST_LIMIT must be above 0s"),
+            (
+                self.workload_heartbeat * 2 <= self.workload_silent,
+                "MUSTER_WORKLOAD_SILENT must be at least twice MUSTER_WORKLOAD_HEARTBEAT",
+            ),
+            (
+                self.monitor_sweep * 2 <= self.workload_silent,
+                "MUSTER_WORKLOAD_SILENT must be at least twice MUSTER_MONITOR_SWEEP",
+            ),
+        )
+        wrong = [message for holds, message in rules if not holds]
         if wrong:
             raise SettingsError("; ".join(wrong))
 

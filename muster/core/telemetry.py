@@ -48,6 +48,12 @@ REQUEST_SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5),
     registry=REGISTRY,
 )
+UNAUTHENTICATED = Counter(
+    "muster_unauthenticated_requests",
+    "Requests refused with 401, by listener (api, workload, nodeagent) and error code",
+    ["listener", "code"],
+    registry=REGISTRY,
+)
 
 
 def setup(role: str, settings: Settings) -> None:
@@ -84,6 +90,18 @@ class Logger(structlog.WriteLogger):
 
 def get(name: str) -> Any:
     return structlog.get_logger(source=name)
+
+
+def note_refusal(listener: str, status: int, code: str, why: str, address: str, **ids: Any) -> None:
+    """Every 401 and 403: where it came from and why, never the token; a 401 is counted too."""
+    log = get(__name__)
+    if status == 401:
+        UNAUTHENTICATED.labels(listener, code).inc()
+        log.warning(
+            "authentication failed", listener=listener, address=address, code=code, why=why, **ids
+        )
+    elif status == 403:
+        log.warning("request denied", listener=listener, address=address, code=code, why=why, **ids)
 
 
 def metrics() -> bytes:

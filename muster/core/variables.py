@@ -1,9 +1,9 @@
 r"""Variables of a script: `$(name)`, put in so that a value never ends the quotes it stands in.
 
 `render("select '$(job_name)', $(attempt)", {"job_name": "O'Hara", "attempt": "2"})` is
-`select 'O''Hara', 2`. A bare uuid gets quotes of its own. Comments are left alone; a dollar-quoted
-body takes the value as it is, so what reads the body has to be ready for it. In E'…' a backslash
-keeps the text: `\$(name)`.
+`select 'O''Hara', 2`. A bare uuid gets quotes of its own. Comments are left alone. Text is not put
+into a dollar-quoted body, nor into a literal that is code: there it would be read once more. In E'…'
+a backslash keeps the text: `\$(name)`.
 
 Plain literals are safe under `standard_conforming_strings = on`, which the session has to set.
 """
@@ -21,6 +21,7 @@ from muster.core.sqltext import LETTER, NAME, Kind, Problem, Token, place, token
 UNKNOWN = "UnknownScriptVariable"
 INVALID = "InvalidScriptVariable"
 LABEL = re.compile(r"target_label\..+")
+NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 
 
 class Shape(StrEnum):
@@ -71,6 +72,16 @@ def render(text: str, values: Mapping[str, str]) -> str:
     return "".join(_rendered(text, token, values) for token in tokens(text))
 
 
+def spans(text: str, values: Mapping[str, str]) -> Iterator[tuple[Use, int, int]]:
+    """Each use, and where its value begins and ends in the rendered text."""
+    shift = 0
+    for use in variables(text):
+        start = use.start + shift
+        end = start + len(_fitting(text, use, values))
+        yield use, start, end
+        shift = end - use.end
+
+
 def problems(text: str, read: Iterable[Token]) -> Iterator[Problem]:
     """What can be known before there are values; an unknown name is told once."""
     told = set()
@@ -84,7 +95,24 @@ def problems(text: str, read: Iterable[Token]) -> Iterator[Problem]:
                 yield Problem.at(text, use.start, UNKNOWN, message, advice)
             told.add(use.name)
         elif why := _misplaced(text, use, KNOWN.get(use.name)):
-            yield Problem.at(text, use.start, INVALID, f"$({use.name}) {why}.", QUOTE_IT)
+            yield Problem.at(text, use.start, INVALID, f"$({use.name}) {why}.", _advice(use))
+
+
+def in_code(text: str, read: Iterable[Token]) -> Iterator[Problem]:
+    """Of literals that are code: only what is known to be an integer or a uuid may stand in them."""
+    for use in (use for token in read for use in _uses(token)):
+        if KNOWN.get(use.name, Shape.TEXT) is Shape.TEXT:
+            why = f"$({use.name}) is text and stands in a literal that is code."
+            yield Problem.at(text, use.start, INVALID, why, _advice(use))
+
+
+def setting(name: str) -> str:
+    """Under which a session has the variable; PostgreSQL takes letters, digits and underscores, and no digit first."""
+    kind, dot, label = name.partition(".")
+    if not dot:
+        return f"muster.{name}"
+    plain = NOT_IN_A_NAME.sub("_", label) or "_"
+    return f"muster.{kind}.{'_' * plain[0].isdigit()}{plain}"
 
 
 def masked(read: Iterable[Token]) -> str:
@@ -105,12 +133,22 @@ def _misplaced(text: str, use: Use, shape: Shape | None) -> str:
     """Why no value of that shape can stand there; None for a label, whose values have any."""
     if use.place is Kind.UNICODE:
         return "stands in a string with Unicode escapes, which can't be filled safely"
+    if use.place is Kind.BODY and shape is Shape.TEXT:
+        return (
+            "is text and stands in a dollar-quoted body, where only integers and uuids are put in"
+        )
     if use.place is not Kind.VARIABLE:
         return ""
     if shape is Shape.TEXT:
         return "is text, and only integers and uuids may stand without quotes"
     touched = TOUCHING.match(text, use.end) or TOUCHING.match(text[use.start - 1 : use.start])
     return "touches the word or quotes beside it" if touched else ""
+
+
+def _advice(use: Use) -> str:
+    if use.place in {Kind.VARIABLE, Kind.UNICODE}:
+        return QUOTE_IT
+    return f"Read current_setting('{setting(use.name)}', true) there."
 
 
 def _rendered(text: str, token: Token, values: Mapping[str, str]) -> str:
@@ -137,7 +175,7 @@ def _fitting(text: str, use: Use, values: Mapping[str, str]) -> str:
     integer, uuid = INTEGER.fullmatch(value), UUID.fullmatch(value)
     shape = Shape.INTEGER if integer else Shape.UUID if uuid else Shape.TEXT
     if why := _misplaced(text, use, shape):
-        raise _refuse(text, use, why)
+        raise _refuse(text, use, f"{why}. {_advice(use)}".rstrip("."))
     match use.place:
         case Kind.LITERAL:
             return value.replace("'", "''")

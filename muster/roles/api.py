@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from api.app import build
-from api.server import Certificate, Server, make
-from fsm.clusters import OwnServers
+from api.server import Certificate, Connections, Server, make
+from fsm.addresses import KnownAddresses
 from muster.core import failpoints, telemetry
 from muster.core.clock import Clock
 from muster.core.connect import Connector
@@ -43,14 +43,15 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
                 db=db,
                 keyring=keyring,
                 wake=Wake(settings, db),
-                connector=Connector(settings, OwnServers(db)),
+                connector=Connector(settings, KnownAddresses(db)),
                 agent=agent,
             )
             certificate = None
             if settings.tls_cert and settings.tls_key:
                 certificate = Certificate(settings.tls_cert, settings.tls_key)
             app = build(plane)
-            server = make(app, certificate.context if certificate else None)
+            limit = Connections(settings.connections_per_address, settings.forwarded_from)
+            server = make(app, certificate.context if certificate else None, limit)
             await _serve(server, plane, certificate, listener, stop, ready)
         finally:
             await agent.close()

@@ -25,7 +25,7 @@ from muster.core.cluster import PORTS, Cluster
 from muster.core.egress import Rules
 from muster.core.errors import InvalidRequest, Unavailable
 from muster.core.files import make_folder, write_private
-from muster.core.settings import PREFIX, Secret, Settings, surroundings
+from muster.core.settings import PREFIX, Secret, Settings, SettingsError, surroundings
 from muster.roles import metadata
 from muster.roles.authority import Authority
 from muster.roles.supervisor import recorded
@@ -43,6 +43,7 @@ class DataDir:
         self.allow_target = allow_target
         self.authority = Authority(self.root / "tls") if tls else None
         self.cluster: Cluster | None = None  # unset when the operator names a database
+        self.migrator: metadata.Migrator | None = None  # of that cluster
         self.given: dict[str, str] = {}  # the environment that made the settings
 
     def make(self) -> None:
@@ -70,11 +71,13 @@ class DataDir:
             given[PREFIX + "TLS_CERT"] = str(self.authority.certificate)
             given[PREFIX + "TLS_KEY"] = str(self.authority.key)
         if not _is_set(given, "DATABASE_URL"):
+            if _is_set(given, "DATABASE_OWNER_URL"):
+                raise SettingsError("MUSTER_DATABASE_OWNER_URL needs MUSTER_DATABASE_URL")
             _check(given | {PREFIX + "DATABASE_URL": "made below"})
             path = self._kept(folder / "database-password", lambda: secrets.token_urlsafe(32))
             self.cluster = metadata.embedded(self.root / "metadata")
             password = Secret(path.read_text(encoding="utf-8"))
-            url = await metadata.prepare_embedded(self.cluster, password)
+            url, self.migrator = await metadata.prepare_embedded(self.cluster, password)
             write_private(folder / "database-url", url.reveal())
             given[PREFIX + "DATABASE_URL_FILE"] = str(folder / "database-url")
         self.given = given
@@ -83,6 +86,7 @@ class DataDir:
     def environment(self, settings: Settings) -> dict[str, str]:
         """Values for the children; each secret as a file, never as a value."""
         environ = settings.environ()
+        environ.pop(f"{PREFIX}DATABASE_OWNER_URL", None)  # for migrations alone
         folder = make_folder(self.root / "secrets" / "children")
         for field in fields(settings):
             value = getattr(settings, field.name)

@@ -8,9 +8,10 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from fsm import commands, rekey
+from fsm import audit, commands, rekey
 from fsm.account_monitor import Watch, missing_engines
-from fsm.clusters import EmbeddedClusters, OwnServers
+from fsm.addresses import KnownAddresses
+from fsm.clusters import EmbeddedClusters
 from fsm.context import Services
 from fsm.dispatcher import Dispatcher
 from fsm.housekeeping import Duty
@@ -51,7 +52,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             settings=settings,
             db=db,
             keyring=keyring,
-            connector=Connector(settings, OwnServers(db)),
+            connector=Connector(settings, KnownAddresses(db)),
             lifecycles=LIFECYCLES,
             clusters=EmbeddedClusters(folder, settings) if folder else None,
             agent=agent,
@@ -66,6 +67,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             group.create_task(dispatcher.run(stop))
             group.create_task(rekey.run(services, stop))
             group.create_task(commands.run(services, stop))
+            group.create_task(audit.run(services, stop))
             group.create_task(Watch(services, wake.event("directory")).run(stop))
             group.create_task(internal.serve(settings, db, queue, stop))
             with contextlib.suppress(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from api.server import Certificate, Server, make
-from fsm.clusters import OwnServers
+from fsm.addresses import KnownAddresses
 from muster.core import failpoints, telemetry
 from muster.core.clock import Clock
 from muster.core.connect import Connector
@@ -35,7 +35,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
         try:
             keyring = Keyring(settings.keys)
             await check_keys(db, keyring)
-            connector = Connector(settings, OwnServers(db))
+            connector = Connector(settings, KnownAddresses(db))
             databases = ControlDatabases(connector, settings, clock)
             means = Means(databases, connector, keyring)
             context = mutual_tls(settings)

@@ -34,6 +34,9 @@ ROLE_PATIENCE = timedelta(seconds=5)
 CLUSTER_PATIENCE = timedelta(seconds=2)  # then immediate: all of it ends within 10 s
 SWEEP = timedelta(seconds=1)
 RENEWAL = 3600.0  # seconds between two looks at the certificate
+ONE_ROLE = (
+    "one role owns the audit and runs; MUSTER_DATABASE_OWNER_URL would keep the audit from it"
+)
 SCARCE = 1024 * 1024  # bytes; less than this free means full
 
 
@@ -103,7 +106,9 @@ class Up:
         settings = await self.home.settings()
         if self.home.cluster:
             say(f"  metadata database on 127.0.0.1:{self.home.cluster.port}")
-        applied = await metadata.bring_up_to_date(settings)
+        applied = await metadata.bring_up_to_date(settings, self.home.migrator)
+        if not self.home.migrator and not settings.database_owner_url:
+            say(f"  metadata database: {ONE_ROLE}")
         if applied:
             say(f"  metadata database: {len(applied)} migrations applied")
         self.supervisor = self._supervise(settings)

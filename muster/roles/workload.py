@@ -46,6 +46,8 @@ async def live(role: str, start_file: Path, make: Make, *, promise: str, grace: 
             telemetry.setup(role, bootstrap.settings())
             failpoints.setup(bootstrap.given.failpoints)
             store = ControlDatabase(bootstrap)
+            session.on_addresses = bootstrap.egress.replace
+            bootstrap.egress.ask = session.addresses
         except SettingsError as error:
             print(f"muster {role}: {error}", file=sys.stderr)
             with contextlib.suppress(Fault, TimeoutError):

@@ -7,6 +7,7 @@ from nodeagent.commands import (
     cancel_execution,
     decide_private_endpoint,
     delete_item,
+    diagnose,
     drain,
     get_item,
     install_schema,
@@ -21,6 +22,7 @@ from nodeagent.commands import (
     read_epoch,
     read_execution,
     read_journal,
+    read_reached_servers,
     read_request,
     read_server_users,
     remove_schema,
@@ -62,5 +64,7 @@ HANDLERS: Mapping[str, Handler] = {
     "ask": ask.run,
     "read_request": read_request.run,
     "read_server_users": read_server_users.run,
+    "read_reached_servers": read_reached_servers.run,
     "read_journal": read_journal.run,
+    "diagnose": diagnose.run,
 }

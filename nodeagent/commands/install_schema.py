@@ -20,6 +20,8 @@ async def run(work: Work) -> str:
         if known is not None:
             return known
         await roles.ensure(connection, work)
+        if work.args.revoke_public:
+            await roles.close_to_public(connection, work)
         await _own(connection, work, found)
         async with schema.owner(connection, work.roles):
             await schema.bring_up_to_date(connection, work.roles, work.means.blueprint, every=True)

@@ -7,7 +7,9 @@ from nodeagent.invocation import Work
 
 async def run(work: Work) -> str:
     args = work.args
-    document = {"username": args.username}
+    document: dict[str, object] = {"username": args.username}
     if args.secret is not None:
         document["secret"] = args.secret
+    if args.servers is not None:
+        document["servers"] = args.servers
     return await call(work, Q.put_credential, args.name, text(document), text(args.condition))

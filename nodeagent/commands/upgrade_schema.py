@@ -3,7 +3,7 @@
 import msgspec
 
 from muster.core.errors import NotFound
-from nodeagent import schema
+from nodeagent import roles, schema
 from nodeagent.invocation import Work
 from nodeagent.protocol import SchemaUpgraded
 from nodeagent.schema import Whose
@@ -22,6 +22,8 @@ async def run(work: Work) -> str:
         known = await schema.recall(connection, work, found)
         if known is not None:
             return known
+        if work.args.revoke_public:
+            await roles.close_to_public(connection, work)
         result = msgspec.json.encode(SchemaUpgraded(schema_version=wanted.version)).decode()
         async with schema.owner(connection, work.roles):
             await schema.bring_up_to_date(connection, work.roles, wanted, every=False)

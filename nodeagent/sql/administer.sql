@@ -74,6 +74,13 @@ select 21, format('grant connect on database %I to %I', current_database(), w.na
                     has_database_privilege('public', current_database(), 'connect'))
  order by 1, 2;
 
+-- name: close_to_public
+-- The statements after which only the roles of the account ($1 = their prefix) and the owner may connect.
+select format('grant connect on database %I to %I', current_database(), $1::text || '_' || r.name)
+  from unnest(array['agent', 'engine', 'reader', 'operator', 'admin']) r (name)
+union all
+select format('revoke connect on database %I from public', current_database());
+
 -- name: password
 -- The statement that gives a role ($1) the password behind a verifier ($2).
 select format('alter role %I login password %L', $1::text, $2::text);

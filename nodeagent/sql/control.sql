@@ -114,6 +114,14 @@ select jobs_internal.read_request($1)::text;
 -- Groups, steps and executions that use one of these servers.
 select jobs_internal.read_server_users($1::text[])::text;
 
+-- name: read_reached_servers
+-- The servers that jobs or target groups lead to.
+select jobs_internal.reached_servers($1, $2::text[])::text;
+
+-- name: diagnose
+-- Who stands in the way of the account in its control database.
+select jobs_internal.diagnose()::text;
+
 -- name: read_journal
 -- Whether a command took effect.
 select jobs_internal.read_journal($1)::text;

@@ -1,9 +1,12 @@
 """Attack list, group A: who asks. Numbers are those of the list."""
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from muster.core import telemetry
 from muster.core.settings import Settings
 from tests.support import principals
 from tests.support import arm
@@ -102,6 +105,67 @@ async def test_a_service_token_works_in_its_scope_until_it_is_revoked(
     assert (await get(stage, bearer(made["token"]))).status_code == 200
     assert (await get(stage, bearer(made["token"]), principals.ELSEWHERE)).status_code == 403
     assert (await get(stage, bearer("mst_wrong"))).status_code == 401
+
+
+async def test_a_deleted_service_token_is_refused_at_once_by_every_process(
+    stage: principals.Stage,
+) -> None:
+    path = f"{principals.AUTHORIZATION}/serviceTokens/ci"
+    made = (await arm.put(stage.owner, path, {"properties": {}})).json()["properties"]
+    await principals.grant(stage.owner, "", made["principalId"], principals.READER.id)
+    async with arm.plane(stage.plane.settings) as other:
+        elsewhere = replace(stage, app=arm.build(other, http=stage.issuer.client()))
+        for process in (stage, elsewhere):
+            assert (await get(process, bearer(made["token"]))).status_code == 200
+
+        assert (await stage.owner.delete(path, params=VERSION)).status_code == 200
+
+        for process in (stage, elsewhere):
+            answer = await get(process, bearer(made["token"]))
+            assert (answer.status_code, arm.error(answer)) == (401, "InvalidAuthenticationToken")
+
+
+async def test_a_401_is_counted_and_logged_with_address_and_reason_and_without_the_token(
+    stage: principals.Stage, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = _unauthenticated("ExpiredAuthenticationToken")
+    token = stage.issuer.token("owner", exp=1_700_000_000)
+    capfd.readouterr()
+
+    await get(stage, bearer(token))
+
+    assert _unauthenticated("ExpiredAuthenticationToken") == before + 1
+    (line,) = [json.loads(each) for each in capfd.readouterr().err.splitlines() if each[:1] == "{"]
+    assert (line["event"], line["code"]) == ("authentication failed", "ExpiredAuthenticationToken")
+    assert (line["address"], line["why"]) == ("127.0.0.1", "The access token has expired.")
+    assert token not in json.dumps(line)
+
+
+async def test_a_403_is_logged_with_address_and_principal(
+    stage: principals.Stage, capfd: pytest.CaptureFixture[str]
+) -> None:
+    capfd.readouterr()
+
+    await get(stage, bearer(stage.issuer.token("elsewhere")))
+
+    (line,) = [json.loads(each) for each in capfd.readouterr().err.splitlines() if each[:1] == "{"]
+    assert (line["event"], line["code"]) == ("request denied", "AuthorizationFailed")
+    assert (line["address"], line["principal"]) == ("127.0.0.1", "elsewhere")
+
+
+async def test_77_a_cookie_is_no_credential(stage: principals.Stage) -> None:
+    for name in ("token", "session", "Authorization"):
+        async with arm.calling(stage.app, None, cookies={name: arm.TOKEN}) as client:
+            answer = await client.post(f"{arm.SERVER}/check", params=VERSION)
+
+        assert (answer.status_code, arm.error(answer)) == (401, "AuthenticationFailed")
+
+
+def _unauthenticated(code: str) -> float:
+    labels = {"listener": "api", "code": code}
+    return (
+        telemetry.REGISTRY.get_sample_value("muster_unauthenticated_requests_total", labels) or 0.0
+    )
 
 
 async def test_the_door_tells_strangers_nothing(stage: principals.Stage) -> None:

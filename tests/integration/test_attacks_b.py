@@ -173,6 +173,60 @@ async def test_26_forged_tokens_of_pages(stage: principals.Stage) -> None:
         assert (answer.status_code, arm.error(answer)) == (400, "InvalidSkipToken")
 
 
+async def test_26_a_token_of_a_page_is_for_the_caller_who_got_it(stage: principals.Stage) -> None:
+    every = f"{arm.SUBSCRIPTION}/resourceGroups"
+    async with stage.actor("owner") as client:
+        link = (await client.get(every, params=VERSION | {"$top": "1"})).json()["nextLink"]
+        own = await client.get(link)
+    async with stage.actor("reader") as client:
+        foreign = await client.get(link)
+
+    assert own.status_code == 200
+    assert (foreign.status_code, arm.error(foreign)) == (400, "InvalidSkipToken")
+
+
+async def test_a_token_without_a_scope_of_its_own_is_not_made_by_an_empty_one(
+    stage: principals.Stage,
+) -> None:
+    path = f"{principals.AUTHORIZATION}/serviceTokens/"
+    for scope in ("", " ", "//", "s1", "/subscriptions"):
+        answer = await ask(stage, "owner", "PUT", path + "x", {"properties": {"scope": scope}})
+
+        assert (answer.status_code, arm.error(answer)) == (400, "InvalidResourceId"), scope
+    assert (await ask(stage, "owner", "GET", path + "x")).status_code == 404
+
+
+async def test_the_scope_of_a_token_holds_with_a_trailing_slash_too(
+    stage: principals.Stage,
+) -> None:
+    path = f"{principals.AUTHORIZATION}/serviceTokens/x"
+    made = await arm.put(stage.owner, path, {"properties": {"scope": arm.GROUP + "/"}})
+    token = made.json()["properties"]
+    await principals.grant(stage.owner, "", token["principalId"], READER.id)
+
+    async with arm.calling(stage.app, token["token"]) as client:
+        inside = await client.get(arm.SERVER, params=VERSION)
+        outside = await client.get(principals.ELSEWHERE, params=VERSION)
+
+    assert token["scope"] == arm.GROUP
+    assert (inside.status_code, outside.status_code) == (200, 403)
+
+
+async def test_a_role_assignment_has_the_scope_of_its_url(stage: principals.Stage) -> None:
+    path = f"{arm.GROUP}{principals.AUTHORIZATION}/roleAssignments/{principals.uuid_of('x')}"
+    body = {"principalId": "p", "roleDefinitionId": PREFIX + READER.id}
+    for scope in ("", "/", arm.SUBSCRIPTION, arm.GROUP + "x"):
+        answer = await ask(stage, "owner", "PUT", path, {"properties": {**body, "scope": scope}})
+
+        assert answer.status_code == 400, scope
+        assert answer.json()["error"]["target"] == "properties.scope"
+    made = await ask(
+        stage, "owner", "PUT", path, {"properties": {**body, "scope": arm.GROUP.upper() + "/"}}
+    )
+    assert made.status_code == 201
+    assert made.json()["properties"]["scope"] == arm.GROUP
+
+
 async def test_27_what_is_read_only_is_never_stored(stage: principals.Stage) -> None:
     body = {
         "location": "local",

@@ -6,8 +6,10 @@ import gzip
 import resource
 import time
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 
@@ -15,6 +17,8 @@ from api import body, server as api_server
 from muster.core.settings import Settings
 from tests.support import arm
 from tests.support import raw_http
+from tests.support.jobs_fixture import jobs_world
+from workflows import target_groups
 
 VERSION = {"api-version": arm.SQL}
 JSON = {"Content-Type": "application/json"}
@@ -179,11 +183,53 @@ async def test_an_endless_head_is_cut(server: httpx.AsyncClient) -> None:
         assert await line.closed()
 
 
+async def test_53_connections_of_one_address_are_bounded_and_others_are_served(
+    settings: Settings,
+) -> None:
+    limited = replace(settings, connections_per_address=3, listen="127.0.0.1:0")
+    async with arm.server(limited) as server, contextlib.AsyncExitStack() as stack:
+        lines = [await stack.enter_async_context(raw_http.connect(server)) for _ in range(3)]
+        for line in lines:
+            await line.send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await line.answer())[0] == 200
+
+        async with raw_http.connect(server) as refused:
+            status, _, content = await refused.answer()
+            assert (status, content["error"]["code"]) == (429, "TooManyConnections")
+            assert await refused.closed()
+        neighbour = await asyncio.open_connection(
+            server.base_url.host, server.base_url.port, local_addr=("127.0.0.2", 0)
+        )
+        neighbour[1].write(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await neighbour[0].readline()).split()[1] == b"200"
+        neighbour[1].close()
+        await lines.pop().close()
+        again = await stack.enter_async_context(raw_http.connect(server))
+        await again.send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await again.answer())[0] == 200
+
+
+@pytest.mark.parametrize(
+    "unlimited", [{"connections_per_address": 0}, {"forwarded_from": ("127.0.0.0/8",)}]
+)
+async def test_connections_without_a_limit_and_of_a_proxy_are_not_counted(
+    settings: Settings, unlimited: dict[str, Any]
+) -> None:
+    chosen = replace(settings, **({"connections_per_address": 2} | unlimited))
+    async with arm.server(chosen) as server, contextlib.AsyncExitStack() as stack:
+        for _ in range(5):
+            line = await stack.enter_async_context(raw_http.connect(server))
+            await line.send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await line.answer())[0] == 200
+
+
 async def test_53_slow_clients_are_cut_and_disturb_nobody(
-    server: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(api_server, "HEAD_PATIENCE", 1.0)
     async with contextlib.AsyncExitStack() as stack:
+        unlimited = replace(settings, connections_per_address=0)
+        server = await stack.enter_async_context(arm.server(unlimited))
         lines = [await stack.enter_async_context(raw_http.connect(server)) for _ in range(1000)]
         for line in lines:
             await line.send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ")
@@ -223,3 +269,42 @@ async def test_a_refused_body_is_not_waited_for(
 
         assert (await line.answer())[0] == 401
         assert await line.closed(within=3)
+
+
+async def test_a_request_over_its_time_limit_is_504_and_leaves_nothing_half_done(
+    settings: Settings, postgres: Any, database_url: str
+) -> None:
+    path = f"{arm.SUBSCRIPTION}/resourceGroups/late"
+    limited = arm.local(replace(settings, request_limit=timedelta(milliseconds=300)))
+    name = database_url.rpartition("/")[2]
+    async with arm.plane(limited) as plane, arm.calling(arm.build(plane)) as call:
+        await arm.put(call, arm.SUBSCRIPTION, {})
+        other = await asyncpg.connect(postgres.url(name))
+        async with other.transaction():
+            # The resource is written before its audit event, which has to wait now.
+            await other.execute("lock table audit_event in share row exclusive mode")
+
+            answer = await call.put(path, params=VERSION, json={"location": "local"})
+
+            assert code(answer) == (504, "RequestTimedOut")
+            assert answer.headers["retry-after"] == "5"
+        await other.close()
+
+        assert (await call.get(path, params=VERSION)).status_code == 404
+        query = "select count(*) from audit_event where resource_id like '%late'"
+        assert await plane.db.fetchval(query) == 0
+        assert (await call.put(path, params=VERSION, json={"location": "local"})).status_code == 201
+
+
+async def test_an_action_that_waits_for_an_engine_is_not_cut_by_the_limit(
+    settings: Settings, targets: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target_groups, "PATIENCE", 1.0)
+    async with jobs_world(settings, targets, tmp_path) as here:
+        await here.a_job()
+        limited = replace(here.plane.settings, request_limit=timedelta(milliseconds=700))
+        app = arm.build(replace(here.plane, settings=limited))
+        async with arm.calling(app) as call:
+            answer = await call.post(here.url("targetGroups/fleet/resolve"), params=VERSION)
+
+        assert code(answer) == (503, "EngineNotAnswering")

@@ -1,6 +1,7 @@
 """A guarded script is applied once, however often it is tried."""
 
 import asyncio
+import contextlib
 from uuid import UUID
 
 import msgspec
@@ -165,18 +166,28 @@ async def test_many_make_the_table_at_once(place):
     assert await place.value("select count(*) from muster_guard.applied") == 7
 
 
-async def test_a_right_that_is_missing_is_named_as_the_statement_that_gives_it(place):
+@contextlib.asynccontextmanager
+async def a_guest(place):
+    """Another login, which may write to `t`."""
     guest = Role(f"{place.database}_guest", "g")
     await place.execute(f"create role {guest.name} login password 'g'")
     await place.execute(f"grant insert on t to {guest.name}")
     await place.execute(f"grant usage on sequence t_id_seq to {guest.name}")
     try:
+        yield guest
+    finally:
+        await place.sessions.close()
+        await place.execute(f"drop owned by {guest.name}; drop role {guest.name}")
+
+
+async def test_a_right_that_is_missing_is_named_as_the_statement_that_gives_it(place):
+    async with a_guest(place) as guest:
         task = place.task()
         makes = await place.run(STEP, task, who=place.who(guest))
         assert (makes.lifecycle, makes.reason, makes.retry) == ("Failed", "StatementFailed", False)
         assert f'GRANT CREATE ON DATABASE "{place.database}" TO "{guest.name}";' in makes.message
 
-        await place.run(STEP, place.task())
+        await place.run(STEP, place.task(), who=place.who(place.targets.root))
         writes = await place.run(STEP, renewed(task), who=place.who(guest))
         assert (writes.lifecycle, writes.retry) == ("Failed", False)
         told = writes.message.partition(": ")[2]
@@ -185,9 +196,81 @@ async def test_a_right_that_is_missing_is_named_as_the_statement_that_gives_it(p
         await place.execute(told)
         granted = await place.run(STEP, renewed(task), who=place.who(guest))
         assert (granted.lifecycle, granted.reason) == ("Succeeded", None)
+
+
+async def test_tables_of_another_login_are_not_trusted(place):
+    await place.run(STEP)
+    async with a_guest(place) as guest:
+        await place.execute(f"grant usage on schema muster_guard to {guest.name}")
+        await place.execute(f"grant all on all tables in schema muster_guard to {guest.name}")
+        outcome = await place.run(STEP, who=place.who(guest))
+
+    assert (outcome.lifecycle, outcome.reason, outcome.retry) == (
+        "Failed",
+        "GuardNotTrusted",
+        False,
+    )
+    assert f"the schema muster_guard belongs to {place.owner.name}" in outcome.message
+    assert "DROP SCHEMA muster_guard CASCADE" in outcome.message
+    assert await count(place) == 1
+
+
+FOREIGN = {
+    "a schema of another": "alter schema muster_guard owner to {other}",
+    "a table of another": "alter table muster_guard.applied owner to {other}",
+    "a view": "drop table muster_guard.applied; create view muster_guard.applied as select"
+    " null::uuid as job_execution_id, 1 as step_id, null::uuid as target_id, null::bytea as content_hash,"
+    " now() as applied_at; alter view muster_guard.applied owner to {login}",
+    "a trigger": "create function public.no() returns trigger language plpgsql as"
+    " $$ begin insert into public.hits values (1); return null; end $$;"
+    " create trigger no before insert on muster_guard.applied for each row execute function public.no()",
+    "a rule": "create rule no as on insert to muster_guard.applied do instead nothing",
+    "row security": "alter table muster_guard.applied enable row level security",
+    "another key": "alter table muster_guard.applied drop constraint applied_pkey",
+    "another column": "alter table muster_guard.applied add x int not null default 1",
+    "a nullable column": "alter table muster_guard.applied drop constraint applied_pkey,"
+    " alter step_id drop not null",
+    "a child": "create table public.child () inherits (muster_guard.applied)",
+    "a table that a crash empties": "alter table muster_guard.applied set unlogged",
+}
+
+
+@pytest.mark.parametrize("how", FOREIGN)
+@pytest.mark.parametrize("guard", [True, "job"])
+async def test_a_table_that_is_not_as_muster_makes_it_is_not_trusted(place, how, guard):
+    await place.run(STEP)
+    other = f"{place.database}_tenant"
+    await place.execute(f"create table public.hits (id int); create role {other}")
+    try:
+        await place.execute(FOREIGN[how].format(other=other, login=place.owner.name))
+        outcome = await place.run(a_step(STEP.script, guard=guard))
     finally:
-        await place.sessions.close()
-        await place.execute(f"drop owned by {guest.name}; drop role {guest.name}")
+        await place.execute(f"drop owned by {other} cascade; drop role {other}")
+
+    assert (outcome.lifecycle, outcome.reason, outcome.retry) == (
+        "Failed",
+        "GuardNotTrusted",
+        False,
+    )
+    assert await count(place) == 1
+    assert await place.value("select count(*) from public.hits") == 0
+
+
+async def test_a_schema_made_beforehand_by_the_tenant_is_not_trusted(place):
+    """Even where the login is a member of the tenant's role, as it is to run scripts as the tenant."""
+    tenant = f"{place.database}_tenant"
+    await place.execute(
+        f"create role {tenant}; grant {tenant} to {place.owner.name};"
+        f" create schema muster_guard authorization {tenant}; grant all on schema muster_guard to public"
+    )
+    try:
+        outcome = await place.run(STEP)
+    finally:
+        await place.execute(f"drop owned by {tenant} cascade; drop role {tenant}")
+
+    assert (outcome.lifecycle, outcome.reason) == ("Failed", "GuardNotTrusted")
+    assert await count(place) == 0
+    assert (await place.run(STEP)).lifecycle == "Succeeded"
 
 
 async def test_the_guard_belongs_to_the_login_and_the_script_to_the_role(place):

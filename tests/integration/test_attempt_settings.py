@@ -61,6 +61,23 @@ async def test_hostile_values_stay_values(place):
     assert await place.value("select to_regclass('t') is not null")
 
 
+async def test_a_text_value_is_not_put_into_a_dollar_quoted_body(place):
+    """A step may have been stored by an older version, and a label's value is known only here."""
+    hostile = "x'; create table public.hit (); --"
+    task = place.task(labels={"x": hostile, "n": 7})
+
+    refused = await place.run("do $$ begin perform '$(target_label.x)'; end $$", task)
+    taken = await place.run(
+        "do $$ begin perform $(target_label.n), current_setting('muster.target_label.x'); end $$",
+        task,
+    )
+
+    assert (refused.lifecycle, refused.reason) == ("Failed", "StatementFailed")
+    assert "current_setting('muster.target_label.x', true)" in refused.message
+    assert taken.lifecycle == "Succeeded"
+    assert await place.value("select to_regclass('public.hit') is null")
+
+
 async def test_values_stay_values_where_backslashes_escape(place):
     await place.execute(f"alter role {place.owner.name} set standard_conforming_strings = off")
     await place.execute(f"alter role {place.owner.name} set escape_string_warning = off")
@@ -142,8 +159,8 @@ async def test_a_schema_is_the_search_path(place):
     after = await place.run("show search_path")
 
     assert rows(schema) == [['{"te nant\\"s"}', True]]
-    assert rows(wanted) == [['other, "te nant""s"']]
-    assert rows(after) == [['"$user", public']]
+    assert rows(wanted) == [['other, "te nant""s", pg_temp']]
+    assert rows(after) == [['"$user", public, pg_temp']]
 
 
 async def test_a_reading_step_writes_nothing_and_ends_with_its_last_statement(place):
@@ -171,12 +188,15 @@ async def test_a_reading_step_writes_nothing_and_ends_with_its_last_statement(pl
 
 
 async def test_a_target_that_takes_no_writes_is_seen_before_the_script(place):
+    """Behind a pooler, where the setting is in force when the transaction begins, as it is on a standby."""
+    await place.run("select 1", guard=True)
     await place.execute(f"alter role {place.owner.name} set default_transaction_read_only = on")
+    server = msgspec.structs.replace(place.server, pooling="session")
 
-    together = await place.run("select 1")
-    alone = await place.run("vacuum t")
-    guarded = await place.run("select 1", guard=True)
-    reading = await place.run("select 1", settings={"access": "readOnly"})
+    together = await place.run("select 1", server=server)
+    alone = await place.run("vacuum t", server=server)
+    guarded = await place.run("select 1", server=server, guard=True)
+    reading = await place.run("select 1", server=server, settings={"access": "readOnly"})
 
     for outcome in (together, alone, guarded):
         assert (outcome.lifecycle, outcome.reason, outcome.retry) == (

@@ -228,6 +228,8 @@ def test_a_job_reaches_a_server_that_was_registered_with_a_certificate(
         here.put(f"{account('a')}/credentials/login", {"properties": login})
         properties = {"endpoint": endpoint, "jobCredential": "login"}
         here.put(server, {"location": "local", "properties": properties})
+        allowed = here.http.post(f"{account('a')}/allowServer", json={"server": "locked"})
+        assert allowed.status_code == 200, allowed.text
         here.until(lambda: here.control("a", KNOWN))
 
         here.control("a", DEFINED)

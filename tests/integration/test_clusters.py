@@ -10,7 +10,8 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from fsm.clusters import EmbeddedClusters, OwnServers
+from fsm.addresses import KnownAddresses
+from fsm.clusters import EmbeddedClusters
 from fsm.housekeeping import LOCK, Duty
 from muster.core.cluster import Cluster
 from muster.core.errors import Unavailable
@@ -86,7 +87,7 @@ async def test_a_dead_postmaster_comes_back_and_a_leftover_goes(db, settings, re
     await world.run()
     assert (await world.operation(server)).status == "Succeeded"
     own = (await world.resource(server))["observed"]["endpoint"]
-    assert await OwnServers(db)() == {(own["host"], own["port"])}
+    assert (await KnownAddresses(db).current()).embedded == {(own["host"], own["port"])}
 
     status = await Cluster(reachable / str(server.uid)).status()
     os.kill(status.pid, signal.SIGKILL)

@@ -10,6 +10,7 @@ import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -19,12 +20,13 @@ import trustme
 import uvloop
 
 from engine.pool.server_pool import ServerPool, Key
+from engine.process.egress import Egress
 from engine.pgwire.results import ResultReader
 from engine.pool.pooled_connection import PooledConnection
 from engine.model.task import TargetServer
 from muster.core import scram_client
 from muster.core.connect import Connector, Endpoint, close
-from muster.core.egress import Address
+from muster.core.egress import Address, Addresses
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 from muster.core.settings import Secret, Settings
 from tests.support.postgres import Postgres
@@ -172,6 +174,21 @@ async def test_the_name_is_verified_while_the_connection_goes_to_the_checked_add
         await connection.close()
 
     assert front.packets == [STARTUP, 80_877_102]  # the cancel request took the same road
+
+
+async def test_the_operator_s_ca_verifies_servers_that_name_none(
+    postgres: Postgres, authority: trustme.CA, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.write_bytes(b"# of our own: \xfc\n" + authority.cert_pem.bytes())
+    ours = Connector(settings(target_ca_file=bundle), resolve=Names())
+    async with listening(Front(postgres, server_context(authority))) as port:
+        connection = await opened(postgres, endpoint(port), connector=ours)
+        await connection.close()
+        without = await refused(endpoint(port))
+        another = await refused(endpoint(port, trustme.CA()), ours)
+
+    assert (without.code, another.code) == ("TargetTlsError", "TargetTlsError")
 
 
 def test_it_works_on_uvloop_too(postgres: Postgres, authority: trustme.CA) -> None:
@@ -530,19 +547,52 @@ async def test_our_own_database_is_refused_by_any_name(postgres: Postgres) -> No
 
 
 async def test_embedded_servers_are_reached_at_their_pairs_only(postgres: Postgres) -> None:
-    pairs = {("127.0.0.1", postgres.port)}
-
-    async def own_servers() -> set[tuple[str, int]]:
-        return pairs
-
-    connector = Connector(settings(target_allow=()), own_servers)
+    known = Egress(Addresses(embedded=frozenset({("127.0.0.1", postgres.port)})))
+    connector = Connector(settings(target_allow=()), known)
     where = endpoint(postgres.port, host="127.0.0.1", ssl_mode="disable")
     connection = await opened(postgres, where, connector=connector)
     await connection.close()
 
-    pairs.clear()
+    known.replace(Addresses())
 
     assert (await refused(where, connector)).code == "TargetNotAllowed"
+
+
+async def test_an_embedded_server_that_was_just_made_is_reached_and_those_who_wait_share_a_question(
+    postgres: Postgres,
+) -> None:
+    asked = 0
+
+    async def ask() -> Addresses:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0)
+        return Addresses(embedded=frozenset({("127.0.0.1", postgres.port)}))
+
+    connector = Connector(settings(target_allow=()), Egress(Addresses(), ask))
+    where = endpoint(postgres.port, host="127.0.0.1", ssl_mode="disable")
+    async with asyncio.TaskGroup() as group:
+        opening = [
+            group.create_task(opened(postgres, where, connector=connector)) for _ in range(5)
+        ]
+
+    for each in opening:
+        await each.result().close()
+    assert asked == 2
+    assert (await refused(endpoint(9, host="127.0.0.1"), connector)).code == "TargetNotAllowed"
+
+
+async def test_a_name_of_the_control_plane_s_address_is_refused_in_a_job_process_too(
+    postgres: Postgres,
+) -> None:
+    own = Addresses(own=frozenset({(NAME, postgres.port)}))
+    connector = Connector(settings(), Egress(own), resolve=Names([["127.0.0.1"]] * 9))
+
+    by_address = await refused(endpoint(postgres.port, host="127.0.0.1"), connector)
+    by_neighbour = await refused(endpoint(postgres.port, host="127.0.0.2"), connector)
+    mapped = await refused(endpoint(postgres.port, host="mapped.example.com"), connector)
+
+    assert {by_address.code, by_neighbour.code, mapped.code} == {"TargetNotAllowed"}
 
 
 async def test_an_unknown_name_is_unreachable() -> None:

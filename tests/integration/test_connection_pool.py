@@ -111,7 +111,7 @@ async def test_nothing_is_left_for_the_next_borrower(place):
                   to_regclass('left_over') is null, current_setting('app.secret'),
                   (select count(*) from pg_cursors where name = 'c'), current_setting('application_name')"""
     )
-    assert found.rows == [["4MB", '"$user", public', 0, 0, 0, True, "", 0, "muster"]]
+    assert found.rows == [["4MB", '"$user", public, pg_temp', 0, 0, 0, True, "", 0, "muster"]]
     place.sessions.give_back(again)
 
 

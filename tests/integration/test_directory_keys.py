@@ -11,6 +11,7 @@ from tests.support.account_fixture import AccountWorld
 from tests.support.certified import a_pair
 from tests.support.fake_clusters import FakeClusters
 from tests.support.lifecycle_fixture import unhurried
+from workflows.access import Q
 
 KEY = "endpoint.clientKey"
 SERVERS = "from resource where type = 'Microsoft.Sql/servers'"
@@ -72,6 +73,16 @@ async def test_a_directory_is_sent_again_only_when_a_key_was_set(world, pair):
     assert control(world).directory[0].client_key_fingerprint != first[0].client_key_fingerprint
 
 
+async def test_a_directory_that_another_process_sent_is_not_taken_for_our_own(world):
+    await world.watch.once()
+    ours, revision = control(world).directory, control(world).revision
+    control(world).directory, control(world).revision = (), revision + 1
+
+    await world.watch.once()
+
+    assert control(world).directory == ours
+
+
 async def test_another_control_database_gets_keys_of_its_own(world, pair):
     await set_key(world, pair)
     before, revision = control(world).client_keys, control(world).revision
@@ -109,6 +120,7 @@ async def test_a_change_of_a_server_is_sent_after_its_operation(world, targets):
         administratorLoginPassword=targets.administrator.password, labels={"tier": "old"},
     )  # fmt: skip
     await world.run()
+    await world.db.execute(Q.allow_servers, world.account.uid, [server.uid], "test")
     await world.watch.once()
 
     async def sent() -> dict[str, str]:

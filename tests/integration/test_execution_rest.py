@@ -793,15 +793,15 @@ async def test_a_query_needs_the_servers_and_to_write_also_the_jobs(here):
             (each.status_code, each.json().get("error", {}).get("code", "")) for each in answers
         ]
 
-    denied, linked = (403, "AuthorizationFailed"), (403, "LinkedAuthorizationFailed")
+    denied, unknown = (403, "AuthorizationFailed"), (400, "InvalidTargetServer")
     reader = await a_caller(here, (ACCOUNT, READER))
     assert await asked(reader, reads) == [denied]
     operator = await a_caller(here, (ACCOUNT, JOB_OPERATOR))
     assert await asked(operator, reads, nested, writes, chooses) == [
-        linked, linked, denied, denied,
+        unknown, unknown, denied, denied,
     ]  # fmt: skip
     contributor = await a_caller(here, (ACCOUNT, CONTRIBUTOR))
-    assert await asked(contributor, reads, writes) == [linked, linked]
+    assert await asked(contributor, reads, writes) == [unknown, unknown]
     both = await a_caller(here, (SERVER, CONTRIBUTOR))
     assert await asked(both, reads, nested, writes, chooses) == [(200, "")] * 4
 

@@ -364,7 +364,7 @@ async def test_rows_may_name_any_server_so_their_group_needs_the_right_on_all(he
 
 
 async def test_what_belongs_to_others_is_not_told_from_what_is_not_there(here):
-    """Attacks 23 and 24: linked resources that the caller has no right on."""
+    """Attacks 23 and 24: linked resources that the caller has no right on, and servers he may not read."""
     await here.a_job()
     await here.an_account("other")
     token = (await arm.put(here.call, f"{principals.AUTHORIZATION}/serviceTokens/t", {})).json()[
@@ -375,19 +375,24 @@ async def test_what_belongs_to_others_is_not_told_from_what_is_not_there(here):
     async with arm.calling(here.app, token["token"]) as limited:
         stranger = replace(here, call=limited)
         for path, body in {
-            "targetGroups/g": members({"type": "SqlServer", "serverName": "srv"}),
             "targetGroups/h": members(
                 {"type": "TargetGroup", "targetGroup": f"{SERVER}/jobAgents/other/targetGroups/g"}
             ),
             "jobs/nightly/steps/first": a_step()
             | {"properties": {**a_step()["properties"], "credential": foreign}},
-            "jobs/nightly/steps/out": a_step(
-                output={"serverName": "srv", "databaseName": "d", "tableName": "t"}
-            ),
         }.items():
             assert problem(await stranger.put(path, body)) == (403, "LinkedAuthorizationFailed"), (
                 path
             )
+        for name in ("srv", "nothing"):
+            member = members({"type": "SqlServer", "serverName": name})
+            output = {"serverName": name, "databaseName": "d", "tableName": "t"}
+            refused = await stranger.put("jobs/nightly/steps/out", a_step(output=output))
+            codes = {each["code"] for each in refused.json()["error"]["details"]}
+            assert problem(await stranger.put("targetGroups/g", member)) == (
+                400, "InvalidTargetServer",
+            )  # fmt: skip
+            assert "InvalidTargetServer" in codes
         assert (await stranger.put("jobs/mine", {})).status_code == 201
     mine = {"properties": {**a_step()["properties"], "credential": foreign}}
     assert problem(await here.put("jobs/nightly/steps/first", mine)) == (
@@ -414,6 +419,20 @@ async def test_everything_wrong_with_a_step_is_told_at_once(here):
     }  # fmt: skip
     typo = await here.put("jobs/nightly/steps/bad", a_step(trnsaction="none"))
     assert "'transaction'" in typo.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("text", ["/*" * 30_000, "select " + "+" * 60_000 + "1"], ids=["/*", "+"])
+async def test_a_script_that_costs_too_much_to_read_is_refused_and_not_stored(here, text):
+    await here.a_job()
+
+    step = await here.put("jobs/nightly/steps/costly", a_step(text))
+    query = await here.post("queries", {"targetGroup": "all", "sql": text})
+
+    for answer in (step, query):
+        assert answer.status_code == 400
+        error = answer.json()["error"]
+        assert "ScriptTooComplex" in {each["code"] for each in error.get("details", [error])}
+    assert (await here.get("jobs/nightly/steps/costly")).status_code == 404
 
 
 async def test_quotas_hold(here):

@@ -157,10 +157,11 @@ async def test_what_somebody_else_granted_is_theirs_to_take(account, admin, pers
 
 async def test_strange_names_come_back_as_they_were_or_are_refused(account, admin):
     kept = [
-        "'; drop table job; --", '"', "$$", "$1", "a'b\"c", "x" * 128, "ü" * 64, "漢字" * 60, "a b",
-        "\u202eabc", "abc\u200f", "null", "{}", "-1", "E'a'", "🦊", "(select 1)", "İ",
+        "'; drop table job; --", "$$", "$1", "a'bc", "x" * 128, "a b", "null", "{}", "-1", "E'a'", "(select 1)",
     ]  # fmt: skip
-    refused = ["%I", "%s%n", "a\\b", "../x", "a\x00b"]
+    refused = [
+        "%I", "%s%n", "a\\b", "../x", "a\x00b", '"', "ü" * 64, "漢字" * 60, "\u202eabc", "abc\u200f", "🦊", "İ",
+    ]  # fmt: skip
 
     for name in kept:
         await some_steps(admin, job=name)

@@ -218,6 +218,39 @@ async def test_variables_are_known_or_refused_outside_of_comments(admin):
         assert "job_execution_id" in error.hint
 
 
+async def test_a_text_variable_in_a_dollar_quoted_body_is_refused(admin):
+    await some_steps(admin)
+    right = [
+        "do $$ begin perform $(attempt), '$(job_id)', $(target_label.n); end $$",
+        "do $a$ begin perform '$$'; end $a$; select '$(job_name)'",
+        "/* $$ /* */ $a$ */ select '$(job_name)', '''$$', E'\\'$$', \"$$\", '$(job_name)' -- $$",
+        "select a$b$c, '$(job_name)', x$b$y from t",
+        "select '\\', '$(job_name)', $$\\'$$, '$(step_name)'",
+        "do $$begin null; end$$; select '$(job_name)', $a$x$$a$, '$(job_name)', $$$$, '$(job_name)'",
+        "do $a$ x$a$(job_name); select '$(job_name)'",
+        "select E'it''s \\' $$', '$(job_name)', E'$$ \\$(job_name)'",
+    ]
+    wrong = [
+        "do $$ begin perform '$(target_database_name)'; end $$",
+        "select '$a$'; do $a$ $(job_name) $a$",
+        "select E'\\'' ; do $a$ $$ -- $(step_name)",
+        "select like'\\'; do $$ ' $(step_name) $$",
+        "do $$begin null; end$$; do $$(job_name)$(job_name)",
+        "do $a$ x$b$a '$(job_name)' $a$",
+        "do $é_1$ $a$ /* $(target_schema_name) */ $é_1$",
+    ]
+
+    for number, script in enumerate(right, 1):
+        assert await a_step(admin, f"s{number}", command=script) == number
+    for script in wrong:
+        error = await admin.refused(
+            "MU012", "sp_add_jobstep", job_name="nightly", step_name="x", command=script,
+            target_group_name="all",
+        )  # fmt: skip
+        assert error.column_name == "command"
+        assert "current_setting('muster." in error.hint
+
+
 async def test_an_output_is_refused_and_first_what_is_wrong_with_it(admin):
     await some_steps(admin, "a")
     output = {

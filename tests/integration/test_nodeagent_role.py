@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import httpx
@@ -11,6 +12,7 @@ import trustme
 
 from muster.core.errors import Unavailable
 from muster.core.secrets import Keyring
+from muster.core.settings import Settings
 from muster.roles import nodeagent
 from nodeagent.client import AgentClient
 from nodeagent.protocol import ReadEpoch, VerifySchema
@@ -79,14 +81,24 @@ async def test_another_live_agent_is_taken_when_the_first_can_not_be_reached(set
     assert installed.identity == account.identity
 
 
+@dataclass(frozen=True)
+class Certified:
+    """Settings with a certificate: a good one, and ones that are not to be believed."""
+
+    ours: Settings
+    strange: Settings
+    expired: Settings
+    elsewhere: Settings
+
+
 @pytest.fixture
 def certificates(settings, tmp_path):
     """An authority, and settings with a certificate of it."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
 
-    def issued(by, name):
-        leaf = by.issue_cert("127.0.0.1")
+    def issued(by, name, host="127.0.0.1", **validity):
+        leaf = by.issue_cert(host, **validity)
         leaf.private_key_pem.write_to_path(tmp_path / f"{name}.key")
         leaf.cert_chain_pems[0].write_to_path(tmp_path / f"{name}.pem")
         return replace(
@@ -96,11 +108,17 @@ def certificates(settings, tmp_path):
             node_agent_tls_ca=tmp_path / "ca.pem",
         )
 
-    return issued(authority, "ours"), issued(trustme.CA(), "strange")
+    past = datetime(2020, 1, 1, tzinfo=UTC)
+    return Certified(
+        ours=issued(authority, "ours"),
+        strange=issued(trustme.CA(), "strange"),
+        expired=issued(authority, "expired", not_before=past, not_after=past + timedelta(days=1)),
+        elsewhere=issued(authority, "elsewhere", host="agent.elsewhere.test"),
+    )
 
 
 async def test_both_ends_show_a_certificate_of_our_authority(certificates, db, targets):
-    ours, strange = certificates
+    ours, strange = certificates.ours, certificates.strange
     account = await a_control_database(targets)
     install = account.install(Keyring(ours.keys))
     async with running(ours) as told:
@@ -117,6 +135,20 @@ async def test_both_ends_show_a_certificate_of_our_authority(certificates, db, t
         ):
             with pytest.raises(Unavailable):
                 await ask(stranger, db, account, ReadEpoch(), "agent")
+
+
+async def test_an_expired_certificate_and_one_for_another_name_are_refused(
+    certificates, db, targets
+):
+    ours = certificates.ours
+    account = await a_control_database(targets)
+    async with running(ours):
+        with pytest.raises(Unavailable):  # the agent refuses a client of the past
+            await ask(certificates.expired, db, account, ReadEpoch(), "agent")
+    for agent in (certificates.expired, certificates.elsewhere):
+        async with running(agent):
+            with pytest.raises(Unavailable):  # the client refuses such an agent
+                await ask(ours, db, account, ReadEpoch(), "agent")
 
 
 @pytest.mark.newest  # another major prints views in another way

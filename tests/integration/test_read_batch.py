@@ -69,7 +69,7 @@ async def test_each_finds_its_own_settings_around_it_in_one_session(place):
 
     for task, found in zip(tasks, first_rows(outcomes), strict=True):
         own, name = task.schema_name, f"muster {task.invocation_id.hex}"
-        assert found == [own, name, own, f"of {own}", own, 1]
+        assert found == [f"{own}, pg_temp", name, own, f"of {own}", own, 1]
     assert [outcome.rows for outcome in outcomes] == [1, 2, 3, 4]
 
 
@@ -300,3 +300,16 @@ async def test_what_can_not_be_said_of_one_sends_all_again_and_the_one_alone_tel
         "Failed",
         "Succeeded",
     ]
+
+
+@pytest.mark.parametrize(
+    "end", ["commit", "commit; begin", "rollback and chain", "commit; select 1/0"]
+)
+@pytest.mark.parametrize("options", [{}, READ_ONLY], ids=["plain", "read only"])
+async def test_one_that_ends_its_transaction_in_a_batch_ends_as_unknown(place, end, options):
+    """A batch is made from statements that the grammar told apart; the answers decide all the same."""
+    script = f"select 'a' -- one literal to the server\n'b'; {end}"
+
+    outcomes = await place.ride(script, some_tasks(place, 2), **options)
+
+    assert [told(each) for each in outcomes] == [("Failed", "OutcomeUnknown", False, False)] * 2

@@ -173,6 +173,37 @@ async def test_one_scenario_gives_the_same_through_both_doors(settings, targets,
             await connection.close()
 
 
+async def test_what_was_done_through_psql_is_in_the_activity_log_of_the_account(
+    settings, targets, tmp_path
+):
+    async with jobs_world(settings, targets, tmp_path) as here:
+        await here.made("jobs/by-rest", {"properties": {"description": "d"}})
+        connection = await asyncpg.connect(targets.url("control_acc", targets.administrator))
+        try:
+            await connection.execute("select * from jobs.sp_add_job(job_name => 'by-psql')")
+            await connection.execute("select * from jobs.sp_delete_job(job_name => 'by-psql')")
+        finally:
+            await connection.close()
+
+        log = (await here.seen("activityLog"))["value"]
+        who = targets.administrator.name
+        assert [
+            (each["action"], each["door"], each["login"], each["caller"]) for each in log[:2]
+        ] == [
+            ("sp_delete_job", "psql", who, who),
+            ("sp_add_job", "psql", who, who),
+        ]
+        assert log[0]["detail"]["job_name"] == "by-psql"
+        assert (log[2]["door"], log[2]["caller"]) == ("rest", "local")
+        first = await here.seen("activityLog", door="psql", __top="1")
+        assert [each["action"] for each in first["value"]] == ["sp_delete_job"]
+        second = (await here.call.get(first["nextLink"])).json()
+        assert [each["action"] for each in second["value"]] == ["sp_add_job"]
+        assert "nextLink" not in second
+        wrong = await here.get("activityLog", door="window")
+        assert (wrong.status_code, wrong.json()["error"]["target"]) == (400, "door")
+
+
 async def rows(here: JobsWorld, database: int, view: str) -> list[dict[str, Any]]:
     url = here.targets.url(here.names[database], here.targets.root)
     connection = await asyncpg.connect(url)

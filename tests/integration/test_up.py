@@ -56,6 +56,11 @@ while not over.wait(0.2):
     os.utime(ready)
 """
 
+KEEP = (
+    "insert into answer (caller, request_key, body_digest, outcome) values ('test', 'k', '', '42')"
+)
+KEPT = "select outcome::text::int from answer where caller = 'test'"
+
 
 @dataclass
 class Home:
@@ -171,7 +176,7 @@ def seed(tmp_path_factory: pytest.TempPathFactory, programs: list[str]) -> Path:
     process = home.up()
     try:
         told = home.wait_ready(process)
-        execute(told["database_url"], "create table kept as select 42 as answer")
+        execute(told["database_url"], KEEP)
         home.stop(process)
     finally:
         kill(process)
@@ -224,6 +229,8 @@ def test_a_first_start_makes_all_and_tells_it(home: Home) -> None:
         == "muster_app false"
     )
     assert execute(told["database_url"], "select count(*) from migration") > 0
+    audit = "select has_table_privilege('audit_event', 'UPDATE, DELETE, TRUNCATE')"
+    assert execute(told["database_url"], audit) is False
     private = [
         home.ready,
         *(home.root / "secrets").glob("*"),
@@ -241,7 +248,7 @@ def test_a_second_start_goes_on_with_everything(used: Home, seed: Path) -> None:
     told = used.wait_ready(process)
 
     assert told["token"] == (seed / "secrets" / "token").read_text()
-    assert execute(told["database_url"], "select answer from kept") == 42
+    assert execute(told["database_url"], KEPT) == 42
     used.stop(process)
 
 
@@ -330,7 +337,7 @@ def test_a_port_in_use_is_said_and_breaks_nothing(used: Home) -> None:
     assert "in use" in output and "--listen" in output and "Traceback" not in output
     assert used.living() == []
     process = used.up()
-    assert execute(used.wait_ready(process)["database_url"], "select answer from kept") == 42
+    assert execute(used.wait_ready(process)["database_url"], KEPT) == 42
     used.stop(process)
 
 
@@ -405,7 +412,7 @@ def test_whoever_dies_comes_back(used: Home) -> None:
 
     def answers() -> Any:
         with contextlib.suppress(OSError, asyncpg.PostgresError):
-            return execute(told["database_url"], "select answer from kept")
+            return execute(told["database_url"], KEPT)
         return None
 
     assert until(answers) == 42

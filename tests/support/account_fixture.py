@@ -17,6 +17,7 @@ from muster.core.clock import Clock
 from tests.support.fake_agent import FakeAgent
 from tests.support.lifecycle_fixture import Asked, World
 from workflows import accounts
+from workflows.access import Q
 
 NAME = "fake-launcher"
 
@@ -142,6 +143,7 @@ class AccountWorld(World):
         born = accounts.birth()
         await self._insert(id, uid, {"databaseId": database.text}, self._seal(uid, born.secrets))
         await self._set_sku(self.db, uid, sku)
+        await self.db.execute(Q.allow_own_server, uid, "test")
         async with self.db.transaction() as tx:
             operation = await self._begin(tx, id, uid, "put")
             await machines.create(

@@ -32,6 +32,7 @@ from engine.pool.pool import ConnectionPool
 from engine.attempt.cancel_token import CancelToken
 from engine.model.task import VersionedCredential, TargetServer, Step, Task, as_login, at
 from muster.core.clock import Clock
+from muster.core.connect import Connector
 from muster.core.settings import Secret, Settings
 from tests.support.tcp_proxy import Line
 from tests.support.postgres import Postgres, Role, drop
@@ -235,7 +236,7 @@ async def a_place(targets: Postgres, home: Path, **server: Any) -> AsyncIterator
     await root.execute(f"create database {name} owner {name} template template0")
     contacts: list[Contact] = []
     credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
-    sessions = ConnectionPool(settings(), credentials, Clock(), contacts.append)
+    sessions = ConnectionPool(Connector(settings()), credentials, Clock(), contacts.append)
     given = {
         "server_id": SERVER, "name": "eu1", "hosts": (targets.host,), "port": targets.port,
         "ssl_mode": "disable", "max_connections": 8, "connections_per_second": 1000.0,

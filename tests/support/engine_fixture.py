@@ -44,7 +44,7 @@ from tests.support.postgres import Postgres
 
 LAUNCHER = "L1"
 PRIVATE_KEY = base64.b64encode(bytes(32)).decode()
-GIVEN = {"capacity": 100, "hosts": 2, "partPatience": 5.0}
+GIVEN = {"capacity": 100, "hosts": 2, "partPatience": 5.0, "targetAllow": ["127.0.0.0/8"]}
 
 
 def quick(settings: Settings, **more: Any) -> Settings:

@@ -20,3 +20,13 @@ class AccountProperties(Properties, frozen=True):
 
     database_id: Maybe[str] = UNSET
     default_credential: Maybe[str] = UNSET  # its name: for targets where nothing else names one
+
+
+class AllowedServer(Properties, frozen=True):
+    REQUIRED: ClassVar = frozenset({"server"})
+
+    server: Maybe[str] = UNSET  # its name
+
+
+class DisallowedServer(AllowedServer, frozen=True):
+    force: Maybe[bool] = UNSET  # also while target groups name it or executions run there

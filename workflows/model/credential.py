@@ -8,6 +8,7 @@ from workflows.model.wire import Maybe, Properties
 
 
 class CredentialProperties(Properties, frozen=True):
+    READ_ONLY: ClassVar = frozenset({"lapsedServers"})
     WRITE_ONLY: ClassVar = frozenset({"password"})
     REQUIRED: ClassVar = frozenset({"username"})
 
@@ -15,3 +16,4 @@ class CredentialProperties(Properties, frozen=True):
     password: Maybe[str] = UNSET
     # Ours, in the place of a password: env:NAME, file:/path or vault:mount/path#key
     reference: Maybe[str] = UNSET
+    servers: Maybe[list[str]] = UNSET  # that it is for; * alone = any

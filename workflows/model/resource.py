@@ -45,6 +45,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     groups: tuple[str, ...] = ()
     scope: str = "/"  # a service token acts only at or below this key
+    token_id: str = ""  # which token it came with; names it without being it
     owner: bool = False  # the local token: Owner at tenant scope without an assignment
 
     @property
@@ -98,6 +99,14 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def etag(self) -> str:
         return f'"{self.uid.hex[:8]}-{self.row_version}"'
+
+
+class Ancestor(msgspec.Struct, frozen=True, kw_only=True):
+    """In a list, what the caller may not read but something below it: where that is, and no more."""
+
+    id: str
+    name: str
+    type: str
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,6 +28,7 @@ class EndpointProperties(Properties, frozen=True):
     target_session_attrs: Maybe[
         Literal["any", "read-write", "read-only", "primary", "standby", "prefer-standby"]
     ] = UNSET
+    authentication: Maybe[Literal["scram-sha-256", "md5", "password"]] = UNSET
 
 
 class ServerProperties(Properties, frozen=True):

@@ -24,13 +24,14 @@ class GroupProperties(Properties, frozen=True):
 
 class AssignmentProperties(Properties, frozen=True):
     READ_ONLY: ClassVar = frozenset(
-        {"scope", "createdOn", "updatedOn", "createdBy", "updatedBy", "provisioningState"}
+        {"createdOn", "updatedOn", "createdBy", "updatedBy", "provisioningState"}
     )
     REQUIRED: ClassVar = frozenset({"roleDefinitionId", "principalId"})
 
     role_definition_id: Maybe[str] = UNSET
     principal_id: Maybe[str] = UNSET
     principal_type: Maybe[Literal["User", "Group", "ServicePrincipal", "Application"]] = UNSET
+    scope: Maybe[str] = UNSET  # that of the URL
     description: Maybe[str] = UNSET
 
 

@@ -38,20 +38,63 @@ select id from resource
  order by key;
 
 -- name: servers_called
--- Servers of a subscription that go by one of these names, as the directory finds them.
-select r.id, n.name
+-- Servers of a subscription that go by one of these names, as the directory finds them; with an account, those
+-- that it may use. own_name: by its own name, which wins over the host name of another one.
+select r.uid, r.id, n.name,
+       lower(n.name) in (lower(r.name), lower(r.name) || '.database.windows.net') as own_name
   from unnest($3::text[]) as n (name)
   join resource r on r.tenant_id = $2 and r.subscription_key = $1 and r.type = 'Microsoft.Sql/servers'
  cross join lateral (select coalesce(r.properties -> 'endpoint', '{}') || coalesce(r.observed -> 'endpoint', '{}')) e (endpoint)
- where lower(n.name) in (lower(r.name), lower(r.name) || '.database.windows.net', lower(e.endpoint ->> 'host'))
-    or lower(n.name) in (select lower(h) from jsonb_array_elements_text(coalesce(e.endpoint -> 'hosts', '[]')) h);
+ where (lower(n.name) in (lower(r.name), lower(r.name) || '.database.windows.net', lower(e.endpoint ->> 'host'))
+        or lower(n.name) in (select lower(h) from jsonb_array_elements_text(coalesce(e.endpoint -> 'hosts', '[]')) h))
+   and ($4::uuid is null
+        or exists (select from account_server a where a.account_uid = $4 and a.server_uid = r.uid));
 
 -- name: server_names
--- What can be called, for a hint.
-select name from resource
- where subscription_key = $1 and tenant_id = $2 and type = 'Microsoft.Sql/servers'
- order by name
+-- What can be called, for a hint: servers of a subscription that lie in one of the scopes.
+select r.name
+  from resource r
+ where r.subscription_key = $1
+   and r.tenant_id = $2
+   and r.type = 'Microsoft.Sql/servers'
+   and exists (select from unnest($3::text[]) as seen (scope)
+                where scope = '/' or r.key = scope or starts_with(r.key, scope || '/'))
+ order by r.name
  limit 1000;
+
+-- name: allowed_servers
+-- A page of the servers that an account may use as targets, as far as they lie in one of the scopes.
+select s.name, s.id, s.key, s.uid, a.added_by, a.added_at
+  from account_server a
+  join resource s on s.uid = a.server_uid
+ where a.account_uid = $1
+   and s.key > $2
+   and exists (select from unnest($4::text[]) as seen (scope)
+                where scope = '/' or s.key = scope or starts_with(s.key, scope || '/'))
+ order by s.key
+ limit $3;
+
+-- name: allow_servers
+-- Those that were not allowed before.
+with added as (
+    insert into account_server (account_uid, server_uid, added_by)
+    select $1, s.uid, $3 from resource s where s.uid = any($2::uuid[]) and s.type = 'Microsoft.Sql/servers'
+    on conflict do nothing
+    returning server_uid
+)
+select s.id from added a join resource s on s.uid = a.server_uid order by s.key;
+
+-- name: allow_own_server
+-- The server of the account's control database.
+insert into account_server (account_uid, server_uid, added_by)
+select a.uid, s.uid, $2
+  from resource a
+  join resource s on s.key = a.parent_key and s.tenant_id = a.tenant_id
+ where a.uid = $1;
+
+-- name: disallow_server
+-- The account may not use it any more.
+delete from account_server where account_uid = $1 and server_uid = $2;
 
 -- name: server_anywhere
 -- The server of that name in whatever subscription of the tenant it is, or none.

@@ -101,7 +101,7 @@ select *
  limit $4;
 
 -- name: list_extensions
--- Extension rows of a type at a scope and above it, and below it where the scope is asked with its inside.
+-- Extension rows of a type at a scope, above it and below it, as far as they lie in one of the caller's scopes.
 select *
   from resource
  where tenant_id = $1
@@ -110,6 +110,8 @@ select *
    and (properties ->> 'scopeKey' = any($5::text[])
         or starts_with(properties ->> 'scopeKey', $6 || '/')
         or $6 = '/')
+   and exists (select from unnest($7::text[]) as seen (scope)
+                where scope = '/' or key = scope or starts_with(key, scope || '/'))
  order by key
  limit $4;
 
@@ -150,8 +152,8 @@ select tenant_id from resource
 -- name: write_audit
 -- One event; never changed afterwards.
 insert into audit_event (tenant_id, subscription_key, group_key, resource_id, action, status, caller, caller_type,
-                         caller_address, correlation_id, request_id, operation_id, detail)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+                         principal_id, token_id, caller_address, correlation_id, request_id, operation_id, detail)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15);
 
 -- name: list_audit
 -- Newest first behind a cursor, inside a scope, with every filter optional.

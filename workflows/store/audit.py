@@ -45,6 +45,8 @@ async def _write(
         status,
         call.principal.name or call.principal.id,
         call.principal.type.value,
+        call.principal.id,
+        call.principal.token_id or None,
         call.address,
         call.correlation_id,
         call.request_id,

@@ -9,6 +9,8 @@ from workflows.validation import common
 
 USERNAME = "properties.username"
 REFERENCE = "properties.reference"
+SERVERS = "properties.servers"
+MOST_SERVERS = 1_000
 LONGEST = 128
 LONGEST_SECRET = 10_000
 
@@ -19,6 +21,7 @@ def credential(name: str, given: dict[str, Any], settings: Settings) -> list[Fie
         *_username(given["username"]),
         *_password(given.get("password") or "", given.get("reference")),
         *_reference(given.get("reference"), settings),
+        *_servers(given.get("servers")),
     ]
 
 
@@ -40,6 +43,16 @@ def _password(password: str, reference: str | None) -> list[FieldError]:
     if len(password) > LONGEST_SECRET:
         message = f"A password has at most {LONGEST_SECRET} characters."
         return [FieldError("properties.password", message)]
+    return []
+
+
+def _servers(names: list[str] | None) -> list[FieldError]:
+    if names is None:
+        return []
+    if not names or ("*" in names and len(names) > 1):
+        return [FieldError(SERVERS, "Name at least one server, or * alone for any server.")]
+    if len(names) > MOST_SERVERS:
+        return [FieldError(SERVERS, f"A credential lists at most {MOST_SERVERS} servers.")]
     return []
 
 

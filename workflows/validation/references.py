@@ -18,6 +18,8 @@ def check(where: str, text: str, account: ResourceId, kind: str) -> list[FieldEr
         expected = account.child((kind, "…"))
         message = f"'{text[:200]}' is not the id of one of this account's {kind}: {expected}"
         return [FieldError(where, message, "InvalidResourceId")]
+    if id.parent == account:
+        return []
     return [
         FieldError(where, f"It must belong to this account, {account}.", code)
         for code, key in MISMATCHES

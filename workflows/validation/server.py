@@ -8,14 +8,17 @@ from muster.core.egress import Rules
 from muster.core.endpoint import Endpoint, check_endpoint
 from muster.core.errors import FieldError
 from muster.core.settings import Settings
+from muster.core.weak_login import WEAK
 from workflows.model.resource import Resource
 from workflows.resource_kind import Draft
+from workflows.roles import WEAKEN_AUTHENTICATION
 from workflows.validation import ineffective
 from workflows.validation.common import fixed, identifier, invisible, labels, no_longer, within
 from workflows.validation.credential import LONGEST_SECRET
 
 ENDPOINT = "properties.endpoint"
 CLIENT_KEY = "endpoint.clientKey"
+SECRETS = frozenset({"administratorLoginPassword", CLIENT_KEY})
 MAX_HOSTS = 16
 LOGIN = "properties.administratorLogin"
 PASSWORD = "properties.administratorLoginPassword"  # noqa: S105 - a field name
@@ -28,14 +31,39 @@ def server(draft: Draft, old: Resource | None, settings: Settings) -> list[Field
     endpoint = new.get("endpoint")
     return [
         *_home(endpoint, old, settings),
-        *(_endpoint(draft, settings) if endpoint is not None else []),
-        *_administrator(draft, was, embedded=endpoint is None),
+        *(_endpoint(draft, moved(draft, old), settings) if endpoint is not None else []),
+        *_administrator(draft, was, moved(draft, old), embedded=endpoint is None),
         *within("properties.maxConnections", new.get("maxConnections"), 1, 10_000),
         *within("properties.connectionsPerSecond", new.get("connectionsPerSecond"), 0.1, 1_000),
         *within("properties.slotsPerDatabase", new.get("slotsPerDatabase"), 1, 1_000),
         *labels("properties.labels", new.get("labels")),
         *ineffective.server(new),
     ]
+
+
+def moved(draft: Draft, old: Resource | None) -> list[str]:
+    """The fields of the endpoint whose change means that another server may answer."""
+    new, was = draft.properties.get("endpoint"), (old.properties if old else {}).get("endpoint")
+    if not new or not was:
+        return []
+    here, there = (msgspec.convert(each, Endpoint).identity for each in (new, was))
+    return [name for name, value in here.items() if value != there[name]]
+
+
+def unusable(draft: Draft, old: Resource) -> frozenset[str]:
+    """Secrets were given for the server at its old endpoint: no other one gets them."""
+    return SECRETS if moved(draft, old) else frozenset()
+
+
+def needs(draft: Draft, old: Resource | None) -> list[str]:
+    """Who lets passwords be shown to a server must be an Owner of it, also where that server moves."""
+    new, was = (
+        each.get("endpoint") or {} for each in (draft.properties, old.properties if old else {})
+    )
+    method = new.get("authentication")
+    if method not in WEAK or (method == was.get("authentication") and not moved(draft, old)):
+        return []
+    return [WEAKEN_AUTHENTICATION]
 
 
 def _home(endpoint: Any, old: Resource | None, settings: Settings) -> list[FieldError]:
@@ -57,8 +85,10 @@ def _home(endpoint: Any, old: Resource | None, settings: Settings) -> list[Field
     return []
 
 
-def _endpoint(draft: Draft, settings: Settings) -> list[FieldError]:
+def _endpoint(draft: Draft, moved: list[str], settings: Settings) -> list[FieldError]:
     given = draft.properties["endpoint"]
+    if moved and "clientCertificate" in given and CLIENT_KEY not in draft.secrets:
+        return [FieldError(f"{ENDPOINT}.clientKey", _again(moved))]
     if CLIENT_KEY in draft.secrets:
         given = given | {"clientKey": draft.secrets[CLIENT_KEY]}
     elif CLIENT_KEY in draft.kept:  # sealed: the pair was checked when it came
@@ -72,7 +102,16 @@ def _endpoint(draft: Draft, settings: Settings) -> list[FieldError]:
     return errors
 
 
-def _administrator(draft: Draft, was: dict[str, Any], *, embedded: bool) -> list[FieldError]:
+def _again(moved: list[str]) -> str:
+    return (
+        f"The endpoint's {', '.join(moved)} changed, and the stored secret was given for the old one: "
+        "give it again."
+    )
+
+
+def _administrator(
+    draft: Draft, was: dict[str, Any], moved: list[str], *, embedded: bool
+) -> list[FieldError]:
     login = draft.properties.get("administratorLogin")
     given = draft.secrets.get("administratorLoginPassword")
     stored = "administratorLoginPassword" in draft.kept
@@ -82,7 +121,8 @@ def _administrator(draft: Draft, was: dict[str, Any], *, embedded: bool) -> list
             FieldError(LOGIN, "An administrator login is required.", "InvalidParameterValue")
         )
     if login and not (given or stored):
-        errors.append(FieldError(PASSWORD, "A password is required with an administrator login."))
+        missing = "A password is required with an administrator login."
+        errors.append(FieldError(PASSWORD, _again(moved) if moved else missing))
     if given and not login:
         errors.append(FieldError(LOGIN, "A login is required with a password."))
     if login:

@@ -6,6 +6,7 @@ from muster.core.errors import FieldError
 from workflows.validation import common
 
 MOST = 10_000
+MOST_ERRORS = 50  # as many as an answer shows
 MEMBERS = "properties.members"
 FIELDS: dict[str, tuple[str, ...]] = {  # what each type must say beside its type
     "SqlServer": ("serverName",),
@@ -31,6 +32,8 @@ def target_group(name: str, given: dict[str, Any]) -> list[FieldError]:
     errors = common.item_name(name)
     seen: dict[tuple[Any, ...], int] = {}
     for at, member in enumerate(members):
+        if len(errors) >= MOST_ERRORS:
+            break
         where = f"{MEMBERS}[{at}]"
         errors += _member(where, member)
         first = seen.setdefault(_rule(member), at)

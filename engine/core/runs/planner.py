@@ -103,7 +103,7 @@ class Planner:
         rows = await self._line.fetch(Q.secrets, [plan.credential_id])
         if not rows or "$(" in rows[0]["username"]:
             return None
-        return Credential(**{name: rows[0][name] for name in ("name", "username", "secret")})
+        return Credential.of(dict(rows[0]))
 
     async def write(self, draft: StepPlan) -> tuple[str, list[int] | None]:
         """Whether the run began, and which targets are skipped; None: they were planned before."""

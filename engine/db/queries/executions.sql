@@ -56,7 +56,7 @@ select jobs_internal.read_servers($1)::text;
 
 -- name: secrets
 -- Credentials with these ids, sealed or as references.
-select credential_id, row_version, name, username, secret from jobs_internal.read_credentials($1);
+select credential_id, row_version, name, username, secret, servers from jobs_internal.read_credentials($1);
 
 -- name: report
 -- The invocations that were refused.

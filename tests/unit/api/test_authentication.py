@@ -76,11 +76,15 @@ async def test_the_local_token_is_the_owner(door: Door) -> None:
 
 @pytest.mark.parametrize("kid", ["rsa-1", "ec-1"])
 async def test_a_jwt_of_the_issuer_names_a_principal(door: Door, kid: str) -> None:
-    token = door.issuer.token("alice", kid=kid, groups=["g1", "g2"], preferred_username="a@b.c")
+    token = door.issuer.token(
+        "alice", kid=kid, groups=["g1", "g2"], preferred_username="a@b.c", jti="t1"
+    )
 
     found = await door.enter(token)
 
-    assert found == Principal(id="alice", tenant_id=TENANT, name="a@b.c", groups=("g1", "g2"))
+    assert found == Principal(
+        id="alice", tenant_id=TENANT, name="a@b.c", groups=("g1", "g2"), token_id="t1"
+    )
 
 
 async def test_an_application_is_told_from_a_user(door: Door) -> None:
@@ -206,7 +210,7 @@ async def test_keys_are_found_through_discovery() -> None:
     assert door.issuer.fetched == [f"{ISSUER}/.well-known/openid-configuration", JWKS]
 
 
-async def test_a_service_token_is_looked_up_by_its_digest_and_soon_again() -> None:
+async def test_a_service_token_is_looked_up_by_its_digest_at_each_request() -> None:
     import hashlib
 
     door = Door(replace(SETTINGS, role_cache=timedelta(seconds=5)))
@@ -215,10 +219,26 @@ async def test_a_service_token_is_looked_up_by_its_digest_and_soon_again() -> No
 
     assert (await door.enter("mst_secret")).id == "t"
     assert (await door.enter("mst_secret")).id == "t"
-    assert door.asked == [digest]
+    assert door.asked == [digest, digest]
     door.tokens.clear()
-    door.clock.at += 6
     assert await door.refused("mst_secret") == "InvalidAuthenticationToken"
+
+
+@pytest.mark.parametrize(
+    ("claims", "token_id"), [({"uti": "u1", "jti": "j1"}, "u1"), ({"jti": "j1"}, "j1")]
+)
+async def test_the_id_of_a_token_is_its_own(door: Door, claims, token_id) -> None:
+    assert (await door.enter(door.issuer.token("alice", **claims))).token_id == token_id
+
+
+async def test_a_token_without_an_id_has_one_that_does_not_open_anything(door: Door) -> None:
+    token = door.issuer.token("alice")
+
+    found = await door.enter(token)
+
+    assert found.token_id.startswith("sha256:") and len(found.token_id) == 23
+    assert found.token_id != (await door.enter("the-local-token")).token_id
+    assert found.token_id not in token
 
 
 async def test_without_an_issuer_no_jwt_is_believed() -> None:

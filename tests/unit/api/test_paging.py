@@ -1,5 +1,8 @@
 """Tokens of pages fit the list they were made for, and nothing else."""
 
+import base64
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from api.resources import RESOURCES
 from muster.core.errors import InvalidRequest
 from muster.core.settings import Secret, Settings
 from tests.support.requests import exchange
+from workflows.model.resource import Principal
 
 TABLE = Table(table(RESOURCES))
 URL = Secret("postgresql://u:p@h/d")
@@ -20,8 +24,9 @@ PAGING = Paging(Settings(database_url=URL))
 GROUPS = "/subscriptions/s/resourceGroups"
 
 
-def asked(path: str, text: str = "api-version=2025-01-01") -> Exchange:
+def asked(path: str, text: str = "api-version=2025-01-01", who: str = "ann") -> Exchange:
     made = exchange(path=path, query=text.encode())
+    made.principal = Principal(id=who, tenant_id="t")
     found = TABLE.match("GET", path.encode())
     made.endpoint, made.id = found.endpoint, found.id
     made.query = query.parse(text.encode())
@@ -37,6 +42,24 @@ def test_a_cursor_comes_back(cursor: str) -> None:
     link = PAGING.next_link(asked(GROUPS), "https://m", cursor)
 
     assert PAGING.after(asked(GROUPS, following(link))) == cursor
+
+
+def test_a_token_shows_nothing_of_its_cursor() -> None:
+    token = PAGING.token(asked(GROUPS), "/subscriptions/s/resourcegroups/hidden")
+
+    assert b"hidden" not in base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+
+
+@pytest.mark.parametrize("tenant", ["t", "another"])
+def test_a_token_of_another_caller_is_refused(tenant: str) -> None:
+    link = PAGING.next_link(asked(GROUPS), "https://m", "cursor")
+    made = asked(GROUPS, following(link), who="bob" if tenant == "t" else "ann")
+    made.principal = msgspec.structs.replace(made.principal, tenant_id=tenant)  # type: ignore[type-var]
+
+    with pytest.raises(InvalidRequest) as refused:
+        PAGING.after(made)
+
+    assert refused.value.code == "InvalidSkipToken"
 
 
 def test_the_link_repeats_the_request() -> None:

@@ -335,6 +335,16 @@ def test_an_empty_password_is_refused(muster, credential, monkeypatch):
     )
 
 
+def test_a_credential_lists_the_servers_that_it_is_for(muster, credential):
+    muster(
+        "credential", "set", "login", "--username", "u", "--reference", "env:FLEET",
+        "--server", "eu1", "--server", "eu2",
+    )  # fmt: skip
+
+    (sent,) = credential.sent("PUT", CREDENTIAL)
+    assert sent["properties"]["servers"] == ["eu1", "eu2"]
+
+
 def test_a_reference_stands_in_the_place_of_a_password(muster, credential):
     muster("credential", "set", "login", "--username", "u", "--reference", "env:FLEET")
 

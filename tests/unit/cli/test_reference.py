@@ -31,7 +31,7 @@ def sections():
     found = {}
     for title, body in re.findall(r"^### (.+?)$(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL):
         for told in re.findall(r"`([^`]+)`", title):
-            words = re.match(r"muster(?: [a-z]+)*", told.replace("print|reference", ""))[0]
+            words = re.match(r"muster(?: [a-z][a-z-]*)*", told.replace("print|reference", ""))[0]
             found[words.strip()] = f"{told}\n{body}"
     return found
 

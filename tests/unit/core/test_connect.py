@@ -1,7 +1,9 @@
 """The rules about where we connect to, and the guard before asyncpg: pure, with the attack list E."""
 
+import hashlib
 import ipaddress
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import muster
-from muster.core.connect import Endpoint, Rules, check_address, check_endpoint, check_host_syntax
-from muster.core.egress import CLOSED, Entry, address_of, servers_of
+from muster.core.connect import (
+    Connector,
+    Endpoint,
+    Rules,
+    check_address,
+    check_endpoint,
+    check_host_syntax,
+)
+from muster.core.egress import CLOSED, Entry, address_of, own_addresses, servers_of
 from muster.core.errors import FieldError
 from muster.core.settings import Secret, Settings, SettingsError
 from muster.core.scram_client import MOST_ITERATIONS
+from muster.core.weak_login import METHODS, WeakLogin
 from muster.core.pinned_transport import HANDSHAKE_LIMIT, MESSAGE_LIMIT, Guard
 
 ROOT = Path(muster.__file__).parents[1]
@@ -116,6 +126,45 @@ def test_an_embedded_server_is_reached_at_exactly_its_port() -> None:
     assert denied("127.0.0.1", 21_001, by=embedded)
     assert denied("127.0.0.2", 21_000, by=embedded)
     assert denied("127.0.0.1", 21_000, by=embedded, host="rebound.example.com")
+
+
+def test_what_the_operator_denies_is_denied_even_where_an_embedded_server_is_allowed() -> None:
+    by = replace(rules(target_deny=("127.0.0.1:21000",)), extra=frozenset({("127.0.0.1", 21_000)}))
+
+    assert denied("127.0.0.1", 21_000, by=by)
+
+
+@pytest.mark.parametrize(
+    ("url", "pairs"),
+    [
+        ("postgresql://u:p@db.internal/m", {("db.internal", 5432)}),
+        ("postgresql://u@/m?host=10.0.0.7&port=5433", {("10.0.0.7", 5433)}),
+        ("postgresql://u@h1:6000,h2/m", {("h1", 6000), ("h2", 5432)}),
+        ("postgresql://u@/m?host=/run/postgresql&port=5433", {("127.0.0.1", 5433)}),
+        ("postgresql://u@%2Frun%2Fpostgresql/m", {("127.0.0.1", 5432)}),
+        ("rediss://:p@cache:6380/0", {("cache", 6380)}),
+        ("https://agent.internal", {("agent.internal", 443)}),
+    ],
+)
+def test_where_a_url_leads_is_found_however_it_is_written(url: str, pairs: set[object]) -> None:
+    assert servers_of(url) == pairs
+
+
+def test_every_listener_of_the_control_plane_is_its_own() -> None:
+    own = own_addresses(
+        Settings(
+            database_url=Secret("postgresql://u:p@10.0.0.1:5433/m"),
+            redis_url=Secret("redis://10.0.0.2"),
+            listen="0.0.0.0:8443",
+            internal_listen="127.0.0.1:8081",
+            node_agent_listen="127.0.0.1:0",
+            node_agent_url="https://agent:9443",
+        )
+    )
+
+    assert own == {
+        ("10.0.0.1", 5433), ("10.0.0.2", 6379), ("0.0.0.0", 8443), ("127.0.0.1", 8081), ("agent", 9443),
+    }  # fmt: skip
 
 
 def test_our_own_database_is_denied_even_where_an_embedded_server_is_allowed() -> None:
@@ -249,9 +298,22 @@ def test_addresses_of_urls() -> None:
     }
     assert servers_of("rediss://:p@[fd00::1]:7000/0") == {("fd00::1", 7000)}
     assert servers_of("redis://cache") == {("cache", 6379)}
-    assert servers_of("postgresql:///db?host=/run/postgresql") == set()
-    assert servers_of("postgresql://u@%2Frun%2Fpostgresql/db") == set()
     assert address_of("fe80::1%eth0") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [None, "", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"],
+)
+def test_a_ca_file_that_holds_none_stops_the_process_at_its_start(
+    tmp_path: Path, text: str | None
+) -> None:
+    file = tmp_path / "ca.pem"
+    if text is not None:
+        file.write_text(text)
+
+    with pytest.raises(SettingsError, match="MUSTER_TARGET_CA_FILE"):
+        Connector(Settings(database_url=Secret(""), target_ca_file=file))
 
 
 # Endpoints
@@ -349,6 +411,7 @@ class Recorder:
         self.aborted = False
         self.refusal: str | None = None
         self.password = "secret"
+        self.weak: WeakLogin | None = None
         self.proven = False
         self.guard = Guard(self, self)  # type: ignore[arg-type]
         self.guard._transport = self  # type: ignore[assignment]
@@ -364,6 +427,16 @@ class Recorder:
 
     def abort(self) -> None:
         self.aborted = True
+
+
+MD5_OF_SECRET = (
+    hashlib.md5(
+        hashlib.md5(b"secretada", usedforsecurity=False).hexdigest().encode() + b"salt",
+        usedforsecurity=False,
+    )
+    .hexdigest()
+    .encode()
+)
 
 
 def message(kind: bytes, body: bytes = b"") -> bytes:
@@ -385,6 +458,31 @@ def test_a_password_goes_to_no_server_in_clear_text_or_as_an_md5_hash(code: int)
 
     assert server.received == server.written == b"" and server.aborted
     assert "scram-sha-256" in (server.refusal or "")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("code", "answered_under", "answer"),
+    [
+        (3, "password", b"secret"),
+        # The hash of PostgreSQL: md5(md5(password || user) || salt)
+        (5, "md5", b"md5" + MD5_OF_SECRET),
+    ],
+)
+def test_a_weaker_login_is_made_only_by_the_method_that_was_allowed(
+    code: int, answered_under: str, answer: bytes, method: str
+) -> None:
+    server = Recorder()
+    server.weak = WeakLogin(method, "ada", "secret")
+
+    server.guard.data_received(auth(code, b"salt"))
+
+    if method == answered_under:
+        assert server.written == message(b"p", answer + b"\0")
+        server.guard.data_received(auth(code, b"salt"))  # a password is shown once
+    assert server.aborted and b"secret" not in server.written.removeprefix(
+        message(b"p", b"secret\0")
+    )
 
 
 @pytest.mark.parametrize("code", [2, 6, 7, 8, 9, 11, 12, 13, 99, -1])

@@ -72,6 +72,37 @@ def test_where_the_library_reads_quotes_unlike_the_server_nothing_is_cut_through
     assert [s.text for s in script.statements] == [text.removesuffix("; commit"), "commit"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/*" * 30_000,
+        "select 1 " + "/*" * 33 + "*/" * 33,
+        "select " + "+" * 60_000 + "1",
+        "select " + "+-" * 32 + "1",
+        "select E'a' --\n'\\'" + "/*" * 30_000 + "'",
+    ],
+)
+def test_what_would_cost_the_grammar_its_square_is_refused_before(text):
+    refused = {"ScriptTooComplex", "LiteralAcrossComment"}
+
+    assert refused.intersection(codes(text))
+    assert not split(text).parsed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select 1 " + "/*" * 32 + "*/" * 32,
+        "select " + "- " * 500 + "1",
+        "/**********" + "*" * 200 + "/ select 1 -- " + "+" * 200,
+        "select '" + "/*" * 100 + "', '" + "+" * 100 + "'",
+    ],
+)
+def test_deep_comments_and_long_operators_have_their_room(text):
+    assert check(text) == []
+    assert split(text).parsed
+
+
 def test_a_deep_expression_is_no_danger():
     deep = "select " + "||".join(["'a'"] * 50_000)
 
@@ -225,6 +256,31 @@ def test_what_only_looks_wrong_is_no_problem(text):
     assert check(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "do 'begin perform ''$(target_database_name)''; end'",
+        "do language plpgsql E'begin perform $(target_label.x); end'",
+        "create function f() returns text language sql as 'select ''$(job_name)'' '",
+        "create or replace procedure f(a text default 'x') as '\nbegin $(job_name) end' language plpgsql",
+    ],
+)
+def test_a_text_variable_in_code_that_stands_in_a_literal_is_refused(text):
+    assert codes(text) == ["InvalidScriptVariable"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "do 'begin perform $(attempt), ''$(job_id)''; end'",
+        "create function f(a text default '$(job_name)') returns text language sql as 'select 1'",
+        "create view v as select '$(job_name)' as a",
+    ],
+)
+def test_other_variables_and_literals_beside_code_are_no_problem(text):
+    assert check(text) == []
+
+
 def test_all_problems_come_at_once_in_the_order_of_the_text():
     text = "vacuum;\nselect '$(x)';\ncommit;\nGO\n\\d\n"
 
@@ -254,6 +310,50 @@ def test_a_refused_text_of_several_statements_needs_a_transaction():
     assert codes("select 1; new syntax") == []
     assert codes("select 1; new syntax", "none") == ["ScriptNotSplit"]
     assert codes("new syntax", "none") == []
+
+
+@pytest.mark.parametrize("word", ["begin", "start", "commit", "end", "rollback", "abort"])
+@pytest.mark.parametrize(
+    "around",
+    [
+        "create function f(begin int) returns int language sql as 'select 1' new; {} work; select 1",
+        "create procedure f(case int) new; /* x */ {}",
+        "new syntax (select 1; {})",
+    ],
+)
+@pytest.mark.parametrize("transaction", ["auto", "none"])
+def test_in_a_text_that_the_grammar_refuses_no_block_hides_transaction_control(
+    word, around, transaction
+):
+    assert "TransactionControl" in codes(around.format(word), transaction)
+
+
+def test_prepare_transaction_is_found_in_a_text_that_the_grammar_refuses():
+    hidden = "create function f(begin int) new; {}; select 1"
+
+    assert codes(hidden.format("prepare /* x */ transaction 'x'")) == ["TransactionControl"]
+    assert codes(hidden.format("prepare p as select 1")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select 'a' -- x\n'b'; select 1",
+        "select E'a'\n--\n'b\\'; select 2 --'",
+        "do language 'plpgsql' --\n'begin end'",
+        "select 'a'\n -- x\n -- y\n 'b'",
+    ],
+)
+@pytest.mark.parametrize("transaction", ["auto", "none"])
+def test_a_literal_that_continues_after_a_comment_is_refused(text, transaction):
+    assert "LiteralAcrossComment" in codes(text, transaction)
+
+
+@pytest.mark.parametrize(
+    "text", ["select 'a'\n'b'", "select 'a', -- x\n'b'", "select 'a' /* x */\n, 'b'"]
+)
+def test_other_literals_beside_comments_and_line_breaks_are_no_problem(text):
+    assert check(text) == []
 
 
 def test_a_refused_routine_is_one_statement():

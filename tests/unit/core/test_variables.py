@@ -46,8 +46,8 @@ def test_uses_are_found_everywhere_but_in_comments():
         ("E'a'\n'$(v)'", "\\", "E'a'\n'\\\\'"),
         (r"E'\$(v)'", "x", r"E'\$(v)'"),
         ('"$(v)"', 'a"b', '"a""b"'),
-        ("$$ '$(v)' $$", "O'Hara", "$$ 'O'Hara' $$"),
-        ("$a$ $(v) $a$", "$$", "$a$ $$ $a$"),
+        ("$$ $(v) '$(v)' $$", "42", "$$ 42 '42' $$"),
+        ("$a$ '$(v)' $a$", ID, f"$a$ '{ID}' $a$"),
         ("$(v)", "42", "42"),
         ("-$(v)+1", "42", "-42+1"),
         ("($(v))", ID, f"('{ID}')"),
@@ -73,11 +73,10 @@ def test_a_value_takes_the_form_of_its_place(text, value, expected):
         ("1.$(v)", "1", "touches"),
         ("$(v)$(v)", "1", "touches"),
         ("'a'$(v)", ID, "touches"),
-        ("$$ $(v) $$", "a$$b", "close"),
-        ("$a$ $(v)a$ $a$", "$", "close"),
-        ("$a$ $(v)$a$", "$a", "close"),
-        ("$$$(v)$$", "$", "close"),
-        ("$$ $(v)", "$$", "close"),
+        ("$$ '$(v)' $$", "x'; create table y (); --", "current_setting('muster.v'"),
+        ("$a$ $(v) $a$", "word", "current_setting('muster.v'"),
+        ("$a1$ $a$(v)$ $a1$", "1", "close"),
+        ("$$ $(v)", "$$", "current_setting('muster.v'"),
         ("U&'$(v)'", "x", "Unicode"),
         ('U&"$(v)"', "x", "Unicode"),
         ("'$(v)'", "\0", "NUL"),
@@ -135,6 +134,10 @@ def test_a_literal_holds_exactly_the_value(value):
         ("$(job_name)", ["InvalidScriptVariable"]),
         ("t_$(step_id) U&'$(job_id)'", ["InvalidScriptVariable", "InvalidScriptVariable"]),
         ("-- $(zzz)", []),
+        ("do $$ begin perform '$(target_database_name)'; end $$", ["InvalidScriptVariable"]),
+        ("$a$ -- $(job_name)\n $a$", ["InvalidScriptVariable"]),
+        ("$$ $(attempt) '$(job_id)' $(target_label.n) $$", []),
+        ("$$ $(zzz) $$", ["UnknownScriptVariable"]),
     ],
 )
 def test_what_can_be_known_without_values_is_told(text, expected):
@@ -156,3 +159,12 @@ def test_the_mask_has_the_length_of_the_text_and_no_bare_variable(name):
 
     assert len(mask.encode()) == len(text.encode())
     assert not any(token.kind is Kind.VARIABLE for token in tokens(mask))
+
+
+def test_a_text_variable_in_a_body_is_refused_with_the_setting_to_read_instead():
+    text = "do $$ begin perform '$(job_name)'; end $$"
+
+    (problem,) = problems(text, tokens(text))
+
+    assert "$(job_name) is text and stands in a dollar-quoted body" in problem.message
+    assert "current_setting('muster.job_name', true)" in problem.advice

@@ -1,4 +1,3 @@
-import ipaddress
 from uuid import UUID, uuid4
 
 import pytest
@@ -6,7 +5,8 @@ import pytest
 from engine.access.vault import Vault
 from engine.process.bootstrap import Bootstrap, read
 from fsm.launch.protocol import Spec, Start
-from muster.core.egress import Rules, check_address
+from muster.core.endpoint import Endpoint
+from muster.core.errors import Fault
 from muster.core.settings import SettingsError
 
 SETTINGS = {
@@ -67,14 +67,34 @@ def test_a_client_key_comes_as_a_secret_and_ends_in_the_endpoint():
     assert made.given.endpoint.client_key == "pem"
 
 
-def test_only_the_control_database_itself_is_open_among_closed_addresses():
-    made = Bootstrap.of(start())
-    rules = Rules.of(made.settings(), {("127.0.0.1", 5433)})
+async def test_the_control_database_alone_is_open_on_the_way_to_it():
+    made = Bootstrap.of(start(spec=Spec(settings=SETTINGS | {"targetAllow": []})))
 
-    here = ipaddress.ip_address("127.0.0.1")
-    assert made.connector()._own_servers == {("127.0.0.1", 5433)}
-    assert check_address(here, 5433, rules) is None
-    assert check_address(here, 5432, rules) is not None
+    fault = await refusal(made.connector(), 5433)
+    assert fault.code == "TargetUnreachable"  # allowed, and nothing listens there
+    assert (await refusal(made.connector(), 5432)).code == "TargetNotAllowed"
+    assert (await refusal(made.target_connector(), 5433)).code == "TargetNotAllowed"
+
+
+async def test_an_address_of_the_control_plane_is_denied_before_it_is_allowed():
+    own = {"own": [["127.0.0.1", 5433]], "embedded": [["127.0.0.1", 5433]]}
+    allowed = {"targetAllow": ["127.0.0.1:5433"], "addresses": own}
+    made = Bootstrap.of(start(spec=Spec(settings=SETTINGS | allowed)))
+
+    assert (await refusal(made.target_connector(), 5433)).code == "TargetNotAllowed"
+    assert (await refusal(made.connector(), 5433)).code == "TargetNotAllowed"
+
+
+def test_the_operator_s_ca_comes_with_the_start_file():
+    made = Bootstrap.of(start(spec=Spec(settings=SETTINGS | {"targetCa": "PEM"})))
+
+    assert (made.connector().authority, made.target_connector().authority) == ("PEM", "PEM")
+
+
+async def refusal(connector, port):
+    with pytest.raises(Fault) as told:
+        await connector.contact(Endpoint(host="127.0.0.1", port=port, ssl_mode="disable"))
+    return told.value
 
 
 def test_a_start_file_that_is_not_there_or_not_whole_is_one_clear_message(tmp_path):

@@ -9,13 +9,16 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from engine.access.credentials import KEPT, Credentials
-from engine.model.group_document import Credential, Server
+from engine.model.group_document import Credential, Listed, Server
 from muster.core.errors import Fault, InvalidRequest, Unavailable
 from muster.core.sealing import belongs_to, belongs_to_server, seal
 from muster.core.settings import Secret
 from tests.support.fake_clock import FakeClock
 
 ACCOUNT, IDENTITY = UUID(int=1), UUID(int=2)
+SERVER = Server(
+    server_id="/s", name="s", hosts=("h",), port=5432, ssl_mode="disable", endpoint_id="1"
+)
 PAIR = X25519PrivateKey.generate()
 PRIVATE = Secret(base64.b64encode(PAIR.private_bytes_raw()).decode())
 PUBLIC = base64.b64encode(PAIR.public_key().public_bytes_raw()).decode()
@@ -152,7 +155,7 @@ async def test_a_reference_is_read_again_after_a_while_and_when_it_was_refused(t
     clock.passed += KEPT
     assert await now() == "new"
     file.write_text("newest")
-    assert await credentials.log_in(credential, IDENTITY, only("newest")) == "newest"
+    assert await credentials.log_in(credential, SERVER, IDENTITY, only("newest")) == "newest"
     assert await now() == "newest"
 
 
@@ -196,12 +199,12 @@ async def test_what_was_read_since_a_refusal_is_kept(tmp_path) -> None:
         """Refused only after somebody else has read the new one."""
         if password.reveal() == "old":
             file.write_text("new")
-            await credentials.log_in(credential, IDENTITY, only("new"))
+            await credentials.log_in(credential, SERVER, IDENTITY, only("new"))
             file.write_text("newest")
             refused_twice.set()
         return await only("new")(password)
 
-    assert await credentials.log_in(credential, IDENTITY, late) == "new"
+    assert await credentials.log_in(credential, SERVER, IDENTITY, late) == "new"
     assert refused_twice.is_set()
 
 
@@ -217,7 +220,29 @@ async def test_a_login_that_is_refused_is_tried_once_more_with_what_changed(tmp_
 
     for _ in range(2):
         with pytest.raises(InvalidRequest):
-            await credentials.log_in(credential, IDENTITY, dial)
+            await credentials.log_in(credential, SERVER, IDENTITY, dial)
         file.write_text("new")
 
     assert tried == ["old", "old", "new"], "what did not change is not tried again"
+
+
+async def test_a_secret_is_not_even_read_for_a_server_that_the_credential_does_not_list() -> None:
+    """One that can't be read would be told otherwise."""
+    elsewhere, moved, here = (
+        Credential(
+            name="c",
+            username="u",
+            secret="env:NOT_ALLOWED",
+            servers=(Listed(server_id=id, endpoint=endpoint),),
+        )
+        for id, endpoint in (("/other", "1"), ("/s", "2"), ("/s", "1"))
+    )
+
+    async def code(credential: Credential) -> str:
+        with pytest.raises(InvalidRequest) as told:
+            await opener().log_in(credential, SERVER, IDENTITY, only("never"))
+        return told.value.code
+
+    assert await code(elsewhere) == "CredentialNotForServer"
+    assert await code(moved) == "CredentialNotForServer"
+    assert await code(here) == "CredentialUnreadable"

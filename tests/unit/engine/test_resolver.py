@@ -650,6 +650,36 @@ async def test_a_row_without_a_database_is_told(row: dict) -> None:
     assert found.targets[0].error.code == "InvalidTargetQuery"
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {f"label_{n}": "x" for n in range(65)},
+        {"label": "x" * 257},
+        {"database_name": "d" * 64},
+        {"schema_name": "é" * 32},
+    ],
+)
+async def test_a_row_with_too_many_or_too_long_labels_or_names_is_refused(more: dict) -> None:
+    here = fleet()
+    here.answers["q"] = [{"server_name": "eu1", "database_name": "a1"} | more]
+
+    found = await resolve(here, member("SqlQuery", database_name="a1", query="q"))
+
+    assert found.targets[0].error.code == "InvalidTargetQuery"
+
+
+async def test_a_row_may_have_as_many_labels_as_a_resource() -> None:
+    here = fleet()
+    labels = {f"label_{n}": "x" * 256 for n in range(64)}
+    here.answers["q"] = [{"server_name": "eu1", "database_name": "d" * 63} | labels]
+
+    found = await resolve(here, member("SqlQuery", database_name="a1", query="q"))
+
+    (target,) = found.targets
+    assert target.error is None
+    assert labels.items() <= target.labels.items()
+
+
 async def test_groups_in_many_groups_are_resolved_once() -> None:
     here = fleet()
     levels = 30

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from engine.pgwire import results
 from engine.pgwire.results import ResultReader, digest
-from muster.core.pinned_transport import MESSAGE_LIMIT, Guard
+from muster.core import pinned_transport
+from muster.core.pinned_transport import MESSAGE_LIMIT, OPENING_LIMIT, Guard
 
 
 def message(kind: bytes, body: bytes) -> bytes:
@@ -253,6 +254,9 @@ class Sink:
         self.heard = b""
         self.lost = False
 
+    def connection_made(self, _):
+        """It may speak."""
+
     def data_received(self, data):
         self.heard += data
 
@@ -292,13 +296,97 @@ def test_what_the_session_is_like_is_learned_while_nobody_listens():
     assert ear.encoding == "ascii"
 
 
-@pytest.mark.parametrize("size", [0, 3, MESSAGE_LIMIT + 1, 2**32 - 1])
-def test_a_message_without_measure_ends_the_session(size):
-    ear = ResultReader()
+@pytest.mark.parametrize("size", [0, 3])
+def test_a_message_without_a_size_ends_the_session(size):
+    ear = listening()
     ear.dialer = Broken()
     ear.feed(b"D" + struct.pack("!I", size) + b"x")
 
-    assert "more than 32 MB" in ear.dialer.refusal
+    assert "does not speak PostgreSQL's protocol" in ear.dialer.refusal
+    assert not ear.flooded
+
+
+@pytest.mark.parametrize("size", [MESSAGE_LIMIT + 1, 2**32 - 1])
+def test_one_value_that_is_too_large_is_a_flood(size):
+    ear = listening()
+    ear.dialer = Broken()
+    ear.feed(description(("a", 25)) + b"D" + struct.pack("!I", size) + b"x")
+
+    assert ear.flooded
+    assert ear.dialer.refusal
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [message(b"S", b"TimeZone\0" + b"x" * 1000), notice(M="x" * 1000), row(b"x" * 1000)],
+    ids=["parameters", "notices", "rows"],
+)
+@pytest.mark.parametrize(
+    "turn", [{"listening": True, "skip": 3}, {"listening": False}], ids=["before a script", "ours"]
+)
+def test_a_flood_in_answer_to_what_we_say_ourselves_is_broken_off(flood, turn):
+    ear = ResultReader()
+    ear.dialer = Broken()
+    ear.turn(**turn)
+    sent = 0
+    while not ear.flooded:
+        ear.feed(flood * 10)
+        sent += len(flood) * 10
+
+    assert sent <= results.MOST_UNHEARD + len(flood) * 10
+
+
+def test_answers_to_many_questions_of_our_own_are_no_flood():
+    ear = ResultReader()
+    ear.turn(listening=False)
+    for _ in range(200):
+        ear.feed(message(b"S", b"x\0" + b"y" * 10_000) + complete("SET") + READY)
+
+    assert not ear.flooded
+
+
+def test_a_tag_is_cut():
+    ear = listening()
+    ear.feed(complete("x" * 100_000) + READY)
+
+    assert len(ear.sets[0].tag) == results.LONGEST_TAG
+
+
+def guarded():
+    """A guard that has accepted the login, and what it hears with."""
+    dialer = Broken()
+    guard = Guard(Sink(), dialer)
+    guard.connection_made(Transport())
+    guard.data_received(message(b"R", struct.pack("!i", 0)))
+    return guard, dialer
+
+
+class Transport:
+    def abort(self):
+        """It hears nothing more."""
+
+
+def test_a_flood_before_a_session_begins_is_broken_off():
+    guard, dialer = guarded()
+    status = message(b"S", b"x\0" + b"y" * 10_000)
+    sent = 0
+    while not dialer.refusal:
+        guard.data_received(status)
+        sent += len(status)
+
+    assert sent <= OPENING_LIMIT + len(status)
+
+
+def test_an_answer_without_end_is_broken_off_where_asyncpg_collects_it(monkeypatch):
+    monkeypatch.setattr(pinned_transport, "ANSWER_LIMIT", 100_000)
+    guard, dialer = guarded()
+    for _ in range(20):
+        guard.data_received(READY + row(b"x" * 10_000) * 5)
+    assert not dialer.refusal
+
+    guard.data_received(row(b"x" * 10_000) * 11)
+
+    assert dialer.refusal
 
 
 def test_a_server_that_lies_about_its_columns_is_left():

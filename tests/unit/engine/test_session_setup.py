@@ -14,7 +14,7 @@ def said(step, task=None, how=session_setup.transactional_setup, **more):
     task = task or a_task(
         job_execution_id=UUID(int=1), invocation_id=UUID(int=2), target_id=UUID(int=3)
     )
-    told = {"left": 60.0, "watches_client": True, "unknown": frozenset()} | more
+    told = {"left": 60.0, "watches_client": True, "preset": True, "unknown": frozenset()} | more
     return how(
         session_setup.SetupContext(task, step, application_name(task.invocation_id), **told)
     ).text
@@ -30,7 +30,6 @@ def test_the_whole_message():
         "set local statement_timeout=60000",
         "set local lock_timeout=5000",
         "set local idle_in_transaction_session_timeout=30000",
-        "set local standard_conforming_strings=on",
         "set local application_name='muster 00000000000000000000000000000002'",
         "set local muster.job_name='nightly'",
         "set local muster.attempt='1'",
@@ -52,7 +51,7 @@ def test_the_time_left_is_never_none_at_all():
     assert "set local statement_timeout=2147483647;" in said(a_step("select 1"), left=1e12)
 
 
-def test_the_role_is_taken_on_after_everything_but_the_lock():
+def test_the_role_is_taken_on_after_everything():
     step = a_step(
         "select 1", guard=True, settings={"role": "it's", "parameters": {"work_mem": "1MB"}}
     )
@@ -61,8 +60,9 @@ def test_the_role_is_taken_on_after_everything_but_the_lock():
     order = [
         "work_mem",
         "from muster_guard.applied ",
-        "set_config('role','it''s',true)",
+        "session_replication_role",
         "advisory",
+        "set_config('role','it''s',true)",
     ]
     assert sorted(order, key=message.index) == order
 
@@ -116,3 +116,19 @@ def test_a_literal_ends_where_it_should_under_both_rules(value):
     assert "'" not in inside and "\0" not in text
     assert ("\\" not in inside) or text.startswith("E'")
     assert inside.replace("\\\\", "").count("\\") == 0
+
+
+def test_behind_a_pooler_each_transaction_fixes_its_settings():
+    message = said(a_step("select 1"), preset=False)
+
+    assert message.startswith("begin isolation level read committed;")
+    assert """;set local search_path="$user", public, pg_temp;""" in message
+    assert "set local row_security='on';" in message
+    assert "row_security" not in said(a_step("select 1"))
+
+
+def test_a_role_of_replication_that_the_step_wants_is_left_alone():
+    step = a_step("select 1", settings={"parameters": {"Session_Replication_Role": "replica"}})
+
+    assert "'origin'" in said(a_step("select 1"))
+    assert "'origin'" not in said(step)

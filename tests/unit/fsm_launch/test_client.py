@@ -1,6 +1,7 @@
 """A process that is refused stops, one that is unheard stops in time, and nothing else stops it."""
 
 import asyncio
+import itertools
 from uuid import UUID
 
 import httpx
@@ -9,6 +10,7 @@ import pytest
 
 from fsm.launch.client import Refused, Session, read_start
 from fsm.launch.protocol import Create, Kind, Start
+from muster.core.egress import Addresses
 from muster.core.errors import InvalidRequest, Unavailable
 from tests.support.fake_clock import FakeClock
 
@@ -117,3 +119,37 @@ def test_a_start_file_is_read_back(tmp_path):
     path = tmp_path / "start"
     path.write_bytes(msgspec.json.encode(START))
     assert read_start(path) == START
+
+
+async def test_the_addresses_of_the_control_plane_come_before_the_work_and_with_each_heartbeat():
+    numbers = itertools.count(6001)
+
+    def plane(request: httpx.Request) -> httpx.Response:
+        if not request.url.path.endswith("/addresses"):
+            return httpx.Response(204)
+        return httpx.Response(200, json={"embedded": [["127.0.0.1", next(numbers)]], "newer": 1})
+
+    known: list[Addresses] = []
+    async with Session(START, FakeClock(), httpx.MockTransport(plane)) as made:
+        made.on_addresses = known.append
+        await made.running()
+        before_work = len(known)
+        while len(known) < 3:
+            await asyncio.sleep(0)
+
+    assert before_work == 1
+    assert [each.embedded for each in known[:3]] == [
+        frozenset({("127.0.0.1", port)}) for port in (6001, 6002, 6003)
+    ]
+
+
+async def test_addresses_that_can_t_be_read_leave_the_old_ones_and_the_heartbeats():
+    plane = Plane(204)
+    known: list[Addresses] = []
+    async with session(plane) as made:
+        made.on_addresses = known.append
+        await made.running()
+        while plane.paths.count("heartbeat") < 3:
+            await asyncio.sleep(0)
+
+    assert known == []

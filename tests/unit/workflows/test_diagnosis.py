@@ -1,6 +1,6 @@
 """What the doctor says of an account, from the facts."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from uuid import UUID
@@ -9,6 +9,7 @@ import pytest
 
 from fsm.launch.protocol import Kind, State
 from fsm.launch.workload import Workload
+from nodeagent.items import Diagnosed, LockHolder
 from workflows.diagnosis import Facts, told
 
 NOON = datetime(2031, 1, 1, 12, tzinfo=UTC)
@@ -53,3 +54,23 @@ def test_an_account_that_is_not_ready_is_not_healthy(state):
     said = told(facts(a_workload(Kind.HOST), state=state))
 
     assert said["healthy"] is False
+
+
+def test_a_session_that_holds_a_lock_of_the_account_is_named_and_makes_it_unhealthy():
+    holder = LockHolder(pid=77, user="ada", application="psql", since=NOON)
+    found = Diagnosed(holders=(holder,), public_connects=False, close="")
+
+    said = told(replace(facts(a_workload(Kind.HOST)), database=found))
+
+    assert said["healthy"] is False
+    (advice,) = said["advice"]
+    assert "The session 77 of 'ada' (application 'psql', since 2031-01-01T12:00:00Z)" in advice
+
+
+def test_a_database_that_everybody_may_connect_to_is_told_and_is_no_illness():
+    found = Diagnosed(holders=(), public_connects=True, close="REVOKE it;")
+
+    said = told(replace(facts(a_workload(Kind.HOST)), database=found))
+
+    assert said["healthy"] is True
+    assert said["hardening"][0].endswith("REVOKE it;")

@@ -1,6 +1,8 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import trustme
 
 from muster.core.errors import InvalidRequest
 from muster.core.ids import ResourceId
@@ -10,7 +12,7 @@ from workflows.resource_kind import Draft
 from workflows.store.resources import Content
 from workflows.validation import common
 from workflows.validation.database import database, pool
-from workflows.validation.server import server
+from workflows.validation.server import moved, server, unusable
 
 REMOTE = Settings(database_url=Secret("postgres://x/y"))
 EMBEDDED = Settings(database_url=Secret("postgres://x/y"), data_dir=Path("/nowhere"))
@@ -260,3 +262,56 @@ def test_a_server_without_tls_promises_no_version_of_it():
         "properties.minimalTlsVersion"
     }
     assert server(draft(endpoint=plain, minimalTlsVersion="None"), None, REMOTE) == []
+
+
+def an_old(**properties):
+    return SimpleNamespace(properties=properties)
+
+
+CERTIFIED = {"host": "db.example.org", "clientCertificate": "PEM"}
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "fields"),
+    [
+        ({"host": "a.b"}, {"host": "a.b", "port": 5432, "sslMode": "verify-full"}, []),
+        ({"host": "a.b"}, {"hosts": ["a.b"]}, []),
+        ({"host": "a.b"}, {"host": "a.b", "maintenanceDatabase": "m", "pooling": "session"}, []),
+        ({"host": "a.b"}, {"host": "a.c"}, ["host"]),
+        ({"hosts": ["a.b", "a.c"]}, {"hosts": ["a.c", "a.b"]}, ["host"]),
+        ({"host": "a.b"}, {"host": "a.b", "caCertificate": "x"}, ["caCertificate"]),
+        ({"host": "a.b"}, {"host": "a.b", "port": 5433, "sslMode": "require"}, ["port", "sslMode"]),
+        ({"host": "a.b"}, {"host": "a.b", "directHost": "a.c"}, ["directHost"]),
+    ],
+)
+def test_an_endpoint_is_another_when_another_server_may_answer(was, now, fields):
+    assert moved(draft(endpoint=now), an_old(endpoint=was)) == fields
+
+
+def test_a_client_key_was_given_for_the_old_endpoint():
+    old = an_old(endpoint=CERTIFIED)
+    now = draft(endpoint=CERTIFIED | {"host": "other.example.org"})
+
+    (error,) = server(now, old, REMOTE)
+
+    assert (error.target, "give it again" in error.message) == (
+        "properties.endpoint.clientKey",
+        True,
+    )
+    assert unusable(now, old) == {"administratorLoginPassword", "endpoint.clientKey"}
+
+
+def test_a_weaker_login_and_a_ca_of_the_same_resource_are_refused_naming_both():
+    endpoint = {"host": "a.b", "authentication": "password", "caCertificate": a_certificate()}
+
+    (error,) = server(draft(endpoint=endpoint), None, REMOTE)
+
+    assert error.target == "properties.endpoint.authentication"
+    assert "authentication password and caCertificate" in error.message
+    assert (
+        server(draft(endpoint=endpoint | {"authentication": "scram-sha-256"}), None, REMOTE) == []
+    )
+
+
+def a_certificate():
+    return trustme.CA().cert_pem.bytes().decode()

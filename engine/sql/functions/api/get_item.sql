@@ -14,7 +14,8 @@ begin
         select definition_item(array[c.name], c.credential_id, c.row_version, c.created_by, c.created_at, c.modified_by,
                        c.modified_at, jsonb_build_object('username', c.username)
                        || case when c.secret like 'sealed:%' then '{}'
-                               else jsonb_build_object('reference', c.secret) end)
+                               else jsonb_build_object('reference', c.secret) end
+                       || credential_item(c))
           into item
           from credential c where lower(c.name) = lower(p_path[1]);
     when 'targetGroups' then

@@ -7,11 +7,15 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
     top constant integer := least(greatest(coalesce(p_top, 100), 1), 1000);
+    only_names constant text[] := case when p_filters ? 'only'
+                                       then array(select jsonb_array_elements_text(p_filters -> 'only')) end;
     parent_id uuid;
     page jsonb;
 begin
     if p_kind = 'executions' or p_kind like 'jobs/executions%' then
         return list_executions(p_kind, p_path, p_after, p_top, p_filters);
+    elsif p_kind = 'activityLog' then
+        return list_audit(p_after, p_top, p_filters);
     elsif p_kind not in ('credentials', 'targetGroups', 'privateEndpoints', 'jobs', 'jobs/versions', 'jobs/steps',
                          'jobs/versions/steps') then
         perform raise_error('MU012', 'p_kind', format('there is no kind %s', p_kind));
@@ -38,8 +42,9 @@ begin
     ), next as (
         select f.rank, f.name, row_number() over (order by f.rank, lower(f.name) collate "C") as place
           from found f
-         where p_after is null
-            or (f.rank, lower(f.name) collate "C") > ((p_after ->> 'rank')::integer, lower(p_after ->> 'name'))
+         where (p_after is null
+                or (f.rank, lower(f.name) collate "C") > ((p_after ->> 'rank')::integer, lower(p_after ->> 'name')))
+           and (only_names is null or lower(f.name) = any(only_names))
     )
     select jsonb_build_object(
                'items', coalesce(jsonb_agg(get_item(p_kind, p_path || n.name) order by n.place)
@@ -53,4 +58,5 @@ begin
     return page;
 end $$;
 comment on function jobs_internal.list_items(text, text[], jsonb, integer, jsonb) is
-    'A page of definitions or executions below a path, and the cursor of the next one.';
+    'A page of definitions or executions below a path, and the cursor of the next one; the filter `only` holds the '
+    'names, in lower case, that the caller may see.';

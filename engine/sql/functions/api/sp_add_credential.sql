@@ -1,6 +1,6 @@
 -- for: admin
 create or replace function jobs.sp_add_credential(
-    credential_name text, identity text, secret text, out credential_id uuid
+    credential_name text, identity text, secret text, servers text[] default null, out credential_id uuid
 )
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
@@ -9,8 +9,10 @@ as $$
 begin
     perform check_name(credential_name, 'credential_name');
     perform check_secret(identity, sp_add_credential.secret);
-    insert into credential as c (name, username, secret, created_by, modified_by)
-    select credential_name, identity, sp_add_credential.secret, a.caller, a.caller from current_actor() a
+    insert into credential as c (name, username, secret, servers, created_by, modified_by)
+    select credential_name, identity, sp_add_credential.secret, credential_servers(sp_add_credential.servers),
+           a.caller, a.caller
+      from current_actor() a
     on conflict do nothing
     returning c.credential_id into sp_add_credential.credential_id;
     if not found then
@@ -18,5 +20,6 @@ begin
     end if;
     perform write_audit('sp_add_credential', jsonb_build_object('credential_name', credential_name));
 end $$;
-comment on function jobs.sp_add_credential(text, text, text) is
-    'Who logs in at targets. The secret is sealed by `muster credential seal`, or a reference env:, file: or vault:.';
+comment on function jobs.sp_add_credential(text, text, text, text[]) is
+    'Who logs in at targets, at any server or at those that are named. The secret is sealed by `muster credential '
+    'seal`, or a reference env:, file: or vault:.';

@@ -39,7 +39,7 @@ begin
         'groups', groups,
         'credentials', (
             select coalesce(jsonb_object_agg(c.credential_id, jsonb_build_object(
-                       'name', c.name, 'username', c.username, 'secret', c.secret)), '{}')
+                       'name', c.name, 'username', c.username, 'secret', c.secret, 'servers', c.servers)), '{}')
               from credential c
              where exists (select from target_group_member m
                             where groups ? m.target_group_id::text
@@ -48,7 +48,8 @@ begin
         'directory', (
             select jsonb_build_object(
                        'revision', r.revision,
-                       'servers', (select coalesce(jsonb_agg(to_jsonb(s) order by s.server_id), '[]')
+                       'servers', (select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('endpoint_id', endpoint_digest(s))
+                                                            order by s.server_id), '[]')
                                      from server_directory s))
               from directory_revision r));
 end $$;

@@ -7,8 +7,8 @@ begin
     return (
         select jsonb_build_object(
                    'revision', r.revision, 'identity', i.identity,
-                   'servers', (select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('budget', c.budget)
-                                                         order by s.server_id), '[]')
+                   'servers', (select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('budget', c.budget,
+                                                         'endpoint_id', endpoint_digest(s)) order by s.server_id), '[]')
                                  from server_directory s
                                  left join server_contact c on c.server_id = s.server_id
                                 where p_ids is null or s.server_id = any(p_ids)))

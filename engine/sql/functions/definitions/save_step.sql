@@ -21,7 +21,9 @@ begin
             format('the step''s number is from 1 to %s, since steps are numbered without a gap', last),
             p_code => 'JobStepIdMismatch');
     end if;
-    perform check_name(p_new.name, case when p_old.step_id is null then 'step_name' else 'new_name' end);
+    if p_old.step_id is null or p_new.name is distinct from p_old.name then
+        perform check_name(p_new.name, case when p_old.step_id is null then 'step_name' else 'new_name' end);
+    end if;
     if exists (select from job_step s
                 where (s.job_id, s.version) = (p_job.job_id, p_job.version)
                   and lower(s.name) = lower(p_new.name) and s.step_id is distinct from p_old.step_id) then

@@ -8,6 +8,8 @@ as $$
 declare
     last_time constant timestamptz := coalesce((p_after ->> 'createTime')::timestamptz, 'infinity');
     last_id constant uuid := coalesce((p_after ->> 'id')::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+    only_names constant text[] := case when p_filters ? 'only'
+                                       then array(select jsonb_array_elements_text(p_filters -> 'only')) end;
     f record;
     named uuid[];
 begin
@@ -31,6 +33,7 @@ begin
                   and (f.ended_since is null or x.end_time >= f.ended_since)
                   and (f.ended_until is null or x.end_time < f.ended_until)
                   and (f.active is null or (x.end_time is null) = f.active)
+                  and (only_names is null or x.job_execution_id::text = any(only_names))
                 order by x.create_time desc, x.job_execution_id desc
                 limit p_top + 1 + f.skip) x
          order by x.create_time desc, x.job_execution_id desc

@@ -6,6 +6,8 @@ language plpgsql stable security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
+    only_names constant text[] := case when p_filters ? 'only'
+                                       then array(select jsonb_array_elements_text(p_filters -> 'only')) end;
     f record;
     page integer[];
 begin
@@ -20,6 +22,7 @@ begin
            and (f.ended_since is null or s.end_time >= f.ended_since)
            and (f.ended_until is null or s.end_time < f.ended_until)
            and (f.active is null or (s.end_time is null) = f.active)
+           and (only_names is null or lower(s.step_name) = any(only_names))
          order by s.step_id desc
          limit p_top + 1 offset f.skip);
     return (

@@ -12,6 +12,8 @@ declare
     lifecycles constant text[] := array(select jsonb_array_elements_text(p_filters -> 'lifecycle'));
     server constant text := lower(p_filters ->> 'server');
     fingerprint constant text := p_filters ->> 'fingerprint';
+    only_names constant text[] := case when p_filters ? 'only'
+                                       then array(select jsonb_array_elements_text(p_filters -> 'only')) end;
     f record;
     steps integer[];
     ordinals integer[];
@@ -33,6 +35,10 @@ begin
                       and (f.ended_since is null or t.end_time >= f.ended_since)
                       and (f.ended_until is null or t.end_time < f.ended_until)
                       and (f.active is null or (t.end_time is null) = f.active)
+                      and (only_names is null or exists (
+                           select from snapshot_target d
+                            where (d.snapshot_id, d.ordinal) = (t.snapshot_id, t.ordinal)
+                              and d.target_id::text = any(only_names)))
                       and (not p_filters ? 'lifecycle' or t.lifecycle = any(lifecycles))
                       and (server is null or server = (
                            select lower(d.server_name) from snapshot_target d

@@ -5,11 +5,13 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
     if char_length(p_name) between 1 and 128
-       and p_name !~ $r$[?<>*%&:\\/\u0001-\u001f\u007f-\u009f]|[ .]\Z$r$ then
+       and p_name ~ '^[\x20-\x7e]+$'
+       and p_name !~ $r$[?<>*%&:\\/"]|^ |[ .]\Z$r$
+       and lower(p_name) !~ '^(con|prn|aux|nul|com[1-9]|lpt[1-9])$' then
         return;
     end if;
-    perform raise_error('MU012', p_column, p_column || ' has 1 to 128 characters, none of ? < > * % & : \ / or '
-        'control characters, and does not end in a space or "."');
+    perform raise_error('MU012', p_column, p_column || ' has 1 to 128 visible ASCII characters, none of ? < > * % & : \ / ", '
+        'does not begin with a space or end in a space or ".", and is no device name such as con');
 end $$;
 comment on function jobs_internal.check_name(text, text) is
-    'Raises unless a job, step, group, credential or private endpoint may be called so.';
+    'Raises unless a job, step, group, credential or private endpoint may be called so; REST has the same rule.';

@@ -21,6 +21,12 @@ begin
         perform raise_error('MU012', p_column, format('%s: there is no variable $(%s)', p_column, wrong),
             'Known are ' || array_to_string(known, ', ') || ' and target_label.<name>.');
     end if;
+    wrong := text_in_body(p_text);
+    if wrong is not null then
+        perform raise_error('MU012', p_column,
+            format('%s: $(%s) is text and stands in a dollar-quoted body', p_column, wrong),
+            format('Read current_setting(''muster.%s'', true) there.', wrong));
+    end if;
 end $$;
 comment on function jobs_internal.check_variables(text, text) is
-    'Raises when the text names a variable that does not exist; comments do not count.';
+    'Raises when the text names a variable that does not exist, or a text variable in a dollar-quoted body; comments do not count.';

@@ -1,0 +1,50 @@
+-- for: agent
+create or replace function jobs_internal.diagnose() returns jsonb
+language plpgsql stable security definer
+set search_path = jobs, jobs_internal, pg_temp
+as $$
+declare
+    prefix constant text := regexp_replace(current_user::text, 'owner$', '');
+    here constant oid := (select d.oid from pg_database d where d.datname = current_database());
+    holders jsonb;
+begin
+    with ours (key) as (
+        select hashtextextended('muster dispatch', 0)
+        union all
+        select hashtextextended('muster snapshots', 0)
+        union all
+        select host_report_key(h.host_id) from host h where h.state <> 'gone'
+    ), blocker (pid, waited_since) as (
+        -- Who is waited for by one of the account's own sessions.
+        select b.pid, w.waitstart
+          from pg_locks w
+          join pg_stat_activity a on a.pid = w.pid
+          cross join lateral unnest(pg_blocking_pids(w.pid)) b (pid)
+         where not w.granted and a.datid = here and starts_with(a.usename::text, prefix)
+        union all
+        -- Who holds a lock of ours between two tries of the engine.
+        select l.pid, null
+          from pg_locks l
+         where l.granted and l.locktype = 'advisory' and l.database = here and l.objsubid = 1
+           and (l.classid::bigint << 32 | l.objid::bigint) in (select o.key from ours o)
+    )
+    select jsonb_agg(jsonb_build_object('pid', h.pid, 'user', h.usename, 'application', h.application_name,
+                                        'since', h.since, 'waited_since', h.waited_since) order by h.pid)
+      into holders
+      from (select a.pid, a.usename, a.application_name, coalesce(a.xact_start, a.backend_start) as since,
+                   min(b.waited_since) as waited_since
+              from blocker b
+              join pg_stat_activity a on a.pid = b.pid
+             -- Among themselves the account's sessions wait all the time, and never for long.
+             where not starts_with(coalesce(a.usename::text, ''), prefix)
+             group by a.pid, a.usename, a.application_name, a.xact_start, a.backend_start) h;
+    return jsonb_build_object(
+        'holders', coalesce(holders, '[]'),
+        'public_connects', has_database_privilege('public', here, 'connect'),
+        'close', format('GRANT CONNECT ON DATABASE %1$I TO %2$I, %3$I, %4$I, %5$I, %6$I; '
+                        'REVOKE CONNECT ON DATABASE %1$I FROM PUBLIC;', current_database(), prefix || 'agent',
+                        prefix || 'engine', prefix || 'reader', prefix || 'operator', prefix || 'admin'));
+end $$;
+comment on function jobs_internal.diagnose() is
+    'Sessions of others that hold a lock which the account needs; whether everybody may connect to the database, and the '
+    'statements that end that. What PostgreSQL does not show of another''s session is null.';

@@ -1,0 +1,151 @@
+"""The directory of an account: the servers that it may use as targets, as its control database gets them."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Protocol
+from uuid import UUID
+
+import msgspec
+
+from fsm.administrator import CLIENT_KEY, Means, endpoint_of, is_embedded
+from fsm.store import Q, Resource, resource_of
+from muster.core import sealing
+from muster.core.db import Database, Row
+from muster.core.endpoint import Endpoint
+from muster.core.secrets import fingerprint
+from muster.core.settings import Secret
+from nodeagent.protocol import DirectoryPool, DirectoryServer, DirectorySynced, SyncDirectory
+
+SERVER = "Microsoft.Sql/servers"
+POOL = "Microsoft.Sql/servers/elasticPools"
+
+Send = Callable[[SyncDirectory], Awaitable[DirectorySynced]]
+
+
+class Source(Means, Protocol):
+    """Where servers and their keys are read: our services, or the plane of the workflows."""
+
+    @property
+    def db(self) -> Database: ...
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a control database holds: a digest of the servers, and the revision under which it has them."""
+
+    digest: str
+    revision: int
+
+
+@dataclass(frozen=True)
+class Recipient:
+    """Whom the keys of client certificates are sealed for: the account, in this very control database."""
+
+    account: UUID
+    identity: UUID
+    public_key: str
+
+    def sealed(self, server_id: str, key: str) -> str:
+        context = sealing.belongs_to_server(self.account, self.identity, server_id)
+        return sealing.seal(self.public_key, Secret(key), context)
+
+    def fingerprint(self, server: Resource) -> str:
+        """Another one where the key was set again, or would be sealed for somebody else."""
+        stored = fingerprint(server.sealed[CLIENT_KEY])
+        return sha256(f"{self.public_key}/{self.identity}/{stored}".encode()).hexdigest()
+
+
+async def sync(
+    source: Source, account: Resource, recipient: Recipient, send: Send, *, sent: Sent | None = None
+) -> Sent | None:
+    """Sends the servers that were allowed to the account, with their pools and budgets.
+
+    A change of a server is sent after its operation has succeeded, never settings that may be undone.
+    Nothing is sent when it is what was `sent`. None: the control database has a later revision.
+    """
+    # Before the rows are read: a later revision never has older rows.
+    revision = await source.db.fetchval(Q.directory_revision)
+    rows = await source.db.fetch(Q.servers_of_account, account.uid)
+    servers = [_settled(row) for row in rows if row["type"] == SERVER]
+    pools = [_settled(row) for row in rows if row["type"] == POOL]
+    otherwise = account.properties.get("defaultCredential")
+    reached = [
+        (server, endpoint_of(source, server))
+        for server in servers
+        if server.properties.get("endpoint") or server.observed.get("endpoint")
+    ]
+    listed = tuple(
+        _certified(_entry(server, endpoint, pools, otherwise), server, endpoint, recipient)
+        for server, endpoint in reached
+    )
+    command = SyncDirectory(revision=revision, servers=listed)
+    if sent is not None and command.digest == sent.digest:
+        return sent
+    keys = {
+        server.id: recipient.sealed(server.id, endpoint.client_key)
+        for server, endpoint in reached
+        if endpoint.client_certificate and endpoint.client_key
+    }
+    answer = await send(msgspec.structs.replace(command, client_keys=keys))
+    return Sent(command.digest, revision) if answer.applied else None
+
+
+def _settled(row: Row) -> Resource:
+    """As the server was before an update whose operation has not ended."""
+    server = resource_of(row)
+    previous = row["previous"]
+    if not previous:
+        return server
+    return replace(server, properties=previous["properties"], sealed=previous["sealed"])
+
+
+def _certified(
+    entry: DirectoryServer, server: Resource, endpoint: Endpoint, recipient: Recipient
+) -> DirectoryServer:
+    """With the certificate that we show; its key is sealed only when the directory is sent."""
+    if not (endpoint.client_certificate and endpoint.client_key):
+        return entry
+    return msgspec.structs.replace(
+        entry,
+        client_certificate=endpoint.client_certificate,
+        client_key_fingerprint=recipient.fingerprint(server),
+    )
+
+
+def _entry(
+    server: Resource, endpoint: Endpoint, pools: list[Resource], otherwise: str | None
+) -> DirectoryServer:
+    said = server.properties
+    return DirectoryServer(
+        server_id=server.id,
+        name=server.name,
+        hosts=endpoint.names,
+        port=endpoint.port,
+        ssl_mode=endpoint.ssl_mode,
+        ca_certificate=endpoint.ca_certificate,
+        pooling=endpoint.pooling,
+        direct_host=endpoint.direct_host,
+        target_session_attrs=endpoint.target_session_attrs,
+        maintenance_database=endpoint.maintenance_database,
+        max_connections=said.get("maxConnections"),
+        connections_per_second=said.get("connectionsPerSecond"),
+        slots_per_database=said.get("slotsPerDatabase"),
+        pools=tuple(_pool(pool) for pool in pools if pool.parent_key == server.key),
+        labels=said.get("labels") or {},
+        job_credential=said.get("jobCredential") or otherwise,
+        disabled=bool(said.get("disabled")),
+        embedded=is_embedded(server),
+    )
+
+
+def _pool(pool: Resource) -> DirectoryPool:
+    said = pool.properties
+    return DirectoryPool(
+        name=pool.name,
+        databases=tuple(said.get("databases") or ()),
+        pattern=said.get("databasePattern"),
+        max_connections=said.get("maxConnections"),
+        slots_per_database=said.get("slotsPerDatabase"),
+        labels=said.get("labels") or {},
+    )

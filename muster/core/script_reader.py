@@ -1,0 +1,138 @@
+"""Reads scripts that others wrote, within a time limit and without blocking the event loop.
+
+    analysis = await analyse(text, "auto")     # muster.core.script.Analysis
+
+A short text is read at once: whatever it holds costs a few milliseconds. A longer one is read by a worker process that
+is killed when it takes too long; the answer is then a Problem, as for every other script that can't be run. Workers are
+started when they are needed, and end with their input, so also when this process is killed.
+"""
+
+import asyncio
+import atexit
+import queue
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from muster.core.errors import Unavailable
+from muster.core.script import TOO_COMPLEX, Analysis, Transaction
+from muster.core.script import analyse as read_at_once
+from muster.core.script_worker import Request, receive, send
+from muster.core.sqltext import Problem
+from muster.core.statements import Script
+
+SHORT = 4 * 1024  # characters; the worst such text costs about 30 ms
+LIMIT = 10.0  # seconds; the largest script takes about 2
+AT_ONCE = 2
+
+
+class Worker:
+    """One process; whatever goes wrong with it, it is killed and replaced."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-P", "-m", "muster.core.script_worker"]
+        self.is_new = True
+        self._process = subprocess.Popen(  # noqa: S603 - nothing of it is foreign
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={},
+        )
+
+    def ask(self, request: bytes, limit: float) -> bytes:
+        """TimeoutError: it took longer. EOFError: it ended."""
+        process, late = self._process, threading.Event()
+        assert process.stdin
+        assert process.stdout
+
+        def give_up() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(limit, give_up)
+        timer.start()
+        try:
+            send(process.stdin, request)
+            answer = receive(process.stdout)
+        except OSError:
+            answer = None
+        finally:
+            timer.cancel()
+        if answer is None:
+            raise TimeoutError if late.is_set() else EOFError
+        return answer
+
+    def end(self) -> None:
+        process = self._process
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            if pipe:
+                pipe.close()
+        process.wait()
+
+
+class Reader:
+    def __init__(self, limit: float = LIMIT) -> None:
+        self._limit = limit
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="script-reader")
+        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+
+    def close(self) -> None:
+        self._threads.shutdown()
+        while (worker := self._take()) is not None:
+            worker.end()
+
+    async def analyse(self, text: str, transaction: Transaction = "auto") -> Analysis:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self.read, text, transaction)
+
+    def read(self, text: str, transaction: Transaction) -> Analysis:
+        request = msgspec.msgpack.encode(Request(text, transaction))
+        while True:
+            worker = self._take() or _start()
+            is_new = worker.is_new
+            try:
+                answer = worker.ask(request, self._limit)
+            except (TimeoutError, EOFError) as error:
+                worker.end()
+                # One that had read others may have been killed since; a new one ended over this text.
+                if is_new or isinstance(error, TimeoutError):
+                    return _unread(text)
+            else:
+                worker.is_new = False
+                self._idle.put(worker)
+                return msgspec.msgpack.decode(answer, type=Analysis)
+
+    def _take(self) -> Worker | None:
+        try:
+            return self._idle.get_nowait()
+        except queue.Empty:
+            return None
+
+
+def _start() -> Worker:
+    try:
+        return Worker()
+    except OSError as error:
+        message = "Scripts can't be read right now: no process can be started."
+        raise Unavailable(message, context=str(error), retry_after=5) from error
+
+
+READER = Reader()
+atexit.register(READER.close)
+
+
+async def analyse(text: str, transaction: Transaction = "auto") -> Analysis:
+    if len(text) <= SHORT:
+        return read_at_once(text, transaction)
+    return await READER.analyse(text, transaction)
+
+
+def _unread(text: str) -> Analysis:
+    message = "The script is too complex to be read."
+    problem = Problem(0, TOO_COMPLEX, message, "Split it into several steps.")
+    return Analysis(Script(text, (), message), (problem,))

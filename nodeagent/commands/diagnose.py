@@ -1,0 +1,9 @@
+"""Who holds a lock that the account needs, and whether everybody may connect to the control database."""
+
+from nodeagent.commands.call import call
+from nodeagent.control_db import Q
+from nodeagent.invocation import Work
+
+
+async def run(work: Work) -> str:
+    return await call(work, Q.diagnose)
