@@ -80,6 +80,8 @@ create table jobs_internal.credential (
     created_at timestamp with time zone not null default clock_timestamp(),
     modified_by text not null,
     modified_at timestamp with time zone not null default clock_timestamp(),
+    servers jsonb,
+    constraint a_credential_lists_servers CHECK (((servers IS NULL) OR ((jsonb_typeof(servers) = 'array'::text) AND (jsonb_array_length(servers) > 0)))),
     constraint a_secret_is_sealed_or_a_reference CHECK ((secret ~ '^(sealed|env|file|vault):.'::text)),
     constraint credential_pkey PRIMARY KEY (credential_id)
 );
@@ -1030,7 +1032,7 @@ UNION ALL
      LEFT JOIN job_step g ON (((g.job_id = x.job_id) AND (g.version = x.job_version) AND (g.step_id = s.step_id))));
 
 -- for: admin
-CREATE OR REPLACE FUNCTION jobs.sp_add_credential(credential_name text, identity text, secret text, OUT credential_id uuid)
+CREATE OR REPLACE FUNCTION jobs.sp_add_credential(credential_name text, identity text, secret text, servers text[] DEFAULT NULL::text[], OUT credential_id uuid)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1191,7 +1193,7 @@ CREATE OR REPLACE FUNCTION jobs.sp_stop_target(job_execution_id uuid, step_name 
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: admin
-CREATE OR REPLACE FUNCTION jobs.sp_update_credential(credential_name text, identity text DEFAULT NULL::text, secret text DEFAULT NULL::text)
+CREATE OR REPLACE FUNCTION jobs.sp_update_credential(credential_name text, identity text DEFAULT NULL::text, secret text DEFAULT NULL::text, servers text[] DEFAULT NULL::text[])
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1461,6 +1463,20 @@ CREATE OR REPLACE FUNCTION jobs_internal.create_target_executions(p_run job_exec
  SET jit TO 'off';
 
 -- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.credential_item(p_credential credential)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.credential_servers(p_names text[])
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.current_actor(OUT caller text, OUT door text, OUT command_id uuid)
  RETURNS record
  LANGUAGE plpgsql
@@ -1514,6 +1530,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.delete_orphans(p_before timestamp with 
 CREATE OR REPLACE FUNCTION jobs_internal.describe_schema()
  RETURNS TABLE(kind text, name text, definition text)
  LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.diagnose()
+ RETURNS jsonb
+ LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
@@ -1628,6 +1651,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.end_system_job(p_epoch bigint, p_job_id
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.endpoint_digest(p_server server_directory)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
@@ -1826,6 +1856,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.keep_steps_gapless()
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.list_attempts(p_run job_execution, p_path text[], p_after jsonb, p_top integer)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.list_audit(p_after jsonb, p_top integer, p_filters jsonb)
  RETURNS jsonb
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -2183,6 +2220,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.raise_error(p_state text, p_column text
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
+-- for: agent
+CREATE OR REPLACE FUNCTION jobs_internal.reached_servers(p_kind text, p_names text[])
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.read_completions(p_epoch bigint, p_hosts uuid[], p_after bigint[])
  RETURNS TABLE(host_id uuid, number bigint, report jsonb)
@@ -2192,7 +2236,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.read_completions(p_epoch bigint, p_host
 
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.read_credentials(p_ids uuid[])
- RETURNS TABLE(credential_id uuid, row_version bigint, name text, username text, secret text)
+ RETURNS TABLE(credential_id uuid, row_version bigint, name text, username text, secret text, servers jsonb)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
@@ -2563,6 +2607,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.tell_scheduler()
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.text_in_body(p_text text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.time_out_targets(p_epoch bigint, p_run uuid, p_step_id integer, p_ordinals integer[])
