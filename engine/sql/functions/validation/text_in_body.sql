@@ -19,7 +19,7 @@ declare
     escaped boolean := false;  -- by a backslash
 begin
     -- Labels have values of any kind: the host refuses those that do not fit.
-    if p_text !~ ('\$\(' || texts || '\)') or p_text !~ format($r$\$(?:[%s]*)\$$r$, letters) then
+    if p_text !~ format($r$\$\(%s\)$r$, texts) or p_text !~ format($r$\$(?:[%s]*)\$$r$, letters) then
         return null;
     end if;
     for mark in select m[1] from regexp_matches(p_text, marks, 'g') m loop
@@ -46,7 +46,7 @@ begin
                 closed := inside;
                 inside := '';
             end if;
-            escaped := mark = '\' and not escaped;
+            escaped := mark = E'\\' and not escaped;
         elsif inside <> '' then
             if mark = inside then
                 closed := inside;
