@@ -27,6 +27,7 @@ async def admit(services: Services, exchange: Exchange) -> Call:
     principal = await authenticate(services, exchange)
     endpoint.versions.check(exchange.query.get("api-version"), endpoint.type.arm_type)
     query.check(exchange.query, endpoint.accepted)
+    query.check_values(exchange.query, endpoint.choices)
     if services.throttle.on and not (endpoint.act and endpoint.act.urgent):
         exchange.spent = await services.throttle.spend(
             exchange.method, f"{principal.tenant_id}/{principal.id}", exchange.id.subscription

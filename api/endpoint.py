@@ -63,6 +63,15 @@ class Endpoint:
         names += [TOP, SKIP_TOKEN] if self.paged else []
         return {name.lower(): name for name in names}
 
+    @cached_property
+    def choices(self) -> dict[str, tuple[str, ...]]:
+        """The values of those query parameters that list them, by their names in lower case."""
+        return {
+            each.name.lower(): tuple(each.schema["enum"])
+            for each in self.query
+            if "enum" in each.schema
+        }
+
     @property
     def template(self) -> str:
         return "".join(f"/{{{s.text}}}" if s.is_name else f"/{s.text}" for s in self.path)

@@ -32,6 +32,18 @@ def check(given: Mapping[str, str], accepted: Mapping[str, str]) -> None:
         )
 
 
+def check_values(given: Mapping[str, str], choices: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuses a value that its declaration does not list; case does not count."""
+    for name, listed in choices.items():
+        value = given.get(name)
+        if value is not None and value.lower() not in {each.lower() for each in listed}:
+            raise InvalidRequest(
+                f"{name}: expected {' or '.join(listed)}.",
+                code="InvalidParameterValue",
+                target=name,
+            )
+
+
 def _parse(raw: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in raw.split(b"&"):

@@ -33,6 +33,22 @@ async def test_every_operation_refuses_an_unknown_one(settings, db):
     assert ignored == {}
 
 
+async def test_every_operation_refuses_a_value_that_its_parameter_does_not_list(settings, db):
+    accepted, tried = {}, 0
+    async with arm.client(settings) as call:
+        for endpoint in table(RESOURCES):
+            for name in endpoint.choices:
+                tried += 1
+                answer = await call.request(
+                    endpoint.method, path_of(endpoint), params={"api-version": VERSION, name: "?"}
+                )
+                if answer.json().get("error", {}).get("code") != "InvalidParameterValue":
+                    accepted[endpoint.operation_id, name] = answer.status_code
+
+    assert tried > 3
+    assert accepted == {}
+
+
 async def test_it_is_told_with_the_nearest_name(settings, db):
     async with arm.client(settings) as call:
         await arm.fill(call)

@@ -185,7 +185,7 @@ async def test_documents_hold_steps_servers_and_secrets(stage, owner):
         ("/b", None),
     ]
     (secret,) = await stage.ask("secrets", [named, uuid4()])
-    assert tuple(secret)[2:] == ("C", "u", "env:X")
+    assert tuple(secret)[2:] == ("C", "u", "env:X", None)
     assert await refused(stage.engine, Q.step_document, stage.job.id, 1, 2) == "MU010"
 
 
