@@ -192,7 +192,7 @@ async def write(
             tx,
             command_id=command_id,
             account_uid=here.uid,
-            request_key=f"{_who(call)} {call.method} {id.key} {key}" if key else None,
+            request_key=f"{who(call)} {call.method} {id.key} {key}" if key else None,
             body_digest=call.body_digest,
         ):
             await audit.started(tx, call, action, id, command_id)
@@ -217,7 +217,7 @@ async def write(
 def command_of(call: Call, id: ResourceId, here: Access) -> UUID:
     """The same for a repeat of the request, another for any other; without a key none is a repeat."""
     digest = hashlib.sha256()
-    for part in (_who(call), call.method, id.key, call.idempotency_key or call.request_id):
+    for part in (who(call), call.method, id.key, call.idempotency_key or call.request_id):
         digest.update(part.encode() + b"\n")
     digest.update(call.body_digest)
     return uuid5(here.uid, digest.hexdigest())
@@ -260,5 +260,5 @@ def _version(tag: str) -> str:
     return tag.strip().removeprefix("W/").strip('"')
 
 
-def _who(call: Call) -> str:
+def who(call: Call) -> str:
     return f"{call.principal.tenant_id}/{call.principal.id}"

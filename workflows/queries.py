@@ -32,7 +32,8 @@ async def run(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) ->
     named = {"targetGroup": body["targetGroup"]}
     if body.get("credential"):
         named["credential"] = body["credential"]
-    wrong = validate(body, await script_reader.analyse(body["sql"]))
+    analysis = await script_reader.analyse(body["sql"], caller=items.who(call))
+    wrong = validate(body, analysis)
     wrong += await references.check(plane, call, id, _references(named))
     wrong += [error for field, text in named.items() for error in _name(field, text)]
     refuse(wrong)

@@ -87,7 +87,7 @@ async def _check(
     refuse(
         [
             *validate(id.name, given),
-            *await _script(given),
+            *await _script(call, given),
             *await references.check(plane, call, account, _references(given)),
             *named.errors,
         ]
@@ -138,9 +138,9 @@ def document(given: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-async def _script(given: dict[str, Any]) -> list[FieldError]:
+async def _script(call: Call, given: dict[str, Any]) -> list[FieldError]:
     text, transaction = given["action"]["value"], given.get("transaction", "auto")
-    analysis = await script_reader.analyse(text, transaction)
+    analysis = await script_reader.analyse(text, transaction, items.who(call))
     errors = [problem.error("properties.action.value") for problem in analysis.problems]
     if given.get("guard") and transaction == "auto" and analysis.script.autocommit:
         errors.append(unguarded())

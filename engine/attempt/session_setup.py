@@ -121,7 +121,7 @@ def _of_run(scene: SetupContext, word: str) -> tuple[str, int]:
         return known
     fixed = {name: literal(value) for name, value in FIXED.items()}
     settings = {
-        **({} if scene.preset else fixed | {"search_path": SCRIPT_PATH}),
+        **({} if scene.preset else fixed | {"search_path": SCRIPT_PATH, "role": "none"}),
         "lock_timeout": str(_ms(scene.step.lock_timeout)),
         "idle_in_transaction_session_timeout": str(IDLE_LIMIT),
         **({"client_connection_check_interval": "1000"} if scene.watches_client else {}),

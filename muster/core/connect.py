@@ -130,8 +130,8 @@ class Connector:
         rounds = ["standby", "any"] if wanted == "prefer-standby" else [wanted]
 
         def connect(host: str, address: Address, attribute: str) -> Awaitable[Connection]:
-            method = known.authentication(host, endpoint.port, endpoint.ssl_mode)
-            weak = WeakLogin(method or endpoint.authentication, login.user, login.password)
+            method = endpoint.login_method(host, known)
+            weak = WeakLogin(method, login.user, login.password)
             tls = _tls(endpoint, host, self.authority)
             return _connect(
                 endpoint,

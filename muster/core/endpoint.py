@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from muster.core import egress, weak_login
-from muster.core.egress import Rules, check_host_syntax
+from muster.core.egress import Addresses, Rules, check_host_syntax
 from muster.core.errors import FieldError, InvalidRequest
 from muster.core.settings import Settings, SettingsError
 
@@ -54,6 +54,11 @@ class Endpoint(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
             "sslMode": self.ssl_mode,
             "caCertificate": self.ca_certificate,
         }
+
+    def login_method(self, host: str, known: Addresses) -> str:
+        """A server that names a CA of its own may be another one than that which was allowed a weak login there."""
+        weak = known.authentication(host, self.port, self.ssl_mode)
+        return weak if weak and self.ca_certificate is None else self.authentication
 
     def direct(self) -> "Endpoint":
         """The server itself where a pooler stands before it."""

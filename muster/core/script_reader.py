@@ -4,7 +4,8 @@
 
 A short text is read at once: whatever it holds costs a few milliseconds. A longer one is read by a worker process that
 is killed when it takes too long; the answer is then a Problem, as for every other script that can't be run. Workers are
-started when they are needed, and end with their input, so also when this process is killed.
+started when they are needed, and end with their input, so also when this process is killed. A caller that is named has
+one worker at a time: its next script waits for its own, not those of others.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -80,15 +82,25 @@ class Reader:
         self._limit = limit
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="script-reader")
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def close(self) -> None:
         self._threads.shutdown()
         while (worker := self._take()) is not None:
             worker.end()
 
-    async def analyse(self, text: str, transaction: Transaction = "auto") -> Analysis:
+    async def analyse(
+        self, text: str, transaction: Transaction = "auto", caller: str | None = None
+    ) -> Analysis:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self.read, text, transaction)
+        if caller is None:
+            return await loop.run_in_executor(self._threads, self.read, text, transaction)
+        turn = self._turns.setdefault(caller, asyncio.Lock())
+        await turn.acquire()
+        reading = loop.run_in_executor(self._threads, self.read, text, transaction)
+        # Not when the request is cancelled: the worker is busy until then.
+        reading.add_done_callback(lambda _: turn.release())
+        return await asyncio.shield(reading)
 
     def read(self, text: str, transaction: Transaction) -> Analysis:
         request = msgspec.msgpack.encode(Request(text, transaction))
@@ -126,10 +138,12 @@ READER = Reader()
 atexit.register(READER.close)
 
 
-async def analyse(text: str, transaction: Transaction = "auto") -> Analysis:
+async def analyse(
+    text: str, transaction: Transaction = "auto", caller: str | None = None
+) -> Analysis:
     if len(text) <= SHORT:
         return read_at_once(text, transaction)
-    return await READER.analyse(text, transaction)
+    return await READER.analyse(text, transaction, caller)
 
 
 def _unread(text: str) -> Analysis:

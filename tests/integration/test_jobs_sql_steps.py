@@ -201,9 +201,12 @@ async def test_variables_are_known_or_refused_outside_of_comments(admin):
         "select 1 -- $(nothing)\n/* $(nothing) ** / $(x) */ , '$(target_label.tier)'",
         "select '$()', '$( x )', '$(1)', $1",
         "/* a */ select 2 /* b **/ -- $(c)",
+        "select '/*', '$(job_name)' -- $(c)",
+        "/* -- */ select '$(job_name)' -- /*\n",
     ]
     wrong = [
         "select $(nothing)", "select 1 -- x\n, $(JOB_NAME)", "/* a */ $(x) /* b */",
+        "/* -- */ $(x)", "select '/*', '$(x)'", "-- /*\n$(x) */",
         "select '$(target_label.)'", "$(job_name) $(job_nam)",
     ]  # fmt: skip
 
@@ -249,6 +252,23 @@ async def test_a_text_variable_in_a_dollar_quoted_body_is_refused(admin):
         )  # fmt: skip
         assert error.column_name == "command"
         assert "current_setting('muster." in error.hint
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "select '$(job_name)' as " + "a$" * 500_000,
+        "select '$(job_name)', '*/" + "/* " * 330_000 + "' -- $(nothing)",
+    ],
+    ids=["dollars in a name", "comments that are not closed"],
+)
+async def test_the_time_to_look_for_variables_grows_with_the_text_and_not_with_its_square(
+    admin, script
+):
+    await some_steps(admin)
+    await admin.connection.execute("set statement_timeout = '30s'")
+
+    assert await a_step(admin, "s1", command=script) == 1
 
 
 async def test_an_output_is_refused_and_first_what_is_wrong_with_it(admin):

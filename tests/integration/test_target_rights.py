@@ -397,3 +397,20 @@ async def test_a_token_that_is_scoped_to_a_job_starts_it_where_its_roles_allow_t
 
     assert outcomes == [DONE, UNKNOWN]
     assert elsewhere == (403, "AuthorizationFailed")
+
+
+async def test_a_group_that_names_a_thousand_servers_by_host_is_checked_in_time(here):
+    """The names meet the servers by equality: each with each would end at the statement timeout."""
+    await here.metadata(
+        "insert into resource (uid, key, id, type, name, parent_key, subscription_key, group_key, tenant_id, location,"
+        " tags, properties, observed, sealed, provisioning_state, created_by, created_by_type, modified_by,"
+        " modified_by_type)"
+        " select gen_random_uuid(), key || i, id || i, type, name || i, parent_key, subscription_key, group_key,"
+        " tenant_id, location, tags, jsonb_build_object('endpoint', jsonb_build_object('host', i || '.example.org')),"
+        " observed, sealed, provisioning_state, created_by, created_by_type, modified_by, modified_by_type"
+        " from resource, generate_series(1, 1500) i where lower(id) = $1",
+        OTHER.lower(),
+    )
+    given = members(*(server(f"{number}.EXAMPLE.org") for number in range(1, 1501)))
+
+    assert outcome(await here.put("targetGroups/many", given)) == DONE

@@ -152,6 +152,23 @@ async def test_a_database_can_not_choose_the_role_of_a_job(place):
     assert rows == [[[place.owner.name]]] * 2
 
 
+async def test_a_database_behind_a_pooler_can_not_choose_the_role_of_a_job(place):
+    role, owner = f"{place.database}_other", place.owner.name
+    await execute(place, f"create role {role}; grant {role} to {owner}")
+    await execute(place, f"alter database {place.database} set role = {role}")
+    try:
+        outcome = await place.run(
+            "select current_user::text",
+            server=pooled(place),
+            settings={"access": "readOnly"},
+        )
+    finally:
+        await execute(place, f"alter database {place.database} reset role; drop role {role}")
+
+    assert outcome.lifecycle == "Succeeded", outcome
+    assert outcome.results[0]["rows"] == [[owner]]
+
+
 async def test_a_session_in_which_triggers_do_nothing_is_refused_or_put_right(place):
     """Only a superuser can have set it, and only a superuser may change it."""
     await execute(place, f"alter database {place.database} set session_replication_role = replica")

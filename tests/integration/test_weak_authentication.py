@@ -9,7 +9,9 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
+from muster.core.address_source import Fixed
 from muster.core.connect import Connector, Endpoint
+from muster.core.egress import Addresses
 from muster.core.errors import Forbidden, InvalidRequest
 from muster.core.ids import ResourceId
 from tests.support.fleet import fleet
@@ -112,6 +114,27 @@ async def test_a_server_that_speaks_scram_is_spoken_to_by_scram_whatever_is_allo
         endpoint, user=who.name, password=who.password, application_name="test"
     ) as connection:
         assert await connection.fetchval("select 1") == 1
+
+
+@pytest.mark.parametrize("authority", [None, "of its own"])
+async def test_a_server_with_a_ca_of_its_own_does_not_get_the_weak_login_of_another_at_its_address(
+    settings, weak_server, authority
+):
+    weak = Addresses(weak=frozenset({(HOST, weak_server.port, "disable", "password")}))
+    connector = Connector(settings, Fixed(weak))
+    endpoint = Endpoint(
+        host=HOST, port=weak_server.port, ssl_mode="disable", ca_certificate=authority
+    )
+    opened = connector.session(
+        endpoint, user=CLEAR_TEXT, password="canary", application_name="test"
+    )
+
+    if authority is None:
+        async with opened as connection:
+            assert await connection.fetchval("select current_user") == CLEAR_TEXT
+    else:
+        with pytest.raises(InvalidRequest, match="in clear text"):
+            await opened.__aenter__()
 
 
 async def test_an_owner_allows_a_weaker_login_and_everybody_sees_it(plane, weak_server):

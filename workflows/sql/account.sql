@@ -40,15 +40,29 @@ select id from resource
 -- name: servers_called
 -- Servers of a subscription that go by one of these names, as the directory finds them; with an account, those
 -- that it may use. own_name: by its own name, which wins over the host name of another one.
-select r.uid, r.id, n.name,
-       lower(n.name) in (lower(r.name), lower(r.name) || '.database.windows.net') as own_name
+with server as (
+    select r.uid, r.id, lower(r.name) as name,
+           coalesce(r.properties -> 'endpoint', '{}') || coalesce(r.observed -> 'endpoint', '{}') as endpoint
+      from resource r
+     where r.tenant_id = $2
+       and r.subscription_key = $1
+       and r.type = 'Microsoft.Sql/servers'
+       and ($4::uuid is null
+            or exists (select from account_server a where a.account_uid = $4 and a.server_uid = r.uid))
+), called (uid, id, name, own_name) as (  -- joined by equality: thousands of names meet thousands of servers
+    select s.uid, s.id, s.name, true from server s
+    union all
+    select s.uid, s.id, s.name || '.database.windows.net', true from server s
+    union all
+    select s.uid, s.id, lower(s.endpoint ->> 'host'), false from server s
+    union all
+    select s.uid, s.id, lower(h), false
+      from server s, jsonb_array_elements_text(coalesce(s.endpoint -> 'hosts', '[]')) h
+)
+select c.uid, c.id, n.name, bool_or(c.own_name) as own_name
   from unnest($3::text[]) as n (name)
-  join resource r on r.tenant_id = $2 and r.subscription_key = $1 and r.type = 'Microsoft.Sql/servers'
- cross join lateral (select coalesce(r.properties -> 'endpoint', '{}') || coalesce(r.observed -> 'endpoint', '{}')) e (endpoint)
- where (lower(n.name) in (lower(r.name), lower(r.name) || '.database.windows.net', lower(e.endpoint ->> 'host'))
-        or lower(n.name) in (select lower(h) from jsonb_array_elements_text(coalesce(e.endpoint -> 'hosts', '[]')) h))
-   and ($4::uuid is null
-        or exists (select from account_server a where a.account_uid = $4 and a.server_uid = r.uid));
+  join called c on c.name = lower(n.name)
+ group by c.uid, c.id, n.name;
 
 -- name: server_names
 -- What can be called, for a hint: servers of a subscription that lie in one of the scopes.

@@ -77,3 +77,26 @@ async def test_no_worker_is_left_when_the_reader_is_closed():
     reader.close()
 
     assert workers() == others
+
+
+async def test_one_caller_with_many_scripts_does_not_keep_another_waiting_for_all_of_them(reader):
+    many = [asyncio.create_task(reader.analyse(LARGEST, caller="a")) for _ in range(4)]
+    await asyncio.sleep(0)
+
+    await reader.analyse(LONG, caller="b")
+
+    assert sum(each.done() for each in many) <= 1
+    for each in many:
+        each.cancel()
+    await asyncio.gather(*many, return_exceptions=True)
+
+
+async def test_a_caller_that_gave_up_has_no_second_worker_while_the_first_is_busy(reader):
+    others = workers()
+    given_up = asyncio.create_task(reader.analyse(LARGEST, caller="a"))
+    await asyncio.sleep(0)
+    given_up.cancel()
+
+    await reader.analyse(LONG, caller="a")
+
+    assert len(workers() - others) == 1

@@ -7,17 +7,35 @@ declare
     known constant text[] := array['job_name', 'job_id', 'job_version', 'step_id', 'step_name', 'job_execution_id',
         'job_execution_create_time', 'target_group_name', 'target_server_name', 'target_database_name',
         'target_schema_name', 'attempt'];
-    wrong text;
+    mark text;
+    line boolean := false;  -- behind --
+    block boolean := false;  -- behind /*
+    wrong text;  -- behind /* it counts only if that is never closed
 begin
     if position('$(' in p_text) = 0 then
         return;
     end if;
-    select v[1] into wrong
-      from regexp_matches(regexp_replace(p_text, $r$--[^\n]*|/\*(?:[^*]|\*+[^*/])*\*+/$r$, ' ', 'g'),
-                          $r$\$\(([A-Za-z_][A-Za-z0-9_.]*)\)$r$, 'g') v
-     where v[1] <> all (known) and v[1] !~ $r$^target_label\.[A-Za-z0-9_]+\Z$r$
-     limit 1;
-    if found then
+    -- Mark by mark: a pattern of whole comments would read the rest of the text again for each /* that is not closed.
+    for mark in select m[1] from regexp_matches(p_text, $r$(--|\n+|/\*|\*/|\$\([A-Za-z_][A-Za-z0-9_.]*\))$r$, 'g') m loop
+        if mark = '--' then
+            line := true;
+        elsif mark like E'\n%' then
+            line := false;
+        elsif mark = '/*' then
+            block := block or not line;
+        elsif mark = '*/' and block then
+            block := false;
+            line := false;
+            wrong := null;
+        elsif mark like '$%' and not line then
+            mark := substr(mark, 3, length(mark) - 3);
+            if mark <> all (known) and mark !~ $r$^target_label\.[A-Za-z0-9_]+\Z$r$ then
+                wrong := coalesce(wrong, mark);
+                exit when not block;
+            end if;
+        end if;
+    end loop;
+    if wrong is not null then
         perform raise_error('MU012', p_column, format('%s: there is no variable $(%s)', p_column, wrong),
             'Known are ' || array_to_string(known, ', ') || ' and target_label.<name>.');
     end if;

@@ -13,7 +13,7 @@ declare
     mark text;
     inside text := '';  -- what opened it: -- /* ' e' " or a tag of dollars
     depth integer := 0;  -- of comments
-    name text := '';  -- what is read of an identifier
+    name text := '';  -- what an identifier begins with: enough to tell E from others
     tag text := '';  -- what is read of a tag of dollars
     closed text := '';  -- the quote that was closed by the last mark; another one opens it again
     escaped boolean := false;  -- by a backslash
@@ -58,10 +58,10 @@ begin
             elsif mark = '$' and name = '' then
                 tag := mark;
             elsif mark = '$' then
-                name := name || mark;
+                name := left(name || mark, 2);
             elsif mark ~ format('^[%s]', letters) then
                 tag := case when tag = '$' and mark !~ '^[0-9]' then tag || mark else '' end;
-                name := case when tag = '' then name || mark else '' end;
+                name := case when tag = '' then left(name || mark, 2) else '' end;
             else
                 inside := case
                     when mark = '''' and closed = 'e''' then closed
