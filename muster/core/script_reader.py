@@ -2,15 +2,17 @@
 
     analysis = await analyse(text, "auto")     # muster.core.script.Analysis
 
-A short text is read at once: whatever it holds costs a few milliseconds. A longer one is read by a worker process that
-is killed when it takes too long; the answer is then a Problem, as for every other script that can't be run. Workers are
-started when they are needed, and end with their input, so also when this process is killed. A caller that is named has
-one worker at a time: its next script waits for its own, not those of others.
+A short text is read at once: it costs a few milliseconds at most. A longer one is read by a worker process that ends when
+the text needs too much CPU time; the answer is then a Problem, as for every other script that can't be run. On a machine
+so busy that no answer comes in time the answer is Unavailable. Workers are started when they are needed, and end with
+their input, so also when this process is killed. A caller that is named has one worker at a time: its next script waits
+for its own, not those of others.
 """
 
 import asyncio
 import atexit
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -27,12 +29,13 @@ from muster.core.sqltext import Problem
 from muster.core.statements import Script
 
 SHORT = 4 * 1024  # characters; the worst such text costs about 30 ms
-LIMIT = 10.0  # seconds; the largest script takes about 2
+CPU_LIMIT = 10.0  # seconds of CPU for one script; the largest takes about 2
+REPLY_TIMEOUT = 25.0  # seconds; less than a request may take
 AT_ONCE = 2
 
 
 class Worker:
-    """One process; whatever goes wrong with it, it is killed and replaced."""
+    """One process; after any failure it is killed and replaced."""
 
     def __init__(self) -> None:
         command = [sys.executable, "-P", "-m", "muster.core.script_worker"]
@@ -45,8 +48,13 @@ class Worker:
             env={},
         )
 
-    def ask(self, request: bytes, limit: float) -> bytes:
-        """TimeoutError: it took longer. EOFError: it ended."""
+    @property
+    def ran_out_of_cpu(self) -> bool:
+        """Of a process that ended."""
+        return self._process.wait() == -signal.SIGPROF
+
+    def ask(self, request: bytes, timeout: float) -> bytes:
+        """TimeoutError: no reply in time. EOFError: the process ended."""
         process, late = self._process, threading.Event()
         assert process.stdin
         assert process.stdout
@@ -55,7 +63,7 @@ class Worker:
             late.set()
             process.kill()
 
-        timer = threading.Timer(limit, give_up)
+        timer = threading.Timer(timeout, give_up)
         timer.start()
         try:
             send(process.stdin, request)
@@ -78,8 +86,9 @@ class Worker:
 
 
 class Reader:
-    def __init__(self, limit: float = LIMIT) -> None:
-        self._limit = limit
+    def __init__(self, cpu_limit: float = CPU_LIMIT, timeout: float = REPLY_TIMEOUT) -> None:
+        self._cpu_limit = cpu_limit
+        self._timeout = timeout
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="script-reader")
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -103,16 +112,21 @@ class Reader:
         return await asyncio.shield(reading)
 
     def read(self, text: str, transaction: Transaction) -> Analysis:
-        request = msgspec.msgpack.encode(Request(text, transaction))
+        request = msgspec.msgpack.encode(Request(text, transaction, self._cpu_limit))
         while True:
             worker = self._take() or _start()
             is_new = worker.is_new
             try:
-                answer = worker.ask(request, self._limit)
-            except (TimeoutError, EOFError) as error:
+                answer = worker.ask(request, self._timeout)
+            except TimeoutError:
                 worker.end()
-                # One that had read others may have been killed since; a new one ended over this text.
-                if is_new or isinstance(error, TimeoutError):
+                message = "The script could not be read in time: the machine is busy."
+                raise Unavailable(message, code="ScriptReaderBusy", retry_after=5) from None
+            except EOFError:
+                too_complex = worker.ran_out_of_cpu
+                worker.end()
+                # A used worker may have been killed by others; a new one ended over this text.
+                if is_new or too_complex:
                     return _unread(text)
             else:
                 worker.is_new = False

@@ -21,6 +21,7 @@ MOST_MEMORY = 2 * 1024**3  # bytes of addresses
 class Request(msgspec.Struct, array_like=True):
     text: str
     transaction: Transaction
+    limit: float  # seconds of CPU; a script that needs more ends this process
 
 
 def receive(stream: IO[bytes]) -> bytes | None:
@@ -45,7 +46,10 @@ def main() -> None:
     encode, decode = msgspec.msgpack.encode, msgspec.msgpack.Decoder(Request).decode
     while (message := receive(sys.stdin.buffer)) is not None:
         request = decode(message)
+        # The default action of SIGPROF ends the process, also inside the grammar's C code.
+        signal.setitimer(signal.ITIMER_PROF, request.limit)
         analysis: Analysis = analyse(request.text, request.transaction)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         send(sys.stdout.buffer, encode(analysis))
 
 

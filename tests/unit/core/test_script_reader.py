@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from muster.core import script
+from muster.core.errors import Unavailable
 from muster.core.script_reader import SHORT, Reader, analyse
 
 LONG = "select 1 as a, 'b' as b;\n" * 1000
@@ -33,8 +34,8 @@ async def test_a_script_is_read_by_a_worker_as_it_would_be_at_once(text, transac
     assert len(LONG) > SHORT
 
 
-async def test_a_script_that_takes_too_long_is_refused_and_its_worker_is_gone():
-    reader, others = Reader(limit=0.001), workers()
+async def test_a_script_that_needs_too_much_cpu_is_refused_and_its_worker_is_gone():
+    reader, others = Reader(cpu_limit=0.01), workers()
     try:
         analysis = await reader.analyse(LARGEST)
         left = workers() - others
@@ -44,6 +45,28 @@ async def test_a_script_that_takes_too_long_is_refused_and_its_worker_is_gone():
     assert [problem.code for problem in analysis.problems] == ["ScriptTooComplex"]
     assert analysis.script.text == LARGEST
     assert left == set()
+
+
+async def test_no_reply_in_time_is_no_judgement_of_the_script():
+    reader, others = Reader(timeout=0.001), workers()
+    try:
+        with pytest.raises(Unavailable) as caught:
+            await reader.analyse(LARGEST)
+        left = workers() - others
+    finally:
+        reader.close()
+
+    assert caught.value.code == "ScriptReaderBusy"
+    assert left == set()
+
+
+async def test_a_used_worker_that_runs_out_of_cpu_judges_the_script(reader):
+    await reader.analyse(LONG)
+    reader._cpu_limit = 0.01
+
+    analysis = await reader.analyse(LARGEST)
+
+    assert [problem.code for problem in analysis.problems] == ["ScriptTooComplex"]
 
 
 async def test_a_worker_that_was_killed_is_replaced(reader):
