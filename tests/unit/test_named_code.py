@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("docs/architecture.md",)
+PAGES = ("docs/architecture.md", "docs/explanation/life-of-a-task.md")
 FOLDERS = ("api", "workflows", "fsm", "nodeagent", "engine", "muster", "tests", "bench", "docs")
 PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]*)`")
 ROW = re.compile(r"^\|[^|]+\| `([\w./-]+)` \|([^|]*)\|$", re.MULTILINE)
