@@ -19,7 +19,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-rest check integration deep short-fuzz short-chaos flakes oldest old-targets up openapi lifecycles lock format fuzz chaos bench clean
+.PHONY: help setup demo test test-all test-rest check integration deep short-fuzz short-chaos flakes oldest old-targets up routes openapi lifecycles lock format fuzz chaos bench clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -86,6 +86,9 @@ $(OLD)/.ready: tests/support/old-postgres/package-lock.json | .venv/.ready
 
 up: setup ## Run Muster here in the foreground
 	@$(BIN)/muster up
+
+routes: setup ## Print every operation of the API with the use case that serves it
+	@$(BIN)/python -P -m api.routes
 
 openapi: setup ## Write openapi/openapi.json from the code
 	@$(BIN)/python -P -m api.openapi
