@@ -119,7 +119,7 @@ class Authenticator:
         except jwt.InvalidIssuerError:
             raise _wrong_tenant() from None
         except jwt.PyJWTError:
-            raise _invalid("its signature or its claims do not hold") from None
+            raise _invalid("its signature or its claims are not valid") from None
         if claims.get("tid") not in self._tenants:
             raise _wrong_tenant()
         return claims
@@ -127,7 +127,7 @@ class Authenticator:
     def _principal_of(self, claims: dict[str, Any], digest: bytes) -> Principal:
         subject = claims.get("oid") or claims.get("sub")
         if not isinstance(subject, str) or not 1 <= len(subject) <= 256:
-            raise _invalid("it names nobody")
+            raise _invalid("it names no principal")
         groups = claims.get(self._settings.oidc_group_claim)
         application = claims.get("idtyp") == "app"
         name = claims.get("upn") or claims.get("preferred_username") or claims.get("appid") or ""

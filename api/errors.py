@@ -109,7 +109,7 @@ def answer_to(request: Request[Any, Any, Any], error: Exception) -> Answer:
             )
         case _:
             log.error("request failed", request_id=exchange.request_id, exc_info=error)
-            return answer(Internal("Something went wrong on our side."), exchange)
+            return answer(Internal("An internal error occurred."), exchange)
 
 
 def _challenge(fault: Fault) -> bytes:

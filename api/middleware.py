@@ -23,7 +23,9 @@ class Edge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == ScopeType.WEBSOCKET:
-            await send({"type": "websocket.close", "code": 1003, "reason": "no websockets here"})
+            await send(
+                {"type": "websocket.close", "code": 1003, "reason": "websockets are not supported"}
+            )
             return
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)

@@ -86,7 +86,7 @@ def no_launcher(ctx: Context) -> PreconditionFailed:
     settings = ctx.services.settings
     minutes = settings.workload_claim_limit.total_seconds() / 60
     return PreconditionFailed(
-        f"No launcher of the group '{settings.launcher_group}' was there for {minutes:g} minutes. "
+        f"No launcher of the group '{settings.launcher_group}' ran for {minutes:g} minutes. "
         "Start one (`muster launcher`; `muster up` has one), then PATCH the account.",
         code="LauncherUnavailable",
     )
@@ -126,11 +126,11 @@ async def waits_for(ctx: Context, epoch: int) -> str:
     workload = await _engine(ctx, epoch)
     match workload.state if workload else None:
         case State.PENDING:
-            return "a launcher with room for the engine"
+            return "a launcher with capacity for the engine"
         case State.CLAIMED:
             return "the launcher to start the engine"
         case State.LAUNCHED:
-            return "the engine's first word"
+            return "the engine's first report"
         case _:
             return "the engine's first heartbeat in the control database"
 

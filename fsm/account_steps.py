@@ -55,7 +55,7 @@ async def prepare_database(ctx: Context) -> Outcome:
         if refused.code != "ControlDatabaseReadOnly":
             raise
         raise InvalidRequest(
-            "The database only reads: its server is a standby, or its transactions are read only.",
+            "The database is read-only: its server is a standby, or its transactions are read only.",
             code="JobAgentDatabaseSecondary",
         ) from refused
     await control_database.sync_directory(where, made.identity)

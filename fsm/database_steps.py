@@ -45,7 +45,7 @@ async def create(ctx: Context) -> Outcome:
         except asyncpg.InsufficientPrivilegeError as error:
             raise Forbidden(
                 f"The administrator may not create databases ({error}). "
-                f'Let somebody who may run: {statement} owner "{login_of(server)}";',
+                f'Have an administrator run: {statement} owner "{login_of(server)}";',
                 code="DatabaseCreateDenied",
             ) from error
     return Done(observed={"adopted": None})
@@ -63,7 +63,7 @@ async def inspect(ctx: Context) -> Outcome:
         "conditions": None,
     }
     if login_of(server) is None:
-        message = "The server has no administratorLogin: the database was not looked at."
+        message = "The server has no administratorLogin: the database was not checked."
         condition = {"type": "NotVerified", "status": "True", "message": message}
         return Done(observed=observed | {"conditions": [condition]})
     async with session(ctx.services, server) as connection:
@@ -112,7 +112,7 @@ def _to_be_dropped(ctx: Context, server: Resource) -> bool:
 async def _server(ctx: Context) -> Resource | Wait:
     server = await parent_of(ctx.services.db, ctx.resource.uid)
     if server is None:
-        raise NotFound("The server of this database is gone.", code="ParentResourceNotFound")
+        raise NotFound("The server of this database was deleted.", code="ParentResourceNotFound")
     return _unsettled(ctx, server) or server
 
 

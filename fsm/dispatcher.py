@@ -63,7 +63,7 @@ class Dispatcher:
             if turn is not Turn.NOTHING:
                 woken.set()  # there is room for another one; after a failure the poll is soon enough
         except Fault as error:
-            log.warning("turn broken off", machine=uid, why=error.context or error.message)
+            log.warning("machine step interrupted", machine=uid, why=error.context or error.message)
         except Exception:  # one poisoned machine must not stop the others
             log.exception("turn failed", machine=uid)
         finally:

@@ -30,7 +30,7 @@ class Duty:
             try:
                 await self.once()
             except (Fault, OSError) as error:
-                log.warning("duty broken off", exc_info=error)
+                log.warning("housekeeping interrupted", exc_info=error)
             finally:
                 self.first_pass.set()
             await self.services.clock.sleep_or(stop, self.services.settings.sweep)
@@ -69,7 +69,7 @@ class Duty:
                     await self.services.db.execute(Q.set_port, server.uid, port)
                     log.info("cluster started", server=server.id, port=port)
             except (Fault, OSError) as error:
-                log.warning("cluster does not start", server=server.id, why=str(error))
+                log.warning("can't start cluster", server=server.id, why=str(error))
 
     async def _remove_leftovers(self) -> None:
         """Only what is known to be over; a folder that nobody knows may be a customer's data."""

@@ -109,7 +109,7 @@ async def remove_cluster(ctx: Context) -> Outcome:
 def _clusters(ctx: Context) -> Clusters:
     if ctx.services.clusters is None:
         raise Unavailable(
-            "Embedded servers are made and removed only where Muster has a data directory.",
+            "Embedded servers are created and removed only where Muster has a data directory.",
             code="EmbeddedModeOff",
         )
     return ctx.services.clusters

@@ -139,7 +139,9 @@ class AgentClient:
         except httpx.TimeoutException:
             raise _away("The node agent did not answer in time", "NodeAgentTimeout") from None
         except httpx.TransportError as error:
-            raise _away("The node agent hung up", context=type(error).__name__) from None
+            raise _away(
+                "The node agent closed the connection", context=type(error).__name__
+            ) from None
 
 
 def tls(settings: Settings) -> ssl.SSLContext | bool:
@@ -162,7 +164,9 @@ def _understood(answer: httpx.Response, spec: Spec) -> msgspec.Struct:
             return msgspec.json.Decoder(spec.result, float_hook=Decimal).decode(answer.content)
         error = msgspec.json.decode(answer.content, type=CommandError)
     except msgspec.DecodeError:
-        raise _away("What answered is no node agent", context=str(answer.status_code)) from None
+        raise _away(
+            "The answer is not from a node agent", context=str(answer.status_code)
+        ) from None
     raise error.fault()
 
 

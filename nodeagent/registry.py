@@ -51,7 +51,7 @@ class Registration:
             try:
                 await self.beat()
             except Unavailable as fault:
-                log.warning("heartbeat not written", why=fault.context)
+                log.warning("heartbeat was not written", why=fault.context)
             await self.clock.sleep_or(stop, self.settings.node_agent_heartbeat)
         with contextlib.suppress(Unavailable):
             await self.db.execute(Q.leave, self.name, self.url)

@@ -105,7 +105,7 @@ def _answer(request: HttpRequest[Any, Any, Any], error: Exception) -> Response[b
             fault = InvalidRequest("The request was refused.")
         case _:
             log.error("command failed", path=request.url.path, exc_info=error)
-            fault = Internal("Something went wrong in the node agent.")
+            fault = Internal("An internal error occurred in the node agent.")
     told = CommandError.of(fault)
     address = request.client.host if request.client else ""
     telemetry.note_refusal("nodeagent", told.status, fault.code, fault.message, address)

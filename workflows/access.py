@@ -149,7 +149,7 @@ def first_below(id: ResourceId) -> ResourceId:
 def _not_ready(account: ResourceId, state: str) -> Conflict:
     if state == "Deleting":
         return Conflict(f"The job account '{account.name}' is being deleted.", code=NOT_READY)
-    why = "its creation failed" if state == "Failed" else "it is still being made"
+    why = "its creation failed" if state == "Failed" else "it is still being created"
     return Conflict(
         f"The job account '{account.name}' has no control database yet: {why}.",
         code=NOT_READY,

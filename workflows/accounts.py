@@ -38,7 +38,7 @@ async def admit(
     if old is not None:
         if wanted and wanted.lower() != old.properties["databaseId"].lower():
             raise NotFound(
-                "An account keeps its control database; delete it and make another.",
+                "The control database of an account can't be changed; delete the account and create another.",
                 code="PropertyChangeUnsupported",
                 target="properties.databaseId",
             )

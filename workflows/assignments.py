@@ -103,7 +103,7 @@ def _refuse_change(old: Resource, new: dict[str, Any]) -> None:
     same = ("principalId", "roleDefinitionKey", "scopeKey")
     if any(old.properties[name] != new[name] for name in same):
         raise InvalidRequest(
-            "A role assignment's principal and role can't be changed; delete it and make another.",
+            "A role assignment's principal and role can't be changed; delete it and create another.",
             code="RoleAssignmentUpdateNotPermitted",
         )
 

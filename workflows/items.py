@@ -209,7 +209,7 @@ async def write(
     try:
         await commands.settle(plane.db, command_id, succeeded=True)
     except Unavailable as away:
-        log.warning("a command is settled later", command=command_id, why=away.context)
+        log.warning("command is not settled yet", command=command_id, why=away.context)
     await reach("command.settled", action)
     return answer
 

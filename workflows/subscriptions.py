@@ -28,7 +28,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
         admission.preconditions(call, store.plain(old))
         state = said.get("state", "Registered")
         if old and old.resource.properties["state"] == "Deleted" and state != "Deleted":
-            raise Conflict(f"The subscription '{id.name}' was deleted and can't come back.")
+            raise Conflict(f"The subscription '{id.name}' was deleted and can't be created again.")
         if state == "Deleted" and old and old.resource.properties["state"] != "Deleted":
             world = await admission.parents(tx, id, call.principal.tenant_id)
             admission.unlocked(world, id, delete=True)

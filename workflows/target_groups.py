@@ -59,7 +59,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
         if refused.code != "InvalidTargetServer":
             raise
         raise Unavailable(  # every server was found above: only the account's copy is behind
-            "A server of the group is registered, and the job account has not been told of it yet. That takes seconds; "
+            "A server of the group is not in the directory of the job account yet. That takes seconds; "
             "the same request can be sent again.",
             code="ServerNotYetKnown",
             target=refused.target,
@@ -99,7 +99,7 @@ async def resolve(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
     if answer is not None:
         return _understood(answer)
     raise Unavailable(
-        "The account's engine has not answered yet. POST …/doctor on the job account tells why; "
+        "The account's engine has not answered yet. POST …/doctor on the job account shows why; "
         "the same request can be sent again.",
         code="EngineNotAnswering",
         retry_after=5,

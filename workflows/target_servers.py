@@ -165,7 +165,7 @@ async def send_directory(plane: Plane, call: Call, here: Access) -> None:
     try:
         await directory.sync(plane, account, recipient, send)
     except Fault as fault:
-        log.warning("a directory is sent later", account=here.uid, why=fault.context or fault.code)
+        log.warning("directory is not sent yet", account=here.uid, why=fault.context or fault.code)
 
 
 async def _called(

@@ -37,7 +37,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
         admission.preconditions(call, store.plain(old))
         if old:
             raise Conflict(
-                f"The service token '{id.name}' exists. Delete it to revoke it, then make a new one.",
+                f"The service token '{id.name}' exists. Delete it to revoke it, then create a new one.",
                 code="ServiceTokenExists",
             )
         made = await store.insert(

@@ -46,7 +46,7 @@ ROLE_DEFINITIONS = ResourceType(
         "type": "Microsoft.Authorization/roleDefinitions",
         "properties": {
             "roleName": "Reader",
-            "description": "Sees everything, changes nothing.",
+            "description": "Reads everything, changes nothing.",
             "type": "BuiltInRole",
             "assignableScopes": ["/"],
             "permissions": [{"actions": ["*/read"], "notActions": []}],

@@ -69,7 +69,7 @@ class Launcher:
                 try:
                     await self.turn(group)
                 except Fault as error:
-                    log.warning("the launcher's turn was broken off", why=error.context)
+                    log.warning("launcher cycle interrupted", why=error.context)
                 await self._pause(stop)
             await self._leave()
 
@@ -142,7 +142,7 @@ class Launcher:
                     break
                 self._begin(group, workload)
             if full and full != self._full:
-                log.warning("no room for more", why=full)
+                log.warning("no capacity for more workloads", why=full)
             self._full = full
 
     def _begin(self, group: asyncio.TaskGroup, workload: Workload) -> None:
@@ -172,7 +172,7 @@ class Launcher:
                 await work()
                 self.woken.set()
             except Fault as error:
-                log.warning("left for a later turn", workload=id, why=error.context or str(error))
+                log.warning("retry in a later cycle", workload=id, why=error.context or str(error))
             finally:
                 del self._jobs[id]
 
@@ -184,7 +184,7 @@ class Launcher:
             try:
                 enabled = await self.desk.beat(self.capacity())
             except Fault as error:
-                log.warning("the launcher's heartbeat was not heard", why=error.message)
+                log.warning("launcher heartbeat was not written", why=error.message)
                 continue
             if enabled and not self._enabled:
                 self.woken.set()
@@ -197,7 +197,7 @@ class Launcher:
                 logged = self.runtime.logged()
                 self.runtime.tidy(logged - await self.desk.known(logged))
             except (Fault, OSError) as error:
-                log.warning("logs were not tidied", why=str(error))
+                log.warning("can't clean up logs", why=str(error))
             await self.clock.sleep_or(stop, TIDY)
 
     async def _pause(self, stop: asyncio.Event) -> None:

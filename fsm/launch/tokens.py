@@ -74,7 +74,7 @@ class LauncherTokens:
             if said.until > now.timestamp():
                 return said
             raise Unauthenticated("The token has expired.", code="ExpiredAuthenticationToken")
-        raise Unauthenticated("The token is not one of ours.")
+        raise Unauthenticated("The token was not issued here.")
 
 
 def _mac(key: bytes, claims: str) -> bytes:

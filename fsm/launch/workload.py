@@ -92,7 +92,7 @@ class Workload:
 
     @property
     def lag(self) -> timedelta | None:
-        """From being wanted to running; None until it runs."""
+        """From request to running; None until it runs."""
         return self.running_at - self.created_at if self.running_at else None
 
 

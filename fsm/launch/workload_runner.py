@@ -44,7 +44,7 @@ class Hands:
         try:
             handle = await self.runtime.start(self._order(*armed))
         except StartFailed as error:
-            log.warning("workload does not start", workload=workload.id, why=error.message)
+            log.warning("can't start workload", workload=workload.id, why=error.message)
             await self.desk.start_failed(workload.id, error.message)
             self.runtime.forget(workload.id)
             return None
@@ -84,7 +84,7 @@ class Hands:
         """Left by a workload whose row is gone, or another's by now: nobody wants it."""
         handle = self.runtime.find(id)
         if handle is not None:
-            log.warning("ending a process that nobody knows", workload=id)
+            log.warning("ended a process without a workload", workload=id)
             await self.runtime.stop(handle, self.settings.workload_stop_grace)
         self.runtime.forget(id)
 

@@ -224,7 +224,7 @@ class Cluster:
             argv = [str(binaries.initdb), f"--pgdata={draft}", *options, *users]
             code, output = await self._run(binaries, argv, given=password)
             if code != 0:
-                raise _failed("initdb could not make the cluster", output)
+                raise _failed("initdb could not create the cluster", output)
             write_private(self.directory / "superuser", password)
             draft.rename(self.data)
             sync_folder(self.directory)

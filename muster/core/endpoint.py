@@ -36,7 +36,9 @@ class Endpoint(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     client_key: str | None = None  # PEM, secret
     maintenance_database: str = "postgres"
     pooling: str = "none"
-    direct_host: str | None = None  # past the pooler; HOST:PORT where that differs too
+    direct_host: str | None = (
+        None  # host for connections that bypass the pooler; HOST:PORT where that differs too
+    )
     target_session_attrs: str = "any"
     authentication: str = weak_login.SCRAM
 

@@ -21,7 +21,7 @@ LONGEST = 4_000  # a value longer than this is somebody's document, not a field 
 REGISTRY = CollectorRegistry()
 STEPS = Counter(
     "muster_fsm_steps",
-    "Steps run, by what came out: done, wait, retry, failed, lost",
+    "Steps run, by outcome: done, wait, retry, failed, lost",
     ["lifecycle", "state", "outcome"],
     registry=REGISTRY,
 )

@@ -43,7 +43,7 @@ def _unsupported(given: dict[str, Any]) -> list[FieldError]:
         if given.get(name) is not None
     ]
     if given.get("advance") == "perTarget":
-        message = "'perTarget' is not supported by this version: leave it out, or say 'barrier'."
+        message = "'perTarget' is not supported by this version: leave it out, or use 'barrier'."
         errors.append(FieldError(f"{P}.advance", message, code))
     return errors
 
