@@ -5,9 +5,11 @@ import asyncpg
 from fsm.administrator import is_embedded, login_of, session
 from fsm.context import Context
 from fsm.lifecycle_table import DELETING, Done, Outcome, Wait
-from fsm.sql_target import T
 from fsm.store import Resource, parent_of
 from muster.core.errors import Conflict, Forbidden, NotFound
+from muster.core.sql import Queries
+
+T = Queries("fsm.sql", "target.sql")
 
 EXISTED = "existed"  # the answer from before anything was made
 WITH_FORCE = 130_000  # server_version_num since which DROP DATABASE can end sessions

@@ -3,10 +3,12 @@
 from typing import Any
 
 from fsm.administrator import Means, endpoint_of, login_of, session
-from fsm.sql_target import T
 from fsm.store import Resource
 from muster.core.errors import Fault
+from muster.core.sql import Queries
 from muster.core.weak_login import WEAK
+
+T = Queries("fsm.sql", "target.sql")
 
 NOT_VERIFIED = "NotVerified"
 

@@ -8,10 +8,12 @@ from fsm.administrator import PASSWORD, is_embedded, login_of, secret_of, sessio
 from fsm.context import Clusters, Context
 from fsm.lifecycle_table import Done, Outcome
 from fsm.server_contact import condition, conditions, contact
-from fsm.sql_target import T
 from fsm.store import Resource
 from muster.core import session_budget
 from muster.core.errors import InvalidRequest, Unavailable
+from muster.core.sql import Queries
+
+T = Queries("fsm.sql", "target.sql")
 
 OLDEST = 120_000  # server_version_num of PostgreSQL 12
 LOOPBACK = "127.0.0.1"
