@@ -9,7 +9,7 @@ from typing import Any
 import jwt
 
 from api.jwks import KeySet
-from api.request_context import Exchange
+from api.request_context import RequestContext
 from muster.core.clock import Clock
 from muster.core.errors import Unauthenticated
 from muster.core.settings import Settings
@@ -44,9 +44,9 @@ class Authenticator:
         self._tenants = frozenset(settings.oidc_tenants or (settings.tenant_id,))
         self._known: OrderedDict[bytes, tuple[Principal, float, int]] = OrderedDict()
 
-    async def principal(self, exchange: Exchange) -> Principal:
-        exchange.refuse_repeated()
-        given = exchange.headers.get(b"authorization")
+    async def principal(self, context: RequestContext) -> Principal:
+        context.refuse_repeated()
+        given = context.headers.get(b"authorization")
         if given is None:
             raise Unauthenticated("Authentication failed. The 'Authorization' header is missing.")
         scheme, _, token = given.partition(b" ")

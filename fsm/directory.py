@@ -24,7 +24,7 @@ Send = Callable[[SyncDirectory], Awaitable[DirectorySynced]]
 
 
 class Source(Means, Protocol):
-    """Where servers and their keys are read: our services, or the plane of the workflows."""
+    """Where servers and their keys are read: the services of the runner, or those of the workflows."""
 
     @property
     def db(self) -> Database: ...
