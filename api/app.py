@@ -1,4 +1,4 @@
-"""The public application: uvicorn → Edge → PathMiddleware → Litestar → one handler per endpoint."""
+"""The public application: uvicorn → Middleware → PathMiddleware → Litestar → one handler per endpoint."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -18,7 +18,7 @@ from api.errors import ProtocolFault, answer_to
 from api.handlers import HANDLERS
 from api.jwks import KeySet
 from api.links import Links
-from api.middleware import Edge
+from api.middleware import Middleware
 from api.paging import Paging
 from api.path import REFUSED, PathMiddleware, Table
 from api.probes import PROBES, probes
@@ -80,7 +80,7 @@ def build(
         openapi_config=None,
         logging_config=None,
     )
-    return Edge(PathMiddleware(app, Table(endpoints), PROBES), clock)
+    return Middleware(PathMiddleware(app, Table(endpoints), PROBES), clock)
 
 
 def _route(services: Services, endpoint: Endpoint) -> HTTPRouteHandler:

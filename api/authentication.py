@@ -1,4 +1,4 @@
-"""Who asks: a bearer token that is the local one, a service token, or a JWT of the issuer."""
+"""Authentication: a bearer token that is the local one, a service token, or a JWT of the issuer."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""The outermost layer: gives every request its ids and its limits, and counts it when it is over."""
+"""The outermost ASGI middleware: gives every request its ids and its limits, and counts it when it has finished."""
 
 from functools import cache
 
@@ -16,7 +16,7 @@ LONGEST_URL = 8 * 1024
 LARGEST_HEADERS = 16 * 1024
 
 
-class Edge:
+class Middleware:
     def __init__(self, app: ASGIApp, clock: Clock) -> None:
         self._app = app
         self._clock = clock

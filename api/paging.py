@@ -1,4 +1,4 @@
-"""`{value, nextLink}`: pages behind encrypted tokens that fit only the list and the caller they were made for."""
+"""`{value, nextLink}`: pages with encrypted tokens that are valid only for the list and the caller they were made for."""
 
 import base64
 import binascii

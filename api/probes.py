@@ -1,4 +1,4 @@
-"""Endpoints beside ARM: alive, ready, numbers, and the description of the API itself."""
+"""Endpoints beside ARM: liveness, readiness, metrics, and the OpenAPI document."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One request while it is being answered: its ids, its headers, who asks and what for."""
+"""The context of one request: its ids, headers, endpoint, resource id and principal."""
 
 import re
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What goes back over the wire: a status, headers and bytes, sent in two messages."""
+"""An HTTP response: a status, headers and bytes, sent in two messages."""
 
 from typing import Any
 

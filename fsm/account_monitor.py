@@ -1,4 +1,4 @@
-"""Looks after accounts that rest: an engine that ended, a control database that is gone or went back."""
+"""Checks ready accounts: an engine that ended, a control database that was dropped or restored."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping
@@ -116,7 +116,7 @@ class Watch:
             self._sent[uid] = sent
 
     async def _show_paused(self, context: Context, read: EpochRead) -> None:
-        """Whoever paused it: in SQL nobody tells us."""
+        """Shows `paused` as the control database has it: psql can change it too."""
         shown = context.resource
         if read.paused != bool(shown.observed.get("paused")):
             db = self.services.db
@@ -188,7 +188,7 @@ async def tell(
 
 
 def missing_engines(settings: Settings, lifecycles: Lifecycles) -> OnEnd:
-    """The hook of the workload queue: an engine or host that nobody ended on purpose is missed.
+    """The hook of the workload queue: an engine or host that did not end on purpose is replaced.
 
     A lost host is brought back with the next engine, which adopts the hosts that are left. An engine
     whose version does not fit is not lost: another one of the same version would not fit either.

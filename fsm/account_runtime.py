@@ -1,4 +1,4 @@
-"""The runtime of an account: wanted through the workload queue, never started from here."""
+"""The workloads of an account: requested through the workload queue, never started from here."""
 
 from uuid import UUID, uuid5
 
@@ -115,14 +115,14 @@ async def pending(ctx: Context, epoch: int) -> bool:
 
 
 async def fence(services: Services, account_uid: UUID) -> None:
-    """Ends the account's engine; nobody misses it."""
+    """Ends the account's engine on purpose; it is not replaced."""
     if services.queue is not None:
         async with services.db.transaction() as tx:
             await services.queue.cancel(tx, engine_key(account_uid), Reason.FENCED)
 
 
 async def waits_for(ctx: Context, epoch: int) -> str:
-    """The step that the engine's start has reached, for whoever asks why it takes so long."""
+    """The step that the engine's start has reached, as `doctor` shows it."""
     workload = await _engine(ctx, epoch)
     match workload.state if workload else None:
         case State.PENDING:
@@ -155,7 +155,7 @@ async def forget(ctx: Context) -> None:
 
 
 def engine_key(account_uid: UUID) -> str:
-    """One engine of an account counts, whoever wants it."""
+    """The mutex key: at most one engine of an account runs."""
     return f"{Kind.ENGINE}/{account_uid}"
 
 

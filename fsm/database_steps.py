@@ -119,7 +119,7 @@ async def _server(ctx: Context) -> Resource | Wait:
 
 
 def _unsettled(ctx: Context, server: Resource) -> Wait | None:
-    """What is being changed on the server is not verified yet: nobody relies on it."""
+    """What is being changed on the server is not verified yet."""
     if server.provisioning_state in {"Creating", "Updating"}:
         why = f"the server is {server.provisioning_state.lower()}"
         return Wait(ctx.services.settings.poll_busy, why)

@@ -51,7 +51,7 @@ class Recipient:
         return sealing.seal(self.public_key, Secret(key), context)
 
     def fingerprint(self, server: Resource) -> str:
-        """Another one where the key was set again, or would be sealed for somebody else."""
+        """Changes when the key was set again, or must be sealed for another account."""
         stored = fingerprint(server.sealed[CLIENT_KEY])
         return sha256(f"{self.public_key}/{self.identity}/{stored}".encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Finds machines that are due and gives each to a runner; costs nothing while all of them rest."""
+"""Finds machines that are due and gives each to a runner; does no work while none is due."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""How an error of a step is told to the customer: the ARM form, without anything of ours in it."""
+"""How an error of a step is shown to the customer: in ARM's form, without internal details."""
 
 from typing import Any
 

@@ -72,7 +72,7 @@ class Housekeeping:
                 log.warning("can't start cluster", server=server.id, why=str(error))
 
     async def _remove_leftovers(self) -> None:
-        """Only what is known to be over; a folder that nobody knows may be a customer's data."""
+        """Only clusters of ended machines; an unknown folder may be a customer's data."""
         clusters = self.services.clusters
         assert clusters is not None
         ended = await self.services.db.fetch(Q.ended_machines, clusters.known())

@@ -1,4 +1,4 @@
-"""How the control plane asks a node agent: finds a live one, seals, signs, and understands errors."""
+"""The client of node agents: finds a live one, seals, signs, and decodes errors."""
 
 import ssl
 from decimal import Decimal
@@ -121,7 +121,7 @@ class AgentClient:
         raise _away("No node agent can be reached")
 
     async def _routes(self, server: str, *, anew: bool) -> list[str]:
-        """Remembered for a moment; whoever finds none of them there asks anew."""
+        """Cached for a moment; read again when none of them can be reached."""
         since, urls = self._known.get(server, (0.0, []))
         if anew or not urls or self._clock.monotonic() - since > KEPT:
             urls = await registry.routes(self._db, server, self._settings)

@@ -1,4 +1,4 @@
-"""Which node agents live and what they stand beside: rows in the metadata database."""
+"""The registry of node agents: which are alive and which servers they serve; rows in the metadata database."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The account's roles: made, or accepted when made beforehand; dropped only if they carry our mark."""
+"""The account's roles: created, or accepted when created beforehand; dropped only if they carry our mark."""
 
 import contextlib
 
@@ -86,7 +86,7 @@ async def _set_password(
 
 
 async def _opens(invocation: Invocation, role: str, password: Secret) -> bool:
-    """Whoever made the role beforehand may have given it the password already."""
+    """A role that was created beforehand may have the password already."""
     access = invocation.access
     try:
         async with invocation.services.connector.session(

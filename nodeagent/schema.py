@@ -1,4 +1,4 @@
-"""The two schemas of a control database: whose they are, and how they are brought up to date."""
+"""The two schemas of a control database: who owns them, and how they are upgraded."""
 
 import contextlib
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The node agent's HTTP side: who asks is checked before anything is read, and errors have one form."""
+"""The node agent's HTTP side: the caller is checked before anything is read, and errors have one form."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""The way into an account's control database: where it is, who logs in, and what failures mean."""
+"""Access to an account's control database: where it is, which login, and what failures mean."""
 
 from typing import Any, NoReturn
 from uuid import UUID

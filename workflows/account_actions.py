@@ -1,4 +1,4 @@
-"""What can be asked of a job account beside its definition: pause, resume, acknowledge, doctor."""
+"""Actions on a job account: pause, resume, acknowledge, doctor."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The servers that an account may use as targets, as its people see and change them."""
+"""The servers that an account may use as targets: list, allow, disallow."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What was changed in an account, through REST, by Muster itself and by psql, as its control database noted it."""
+"""Changes in an account through REST, by Muster itself and through psql, as its control database recorded them."""
 
 from typing import Any
 

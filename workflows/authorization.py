@@ -112,7 +112,7 @@ async def principal_of_token(services: Services, digest: str) -> Principal | Non
 
 
 async def _own_tenant(services: Services, who: Principal, id: ResourceId) -> bool:
-    """A subscription that does not exist belongs to nobody yet: its absence is told by the use case."""
+    """A subscription that does not exist belongs to no tenant yet: the use case reports that it is missing."""
     if id.subscription is None:
         return True
     subscription = id.subscription.lower()

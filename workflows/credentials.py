@@ -1,4 +1,4 @@
-"""Credentials of an account; a password is sealed on arrival and never seen again."""
+"""Credentials of an account; a password is sealed on arrival and never shown again."""
 
 from muster.core import sealing
 from muster.core.errors import refuse

@@ -49,7 +49,7 @@ class Facts:
 
     @property
     def has_host(self) -> bool:
-        """Whether somebody is there to run what starts."""
+        """Whether a host is alive to run tasks."""
         return any(
             each.state is State.RUNNING and not (each.beat_by and each.beat_by < self.now)
             for each in self.hosts

@@ -1,4 +1,4 @@
-"""What only an account's engine can answer, since it alone knows and reaches the targets."""
+"""Requests that only an account's engine can answer, since it alone reaches the targets."""
 
 from datetime import timedelta
 from typing import Any

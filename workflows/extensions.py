@@ -1,4 +1,4 @@
-"""Resources that hang on any scope: role assignments and locks."""
+"""Extension resources at any scope: role assignments and locks."""
 
 from uuid import UUID
 

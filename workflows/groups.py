@@ -1,4 +1,4 @@
-"""Resource groups: written at once, deleted with all they hold by a machine of their own."""
+"""Resource groups: written in one transaction, deleted with their resources by a machine."""
 
 from functools import partial
 

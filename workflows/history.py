@@ -1,4 +1,4 @@
-"""Every move that a resource's machine made, with its reason."""
+"""Every transition of a resource's machine, with its reason."""
 
 from fsm import machines
 from muster.core.ids import ResourceId

@@ -1,4 +1,4 @@
-"""Private endpoints of an account: ways to servers that wait for somebody's approval."""
+"""Private endpoints of an account: connections to servers that need an approval."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Wri
 
 
 async def approve(services: Services, call: Call, id: ResourceId) -> Item:
-    """Whoever may use the server as a target says yes."""
+    """Approves; needs the right to use the server as a target."""
     return await _decide(services, call, id, "Approved")
 
 

@@ -1,4 +1,4 @@
-"""Which namespaces a subscription may use: registered from the start, until somebody unregisters one."""
+"""Which namespaces a subscription may use: registered from the start, until one is unregistered."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Whether requests can be served: the metadata database takes a write, and the disk of the data directory has room."""
+"""Whether requests can be served: the metadata database accepts a write, and the data directory has disk space."""
 
 import asyncio
 import shutil

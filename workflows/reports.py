@@ -1,4 +1,4 @@
-"""What is told about an execution beside its items: how far it is, what failed, what it returned, why it waits."""
+"""Reports about an execution: progress, errors, results, why it waits."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Servers: registered by their endpoint, or made by Muster in embedded mode."""
+"""Servers: registered by their endpoint, or created by Muster in embedded mode."""
 
 from functools import partial
 from typing import Any

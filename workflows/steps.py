@@ -1,4 +1,4 @@
-"""Steps of a job; each change of one makes a new version of the job."""
+"""Steps of a job; each change of one creates a new version of the job."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -109,7 +109,7 @@ async def resolve(services: Services, call: Call, id: ResourceId) -> dict[str, A
 
 
 def _understood(answer: dict[str, Any]) -> dict[str, Any]:
-    """What stands in the way is the customer's to mend: a server that left, a query that fails."""
+    """Errors that the customer has to fix: a server that was removed, a query that fails."""
     if wrong := answer.get("error"):
         raise Conflict(wrong["message"], code=wrong["code"])
     return answer

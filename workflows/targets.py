@@ -1,4 +1,4 @@
-"""What the workflows must see on a user's server before they decide."""
+"""What the workflows check on a user's server before they decide."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ async def enumerate_databases(services: Services, server: Server) -> list[dict[s
 
 
 async def refuse_drop(services: Services, server: Server, database: str) -> None:
-    """Conflict when somebody works in the database or it holds rows."""
+    """Conflict when the database is in use or holds rows."""
     async with session(services, server) as connection:
         sessions = await connection.fetch(Q.foreign_sessions, database)
     if sessions:

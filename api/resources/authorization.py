@@ -1,4 +1,4 @@
-"""Who may do what where: role definitions, assignments and locks at any scope, service tokens."""
+"""Role definitions, role assignments and locks at any scope, and service tokens."""
 
 from api.resource import At, ResourceType, Sync
 from api.resources.shared import FILTER, TENANT_ID

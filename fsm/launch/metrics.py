@@ -1,4 +1,4 @@
-"""The numbers of the workload queue."""
+"""Metrics of the workload queue."""
 
 from prometheus_client import Counter, Gauge, Histogram
 

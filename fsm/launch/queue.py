@@ -62,7 +62,7 @@ class Queue:
             new.epoch,
             self.settings.workload_claim_limit,
         )
-        if row is None:  # somebody enqueued the same id a moment ago
+        if row is None:  # another transaction enqueued the same id a moment ago
             row = await tx.fetchrow(Q.get_workload, new.id)
             assert row is not None
         await wake.notify_in(tx, CHANNEL)

@@ -1,4 +1,4 @@
-"""Who asks: a workload by its start token, a launcher by a signed one; each fits only its owner."""
+"""Authentication: a workload by its start token, a launcher by a signed one; each is valid only for its owner."""
 
 import base64
 import binascii

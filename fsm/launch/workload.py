@@ -1,4 +1,4 @@
-"""A workload as a row: what was wanted, how far it came, and when."""
+"""A workload as a row: its specification, its state, and when that changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

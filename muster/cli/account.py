@@ -1,4 +1,4 @@
-"""`muster account …`: job accounts, and what is the matter with them."""
+"""`muster account …`: job accounts and their diagnosis."""
 
 import argparse
 from typing import Any

@@ -1,4 +1,4 @@
-"""How the command line speaks to the API: address and token from the surroundings, errors in one form."""
+"""The client of the REST API: address and token from the environment, errors in one form."""
 
 import argparse
 import ssl

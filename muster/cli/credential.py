@@ -1,4 +1,4 @@
-"""`muster credential …`: who logs in at the targets; secrets stay where they are typed."""
+"""`muster credential …`: the logins that jobs use at targets; secrets are never arguments."""
 
 import argparse
 from pathlib import Path

@@ -64,5 +64,5 @@ def is_over(summary: dict[str, Any]) -> bool:
 
 
 def is_halted(summary: dict[str, Any]) -> bool:
-    """Nothing moves until somebody decides."""
+    """Nothing happens until a user decides."""
     return any(each["reason"] == HALTED for each in summary.get("byReason", []))

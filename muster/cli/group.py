@@ -1,4 +1,4 @@
-"""`muster group …`: target groups, rules that yield databases anew at each run."""
+"""`muster group …`: target groups, rules that are resolved to databases at each run."""
 
 import argparse
 import json
@@ -135,7 +135,7 @@ def _resolved(found: dict[str, Any]) -> Table:
 
 
 def _unchecked(each: dict[str, Any]) -> str | None:
-    """Of a database that is named and that nobody could look for."""
+    """Of a named database whose existence could not be checked."""
     if (why := each.get("unchecked")) is None:
         return None
     return f"not checked whether it exists: {why['code']}"

@@ -123,7 +123,7 @@ def _replace(
 
 
 def _removed(old: dict[str, Any], schedule: dict[str, Any]) -> list[str]:
-    """What nobody may have meant to take away."""
+    """What the user may not have meant to remove."""
     before = old["properties"].get("schedule") or {}
     told = schedules.told(before)
     if not (before.get("enabled") and told) or "type" in schedule:
@@ -253,7 +253,7 @@ def _show(api: Api, options: argparse.Namespace, path: str, *, first: bool = Fal
 
 
 def _when(said: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
-    """When it runs next, and what happens if it still runs then; nothing where nobody scheduled it."""
+    """When it runs next, and what happens if it still runs then; nothing without a schedule."""
     schedule = said.get("schedule") or {}
     if schedules.told(schedule) is None:
         return []

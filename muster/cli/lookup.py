@@ -1,4 +1,4 @@
-"""Where things are: accounts by name, and the subscription and group that a server goes into."""
+"""Finds accounts by name, and the subscription and group of a server."""
 
 import argparse
 import sys

@@ -50,7 +50,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _agree(options: argparse.Namespace, found: dict[str, Any]) -> None:
-    """Nothing is written before somebody has seen the number of targets."""
+    """Nothing is written before the user has confirmed the number of targets."""
     number, expected = found["count"], options.expect_targets
     if expected is not None and found.get("unreachable"):
         away = f"{_listed(found)}, and servers whose databases could not be listed: {_away(found)}"
@@ -115,7 +115,7 @@ def _body(options: argparse.Namespace, sql: str) -> dict[str, Any]:
 
 
 def _follow(api: Api, run: Run, options: argparse.Namespace, sql: str) -> int:
-    """Ctrl-C stops it, as in psql: nobody else knows of this run."""
+    """Ctrl-C cancels the run, as in psql."""
     show = progress.chosen(run, sys.stderr) if sys.stderr.isatty() else progress.Silent()
     try:
         summary = run_watch.follow(api, run, show)

@@ -1,4 +1,4 @@
-"""`muster run …`: what runs do and did, and how to stop them."""
+"""`muster run …`: shows runs, waits for them and cancels them."""
 
 import argparse
 from typing import Any

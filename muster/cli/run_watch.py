@@ -1,4 +1,4 @@
-"""Waits for a run and shows how it goes; going away never touches the run."""
+"""Waits for a run and shows its progress; Ctrl-C never affects the run."""
 
 import argparse
 import sys

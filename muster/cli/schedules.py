@@ -10,7 +10,7 @@ from muster.cli.client import Refused
 from muster.cli.typed import interval
 
 OVERLAPS = ("skipTarget", "skipExecution", "queueOne", "allow", "cancelPrevious")
-NEVER = "0001-01-01T00:00:00Z"  # the start of a job that nobody scheduled
+NEVER = "0001-01-01T00:00:00Z"  # the start of a job without a schedule
 
 
 def add(made: argparse.ArgumentParser) -> None:

@@ -195,7 +195,7 @@ class Cluster:
         return pid, port, lines[7].strip() == "ready"
 
     def _lingers(self) -> bool:
-        """A killed postmaster that nobody reaped yet: PostgreSQL takes it for a live one."""
+        """A killed postmaster that was not reaped yet: PostgreSQL takes it for a live one."""
         pid, _, _ = self._pid_file()
         return pid is not None and is_zombie(pid)
 
@@ -311,7 +311,7 @@ class Cluster:
 
 
 def free(port: int) -> bool:
-    """Nobody listens there, and PostgreSQL could."""
+    """The port is free and can be bound."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

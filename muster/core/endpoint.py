@@ -157,7 +157,7 @@ def operators_ca(settings: Settings) -> str | None:
 
 
 def tls_context(endpoint: Endpoint, otherwise: str | None = None) -> ssl.SSLContext | None:
-    """None for `disable`. What holds a private key is made anew and not kept.
+    """None for `disable`. A context with a private key is created each time and not kept.
 
     `otherwise` is the CA of servers that name none, in PEM form; None: the system's.
     """

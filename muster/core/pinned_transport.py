@@ -131,7 +131,7 @@ class Dialer:
         return transport, guard.inner
 
     def hand_over(self) -> asyncio.Transport:
-        """From now on the tap alone hears the server, and asyncpg only that somebody hung up."""
+        """From now on only the tap gets the server's bytes; asyncpg is told only that the connection ended."""
         transport = cast("asyncio.Transport", self._transports[-1])
         if transport.is_closing():
             raise ConnectionError("the server closed the connection")

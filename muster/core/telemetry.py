@@ -16,7 +16,7 @@ MASK = "***"
 SECRET_WORDS = ("password", "passwd", "token", "secret", "authorization", "credential", "key")
 HARMLESS = frozenset({"key_id", "idempotency_key_present"})  # a name of a key is no key
 IN_TEXT = re.compile(r"(://[^:/@\s]*:)[^@\s]+@|(\b[Bb]earer\s+)\S+")
-LONGEST = 4_000  # a value longer than this is somebody's document, not a field of a log line
+LONGEST = 4_000  # a value longer than this is a document, not a field of a log line
 
 REGISTRY = CollectorRegistry()
 STEPS = Counter(

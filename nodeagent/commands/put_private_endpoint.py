@@ -1,4 +1,4 @@
-"""The way to a server, once somebody there approves."""
+"""A private endpoint to a server, which needs an approval there."""
 
 from nodeagent.commands.call import call, text
 from nodeagent.control_db import Q

@@ -1,4 +1,4 @@
-"""What a step may be; its script is judged by muster.core.script."""
+"""What a step may be; muster.core.script validates its script."""
 
 import re
 from typing import Any

@@ -114,7 +114,7 @@ class ProcessRuntime:
         process = _process(handle)
         process.send(signal.SIGINT if now else signal.SIGTERM)
         await process.gone(grace, self._clock)
-        # Whoever holds the lock belongs to it, also what it made and left behind.
+        # Every holder of the lock belongs to the workload, also children that it left.
         for holder in {process, *self._holders(handle.id)}:
             holder.send(signal.SIGKILL)
             await holder.gone(KILLED, self._clock)
