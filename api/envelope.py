@@ -1,4 +1,4 @@
-"""ARM's envelope in both directions: a body becomes what the workflows take, a resource JSON."""
+"""ARM's envelope in both directions: decodes bodies for the workflows, renders resources as JSON."""
 
 from collections.abc import Iterator
 from functools import cache

@@ -6,7 +6,7 @@ from typing import Any
 from litestar import Request
 from litestar.exceptions import HTTPException
 
-from api.request_context import Exchange, of
+from api.request_context import RequestContext, of
 from api.response import Answer, Headers, json_answer
 from muster.core import telemetry
 from muster.core.errors import (
@@ -66,7 +66,7 @@ def body_of(fault: Fault, request_id: str) -> dict[str, Any]:
     return {"error": error}
 
 
-def answer(fault: Fault, exchange: Exchange) -> Answer:
+def answer(fault: Fault, context: RequestContext) -> Answer:
     headers: Headers = []
     if isinstance(fault, ProtocolFault):
         headers += fault.headers
@@ -75,41 +75,41 @@ def answer(fault: Fault, exchange: Exchange) -> Answer:
     if fault.retry_after is not None:
         headers.append((b"retry-after", str(max(1, math.ceil(fault.retry_after))).encode()))
     status = status_of(fault)
-    who = exchange.principal
+    who = context.principal
     telemetry.note_refusal(
         "api",
         status,
         fault.code,
         fault.message,
-        exchange.address,
+        context.address,
         principal=who.id if who else None,
-        request_id=exchange.request_id,
+        request_id=context.request_id,
     )
     if status >= 500:
         log.error(
             "request failed",
             code=fault.code,
             context=fault.context,
-            request_id=exchange.request_id,
+            request_id=context.request_id,
             exc_info=fault if status == 500 else None,
         )
-    return json_answer(exchange, status, body_of(fault, exchange.request_id), headers)
+    return json_answer(context, status, body_of(fault, context.request_id), headers)
 
 
 def answer_to(request: Request[Any, Any, Any], error: Exception) -> Answer:
     """Litestar's exception handler for everything that was raised."""
-    exchange = of(request.scope)
+    context = of(request.scope)
     match error:
         case Fault():
-            return answer(error, exchange)
+            return answer(error, context)
         case HTTPException() if error.status_code < 500:
             return answer(
                 ProtocolFault(error.status_code, "InvalidRequest", "The request was refused."),
-                exchange,
+                context,
             )
         case _:
-            log.error("request failed", request_id=exchange.request_id, exc_info=error)
-            return answer(Internal("Something went wrong on our side."), exchange)
+            log.error("request failed", request_id=context.request_id, exc_info=error)
+            return answer(Internal("An internal error occurred."), context)
 
 
 def _challenge(fault: Fault) -> bytes:

@@ -30,12 +30,12 @@ SUCCESSES: dict[Kind, tuple[str, ...]] = {
     Kind.RESULT: ("200", "202", "204"),
 }
 MEANINGS = {
-    (Kind.PUT, "201"): "Created; with the polling headers it is still being made.",
+    (Kind.PUT, "201"): "Created; with the polling headers it is still being created.",
     (Kind.DELETE, "204"): "There was nothing to delete.",
     (Kind.DELETE, "200"): "Deleted.",
     (Kind.HEAD, "204"): "It exists.",
-    (None, "202"): "Accepted or still running; the headers say where to ask.",
-    (None, "204"): "Over; there is nothing to show.",
+    (None, "202"): "Accepted or still running; the headers say where to poll.",
+    (None, "204"): "Finished; there is nothing to show.",
     (None, "304"): "It is still what If-None-Match says.",
 }
 SYSTEM = {

@@ -9,7 +9,7 @@ from litestar.types import Receive
 
 from api import auth_pipeline, body, envelope, operations, paging
 from api.endpoint import Endpoint, Kind
-from api.request_context import Exchange
+from api.request_context import RequestContext
 from api.resource import ResourceType
 from api.response import Answer, Headers, json_answer
 from api.services import Services
@@ -20,138 +20,146 @@ from muster.core.ids import ResourceId
 from workflows.model.item import Item, Told, WrittenItem
 from workflows.model.resource import Ancestor, Call, Deleted, Page, Resource, Written
 
-Handler = Callable[[Services, Endpoint, Exchange, Receive], Awaitable[Answer]]
+Handler = Callable[[Services, Endpoint, RequestContext, Receive], Awaitable[Answer]]
 
 
-async def get(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
-    call = await auth_pipeline.admit(services, exchange)
+async def get(
+    services: Services, endpoint: Endpoint, context: RequestContext, _: Receive
+) -> Answer:
+    call = await auth_pipeline.admit(services, context)
     assert endpoint.verb
-    found = await endpoint.verb.run(services.plane, call, exchange.id)
+    found = await endpoint.verb.run(services.workflows, call, context.id)
     if not isinstance(found, Resource | Item):
-        return json_answer(exchange, 200, found)
+        return json_answer(context, 200, found)
     if _unchanged(call, found):
-        return Answer(exchange, 304, headers=_etag(found))
-    return json_answer(exchange, 200, _shown(endpoint.type, found), _etag(found))
+        return Answer(context, 304, headers=_etag(found))
+    return json_answer(context, 200, _shown(endpoint.type, found), _etag(found))
 
 
-async def head(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
-    call = await auth_pipeline.admit(services, exchange)
+async def head(
+    services: Services, endpoint: Endpoint, context: RequestContext, _: Receive
+) -> Answer:
+    call = await auth_pipeline.admit(services, context)
     assert endpoint.verb
-    await endpoint.verb.run(services.plane, call, exchange.id)
-    return Answer(exchange, 204)
+    await endpoint.verb.run(services.workflows, call, context.id)
+    return Answer(context, 204)
 
 
 async def put(
-    services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive
+    services: Services, endpoint: Endpoint, context: RequestContext, receive: Receive
 ) -> Answer:
-    written = await _write(services, endpoint, exchange, receive, merge=False)
+    written = await _write(services, endpoint, context, receive, merge=False)
     status = 201 if written.created else 200
     if isinstance(written, WrittenItem):
         shown = envelope.show_item(written.item)
-        return json_answer(exchange, status, shown, _etag(written.item))
-    return _written(services, endpoint, exchange, written, status)
+        return json_answer(context, status, shown, _etag(written.item))
+    return _written(services, endpoint, context, written, status)
 
 
 async def patch(
-    services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive
+    services: Services, endpoint: Endpoint, context: RequestContext, receive: Receive
 ) -> Answer:
-    written = await _write(services, endpoint, exchange, receive, merge=True)
+    written = await _write(services, endpoint, context, receive, merge=True)
     if isinstance(written, WrittenItem):
-        return json_answer(exchange, 200, envelope.show_item(written.item), _etag(written.item))
+        return json_answer(context, 200, envelope.show_item(written.item), _etag(written.item))
     assert isinstance(written, Written)
     if written.operation is not None:
-        headers = _polling(services, endpoint.type, exchange, written.operation)
-        return Answer(exchange, 202, headers=headers)
-    return _written(services, endpoint, exchange, written, 200)
+        headers = _polling(services, endpoint.type, context, written.operation)
+        return Answer(context, 202, headers=headers)
+    return _written(services, endpoint, context, written, 200)
 
 
 async def delete(
-    services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive
+    services: Services, endpoint: Endpoint, context: RequestContext, receive: Receive
 ) -> Answer:
-    call = await auth_pipeline.admit(services, exchange)
-    call = await _with_key(exchange, receive, call)
+    call = await auth_pipeline.admit(services, context)
+    call = await _with_key(context, receive, call)
     assert endpoint.verb
-    deleted: Deleted = await endpoint.verb.run(services.plane, call, exchange.id)
+    deleted: Deleted = await endpoint.verb.run(services.workflows, call, context.id)
     if not deleted.existed:
-        return Answer(exchange, 204)
+        return Answer(context, 204)
     if deleted.operation is None:
-        return Answer(exchange, 200)
-    headers = _polling(services, endpoint.type, exchange, deleted.operation)
-    return Answer(exchange, 202, headers=headers)
+        return Answer(context, 200)
+    headers = _polling(services, endpoint.type, context, deleted.operation)
+    return Answer(context, 202, headers=headers)
 
 
-async def list_(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
-    call = await auth_pipeline.admit(services, exchange)
+async def list_(
+    services: Services, endpoint: Endpoint, context: RequestContext, _: Receive
+) -> Answer:
+    call = await auth_pipeline.admit(services, context)
     assert endpoint.verb
-    after, top = services.paging.after(exchange), paging.top(exchange)
-    page: Page = await endpoint.verb.run(services.plane, call, exchange.id, after, top)
+    after, top = services.paging.after(context), paging.top(context)
+    page: Page = await endpoint.verb.run(services.workflows, call, context.id, after, top)
     content: dict[str, Any] = {"value": [_shown(endpoint.type, item) for item in page.items]}
     if page.next is not None:
-        base = services.links.base(exchange)
-        content["nextLink"] = services.paging.next_link(exchange, base, page.next)
-    return json_answer(exchange, 200, content)
+        base = services.links.base(context)
+        content["nextLink"] = services.paging.next_link(context, base, page.next)
+    return json_answer(context, 200, content)
 
 
 async def act(
-    services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive
+    services: Services, endpoint: Endpoint, context: RequestContext, receive: Receive
 ) -> Answer:
-    call = await auth_pipeline.admit(services, exchange)
+    call = await auth_pipeline.admit(services, context)
     action = endpoint.act
     assert action
-    raw = await body.read(exchange, receive)
-    given = body.decode(exchange, raw, required=action.requires_body)
-    key, digest = auth_pipeline.idempotency(exchange, raw, action=True)
+    raw = await body.read(context, receive)
+    given = body.decode(context, raw, required=action.requires_body)
+    key, digest = auth_pipeline.idempotency(context, raw, action=True)
     call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
     arguments: list[Any] = []
     if action.takes is not None:
         found = Findings(merge=False)
         arguments.append(shape_of(action.takes)(given, "", found))
         refuse(found.errors)
-    answer = await action.run(services.plane, call, exchange.id, *arguments)
+    answer = await action.run(services.workflows, call, context.id, *arguments)
     if action.gives is None:
-        return Answer(exchange, 200)
-    return json_answer(exchange, 200, _shown(endpoint.type, answer))
+        return Answer(context, 200)
+    return json_answer(context, 200, _shown(endpoint.type, answer))
 
 
-async def report(services: Services, endpoint: Endpoint, exchange: Exchange, _: Receive) -> Answer:
-    call = await auth_pipeline.admit(services, exchange)
+async def report(
+    services: Services, endpoint: Endpoint, context: RequestContext, _: Receive
+) -> Answer:
+    call = await auth_pipeline.admit(services, context)
     wanted = endpoint.report
     assert wanted
-    page = (services.paging.after(exchange), paging.top(exchange)) if wanted.paged else ()
-    told: Told = await wanted.run(services.plane, call, exchange.id, *page)
+    page = (services.paging.after(context), paging.top(context)) if wanted.paged else ()
+    told: Told = await wanted.run(services.workflows, call, context.id, *page)
     if _unchanged(call, told):
-        return Answer(exchange, 304, headers=_etag(told))
+        return Answer(context, 304, headers=_etag(told))
     content = told.content
     if told.next is not None:
-        base = services.links.base(exchange)
-        content = {**content, "nextLink": services.paging.next_link(exchange, base, told.next)}
-    return json_answer(exchange, 200, content, _etag(told))
+        base = services.links.base(context)
+        content = {**content, "nextLink": services.paging.next_link(context, base, told.next)}
+    return json_answer(context, 200, content, _etag(told))
 
 
-async def status(services: Services, _: Endpoint, exchange: Exchange, __: Receive) -> Answer:
-    operation, _call = await _operation(services, exchange)
+async def status(services: Services, _: Endpoint, context: RequestContext, __: Receive) -> Answer:
+    operation, _call = await _operation(services, context)
     headers = _wait(services, operation)
-    return json_answer(exchange, 200, operations.status(operation, exchange.id.text), headers)
+    return json_answer(context, 200, operations.status(operation, context.id.text), headers)
 
 
-async def result(services: Services, _: Endpoint, exchange: Exchange, __: Receive) -> Answer:
+async def result(services: Services, _: Endpoint, context: RequestContext, __: Receive) -> Answer:
     """202 while it runs; then what the call itself would have answered had it not been long."""
-    operation, call = await _operation(services, exchange)
+    operation, call = await _operation(services, context)
     if operation.running:
-        again = services.links.base(exchange) + exchange.raw_path.decode("latin-1")
-        query = exchange.scope["query_string"].decode("latin-1")
+        again = services.links.base(context) + context.raw_path.decode("latin-1")
+        query = context.scope["query_string"].decode("latin-1")
         headers: Headers = [(b"location", f"{again}?{query}".encode("latin-1"))]
-        return Answer(exchange, 202, headers=headers + _wait(services, operation))
+        return Answer(context, 202, headers=headers + _wait(services, operation))
     if operation.status != "Succeeded":
         raise operations.OperationFailed(operation)
     if operation.verb == "delete":
-        return Answer(exchange, 204)
+        return Answer(context, 204)
     id = ResourceId.parse(operation.resource_id)
     kind = services.type_of(id)
     assert kind.get
-    resource = await kind.get.run(services.plane, call, id)
+    resource = await kind.get.run(services.workflows, call, id)
     etag = (b"etag", resource.etag.encode())
-    return json_answer(exchange, 200, envelope.show(kind, resource), [etag])
+    return json_answer(context, 200, envelope.show(kind, resource), [etag])
 
 
 HANDLERS: dict[Kind, Handler] = {
@@ -169,18 +177,23 @@ HANDLERS: dict[Kind, Handler] = {
 
 
 async def _write(
-    services: Services, endpoint: Endpoint, exchange: Exchange, receive: Receive, *, merge: bool
+    services: Services,
+    endpoint: Endpoint,
+    context: RequestContext,
+    receive: Receive,
+    *,
+    merge: bool,
 ) -> Written | WrittenItem:
-    call = await auth_pipeline.admit(services, exchange)
-    raw = await body.read(exchange, receive)
-    given = body.decode(exchange, raw, required=not endpoint.type.bodiless)
-    checked = envelope.read(endpoint.type, exchange.id, given, merge=merge)
-    key, digest = auth_pipeline.idempotency(exchange, raw, action=False)
+    call = await auth_pipeline.admit(services, context)
+    raw = await body.read(context, receive)
+    given = body.decode(context, raw, required=not endpoint.type.bodiless)
+    checked = envelope.read(endpoint.type, context.id, given, merge=merge)
+    key, digest = auth_pipeline.idempotency(context, raw, action=False)
     if key is not None:
         call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
     assert endpoint.verb
     written: Written | WrittenItem = await endpoint.verb.run(
-        services.plane, call, exchange.id, checked
+        services.workflows, call, context.id, checked
     )
     return written
 
@@ -207,49 +220,49 @@ def _etag(found: Resource | Item | Told) -> Headers:
 
 
 def _written(
-    services: Services, endpoint: Endpoint, exchange: Exchange, written: Written, status: int
+    services: Services, endpoint: Endpoint, context: RequestContext, written: Written, status: int
 ) -> Answer:
     headers: Headers = [(b"etag", written.resource.etag.encode())]
     if written.operation is not None:
-        headers += _polling(services, endpoint.type, exchange, written.operation)
+        headers += _polling(services, endpoint.type, context, written.operation)
     shown = envelope.show(endpoint.type, written.resource, written.extra)
-    return json_answer(exchange, status, shown, headers)
+    return json_answer(context, status, shown, headers)
 
 
 def _polling(
-    services: Services, kind: ResourceType, exchange: Exchange, operation: Operation
+    services: Services, kind: ResourceType, context: RequestContext, operation: Operation
 ) -> Headers:
     assert kind.polling, f"{kind.arm_type} began an operation without saying where it is polled"
-    base = services.links.base(exchange)
-    version = exchange.query["api-version"]
+    base = services.links.base(context)
+    version = context.query["api-version"]
     return operations.headers(operation, kind.polling, kind.namespace, base, version)
 
 
-async def _with_key(exchange: Exchange, receive: Receive, call: Call) -> Call:
+async def _with_key(context: RequestContext, receive: Receive, call: Call) -> Call:
     """A DELETE has no body to speak of; a key makes its repetition the same request."""
-    key, digest = auth_pipeline.idempotency(exchange, b"", action=False)
-    if int(exchange.headers.get(b"content-length", b"0")) > body.MOST_BYTES:
-        await body.read(exchange, receive)
+    key, digest = auth_pipeline.idempotency(context, b"", action=False)
+    if int(context.headers.get(b"content-length", b"0")) > body.MOST_BYTES:
+        await body.read(context, receive)
     if key is None:
         return call
     return msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
 
 
-async def _operation(services: Services, exchange: Exchange) -> tuple[Operation, Call]:
-    call = await auth_pipeline.admit(services, exchange)
-    subscription = exchange.id.subscription or ""
+async def _operation(services: Services, context: RequestContext) -> tuple[Operation, Call]:
+    call = await auth_pipeline.admit(services, context)
+    subscription = context.id.subscription or ""
     try:
-        operation_id = UUID(exchange.id.name)
+        operation_id = UUID(context.id.name)
     except ValueError:
         operation_id = UUID(int=0)
-    found = await services.find_operation(services.plane, call, subscription, operation_id)
+    found = await services.find_operation(services.workflows, call, subscription, operation_id)
     return found, call
 
 
 def _wait(services: Services, operation: Operation) -> Headers:
     if not operation.running:
         return []
-    return [operations.retry_after(operation, services.plane.clock.now())]
+    return [operations.retry_after(operation, services.workflows.clock.now())]
 
 
 def _holds(header: str, etag: str) -> bool:

@@ -88,4 +88,4 @@ def _answer_to(request: AnyRequest, error: Exception) -> Response[bytes]:
             return _response(error.status_code, protocol.Error(error.detail))
         case _:
             log.error("workload request failed", path=request.url.path, exc_info=error)
-            return _response(500, protocol.Error("Something went wrong on our side."))
+            return _response(500, protocol.Error("An internal error occurred."))

@@ -5,7 +5,7 @@ import re
 import socket
 from urllib.parse import urlsplit
 
-from api.request_context import Exchange
+from api.request_context import RequestContext
 from muster.core.errors import InvalidRequest
 from muster.core.settings import Settings
 
@@ -27,46 +27,46 @@ class Links:
         self._allowed = frozenset(allowed) or LOOPBACK | {socket.gethostname().lower()}
         self._trusted = tuple(ipaddress.ip_network(each) for each in settings.forwarded_from)
 
-    def check_host(self, exchange: Exchange) -> None:
+    def check_host(self, context: RequestContext) -> None:
         """Refuses a host that is not ours before anything is done."""
-        host = self._host(exchange).lower()
+        host = self._host(context).lower()
         if not HOST.match(host):
             raise _unknown_host()
         name = re.sub(r":[0-9]+\Z", "", host)
         if {host, name} & self._allowed:
             return
-        if self._configured or not self._vouched(exchange, name):
+        if self._configured or not self._vouched(context, name):
             raise _unknown_host()
 
-    def _vouched(self, exchange: Exchange, name: str) -> bool:
+    def _vouched(self, context: RequestContext, name: str) -> bool:
         """Not configured, but a trusted proxy says it, or it is the address that was connected to."""
-        if self._forwarded(exchange) and exchange.header(b"x-forwarded-host"):
+        if self._forwarded(context) and context.header(b"x-forwarded-host"):
             return True
-        address = (exchange.scope.get("server") or ("",))[0] or ""
+        address = (context.scope.get("server") or ("",))[0] or ""
         return name in {address.lower(), f"[{address.lower()}]"}
 
-    def base(self, exchange: Exchange) -> str:
+    def base(self, context: RequestContext) -> str:
         if self._public:
             return self._public
-        scheme = exchange.scope["scheme"]
-        if self._forwarded(exchange):
-            given = (exchange.header(b"x-forwarded-proto") or "").strip().lower()
+        scheme = context.scope["scheme"]
+        if self._forwarded(context):
+            given = (context.header(b"x-forwarded-proto") or "").strip().lower()
             scheme = given if given in {"http", "https"} else scheme
-        return f"{scheme}://{self._host(exchange)}"
+        return f"{scheme}://{self._host(context)}"
 
-    def _host(self, exchange: Exchange) -> str:
-        if self._trusted and self._forwarded(exchange):
-            given = (exchange.header(b"x-forwarded-host") or "").strip()
+    def _host(self, context: RequestContext) -> str:
+        if self._trusted and self._forwarded(context):
+            given = (context.header(b"x-forwarded-host") or "").strip()
             if given:
                 return given
-        return exchange.header(b"host") or ""
+        return context.header(b"host") or ""
 
-    def _forwarded(self, exchange: Exchange) -> bool:
+    def _forwarded(self, context: RequestContext) -> bool:
         """Whether the peer is one whose word about the client counts."""
         if not self._trusted:
             return False
         try:
-            address = ipaddress.ip_address(exchange.address)
+            address = ipaddress.ip_address(context.address)
         except ValueError:
             return False
         return any(address in network for network in self._trusted)

@@ -12,16 +12,16 @@ from api.versions import PATTERN, Versions
 JSON = "application/json"
 REFUSALS = {
     "400": "The request can never succeed as it is; all wrong fields are in `details`.",
-    "401": "No token, or one that does not hold.",
+    "401": "No token, or an invalid one.",
     "403": "The caller has no role that allows it here.",
-    "404": "What the URL names is not there.",
-    "429": "Too often; Retry-After says when to come again.",
-    "503": "Something needed is away; the same request can be sent again.",
+    "404": "The resource does not exist.",
+    "429": "Too many requests; Retry-After says when to try again.",
+    "503": "A service that is needed is unavailable; the same request can be sent again.",
 }
 WRITE_REFUSALS = {
     "408": "The body did not arrive in time.",
-    "409": "Not now, or not in this state.",
-    "412": "If-Match or If-None-Match did not hold.",
+    "409": "Not possible now, or not in the present state.",
+    "412": "If-Match or If-None-Match did not match.",
     "413": "The body is larger than 2 MB.",
     "415": "The body must be application/json in UTF-8, not compressed.",
 }
@@ -29,9 +29,9 @@ SUMMARY = {
     Kind.PUT: "Creates or replaces a {}.",
     Kind.PATCH: "Changes a {}: merge-patch of the properties, tags replace.",
     Kind.GET: "Gets a {}.",
-    Kind.HEAD: "Tells whether a {} exists.",
+    Kind.HEAD: "Checks whether a {} exists.",
     Kind.DELETE: "Deletes a {}.",
-    Kind.LIST: "Lists what there is of type {}, page by page.",
+    Kind.LIST: "Lists resources of type {}, page by page.",
     Kind.STATUS: "The status of a long-running operation on a {}.",
     Kind.RESULT: "The result of a long-running operation on a {}: 202 while it runs.",
 }

@@ -1,4 +1,4 @@
-"""`{value, nextLink}`: pages behind encrypted tokens that fit only the list and the caller they were made for."""
+"""`{value, nextLink}`: pages with encrypted tokens that are valid only for the list and the caller they were made for."""
 
 import base64
 import binascii
@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from api.endpoint import SKIP_TOKEN, TOP, Endpoint
-from api.request_context import Exchange
+from api.request_context import RequestContext
 from muster.core.errors import InvalidRequest
 from muster.core.settings import Settings
 
@@ -30,17 +30,17 @@ class Paging:
             AESGCM(hashlib.sha256(b"skip token " + each.encode()).digest()) for each in known
         ]
 
-    def token(self, exchange: Exchange, cursor: str) -> str:
+    def token(self, context: RequestContext, cursor: str) -> str:
         """Encrypted: a cursor may hold the name of something that the caller may not read."""
         nonce = secrets.token_bytes(NONCE)
-        raw = nonce + self._ciphers[0].encrypt(nonce, cursor.encode(), _bound(exchange))
+        raw = nonce + self._ciphers[0].encrypt(nonce, cursor.encode(), _bound(context))
         return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
-    def after(self, exchange: Exchange) -> str | None:
-        token = exchange.query.get(TOKEN)
+    def after(self, context: RequestContext) -> str | None:
+        token = context.query.get(TOKEN)
         if token is None:
             return None
-        bound = _bound(exchange)
+        bound = _bound(context)
         with contextlib.suppress(binascii.Error, ValueError):
             raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
             for cipher in self._ciphers:
@@ -52,32 +52,32 @@ class Paging:
             target="$skipToken",
         )
 
-    def next_link(self, exchange: Exchange, base: str, cursor: str) -> str:
+    def next_link(self, context: RequestContext, base: str, cursor: str) -> str:
         """The request again, with the token of the following page."""
-        asked = exchange.scope["query_string"].split(b"&")
+        asked = context.scope["query_string"].split(b"&")
         kept = [part.decode("latin-1") for part in asked if part and not _is_token(part)]
-        kept.append(f"%24skipToken={self.token(exchange, cursor)}")
-        return f"{base}{quote(exchange.raw_path, safe='/%')}?{'&'.join(kept)}"
+        kept.append(f"%24skipToken={self.token(context, cursor)}")
+        return f"{base}{quote(context.raw_path, safe='/%')}?{'&'.join(kept)}"
 
 
-def _bound(exchange: Exchange) -> bytes:
+def _bound(context: RequestContext) -> bytes:
     """What a token is good for: one list with its filters, asked for by one principal."""
-    endpoint, who = exchange.endpoint, exchange.principal
+    endpoint, who = context.endpoint, context.principal
     assert endpoint is not None
     assert who is not None
     filters = sorted(
         f"{name}={value}"
-        for name, value in exchange.query.items()
+        for name, value in context.query.items()
         if name not in {"api-version", TOKEN, TOP}
     )
     caller = f"{who.tenant_id}/{who.id}"
-    return "\n".join([caller, endpoint.operation_id, exchange.id.key, *filters]).encode()
+    return "\n".join([caller, endpoint.operation_id, context.id.key, *filters]).encode()
 
 
-def top(exchange: Exchange) -> int:
+def top(context: RequestContext) -> int:
     """The size of a page; where the list has a $top of its own, that one is the use case's."""
-    text = exchange.query.get(TOP)
-    if text is None or (exchange.endpoint and _has_top(exchange.endpoint)):
+    text = context.query.get(TOP)
+    if text is None or (context.endpoint and _has_top(context.endpoint)):
         return DEFAULT
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MOST):
         raise InvalidRequest(

@@ -112,14 +112,14 @@ class PathMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == ScopeType.HTTP:
-            exchange = of(scope)
-            raw = exchange.raw_path
+            context = of(scope)
+            raw = context.raw_path
             try:
                 if raw not in self._probes:
-                    found = self._table.match(exchange.method, raw)
-                    exchange.endpoint = found.endpoint
-                    exchange.id = found.id
-                    exchange.query = query.parse(scope["query_string"])
+                    found = self._table.match(context.method, raw)
+                    context.endpoint = found.endpoint
+                    context.id = found.id
+                    context.query = query.parse(scope["query_string"])
                     scope["path"] = "/" + found.endpoint.operation_id
             except Fault as fault:
                 scope["path"] = REFUSED

@@ -1,4 +1,4 @@
-"""Endpoints beside ARM: alive, ready, numbers, and the description of the API itself."""
+"""Endpoints beside ARM: liveness, readiness, metrics, and the OpenAPI document."""
 
 from typing import Any
 
@@ -25,23 +25,23 @@ def probes(services: Services) -> list[HTTPRouteHandler]:
 
     @get("/readyz")
     async def readyz(request: AnyRequest) -> Answer:
-        exchange = of(request.scope)
+        context = of(request.scope)
         try:
             await services.readiness.check()
         except Unavailable:
-            return json_answer(exchange, 503, {"status": "unavailable"})
-        return json_answer(exchange, 200, {"status": "ok"})
+            return json_answer(context, 503, {"status": "unavailable"})
+        return json_answer(context, 200, {"status": "ok"})
 
     @get("/metrics")
     async def metrics(request: AnyRequest) -> Answer:
-        exchange = of(request.scope)
-        await auth_pipeline.admit_to_metrics(services, exchange)
-        return Answer(exchange, 200, telemetry.metrics(), [TEXT])
+        context = of(request.scope)
+        await auth_pipeline.admit_to_metrics(services, context)
+        return Answer(context, 200, telemetry.metrics(), [TEXT])
 
     @get("/openapi.json")
     async def description(request: AnyRequest) -> Answer:
-        exchange = of(request.scope)
-        await auth_pipeline.authenticate(services, exchange)
-        return Answer(exchange, 200, openapi.rendered(), [JSON])
+        context = of(request.scope)
+        await auth_pipeline.authenticate(services, context)
+        return Answer(context, 200, openapi.rendered(), [JSON])
 
     return [livez, readyz, metrics, description]

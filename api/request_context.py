@@ -1,4 +1,4 @@
-"""One request while it is being answered: its ids, its headers, who asks and what for."""
+"""The context of one request: its ids, headers, endpoint, resource id and principal."""
 
 import re
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ EVERYWHERE = [
 HSTS = (b"strict-transport-security", b"max-age=31536000")
 
 
-class Exchange:
+class RequestContext:
     __slots__ = (
         "client_request_id",
         "correlation_id",
@@ -124,6 +124,6 @@ def _repeated(pairs: list[tuple[bytes, bytes]]) -> tuple[str, ...]:
     return tuple(twice)
 
 
-def of(scope: Any) -> Exchange:
-    exchange: Exchange = scope["state"]["exchange"]
-    return exchange
+def of(scope: Any) -> RequestContext:
+    context: RequestContext = scope["state"]["context"]
+    return context

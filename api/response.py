@@ -1,11 +1,11 @@
-"""What goes back over the wire: a status, headers and bytes, sent in two messages."""
+"""An HTTP response: a status, headers and bytes, sent in two messages."""
 
 from typing import Any
 
 import msgspec
 from litestar.types import Receive, Scope, Send
 
-from api.request_context import Exchange
+from api.request_context import RequestContext
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -17,12 +17,16 @@ NO_BODY = frozenset({204, 304})
 class Answer:
     """Also what Litestar wants of a response: an ASGI application."""
 
-    __slots__ = ("body", "exchange", "headers", "status")
+    __slots__ = ("body", "context", "headers", "status")
 
     def __init__(
-        self, exchange: Exchange, status: int, body: bytes = b"", headers: Headers | None = None
+        self,
+        context: RequestContext,
+        status: int,
+        body: bytes = b"",
+        headers: Headers | None = None,
     ) -> None:
-        self.exchange = exchange
+        self.context = context
         self.status = status
         self.body = body
         self.headers: Headers = headers if headers is not None else []
@@ -32,17 +36,17 @@ class Answer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         headers = self.headers
-        headers += self.exchange.response_headers()
+        headers += self.context.response_headers()
         if self.status not in NO_BODY:
             headers.append((b"content-length", str(len(self.body)).encode()))
-        self.exchange.status = self.status
+        self.context.status = self.status
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
 
 
 def json_answer(
-    exchange: Exchange, status: int, content: Any, headers: Headers | None = None
+    context: RequestContext, status: int, content: Any, headers: Headers | None = None
 ) -> Answer:
-    answer = Answer(exchange, status, encode(content), headers)
+    answer = Answer(context, status, encode(content), headers)
     answer.headers.append(JSON)
     return answer

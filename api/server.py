@@ -1,4 +1,4 @@
-"""uvicorn with the limits it lacks: nobody holds a connection by sending slowly or without end."""
+"""uvicorn with the limits it lacks: a client can't hold a connection by sending slowly or without end."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What the handlers stand on; made once per app."""
+"""What the handlers need; made once per app."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from fsm.operations import Operation
 from muster.core.ids import ResourceId
 from workflows.model.resource import Call
 from workflows.readiness import Readiness
-from workflows.services import Plane
+from workflows.services import Services as WorkflowServices
 
-Authorize = Callable[[Plane, Call, str, ResourceId], Awaitable[None]]
+Authorize = Callable[[WorkflowServices, Call, str, ResourceId], Awaitable[None]]
 FindOperation = Callable[..., Awaitable[Operation]]
 
 
 @dataclass(frozen=True)
 class Services:
-    plane: Plane
+    workflows: WorkflowServices
     authenticator: Authenticator
     authorize: Authorize
     find_operation: FindOperation

@@ -127,7 +127,7 @@ class SharedBuckets:
                 keys=[f"muster:throttle:{key}"], args=[rate.size, rate.per_second]
             )
         except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
-            log.warning("redis is away; counting alone", why=type(error).__name__)
+            log.warning("redis is unavailable; this process counts alone", why=type(error).__name__)
             self._away_until = self._clock.monotonic() + PAUSE
             return None
         return bool(granted), float(left)

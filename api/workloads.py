@@ -86,7 +86,7 @@ class Services:
         """The workload that is spoken of, if this caller may: unknown comes before any refusal."""
         if caller.workload is not None:
             if caller.workload.id != id:
-                raise Forbidden("A workload speaks only for itself.")
+                raise Forbidden("A workload may report only on itself.")
             return caller.workload
         workload = await self.queue.get(self.db, id)
         if workload.launch_group != caller.as_launcher.group:
@@ -167,7 +167,7 @@ async def success(services: Services, caller: Caller, body: protocol.Success) ->
 async def failure(services: Services, caller: Caller, body: protocol.Failure) -> Reply:
     may_say = SAID_BY_LAUNCHERS if caller.launcher else {OWN}
     if body.reason not in may_say:
-        raise InvalidRequest(f"'{body.reason}' is not for a {caller.source} to say.")
+        raise InvalidRequest(f"A {caller.source} may not give the reason '{body.reason}'.")
     async with services.db.transaction() as tx:
         await services.queue.failure(
             tx, body.workload_id, reason=body.reason, source=caller.source, message=body.message

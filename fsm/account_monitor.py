@@ -1,4 +1,4 @@
-"""Looks after accounts that rest: an engine that ended, a control database that is gone or went back."""
+"""Checks ready accounts: an engine that ended, a control database that was dropped or restored."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping
@@ -47,7 +47,7 @@ class Watch:
             try:
                 await self.once()
             except Fault as error:
-                log.warning("accounts can't be looked at", why=error.context or error.message)
+                log.warning("can't check accounts", why=error.context or error.message)
             await self.services.clock.sleep_or(stop, pause, self.changed)
 
     async def once(self) -> None:
@@ -58,7 +58,7 @@ class Watch:
                 try:
                     await look
                 except Fault as error:
-                    log.warning("an account can't be looked at", account=uid, why=error.message)
+                    log.warning("can't check account", account=uid, why=error.message)
 
         db = self.services.db
         ready = [row["uid"] for row in await db.fetch(Q.resting_accounts)]
@@ -116,21 +116,21 @@ class Watch:
             self._sent[uid] = sent
 
     async def _show_paused(self, context: Context, read: EpochRead) -> None:
-        """Whoever paused it: in SQL nobody tells us."""
+        """Shows `paused` as the control database has it: psql can change it too."""
         shown = context.resource
         if read.paused != bool(shown.observed.get("paused")):
             db = self.services.db
             await db.execute(Q.show_paused, shown.uid, read.paused, shown.row_version)
 
     async def _missed(self, context: Context, read: EpochRead) -> Fault | None:
-        """What the end of a workload did not tell: nobody was there to hear it, or nothing ended."""
+        """What no end of a workload has reported."""
         uid, settings = context.resource.uid, self.services.settings
         active = await account_runtime.active(context)
         engine = active.get(account_runtime.engine_key(uid))
         if engine is None:
             return Fault("The account has no engine.", code="EngineEnded")
         if engine.epoch != context.scratch[account_steps.EPOCH]:
-            return Fault("The engine is one that was given up.", code="EngineNotAsRecorded")
+            return Fault("The engine has an epoch that was replaced.", code="EngineNotAsRecorded")
         silent = settings.workload_silent
         if read.heartbeat_at is None or read.read_at - read.heartbeat_at > silent:
             message = "The engine does not reach the control database."
@@ -188,7 +188,7 @@ async def tell(
 
 
 def missing_engines(settings: Settings, lifecycles: Lifecycles) -> OnEnd:
-    """The hook of the workload queue: an engine or host that nobody ended on purpose is missed.
+    """The hook of the workload queue: an engine or host that did not end on purpose is replaced.
 
     A lost host is brought back with the next engine, which adopts the hosts that are left. An engine
     whose version does not fit is not lost: another one of the same version would not fit either.

@@ -1,4 +1,4 @@
-"""The runtime of an account: wanted through the workload queue, never started from here."""
+"""The workloads of an account: requested through the workload queue, never started from here."""
 
 from uuid import UUID, uuid5
 
@@ -86,7 +86,7 @@ def no_launcher(ctx: Context) -> PreconditionFailed:
     settings = ctx.services.settings
     minutes = settings.workload_claim_limit.total_seconds() / 60
     return PreconditionFailed(
-        f"No launcher of the group '{settings.launcher_group}' was there for {minutes:g} minutes. "
+        f"No launcher of the group '{settings.launcher_group}' ran for {minutes:g} minutes. "
         "Start one (`muster launcher`; `muster up` has one), then PATCH the account.",
         code="LauncherUnavailable",
     )
@@ -115,22 +115,22 @@ async def pending(ctx: Context, epoch: int) -> bool:
 
 
 async def fence(services: Services, account_uid: UUID) -> None:
-    """Ends the account's engine; nobody misses it."""
+    """Ends the account's engine on purpose; it is not replaced."""
     if services.queue is not None:
         async with services.db.transaction() as tx:
             await services.queue.cancel(tx, engine_key(account_uid), Reason.FENCED)
 
 
 async def waits_for(ctx: Context, epoch: int) -> str:
-    """The step that the engine's start has reached, for whoever asks why it takes so long."""
+    """The step that the engine's start has reached, as `doctor` shows it."""
     workload = await _engine(ctx, epoch)
     match workload.state if workload else None:
         case State.PENDING:
-            return "a launcher with room for the engine"
+            return "a launcher with capacity for the engine"
         case State.CLAIMED:
             return "the launcher to start the engine"
         case State.LAUNCHED:
-            return "the engine's first word"
+            return "the engine's first report"
         case _:
             return "the engine's first heartbeat in the control database"
 
@@ -155,7 +155,7 @@ async def forget(ctx: Context) -> None:
 
 
 def engine_key(account_uid: UUID) -> str:
-    """One engine of an account counts, whoever wants it."""
+    """The mutex key: at most one engine of an account runs."""
     return f"{Kind.ENGINE}/{account_uid}"
 
 

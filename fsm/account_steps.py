@@ -33,15 +33,15 @@ EPOCH = "epoch"  # the highest that we gave to an engine
 SEEN = "seenEpoch"  # the highest that we saw installed: a lower one tells of a restore
 IDENTITY = "identity"  # of the control database as we installed or acknowledged it
 OID = "databaseOid"
-ACKNOWLEDGED = "acknowledged"  # conditions that somebody has seen and says are meant
+ACKNOWLEDGED = "acknowledged"  # conditions that an administrator has acknowledged
 RESTORED, CLONED = "ControlDatabaseRestored", "ControlDatabaseCloned"
-STRANGE = {RESTORED, CLONED}  # until somebody acknowledges it
+STRANGE = {RESTORED, CLONED}  # until an administrator acknowledges it
 IDENTITY_UNUSED = "IdentityHasNoEffect"
 GONE = {"TargetDatabaseNotFound", "ControlSchemaMissing", "ControlDatabaseNotFound"}
 
 
 async def reserve(ctx: Context) -> Outcome:
-    """Whether somebody is there to serve the account; nothing is made yet."""
+    """Whether a node agent and a launcher can serve the account; nothing is created yet."""
     await control_database.of(ctx)
     return Done()
 
@@ -55,7 +55,7 @@ async def prepare_database(ctx: Context) -> Outcome:
         if refused.code != "ControlDatabaseReadOnly":
             raise
         raise InvalidRequest(
-            "The database only reads: its server is a standby, or its transactions are read only.",
+            "The database is read-only: its server is a standby, or its transactions are read only.",
             code="JobAgentDatabaseSecondary",
         ) from refused
     await control_database.sync_directory(where, made.identity)
@@ -79,7 +79,7 @@ async def queue_instance(ctx: Context) -> Outcome:
 
 async def see_instance(ctx: Context) -> Outcome:
     """Ready is what was seen: a heartbeat under our epoch in the control database."""
-    if await account_runtime.starts(ctx, ctx.scratch[EPOCH]):  # nothing to see yet: nobody is asked
+    if await account_runtime.starts(ctx, ctx.scratch[EPOCH]):  # no heartbeat can be there yet
         return await _wait(ctx, ctx.scratch[EPOCH])
     where = await control_database.of(ctx)
     read = await where.operate(ReadEpoch())
@@ -161,7 +161,7 @@ async def release(ctx: Context) -> Outcome:
 
 
 def same_database(ctx: Context, read: EpochRead) -> None:
-    """A control database that went back in time, or is a copy, gets no engine until somebody says so."""
+    """A restored or cloned control database gets no engine until an administrator acknowledges it."""
     if str(read.identity) == ctx.scratch[IDENTITY]:
         if read.epoch < ctx.scratch.get(SEEN, 0):
             raise PreconditionFailed(
@@ -195,7 +195,7 @@ async def _accept(ctx: Context, where: Control) -> Wait:
     except NotFound as missing:
         if missing.code != "ControlSchemaMissing" or not seen & GONE:
             raise
-        await _install(ctx, where)  # what somebody brought back is empty
+        await _install(ctx, where)  # the restored database may be empty
         read = await where.operate(ReadEpoch())
     try:
         await _same_or_fenced(ctx, read)

@@ -1,4 +1,4 @@
-"""The addresses that the control plane decides on: embedded servers, and its own, which nobody may reach.
+"""The addresses that the control plane decides on: embedded servers, and its own, which are denied.
 
 Nothing in a control database has a part in it.
 """

@@ -21,7 +21,7 @@ APPLICATION = "muster-fsm"
 
 
 class Means(Protocol):
-    """What it takes to log in: our services, or the plane of the workflows."""
+    """What it takes to log in: the services of the runner, or those of the workflows."""
 
     @property
     def keyring(self) -> Keyring: ...

@@ -1,4 +1,4 @@
-"""What stands below a resource goes first: asked to delete itself, then waited for."""
+"""Children are deleted before their resource: each gets a delete signal, then the parent waits."""
 
 from uuid import UUID
 

@@ -6,12 +6,14 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from fsm.administrator import APPLICATION, told_as_faults
-from fsm.sql_target import T
 from muster.core.address_source import embedded
 from muster.core.cluster import HOST, Cluster, State
 from muster.core.connect import Connector, Endpoint
 from muster.core.scram import verifier
 from muster.core.settings import Secret, Settings
+from muster.core.sql import Queries
+
+T = Queries("fsm.sql", "target.sql")
 
 
 @dataclass(frozen=True)

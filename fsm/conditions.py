@@ -1,4 +1,4 @@
-"""What is wrong with a resource that goes on existing: a type, a sentence, and since when."""
+"""Conditions of a resource: a type, a sentence, and since when."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What a step gets: its resource as it was at the claim, its scratch, and the outside world."""
+"""What a step gets: its resource as it was at the claim, its scratch, and the services of the runner."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

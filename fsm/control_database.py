@@ -67,7 +67,7 @@ class Control:
 
 
 async def of(ctx: Context) -> Control:
-    """NotFound when the database or its server is gone, so that whoever asks can decide."""
+    """NotFound when the database or its server does not exist; the caller decides what that means."""
     services = ctx.services
     if services.agent is None or services.queue is None:
         raise Unavailable("This runner serves no job accounts.", code="NodeAgentUnavailable")

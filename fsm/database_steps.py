@@ -5,9 +5,11 @@ import asyncpg
 from fsm.administrator import is_embedded, login_of, session
 from fsm.context import Context
 from fsm.lifecycle_table import DELETING, Done, Outcome, Wait
-from fsm.sql_target import T
 from fsm.store import Resource, parent_of
 from muster.core.errors import Conflict, Forbidden, NotFound
+from muster.core.sql import Queries
+
+T = Queries("fsm.sql", "target.sql")
 
 EXISTED = "existed"  # the answer from before anything was made
 WITH_FORCE = 130_000  # server_version_num since which DROP DATABASE can end sessions
@@ -45,7 +47,7 @@ async def create(ctx: Context) -> Outcome:
         except asyncpg.InsufficientPrivilegeError as error:
             raise Forbidden(
                 f"The administrator may not create databases ({error}). "
-                f'Let somebody who may run: {statement} owner "{login_of(server)}";',
+                f'Have an administrator run: {statement} owner "{login_of(server)}";',
                 code="DatabaseCreateDenied",
             ) from error
     return Done(observed={"adopted": None})
@@ -63,7 +65,7 @@ async def inspect(ctx: Context) -> Outcome:
         "conditions": None,
     }
     if login_of(server) is None:
-        message = "The server has no administratorLogin: the database was not looked at."
+        message = "The server has no administratorLogin: the database was not checked."
         condition = {"type": "NotVerified", "status": "True", "message": message}
         return Done(observed=observed | {"conditions": [condition]})
     async with session(ctx.services, server) as connection:
@@ -112,12 +114,12 @@ def _to_be_dropped(ctx: Context, server: Resource) -> bool:
 async def _server(ctx: Context) -> Resource | Wait:
     server = await parent_of(ctx.services.db, ctx.resource.uid)
     if server is None:
-        raise NotFound("The server of this database is gone.", code="ParentResourceNotFound")
+        raise NotFound("The server of this database was deleted.", code="ParentResourceNotFound")
     return _unsettled(ctx, server) or server
 
 
 def _unsettled(ctx: Context, server: Resource) -> Wait | None:
-    """What is being changed on the server is not verified yet: nobody relies on it."""
+    """What is being changed on the server is not verified yet."""
     if server.provisioning_state in {"Creating", "Updating"}:
         why = f"the server is {server.provisioning_state.lower()}"
         return Wait(ctx.services.settings.poll_busy, why)

@@ -24,7 +24,7 @@ Send = Callable[[SyncDirectory], Awaitable[DirectorySynced]]
 
 
 class Source(Means, Protocol):
-    """Where servers and their keys are read: our services, or the plane of the workflows."""
+    """Where servers and their keys are read: the services of the runner, or those of the workflows."""
 
     @property
     def db(self) -> Database: ...
@@ -51,7 +51,7 @@ class Recipient:
         return sealing.seal(self.public_key, Secret(key), context)
 
     def fingerprint(self, server: Resource) -> str:
-        """Another one where the key was set again, or would be sealed for somebody else."""
+        """Changes when the key was set again, or must be sealed for another account."""
         stored = fingerprint(server.sealed[CLIENT_KEY])
         return sha256(f"{self.public_key}/{self.identity}/{stored}".encode()).hexdigest()
 

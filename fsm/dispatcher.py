@@ -1,4 +1,4 @@
-"""Finds machines that are due and gives each to a runner; costs nothing while all of them rest."""
+"""Finds machines that are due and gives each to a runner; does no work while none is due."""
 
 import asyncio
 import contextlib
@@ -63,7 +63,7 @@ class Dispatcher:
             if turn is not Turn.NOTHING:
                 woken.set()  # there is room for another one; after a failure the poll is soon enough
         except Fault as error:
-            log.warning("turn broken off", machine=uid, why=error.context or error.message)
+            log.warning("machine step interrupted", machine=uid, why=error.context or error.message)
         except Exception:  # one poisoned machine must not stop the others
             log.exception("turn failed", machine=uid)
         finally:

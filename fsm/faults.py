@@ -1,4 +1,4 @@
-"""How an error of a step is told to the customer: the ARM form, without anything of ours in it."""
+"""How an error of a step is shown to the customer: in ARM's form, without internal details."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def told(error: Exception) -> Error:
         case FailpointError():
             return {"code": "FailpointRaised", "message": str(error)}
         case _:
-            return {"code": "InternalServerError", "message": "Something of ours went wrong."}
+            return {"code": "InternalServerError", "message": "An internal error occurred."}
 
 
 def overdue(state: str, waiting_for: str | None, last: Error | None) -> Error:
@@ -40,7 +40,7 @@ def overdue(state: str, waiting_for: str | None, last: Error | None) -> Error:
     why = waiting_for or "it did not finish"
     return {
         "code": "OperationTimedOut",
-        "message": f"Gave up in state '{state}' after its time was over: {why}.",
+        "message": f"Timed out in state '{state}': {why}.",
     }
 
 

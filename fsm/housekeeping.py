@@ -1,4 +1,4 @@
-"""Duties beside the machines: embedded clusters run, leftovers go, old answers are forgotten."""
+"""Housekeeping beside the machines: starts embedded clusters, removes leftovers, deletes old answers."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ from muster.core import telemetry
 from muster.core.errors import Fault
 from muster.core.sql import Queries
 
-Q = Queries("fsm.sql", "duty.sql")
+Q = Queries("fsm.sql", "housekeeping.sql")
 log = telemetry.get(__name__)
 
-LOCK = 0x6D757364  # one process at a time looks after the clusters
+LOCK = 0x6D757364  # advisory lock: one process at a time starts and removes clusters
 TOGETHER = 4  # clusters that are started at the same time
 ANSWERS_KEPT = timedelta(hours=24)
 
 
 @dataclass(frozen=True)
-class Duty:
+class Housekeeping:
     services: Services
     first_pass: asyncio.Event = field(default_factory=asyncio.Event)  # ended, well or not
 
@@ -30,7 +30,7 @@ class Duty:
             try:
                 await self.once()
             except (Fault, OSError) as error:
-                log.warning("duty broken off", exc_info=error)
+                log.warning("housekeeping interrupted", exc_info=error)
             finally:
                 self.first_pass.set()
             await self.services.clock.sleep_or(stop, self.services.settings.sweep)
@@ -43,11 +43,11 @@ class Duty:
         if self.services.clusters is None:
             return
         async with db.connection() as connection:
-            if await connection.fetchval(Q.try_duty, LOCK):
+            if await connection.fetchval(Q.try_lock, LOCK):
                 try:
                     await self._revive()
                     await self._remove_leftovers()
-                    await connection.execute(Q.leave_duty, LOCK)
+                    await connection.execute(Q.unlock, LOCK)
                 except BaseException:
                     connection.terminate()  # the pool resets nothing: the lock goes with its session
                     raise
@@ -69,10 +69,10 @@ class Duty:
                     await self.services.db.execute(Q.set_port, server.uid, port)
                     log.info("cluster started", server=server.id, port=port)
             except (Fault, OSError) as error:
-                log.warning("cluster does not start", server=server.id, why=str(error))
+                log.warning("can't start cluster", server=server.id, why=str(error))
 
     async def _remove_leftovers(self) -> None:
-        """Only what is known to be over; a folder that nobody knows may be a customer's data."""
+        """Only clusters of ended machines; an unknown folder may be a customer's data."""
         clusters = self.services.clusters
         assert clusters is not None
         ended = await self.services.db.fetch(Q.ended_machines, clusters.known())

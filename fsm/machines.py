@@ -1,4 +1,4 @@
-"""Machines as the workflows use them: begin a life, send a signal, look."""
+"""Machines as the workflows use them: create one, send a signal, read its state."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Long-running operations: begun with the change that asks for work, ended with its last move."""
+"""Long-running operations: created with the change that asks for work, ended with its last transition."""
 
 from datetime import datetime
 from typing import Any

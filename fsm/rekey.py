@@ -1,4 +1,4 @@
-"""Secrets follow the current envelope key: re-wrapped in batches, never opened for it."""
+"""Re-wraps secrets under the current envelope key, in batches, without opening them."""
 
 import asyncio
 

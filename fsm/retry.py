@@ -1,4 +1,4 @@
-"""The only place that says when a failed step is tried again, or that trying cannot help."""
+"""The only place that decides when a failed step is retried, or that a retry can't help."""
 
 import random
 from datetime import timedelta

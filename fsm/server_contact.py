@@ -3,10 +3,12 @@
 from typing import Any
 
 from fsm.administrator import Means, endpoint_of, login_of, session
-from fsm.sql_target import T
 from fsm.store import Resource
 from muster.core.errors import Fault
+from muster.core.sql import Queries
 from muster.core.weak_login import WEAK
+
+T = Queries("fsm.sql", "target.sql")
 
 NOT_VERIFIED = "NotVerified"
 
@@ -29,11 +31,11 @@ def conditions(server: Resource, failure: Fault | None) -> list[dict[str, str]]:
     found = []
     endpoint = server.properties.get("endpoint") or {}
     if endpoint.get("sslMode") in {"require", "disable"}:
-        message = f"sslMode {endpoint['sslMode']}: nobody proves that this is the right server."
+        message = f"sslMode {endpoint['sslMode']}: the identity of the server is not verified."
         found.append(condition("TlsNotVerified", message))
     if endpoint.get("authentication") in WEAK:
         message = (
-            f"authentication {endpoint['authentication']}: the server and whoever stands in its place can read "
+            f"authentication {endpoint['authentication']}: the server, or an attacker in its place, can read "
             "or reuse the passwords that log in there."
         )
         found.append(condition("WeakAuthentication", message))

@@ -8,10 +8,12 @@ from fsm.administrator import PASSWORD, is_embedded, login_of, secret_of, sessio
 from fsm.context import Clusters, Context
 from fsm.lifecycle_table import Done, Outcome
 from fsm.server_contact import condition, conditions, contact
-from fsm.sql_target import T
 from fsm.store import Resource
 from muster.core import session_budget
 from muster.core.errors import InvalidRequest, Unavailable
+from muster.core.sql import Queries
+
+T = Queries("fsm.sql", "target.sql")
 
 OLDEST = 120_000  # server_version_num of PostgreSQL 12
 LOOPBACK = "127.0.0.1"
@@ -109,7 +111,7 @@ async def remove_cluster(ctx: Context) -> Outcome:
 def _clusters(ctx: Context) -> Clusters:
     if ctx.services.clusters is None:
         raise Unavailable(
-            "Embedded servers are made and removed only where Muster has a data directory.",
+            "Embedded servers are created and removed only where Muster has a data directory.",
             code="EmbeddedModeOff",
         )
     return ctx.services.clusters

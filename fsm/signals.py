@@ -1,4 +1,4 @@
-"""Signals: sent durably, answered in order; what a machine can't answer is ended, never lost."""
+"""Signals: stored durably, answered in order; one that a machine can't answer is ended, never lost."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -82,7 +82,7 @@ async def due(db: Database, limit: int) -> list[UUID]:
 async def claim(
     tx: Connection, uid: UUID, runner: str, lease: timedelta
 ) -> tuple[Machine, Resource] | None:
-    """The resource is locked before the machine, everywhere: so nobody waits in a circle."""
+    """The resource is always locked before the machine: so there is no deadlock."""
     resource = await tx.fetchrow(Q.try_resource, uid)
     machine = await tx.fetchrow(Q.take_lease, uid, runner, lease) if resource else None
     return (machine_of(machine), resource_of(resource)) if machine and resource else None

@@ -1,4 +1,4 @@
-"""A move, and everything that commits with it: history, operation, resource, machine."""
+"""A transition, and everything that commits with it: history, operation, resource, machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -90,7 +90,7 @@ class Mover:
         return None
 
     async def _leftovers(self, tx: Connection, machine: Machine) -> None:
-        """Whoever asked for a delete meanwhile has got it; whoever wanted anything else has not."""
+        """Pending delete signals succeed; all other pending signals are cancelled."""
         for signal in await waiting_signals(tx, machine.uid):
             await tx.execute(Q.take_signal, signal.signal_id)
             if signal.operation_id and signal.name in self.lifecycle.interrupts:

@@ -1,4 +1,4 @@
-"""How the control plane asks a node agent: finds a live one, seals, signs, and understands errors."""
+"""The client of node agents: finds a live one, seals, signs, and decodes errors."""
 
 import ssl
 from decimal import Decimal
@@ -121,7 +121,7 @@ class AgentClient:
         raise _away("No node agent can be reached")
 
     async def _routes(self, server: str, *, anew: bool) -> list[str]:
-        """Remembered for a moment; whoever finds none of them there asks anew."""
+        """Cached for a moment; read again when none of them can be reached."""
         since, urls = self._known.get(server, (0.0, []))
         if anew or not urls or self._clock.monotonic() - since > KEPT:
             urls = await registry.routes(self._db, server, self._settings)
@@ -139,7 +139,9 @@ class AgentClient:
         except httpx.TimeoutException:
             raise _away("The node agent did not answer in time", "NodeAgentTimeout") from None
         except httpx.TransportError as error:
-            raise _away("The node agent hung up", context=type(error).__name__) from None
+            raise _away(
+                "The node agent closed the connection", context=type(error).__name__
+            ) from None
 
 
 def tls(settings: Settings) -> ssl.SSLContext | bool:
@@ -162,7 +164,9 @@ def _understood(answer: httpx.Response, spec: Spec) -> msgspec.Struct:
             return msgspec.json.Decoder(spec.result, float_hook=Decimal).decode(answer.content)
         error = msgspec.json.decode(answer.content, type=CommandError)
     except msgspec.DecodeError:
-        raise _away("What answered is no node agent", context=str(answer.status_code)) from None
+        raise _away(
+            "The answer is not from a node agent", context=str(answer.status_code)
+        ) from None
     raise error.fault()
 
 

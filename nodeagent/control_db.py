@@ -20,7 +20,7 @@ LONGEST = 20  # seconds: more than any command may take
 
 @dataclass(frozen=True)
 class Access:
-    """An opened login. Another password is another access: nobody gets a session by the name alone."""
+    """An opened login. Another password is another access: a pooled session needs the same password."""
 
     endpoint: Endpoint
     database: str
@@ -89,7 +89,7 @@ class ControlDatabases:
             pool.users -= 1
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Closes what nobody uses, until `stop`."""
+        """Closes unused sessions, until `stop`."""
         while not stop.is_set():
             await self._clock.sleep_or(stop, self._settings.node_agent_idle / 4)
             unused = self._settings.node_agent_idle.total_seconds()

@@ -12,7 +12,7 @@ AUDIENCES = frozenset({"owner", "agent", "engine", "reader", "operator", "admin"
 
 
 @dataclass(frozen=True)
-class Blueprint:
+class ExpectedSchema:
     migrations: str = MIGRATIONS
     replaceable: tuple[str, ...] = REPLACEABLE
     min_engine_version: str = MIN_ENGINE_VERSION

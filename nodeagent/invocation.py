@@ -1,4 +1,4 @@
-"""One command under way: what was asked, who logs in where, and by what means."""
+"""One command in progress: its arguments, its login, and the services that it uses."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,22 +12,22 @@ from muster.core.secrets import Keyring
 from muster.core.settings import Secret
 from nodeagent.client import CLIENT_KEY, PASSWORD
 from nodeagent.control_db import Access, ControlDatabases
-from nodeagent.expected_schema import Blueprint
+from nodeagent.expected_schema import ExpectedSchema
 from nodeagent.protocol import Door, Login, Roles, Spec
 from nodeagent.wire import Request, digest
 
 
 @dataclass(frozen=True)
-class Means:
+class Services:
     databases: ControlDatabases
     connector: Connector
     keyring: Keyring
-    blueprint: Blueprint = field(default_factory=Blueprint)
+    expected_schema: ExpectedSchema = field(default_factory=ExpectedSchema)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
-    means: Means
+class Invocation:
+    services: Services
     account_uid: UUID
     command_id: UUID
     spec: Spec
@@ -42,7 +42,7 @@ class Work:
         object.__setattr__(self, "roles", Roles.of(self.account_uid))
 
     def secret(self, name: str) -> Secret:
-        return _open(self.means.keyring, getattr(self.args, name), f"{self.account_uid}/{name}")
+        return _open(self.services.keyring, getattr(self.args, name), f"{self.account_uid}/{name}")
 
     def answer(self, text: str | None) -> Any:
         """The result struct from what the control database keeps or says."""
@@ -56,19 +56,21 @@ class Work:
             ) from None
 
 
-def begun(means: Means, account_uid: UUID, command_id: UUID, spec: Spec, request: Request) -> Work:
+def begun(
+    services: Services, account_uid: UUID, command_id: UUID, spec: Spec, request: Request
+) -> Invocation:
     """Arguments are decoded and the login is opened; whatever does not fit is refused here."""
     try:
         args = msgspec.json.decode(request.args, type=spec.args)
     except msgspec.DecodeError as error:
         raise InvalidRequest(f"{spec.name}: {error}.", target="args") from None
-    return Work(
-        means=means,
+    return Invocation(
+        services=services,
         account_uid=account_uid,
         command_id=command_id,
         spec=spec,
         args=args,
-        access=_access(means.keyring, account_uid, request.login),
+        access=_access(services.keyring, account_uid, request.login),
         digest=digest(spec, args),
         caller=request.caller,
         door=request.door,

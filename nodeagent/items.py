@@ -172,7 +172,7 @@ class Item(_Result, frozen=True, rename="camel"):
     name: str
     path: tuple[str, ...]  # as stored
     properties: Document
-    row_version: int | None = None  # None: nobody changes it by hand
+    row_version: int | None = None  # None: users can't change it
     created_by: str | None = None
     created_at: str | None = None
     modified_by: str | None = None
@@ -240,7 +240,7 @@ class Diagnose(_Frozen, frozen=True):
 
 
 class LockHolder(_Result, frozen=True):
-    """A session of somebody else; PostgreSQL does not show everything of it."""
+    """A session of another role; PostgreSQL does not show everything of it."""
 
     pid: int
     user: str | None = None

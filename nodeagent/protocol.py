@@ -137,7 +137,7 @@ class RemoveSchema(_Frozen, frozen=True):
 
 
 class DirectoryPool(_Frozen, frozen=True, omit_defaults=True):
-    """What nobody said is not sent: an older agent would not know all of it."""
+    """Defaults are not sent: an older agent would not know all of them."""
 
     name: str
     databases: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ class DirectoryServer(_Frozen, frozen=True):
     job_credential: str | None = None
     disabled: bool = False
     embedded: bool = False  # a cluster that Muster made
-    # What nobody said is not sent: an older agent would not know it.
+    # Defaults are not sent: an older agent would not know them.
     client_certificate: str | msgspec.UnsetType = msgspec.UNSET
     client_key_fingerprint: str | msgspec.UnsetType = msgspec.UNSET
 
@@ -283,7 +283,7 @@ class Draining(_Result, frozen=True):
 
 class Paused(_Result, frozen=True):
     paused: bool
-    canceled: int | None = None  # runs that were asked to stop; None: nobody wanted that
+    canceled: int | None = None  # runs that were cancelled; None: that was not asked for
 
 
 # The catalogue
@@ -295,7 +295,7 @@ class Spec:
     args: type[msgspec.Struct]
     result: type[msgspec.Struct]
     cls: Class
-    repeatable: bool  # only looks: not journalled, answers anew each time
+    repeatable: bool  # read-only: not journalled, runs again each time
     seconds: float  # what it may take
     function: str | None = None  # in the control database; None: the administrator's statements
     sealed: tuple[str, ...] = ()  # arguments that are secrets

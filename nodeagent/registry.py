@@ -1,4 +1,4 @@
-"""Which node agents live and what they stand beside: rows in the metadata database."""
+"""The registry of node agents: which are alive and which servers they serve; rows in the metadata database."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ class Registration:
             try:
                 await self.beat()
             except Unavailable as fault:
-                log.warning("heartbeat not written", why=fault.context)
+                log.warning("heartbeat was not written", why=fault.context)
             await self.clock.sleep_or(stop, self.settings.node_agent_heartbeat)
         with contextlib.suppress(Unavailable):
             await self.db.execute(Q.leave, self.name, self.url)

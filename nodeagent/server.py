@@ -1,4 +1,4 @@
-"""The node agent's HTTP side: who asks is checked before anything is read, and errors have one form."""
+"""The node agent's HTTP side: the caller is checked before anything is read, and errors have one form."""
 
 import asyncio
 from typing import Any
@@ -21,7 +21,7 @@ from muster.core.errors import (
     Unavailable,
 )
 from nodeagent.commands import HANDLERS
-from nodeagent.invocation import Means, begun
+from nodeagent.invocation import Services, begun
 from nodeagent.protocol import COMMANDS, Spec
 from nodeagent.tokens import Tokens, body_digest, demand
 from nodeagent.wire import CommandError, Request
@@ -33,8 +33,8 @@ JSON = "application/json"
 BEARER = "Bearer "
 
 
-def build(means: Means, clock: Clock) -> Litestar:
-    tokens = Tokens(means.keyring, clock)
+def build(services: Services, clock: Clock) -> Litestar:
+    tokens = Tokens(services.keyring, clock)
 
     @post("/v1/accounts/{account_uid:uuid}/commands/{command_id:uuid}", status_code=200)
     async def command(
@@ -55,7 +55,7 @@ def build(means: Means, clock: Clock) -> Litestar:
             raise InvalidRequest("This agent knows no such command.", code="CommandNotKnown")
         demand(claims, kind=spec.cls)
         began = clock.monotonic()
-        result = await _run(means, account_uid, command_id, spec, asked)
+        result = await _run(services, account_uid, command_id, spec, asked)
         took = round(clock.monotonic() - began, 3)
         log.info("command done", command=spec.name, account=account_uid, id=command_id, took=took)
         return Response(result, media_type=JSON)
@@ -74,13 +74,13 @@ def build(means: Means, clock: Clock) -> Litestar:
 
 
 async def _run(
-    means: Means, account_uid: UUID, command_id: UUID, spec: Spec, asked: Request
+    services: Services, account_uid: UUID, command_id: UUID, spec: Spec, asked: Request
 ) -> bytes:
-    work = begun(means, account_uid, command_id, spec, asked)
+    invocation = begun(services, account_uid, command_id, spec, asked)
     try:
         async with asyncio.timeout(spec.timeout.total_seconds()):
-            answer = await HANDLERS[spec.name](work)
-            work.answer(answer)
+            answer = await HANDLERS[spec.name](invocation)
+            invocation.answer(answer)
             return answer.encode()  # as it was said: what is read and written again loses digits
     except TimeoutError:
         raise Unavailable(
@@ -105,7 +105,7 @@ def _answer(request: HttpRequest[Any, Any, Any], error: Exception) -> Response[b
             fault = InvalidRequest("The request was refused.")
         case _:
             log.error("command failed", path=request.url.path, exc_info=error)
-            fault = Internal("Something went wrong in the node agent.")
+            fault = Internal("An internal error occurred in the node agent.")
     told = CommandError.of(fault)
     address = request.client.host if request.client else ""
     telemetry.note_refusal("nodeagent", told.status, fault.code, fault.message, address)

@@ -20,13 +20,15 @@ from muster.core.connect import Connector, Endpoint
 from muster.core.db import Connection
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
+from muster.core.sql import Queries
 from nodeagent.client import seal
 from nodeagent.commands import install_schema
 from nodeagent.control_db import Access, ControlDatabases
-from nodeagent.expected_schema import Blueprint
-from nodeagent.invocation import Means, Work
+from nodeagent.expected_schema import ExpectedSchema
+from nodeagent.invocation import Invocation, Services
 from nodeagent.protocol import COMMANDS, Door, InstallSchema
-from nodeagent.sql_administer import A
+
+A = Queries("nodeagent.sql", "administer.sql")
 
 HEAD = """\
 -- Written by `python -P -m nodeagent.snapshot` and never run: what migrations/, functions/ and views/
@@ -57,7 +59,7 @@ def render(objects: Iterable[tuple[str, str, str]]) -> str:
         f"create view {name} as\n{text.strip()}" for name, text in by_kind.get("view", {}).items()
     ]
     audiences: dict[str, list[str]] = {}
-    for function, role in Blueprint().audiences():
+    for function, role in ExpectedSchema().audiences():
         audiences.setdefault(function, []).append(role)
     for name, text in by_kind.get("function", {}).items():
         roles = audiences.get(name.partition("(")[0].rpartition(".")[2], ["owner"])
@@ -110,8 +112,8 @@ async def _installed(superuser: Secret) -> str:
     keyring = Keyring(Secret(f"snapshot:{ZEROS}"))
     password = Secret(url.password or "")
     sealed = {name: seal(keyring, NOBODY, name, password) for name in SPEC.sealed}
-    work = Work(
-        means=Means(databases, connector, keyring),
+    invocation = Invocation(
+        services=Services(databases, connector, keyring),
         account_uid=NOBODY,
         command_id=NOBODY,
         spec=SPEC,
@@ -131,8 +133,8 @@ async def _installed(superuser: Secret) -> str:
         caller="snapshot",
         door=Door.FSM,
     )
-    await install_schema.run(work)
-    async with databases.administer(work.access, SPEC.timeout) as connection:
+    await install_schema.run(invocation)
+    async with databases.administer(invocation.access, SPEC.timeout) as connection:
         return await describe(connection)
 
 

@@ -1,4 +1,4 @@
-"""What a control database answers, in our tree of failures: the only place that reads SQLSTATE."""
+"""Errors of a control database as Muster's faults: the only place that reads SQLSTATE."""
 
 import contextlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How a command travels, and how a failure comes back: CommandError ⇄ Fault, once."""
+"""How a command is sent, and how a failure is returned: CommandError ⇄ Fault."""
 
 import hashlib
 from collections.abc import Mapping

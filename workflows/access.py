@@ -1,4 +1,4 @@
-"""The way into an account's control database: where it is, who logs in, and what failures mean."""
+"""Access to an account's control database: where it is, which login, and what failures mean."""
 
 from typing import Any, NoReturn
 from uuid import UUID
@@ -23,7 +23,7 @@ from nodeagent.protocol import Door, Roles
 from workflows import admission
 from workflows.accesscache import Access
 from workflows.model.resource import Call
-from workflows.services import Plane
+from workflows.services import Services
 
 Q = Queries("workflows.sql", "account.sql")
 
@@ -50,18 +50,18 @@ def path_of(id: ResourceId) -> tuple[str, ...]:
     return tuple(name for _, name in id.pairs[len(account_of(id).pairs) :])
 
 
-async def of(plane: Plane, call: Call, id: ResourceId, *, anew: bool = False) -> Access:
+async def of(services: Services, call: Call, id: ResourceId, *, anew: bool = False) -> Access:
     """How the account of `id` is reached; NotFound, or Conflict while there is nothing to reach."""
     account, tenant = account_of(id), call.principal.tenant_id
-    known = None if anew else plane.accounts.get(tenant, account.key)
+    known = None if anew else services.accounts.get(tenant, account.key)
     if known is None:
-        known = await _read(plane, account, tenant, wanted=id)
-        plane.accounts.keep(tenant, account.key, known)
+        known = await _read(services, account, tenant, wanted=id)
+        services.accounts.keep(tenant, account.key, known)
     return known
 
 
 async def look(
-    plane: Plane,
+    services: Services,
     call: Call,
     id: ResourceId,
     command: msgspec.Struct,
@@ -72,14 +72,16 @@ async def look(
 
     What is journalled all the same, such as a question to the engine, needs an id of its own.
     """
-    access = await of(plane, call, id)
+    access = await of(services, call, id)
     try:
-        return await _ask(plane, call, access, command, command_id)
+        return await _ask(services, call, access, command, command_id)
     except Fault as fault:
         if not _of_the_way(fault):
             raise
     try:
-        return await _ask(plane, call, await of(plane, call, id, anew=True), command, command_id)
+        return await _ask(
+            services, call, await of(services, call, id, anew=True), command, command_id
+        )
     except JUDGEMENTS as fault:
         judge(fault)
 
@@ -96,11 +98,11 @@ def caller(call: Call) -> str:
 
 
 async def _ask(
-    plane: Plane, call: Call, access: Access, command: msgspec.Struct, command_id: UUID | None
+    services: Services, call: Call, access: Access, command: msgspec.Struct, command_id: UUID | None
 ) -> Any:
     # Where nothing is journalled any id will do.
     command_id = command_id or access.uid
-    return await plane.agent.run(
+    return await services.agent.run(
         access.uid, command_id, command, access.login, caller=caller(call), door=Door.REST
     )
 
@@ -109,10 +111,14 @@ def _of_the_way(fault: Fault) -> bool:
     return isinstance(fault, JUDGEMENTS) and fault.code.startswith(OF_THE_WAY)
 
 
-async def _read(plane: Plane, account: ResourceId, tenant: str, *, wanted: ResourceId) -> Access:
-    rows = {row["role"]: row for row in await plane.db.fetch(Q.reach_account, account.key, tenant)}
+async def _read(
+    services: Services, account: ResourceId, tenant: str, *, wanted: ResourceId
+) -> Access:
+    rows = {
+        row["role"]: row for row in await services.db.fetch(Q.reach_account, account.key, tenant)
+    }
     if "account" not in rows:
-        async with plane.db.connection() as connection:
+        async with services.db.connection() as connection:
             await admission.parents(connection, first_below(wanted), tenant)
     row = rows["account"]
     scratch = row["scratch"] or {}
@@ -121,7 +127,7 @@ async def _read(plane: Plane, account: ResourceId, tenant: str, *, wanted: Resou
     if len(rows) < 3:
         raise Conflict("The control database is gone.", code="ControlDatabaseNotFound")
     found, server = resource_of(row), resource_of(rows["server"])
-    password = secret_of(plane, found, AGENT)
+    password = secret_of(services, found, AGENT)
     assert password is not None
     return Access(
         uid=found.uid,
@@ -129,10 +135,10 @@ async def _read(plane: Plane, account: ResourceId, tenant: str, *, wanted: Resou
         identity=UUID(scratch[IDENTITY]),
         public_key=scratch["publicKey"],
         login=login(
-            plane.keyring,
+            services.keyring,
             found.uid,
             server=server.key,
-            endpoint=endpoint_of(plane, server).direct(),
+            endpoint=endpoint_of(services, server).direct(),
             database=rows["database"]["name"],
             user=Roles.of(found.uid).agent,
             password=password,
@@ -149,7 +155,7 @@ def first_below(id: ResourceId) -> ResourceId:
 def _not_ready(account: ResourceId, state: str) -> Conflict:
     if state == "Deleting":
         return Conflict(f"The job account '{account.name}' is being deleted.", code=NOT_READY)
-    why = "its creation failed" if state == "Failed" else "it is still being made"
+    why = "its creation failed" if state == "Failed" else "it is still being created"
     return Conflict(
         f"The job account '{account.name}' has no control database yet: {why}.",
         code=NOT_READY,

@@ -1,4 +1,4 @@
-"""How accounts are reached, remembered for a moment so that a GET below one asks no metadata."""
+"""A short-lived cache of account access, so that a GET below an account reads no metadata."""
 
 from dataclasses import dataclass, field
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What can be asked of a job account beside its definition: pause, resume, acknowledge, doctor."""
+"""Actions on a job account: pause, resume, acknowledge, doctor."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from nodeagent.protocol import Pause, Resume
 from workflows import access, admission, diagnosis, items, resources
 from workflows.accounts import KIND
 from workflows.model.resource import Call
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import audit
 from workflows.store import resources as store
 
@@ -23,19 +23,19 @@ Q = Queries("workflows.sql", "account.sql")
 CANCEL = "cancelRunning"
 
 
-async def pause(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+async def pause(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
     """Nothing new starts until `resume`; needs only Job Operator, and no lock forbids it."""
     wanted = call.query.get(CANCEL, "").lower()
-    return await _set_paused(plane, call, id, "pause", Pause(cancel_running=wanted == "true"))
+    return await _set_paused(services, call, id, "pause", Pause(cancel_running=wanted == "true"))
 
 
-async def resume(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
-    return await _set_paused(plane, call, id, "resume", Resume())
+async def resume(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
+    return await _set_paused(services, call, id, "resume", Resume())
 
 
-async def acknowledge(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+async def acknowledge(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
     """The operator says that a restored or cloned control database is meant: the one that is shown."""
-    async with plane.db.transaction() as tx:
+    async with services.db.transaction() as tx:
         found = await store.lock(tx, id.key, call.principal.tenant_id)
         if found is None:
             await admission.parents(tx, id, call.principal.tenant_id)
@@ -51,10 +51,10 @@ async def acknowledge(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any
     return {"acknowledged": True}
 
 
-async def sealing_key(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+async def sealing_key(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
     """What a password is sealed with before it is given to jobs.sp_add_credential; nothing secret."""
-    await resources.get(plane, call, id)
-    here = await access.of(plane, call, id)
+    await resources.get(services, call, id)
+    here = await access.of(services, call, id)
     return {
         "publicKey": here.public_key,
         "accountUid": str(here.uid),
@@ -62,39 +62,39 @@ async def sealing_key(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any
     }
 
 
-async def doctor(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+async def doctor(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
     """Which step waits for what, since when, what was tried, and what to do."""
-    shown = await resources.get(plane, call, id, absent=KIND.absent)
-    machine = await machines.get(plane.db, shown.uid)
-    settings = plane.settings
+    shown = await resources.get(services, call, id, absent=KIND.absent)
+    machine = await machines.get(services.db, shown.uid)
+    settings = services.settings
     facts = diagnosis.Facts(
         account=shown,
         machine=machine,
-        workloads=await Queue(settings).of_account(plane.db, shown.uid),
-        launchers=await plane.db.fetchval(
+        workloads=await Queue(settings).of_account(services.db, shown.uid),
+        launchers=await services.db.fetchval(
             Q.live_launchers, settings.launcher_group, settings.workload_silent
         ),
-        agents=await plane.db.fetchval(Q.live_agents, id.parent.key, settings.node_agent_silent),
-        now=plane.clock.now(),
-        database=await _diagnosed(plane, call, id),
+        agents=await services.db.fetchval(Q.live_agents, id.parent.key, settings.node_agent_silent),
+        now=services.clock.now(),
+        database=await _diagnosed(services, call, id),
     )
     return diagnosis.told(facts)
 
 
-async def _diagnosed(plane: Plane, call: Call, id: ResourceId) -> Diagnosed | None:
+async def _diagnosed(services: Services, call: Call, id: ResourceId) -> Diagnosed | None:
     """None where the control database can't be asked: the other facts say why."""
     try:
-        found: Diagnosed = await access.look(plane, call, id, Diagnose())
+        found: Diagnosed = await access.look(services, call, id, Diagnose())
     except Fault:
         return None
     return found
 
 
 async def _set_paused(
-    plane: Plane, call: Call, id: ResourceId, action: str, command: msgspec.Struct
+    services: Services, call: Call, id: ResourceId, action: str, command: msgspec.Struct
 ) -> dict[str, Any]:
-    here = await items.enter(plane, call, id, locks=False)
-    answer = await items.write(plane, call, id, here, KIND.action(f"{action}/action"), command)
-    await plane.db.execute(Q.set_observed, here.uid, {"paused": answer.paused})
+    here = await items.enter(services, call, id, locks=False)
+    answer = await items.write(services, call, id, here, KIND.action(f"{action}/action"), command)
+    await services.db.execute(Q.set_observed, here.uid, {"paused": answer.paused})
     shown = {"paused": answer.paused, "canceled": answer.canceled}
     return {name: value for name, value in shown.items() if value is not None}

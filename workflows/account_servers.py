@@ -1,4 +1,4 @@
-"""The servers that an account may use as targets, as its people see and change them."""
+"""The servers that an account may use as targets: list, allow, disallow."""
 
 from typing import Any
 
@@ -9,18 +9,20 @@ from workflows import access, authorization, items, resources, server_users, tar
 from workflows.access import Q
 from workflows.accounts import KIND
 from workflows.model.resource import Call, Page
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import audit
 from workflows.target_servers import ServerName
 
 FORCE = "send force: true"
 
 
-async def list_page(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Page:
+async def list_page(
+    services: Services, call: Call, id: ResourceId, after: str | None, top: int
+) -> Page:
     """Those that the caller may read."""
-    account = await resources.get(plane, call, id)
-    scopes = await authorization.scopes_for(plane, call.principal, target_servers.READ)
-    rows = await plane.db.fetch(Q.allowed_servers, account.uid, after or "", top + 1, scopes)
+    account = await resources.get(services, call, id)
+    scopes = await authorization.scopes_for(services, call.principal, target_servers.READ)
+    rows = await services.db.fetch(Q.allowed_servers, account.uid, after or "", top + 1, scopes)
     shown = [
         {
             "id": row["id"],
@@ -33,33 +35,35 @@ async def list_page(plane: Plane, call: Call, id: ResourceId, after: str | None,
     return Page(items=shown, next=rows[top - 1]["key"] if len(rows) > top else None)
 
 
-async def allow(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> dict[str, Any]:
-    here = await items.enter(plane, call, id)
+async def allow(
+    services: Services, call: Call, id: ResourceId, body: dict[str, Any]
+) -> dict[str, Any]:
+    here = await items.enter(services, call, id)
     wanted = ServerName("server", body["server"])
-    named = await target_servers.check_named(plane, call, id, [wanted])
+    named = await target_servers.check_named(services, call, id, [wanted])
     refuse(named.errors)
-    added = await target_servers.allow(plane, call, here, named.servers)
+    added = await target_servers.allow(services, call, here, named.servers)
     return {"server": body["server"], "allowed": True, "changed": added}
 
 
 async def disallow(
-    plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]
+    services: Services, call: Call, id: ResourceId, body: dict[str, Any]
 ) -> dict[str, Any]:
     """Refused while groups or steps name the server or an execution runs there, unless forced."""
-    here = await items.enter(plane, call, id)
-    every = await plane.db.fetch(Q.allowed_servers, here.uid, "", None, ["/"])
+    here = await items.enter(services, call, id)
+    every = await services.db.fetch(Q.allowed_servers, here.uid, "", None, ["/"])
     found = [row for row in every if row["name"].lower() == body["server"].lower()]
     if not found:
         return {"server": body["server"], "allowed": False, "changed": False}
     (server,) = found  # names of servers are unique
     if not body.get("force"):
         command = ReadServerUsers(server_ids=(server["id"],))
-        users = {id: await access.look(plane, call, id, command)}
+        users = {id: await access.look(services, call, id, command)}
         target = ResourceId.parse(server["id"])
-        await server_users.refuse_running(plane, call, users, f"server '{target.name}'")
-        await server_users.refuse_named(plane, call, target, users, FORCE)
-    async with plane.db.transaction() as tx:
+        await server_users.refuse_running(services, call, users, f"server '{target.name}'")
+        await server_users.refuse_named(services, call, target, users, FORCE)
+    async with services.db.transaction() as tx:
         await tx.execute(Q.disallow_server, here.uid, server["uid"])
         await audit.accepted(tx, call, KIND.action("disallowServer/action"), id)
-    await target_servers.send_directory(plane, call, here)
+    await target_servers.send_directory(services, call, here)
     return {"server": body["server"], "allowed": False, "changed": True}

@@ -17,7 +17,7 @@ from workflows.admission import World
 from workflows.model.account import ACCOUNT, CAPACITIES, OLD_SKU, AccountProperties
 from workflows.model.resource import Body, Call, Page, Resource, Written
 from workflows.resource_kind import Birth, Draft, Kind
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import resources as store
 from workflows.store.resources import Content, Q
 from workflows.target_servers import USE_AS_TARGET
@@ -38,7 +38,7 @@ async def admit(
     if old is not None:
         if wanted and wanted.lower() != old.properties["databaseId"].lower():
             raise NotFound(
-                "An account keeps its control database; delete it and make another.",
+                "The control database of an account can't be changed; delete the account and create another.",
                 code="PropertyChangeUnsupported",
                 target="properties.databaseId",
             )
@@ -92,11 +92,11 @@ KIND = Kind(
 )
 
 
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Written:
     """The server of the control database is a target from the start if the creator may use it as one."""
-    usable = await authorization.allows(plane, call.principal, USE_AS_TARGET, id.parent)
+    usable = await authorization.allows(services, call.principal, USE_AS_TARGET, id.parent)
     kind = dataclasses.replace(KIND, created=_allow_own_server) if usable else KIND
-    return await resources.put(plane, call, id, body, kind)
+    return await resources.put(services, call, id, body, kind)
 
 
 async def _allow_own_server(tx: Connection, call: Call, account: Resource) -> None:
@@ -109,12 +109,12 @@ delete = partial(resources.delete, kind=KIND)
 
 
 async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+    services: Services, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
     try:
-        return await resources.list_page(plane, call, scope, after, top, ACCOUNT)
+        return await resources.list_page(services, call, scope, after, top, ACCOUNT)
     except NotFound:
-        async with plane.db.connection() as connection:  # asked again for the code of this place
+        async with services.db.connection() as connection:  # asked again for the code of this place
             await admission.parents(
                 connection, scope.child(("jobAgents", "")), call.principal.tenant_id
             )

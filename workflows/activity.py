@@ -1,4 +1,4 @@
-"""What was changed in an account, through REST, by Muster itself and by psql, as its control database noted it."""
+"""Changes in an account through REST, by Muster itself and through psql, as its control database recorded them."""
 
 from typing import Any
 
@@ -9,13 +9,15 @@ from muster.core.ids import ResourceId
 from nodeagent.items import ListItems
 from workflows import access
 from workflows.model.resource import Call, Page
-from workflows.services import Plane
+from workflows.services import Services
 
 DOOR = "door"
 DOORS = ("rest", "fsm", "psql")
 
 
-async def list_page(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Page:
+async def list_page(
+    services: Services, call: Call, id: ResourceId, after: str | None, top: int
+) -> Page:
     """Newest first."""
     filters: dict[str, Any] = {}
     if (door := call.query.get(DOOR)) is not None:
@@ -24,7 +26,7 @@ async def list_page(plane: Plane, call: Call, id: ResourceId, after: str | None,
         filters[DOOR] = door.lower()
     cursor = msgspec.json.decode(after) if after else None
     command = ListItems(kind="activityLog", path=(), after=cursor, top=top, filters=filters)
-    page = await access.look(plane, call, id, command)
+    page = await access.look(services, call, id, command)
     items = [{"id": each.name, **each.properties} for each in page.items]
     return Page(
         items=items, next=None if page.next is None else msgspec.json.encode(page.next).decode()

@@ -11,7 +11,7 @@ from workflows.model.resource import ASSIGNMENT, Body, Call, Deleted, Page, Reso
 from workflows.model.tenancy import AssignmentProperties
 from workflows.resource_kind import Kind
 from workflows.roles import by_definition_id
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
@@ -19,10 +19,10 @@ from workflows.store.resources import Content
 KIND = Kind(arm_type=ASSIGNMENT, properties=AssignmentProperties)
 
 
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Written:
     """An assignment is made once; the same PUT again is answered with it."""
     refuse(_rules(id, body.properties))
-    async with plane.db.transaction() as tx:
+    async with services.db.transaction() as tx:
         if earlier := await idempotency.earlier(tx, call, id, Written):
             return earlier
         await _scope_exists(tx, call, id)
@@ -38,23 +38,23 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
             written = Written(resource=old.resource)
         await audit.accepted(tx, call, KIND.action("write"), id)
         await idempotency.keep(tx, call, id, written)
-    plane.roles.forget()
+    services.roles.forget()
     return written
 
 
-async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
-    return await resources.get(plane, call, id)
+async def get(services: Services, call: Call, id: ResourceId) -> Resource:
+    return await resources.get(services, call, id)
 
 
 async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+    services: Services, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
-    return await extensions.list_page(plane, call, ASSIGNMENT, scope, after, top)
+    return await extensions.list_page(services, call, ASSIGNMENT, scope, after, top)
 
 
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
-    gone = await resources.delete(plane, call, id, KIND)
-    plane.roles.forget()
+async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
+    gone = await resources.delete(services, call, id, KIND)
+    services.roles.forget()
     return gone
 
 
@@ -103,7 +103,7 @@ def _refuse_change(old: Resource, new: dict[str, Any]) -> None:
     same = ("principalId", "roleDefinitionKey", "scopeKey")
     if any(old.properties[name] != new[name] for name in same):
         raise InvalidRequest(
-            "A role assignment's principal and role can't be changed; delete it and make another.",
+            "A role assignment's principal and role can't be changed; delete it and create another.",
             code="RoleAssignmentUpdateNotPermitted",
         )
 

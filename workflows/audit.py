@@ -8,7 +8,7 @@ from muster.core.errors import InvalidRequest
 from muster.core.ids import ResourceId
 from workflows.authorization import visible
 from workflows.model.resource import Call, Page
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store.resources import Q
 
 CLAUSE = re.compile(r"(\w+)\s+(eq|ge|le)\s+'([^']*)'", re.IGNORECASE)
@@ -27,14 +27,19 @@ READ = "Microsoft.Insights/eventtypes/management/values/read"
 
 
 async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int, filter: str | None
+    services: Services,
+    call: Call,
+    scope: ResourceId,
+    after: str | None,
+    top: int,
+    filter: str | None,
 ) -> Page:
     """Newest first; `filter` is a chain of `field eq|ge|le 'value'` joined by `and`."""
     wanted = parse_filter(filter)
     group = wanted.get("group")
     subscription = scope.subscription and scope.subscription.lower()
-    seen = await visible(plane, call, READ, scope)
-    rows = await plane.db.fetch(
+    seen = await visible(services, call, READ, scope)
+    rows = await services.db.fetch(
         Q.list_audit,
         call.principal.tenant_id,
         subscription,

@@ -1,4 +1,4 @@
-"""Credentials of an account; a password is sealed on arrival and never seen again."""
+"""Credentials of an account; a password is sealed on arrival and never shown again."""
 
 from muster.core import sealing
 from muster.core.errors import refuse
@@ -10,7 +10,7 @@ from workflows.accesscache import Access
 from workflows.items import Family
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.target_servers import ServerName
 from workflows.validation.credential import SERVERS
 from workflows.validation.credential import credential as validate
@@ -19,19 +19,19 @@ FAMILY = Family("credentials")
 ANY = ("*",)
 
 
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+async def put(services: Services, call: Call, id: ResourceId, body: Body) -> WrittenItem:
     """Without a password or a reference the old secret stays: clients send it back empty.
 
     Without servers those that were listed stay: a client that knows only Azure's properties widens nothing.
     """
-    here = await items.enter(plane, call, id)
+    here = await items.enter(services, call, id)
     given = body.properties
-    refuse(validate(id.name, given, plane.settings))
+    refuse(validate(id.name, given, services.settings))
     listed = _listed(given.get("servers"))
     named = [] if listed == ANY else [ServerName(SERVERS, name) for name in listed or ()]
-    usable = await target_servers.check_named(plane, call, access.account_of(id), named)
+    usable = await target_servers.check_named(services, call, access.account_of(id), named)
     refuse(usable.errors)
-    await target_servers.allow(plane, call, here, usable.servers)
+    await target_servers.allow(services, call, here, usable.servers)
     command = PutCredential(
         name=id.name,
         username=given["username"],
@@ -39,7 +39,7 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
         servers=listed,
         condition=items.condition(call),
     )
-    return await FAMILY.put(plane, call, id, here, command)
+    return await FAMILY.put(services, call, id, here, command)
 
 
 def _listed(servers: list[str] | None) -> tuple[str, ...] | None:

@@ -15,7 +15,7 @@ from workflows.admission import World
 from workflows.model.database import DatabaseProperties
 from workflows.model.resource import DATABASE, Call, Deleted, Resource
 from workflows.resource_kind import Draft, Kind
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import resources as store
 from workflows.store.resources import Content
 from workflows.validation.database import database as validate
@@ -68,23 +68,23 @@ get = resources.get
 list_page = partial(resources.list_page, arm_type=DATABASE)
 
 
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
     """A registered server's database with data or users in it is dropped only when that is forced."""
-    database = await store.get(plane.db, id.key, call.principal.tenant_id)
-    server = await resource_by_key(plane.db, id.parent.key)
+    database = await store.get(services.db, id.key, call.principal.tenant_id)
+    server = await resource_by_key(services.db, id.parent.key)
     if (
         database
         and server
         and not server_users.drops_in_use(call)
         and _dropped(server, database.resource)
     ):
-        await targets.refuse_drop(plane, server, id.name)
+        await targets.refuse_drop(services, server, id.name)
     try:
-        return await resources.delete(plane, call, id, KIND)
+        return await resources.delete(services, call, id, KIND)
     except Conflict as refused:
         if not refused.details:
             raise
-        details = await authorization.readable(plane, call, refused.details)
+        details = await authorization.readable(services, call, refused.details)
         raise Conflict(refused.message, code=refused.code, details=details) from refused
 
 

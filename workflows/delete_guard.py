@@ -1,4 +1,4 @@
-"""What holds a live account's control database can't be deleted."""
+"""Refuses to delete what holds a live account's control database."""
 
 from muster.core.db import Connection, Row
 from muster.core.errors import Conflict, FieldError

@@ -12,19 +12,19 @@ from nodeagent.items import Diagnosed, LockHolder
 from workflows.model.resource import Resource
 
 STEPS = {
-    "reserving": "checks that somebody can serve the account",
+    "reserving": "checks that a node agent and a launcher can serve the account",
     "preparing_database": "installs the schema jobs in the control database through a node agent",
     "queuing_instance": "asks for an engine in the workload queue",
     "starting_instance": "waits for the engine's first heartbeat",
-    "ready": "rests: the engine runs",
+    "ready": "idle: the engine runs",
     "updating": "applies the changed settings",
-    "recovering": "brings up a new engine after the old one was lost",
-    "disabled": "rests: the control database can't be used; looks again by itself",
+    "recovering": "starts a new engine after the old one was lost",
+    "disabled": "idle: the control database can't be used; checks again by itself",
     "draining": "lets running work end before the deletion",
     "stopping_instance": "ends the processes of the account",
     "releasing": "removes roles and secrets",
-    "failed": "rests: the creation failed",
-    "delete_failed": "rests: the deletion failed; tries again by itself",
+    "failed": "idle: the creation failed",
+    "delete_failed": "idle: the deletion failed; tries again by itself",
 }
 OF_ENGINE = {INCOMPATIBLE, "EngineStartFailed"}  # then nothing is wrong with the database
 
@@ -49,7 +49,7 @@ class Facts:
 
     @property
     def has_host(self) -> bool:
-        """Whether somebody is there to run what starts."""
+        """Whether a host is alive to run tasks."""
         return any(
             each.state is State.RUNNING and not (each.beat_by and each.beat_by < self.now)
             for each in self.hosts
@@ -122,16 +122,16 @@ def _about_engine(facts: Facts) -> list[str]:
         said = (
             f"The engine that launcher '{engine.claimed_by}' started and the schema of the control "
             f"database do not fit: {engine.misfit} If the engine is too old, upgrade Muster there; the "
-            "account comes back by itself. If the schema is, PATCH the account, which upgrades it."
+            "account recovers by itself. If the schema is, PATCH the account, which upgrades it."
         )
     elif engine.state is State.PENDING and facts.launchers:
         said = (
-            "The engine waits for a launcher with room. Raise MUSTER_LAUNCHER_PARALLELISM or "
+            "The engine waits for a launcher with capacity. Raise MUSTER_LAUNCHER_PARALLELISM or "
             "MUSTER_MAX_RUNNING_ENGINE, add memory, or start another launcher."
         )
     elif engine.state in {State.CLAIMED, State.LAUNCHED}:
         said = (
-            f"The engine was taken by launcher '{engine.claimed_by}' and has not spoken yet; "
+            f"The engine was taken by launcher '{engine.claimed_by}' and has not reported yet; "
             f"read its log: logs/workloads/{engine.id}.log in the launcher's directory."
         )
     elif engine.state.over and machine.state in {"starting_instance", "recovering"}:
@@ -140,7 +140,7 @@ def _about_engine(facts: Facts) -> list[str]:
             f"read its log: logs/workloads/{engine.id}.log."
         )
     elif engine.state is State.RUNNING and engine.beat_by and engine.beat_by < facts.now:
-        said = "The engine is silent; it is replaced as soon as the monitor sees it."
+        said = "The engine sends no heartbeat; the monitor replaces it."
     return [said] if said else []
 
 
@@ -149,8 +149,8 @@ def _about_hosts(facts: Facts) -> list[str]:
         return []
     logs = ", ".join(f"logs/workloads/{each.id}.log" for each in facts.hosts[:3])
     return [
-        "No host of the account is alive, so nothing can run. New ones come with the next engine, as "
-        f"soon as the monitor sees it{f'; read their logs: {logs}' if logs else ''}."
+        "No host of the account is alive, so nothing can run. The monitor starts new ones with the next "
+        f"engine{f'; read their logs: {logs}' if logs else ''}."
     ]
 
 
@@ -158,7 +158,7 @@ def _about_locks(facts: Facts) -> list[str]:
     return [
         f"The session {each.pid} of '{each.user}' (application '{each.application or ''}', since "
         f"{_time(each.since) or _time(each.waited_since) or 'an unknown time'}) holds a lock that the account "
-        f"needs. If it is nobody's work, end it in the control database: SELECT pg_terminate_backend({each.pid});"
+        f"needs. If it is not needed, end it in the control database: SELECT pg_terminate_backend({each.pid});"
         for each in facts.holders
     ]
 
@@ -190,11 +190,11 @@ def _about_database(facts: Facts) -> list[str]:
     if codes & {"ControlDatabaseRestored", "ControlDatabaseCloned"}:
         return [
             "The control database is not in the state that the account left it in. Look at what ran "
-            "since then; if this database is meant, POST …/acknowledge. Nothing fires before."
+            "since then; if this database is meant, POST …/acknowledge. Nothing starts before that."
         ]
     return [
-        "The control database can't be reached or is gone. Bring it back under its old name; the "
-        "account comes back by itself. Or delete the account."
+        "The control database can't be reached or was dropped. Restore it under its old name; the "
+        "account recovers by itself. Or delete the account."
     ]
 
 
@@ -209,7 +209,7 @@ def _about_failure(facts: Facts) -> list[str]:
     how = (
         "PUT the account again, or delete it" if machine.state == "failed" else "DELETE tries again"
     )
-    return [f"{said.get('code', 'Failed')}: {said.get('message', '')} Mend that, then: {how}."]
+    return [f"{said.get('code', 'Failed')}: {said.get('message', '')} Fix that, then: {how}."]
 
 
 def _workload(workload: Workload) -> dict[str, Any]:

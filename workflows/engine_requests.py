@@ -1,4 +1,4 @@
-"""What only an account's engine can answer, since it alone knows and reaches the targets."""
+"""Requests that only an account's engine can answer, since it alone reaches the targets."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,20 +8,20 @@ from muster.core.ids import ResourceId
 from nodeagent.items import ReadRequest
 from workflows import access
 from workflows.model.resource import Call
-from workflows.services import Plane
+from workflows.services import Services
 
 PAUSE = timedelta(milliseconds=200)
 
 
 async def answer(
-    plane: Plane, call: Call, id: ResourceId, request_id: UUID, patience: float
+    services: Services, call: Call, id: ResourceId, request_id: UUID, patience: float
 ) -> dict[str, Any] | None:
     """What was answered to a question within so many seconds; None: nothing yet."""
-    until = plane.clock.monotonic() + patience
-    while plane.clock.monotonic() < until:
-        read = await access.look(plane, call, id, ReadRequest(request_id=request_id))
+    until = services.clock.monotonic() + patience
+    while services.clock.monotonic() < until:
+        read = await access.look(services, call, id, ReadRequest(request_id=request_id))
         if read.answered:
             found: dict[str, Any] = read.answer
             return found
-        await plane.clock.sleep(PAUSE)
+        await services.clock.sleep(PAUSE)
     return None

@@ -18,7 +18,7 @@ from workflows.accesscache import Access
 from workflows.items import Family, is_uuid, present
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call, Page
-from workflows.services import Plane
+from workflows.services import Services
 
 MOST = 2**63 - 1
 PAGE = 1000
@@ -52,16 +52,16 @@ class Runs(Family):
 
     listed: Kind | None = None
 
-    async def raw(self, plane: Plane, call: Call, id: ResourceId) -> wire.Item:
+    async def raw(self, services: Services, call: Call, id: ResourceId) -> wire.Item:
         """Also of a job that was deleted, where that is asked for."""
         wanted, _ = filters(call.query)
         if not wanted.get(DELETED):
-            return await super().raw(plane, call, id)
-        found = await read(plane, call, id, self.kind, wanted)
+            return await super().raw(services, call, id)
+        found = await read(services, call, id, self.kind, wanted)
         return msgspec.convert(found, wire.Item)
 
     async def list_page(
-        self, plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+        self, services: Services, call: Call, scope: ResourceId, after: str | None, top: int
     ) -> Page:
         """Here $top limits the whole list, as Azure says, and not only a page."""
         wanted, left = filters(call.query)
@@ -69,7 +69,7 @@ class Runs(Family):
         left = cursor.left if cursor else left
         size = top if left is None else min(left, PAGE)
         begin = cursor.after if cursor else None
-        page = await self.page(plane, call, scope, begin, size, kind=self.listed, filters=wanted)
+        page = await self.page(services, call, scope, begin, size, kind=self.listed, filters=wanted)
         left = None if left is None else left - len(page.items)
         if page.next is None or left == 0:
             return msgspec.structs.replace(page, next=None)
@@ -85,44 +85,46 @@ OF_ALL_STEPS = Runs("jobs/executions/steps/targets", shown, listed="jobs/executi
 ATTEMPTS = Runs("jobs/executions/steps/targets/attempts", shown)
 
 
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+async def put(services: Services, call: Call, id: ResourceId, body: Body) -> WrittenItem:
     """Starts the job under an id that the caller chose; one that exists is only shown."""
     del body
-    here = await items.enter(plane, call, id)
+    here = await items.enter(services, call, id)
     job, name = path_of(id)
     if not is_uuid(name):
         refuse([FieldError("name", f"'{name[:100]}' is no uuid.", "InvalidResourceName")])
-    await check_start(plane, call, id)
+    await check_start(services, call, id)
     command = StartJob(job=job, execution_id=UUID(name))
-    return await FAMILY.put(plane, call, id, here, command)
+    return await FAMILY.put(services, call, id, here, command)
 
 
-async def check_start(plane: Plane, call: Call, id: ResourceId) -> None:
+async def check_start(services: Services, call: Call, id: ResourceId) -> None:
     """Refuses unless the caller may use the servers that the job of `id` leads to."""
     job = path_of(id)[0]
     caller = target_servers.beyond_token_scope(call)
-    await target_servers.check_reached(plane, caller, id, "jobs", [job], "jobName")
+    await target_servers.check_reached(services, caller, id, "jobs", [job], "jobName")
 
 
-async def cancel(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> None:
+async def cancel(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> None:
     """No lock forbids it, and the answer is empty, as Azure's clients want it."""
-    await _cancel(plane, call, id, FAMILY, body)
+    await _cancel(services, call, id, FAMILY, body)
 
 
-async def cancel_step(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> None:
+async def cancel_step(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> None:
     """The other steps go on as the outcome of this one lets them."""
-    await _cancel(plane, call, id, OF_STEP, body)
+    await _cancel(services, call, id, OF_STEP, body)
 
 
-async def cancel_target(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> None:
+async def cancel_target(
+    services: Services, call: Call, id: ResourceId, body: dict[str, Any]
+) -> None:
     """The other targets go on."""
-    await _cancel(plane, call, id, OF_TARGET, body)
+    await _cancel(services, call, id, OF_TARGET, body)
 
 
 async def _cancel(
-    plane: Plane, call: Call, id: ResourceId, family: Family, body: dict[str, Any]
+    services: Services, call: Call, id: ResourceId, family: Family, body: dict[str, Any]
 ) -> None:
-    here = await items.enter(plane, call, id, locks=False)
+    here = await items.enter(services, call, id, locks=False)
     items.possible(family.kind, path_of(id), id)
     job, name, *part = path_of(id)
     command = CancelExecution(
@@ -131,18 +133,18 @@ async def _cancel(
         reason=body.get("reason"),
         **dict(zip(("step", "target"), part, strict=False)),
     )
-    await items.write(plane, call, id, here, family.action("cancel/action"), command)
+    await items.write(services, call, id, here, family.action("cancel/action"), command)
 
 
 async def read(
-    plane: Plane, call: Call, id: ResourceId, kind: Kind | About, options: dict[str, Any]
+    services: Services, call: Call, id: ResourceId, kind: Kind | About, options: dict[str, Any]
 ) -> dict[str, Any]:
     """What the control database has or tells about an execution."""
     path = path_of(id)
-    await access.of(plane, call, id)  # an account that is not there is told first
+    await access.of(services, call, id)  # an account that is not there is told first
     items.possible(OF_PATH[len(path)].kind, path, id)
     command = ReadExecution(kind=kind, path=path, options=options)
-    found: dict[str, Any] = (await access.look(plane, call, id, command)).answer
+    found: dict[str, Any] = (await access.look(services, call, id, command)).answer
     return found
 
 

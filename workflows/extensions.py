@@ -1,4 +1,4 @@
-"""Resources that hang on any scope: role assignments and locks."""
+"""Extension resources at any scope: role assignments and locks."""
 
 from uuid import UUID
 
@@ -6,7 +6,7 @@ from muster.core.db import Connection
 from muster.core.ids import ResourceId
 from workflows import authorization, resources
 from workflows.model.resource import Call, Page, Resource
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import resources as store
 from workflows.store.resources import Content, Q
 
@@ -30,14 +30,14 @@ async def insert(
 
 
 async def list_page(
-    plane: Plane, call: Call, type: str, scope: ResourceId, after: str | None, top: int
+    services: Services, call: Call, type: str, scope: ResourceId, after: str | None, top: int
 ) -> Page:
     """Those that hold at the scope, made there, above it, or below it, as far as the caller may GET them."""
     if scope.pairs:
-        await resources.get(plane, call, scope)
+        await resources.get(services, call, scope)
     tenant, above = call.principal.tenant_id, [ancestor.key for ancestor in scope.ancestors()]
-    scopes = await authorization.scopes_for(plane, call.principal, f"{type}/read")
-    rows = await plane.db.fetch(
+    scopes = await authorization.scopes_for(services, call.principal, f"{type}/read")
+    rows = await services.db.fetch(
         Q.list_extensions, tenant, type, after or "", top + 1, above, scope.key, scopes
     )
     more = rows[top - 1]["key"] if len(rows) > top else None

@@ -1,4 +1,4 @@
-"""Resource groups: written at once, deleted with all they hold by a machine of their own."""
+"""Resource groups: written in one transaction, deleted with their resources by a machine."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from workflows import access, admission, delete_guard, idempotency, resources, s
 from workflows.model.resource import GROUP, SUBSCRIPTION, Call, Deleted, Resource
 from workflows.model.tenancy import GroupProperties
 from workflows.resource_kind import Draft, Kind
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Q
@@ -33,9 +33,9 @@ get = resources.get
 list_page = partial(resources.list_page, arm_type=GROUP)
 
 
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
-    await _refuse_running(plane, call, id)
-    async with plane.db.transaction() as tx:
+async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
+    await _refuse_running(services, call, id)
+    async with services.db.transaction() as tx:
         if earlier := await idempotency.earlier(tx, call, id, Deleted):
             return earlier
         world = await admission.parents(tx, id, call.principal.tenant_id)
@@ -54,13 +54,13 @@ async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
     return gone
 
 
-async def _refuse_running(plane: Plane, call: Call, id: ResourceId) -> None:
+async def _refuse_running(services: Services, call: Call, id: ResourceId) -> None:
     """Accounts of other groups may run jobs on servers of this one."""
     scope = (id.subscription or "").lower(), call.principal.tenant_id, id.key
-    servers = [row["id"] for row in await plane.db.fetch(access.Q.servers_below, *scope)]
-    answers = await server_users.ask(plane, call, servers, outside=id)
+    servers = [row["id"] for row in await services.db.fetch(access.Q.servers_below, *scope)]
+    answers = await server_users.ask(services, call, servers, outside=id)
     what = f"servers of the resource group '{id.name}'"
-    await server_users.refuse_running(plane, call, answers.users, what)
+    await server_users.refuse_running(services, call, answers.users, what)
 
 
 async def refuse_blocked(tx: Connection, call: Call, scope: Resource) -> None:

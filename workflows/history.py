@@ -1,15 +1,17 @@
-"""Every move that a resource's machine made, with its reason."""
+"""Every transition of a resource's machine, with its reason."""
 
 from fsm import machines
 from muster.core.ids import ResourceId
 from workflows import resources
 from workflows.model.resource import Call, Page
-from workflows.services import Plane
+from workflows.services import Services
 
 
-async def list_page(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Page:
-    resource = await resources.get(plane, call, id)
-    moves = await machines.history(plane.db, resource.uid)
+async def list_page(
+    services: Services, call: Call, id: ResourceId, after: str | None, top: int
+) -> Page:
+    resource = await resources.get(services, call, id)
+    moves = await machines.history(services.db, resource.uid)
     start = int(after) if after else 0
     page = [move for move in moves if move.seq > start][: top + 1]
     items = [

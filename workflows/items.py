@@ -27,7 +27,7 @@ from workflows.accesscache import Access
 from workflows.model.account import ACCOUNT
 from workflows.model.item import Item, WrittenItem
 from workflows.model.resource import Ancestor, Call, Deleted, Page
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import audit
 
 log = telemetry.get(__name__)
@@ -64,26 +64,28 @@ class Family:
             modified_at=found.modified_at,
         )
 
-    async def get(self, plane: Plane, call: Call, id: ResourceId) -> Item:
-        found = await self.raw(plane, call, id)
-        return self.item(found, await access.of(plane, call, id))
+    async def get(self, services: Services, call: Call, id: ResourceId) -> Item:
+        found = await self.raw(services, call, id)
+        return self.item(found, await access.of(services, call, id))
 
-    async def raw(self, plane: Plane, call: Call, id: ResourceId) -> items.Item:
+    async def raw(self, services: Services, call: Call, id: ResourceId) -> items.Item:
         """As the control database has it."""
         path = path_of(id)
-        await access.of(plane, call, id)  # an account that is not there is told first
+        await access.of(services, call, id)  # an account that is not there is told first
         possible(self.kind, path, id)
-        found: items.Item = await access.look(plane, call, id, GetItem(kind=self.kind, path=path))
+        found: items.Item = await access.look(
+            services, call, id, GetItem(kind=self.kind, path=path)
+        )
         return found
 
     async def list_page(
-        self, plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+        self, services: Services, call: Call, scope: ResourceId, after: str | None, top: int
     ) -> Page:
-        return await self.page(plane, call, scope, after, top)
+        return await self.page(services, call, scope, after, top)
 
     async def page(
         self,
-        plane: Plane,
+        services: Services,
         call: Call,
         scope: ResourceId,
         after: str | None,
@@ -94,10 +96,10 @@ class Family:
     ) -> Page:
         """`kind` names the list where it is not that of the items."""
         path = path_of(scope)
-        here = await access.of(plane, call, scope)
+        here = await access.of(services, call, scope)
         possible(kind or self.kind, path, scope)
         wanted = dict(filters or {})
-        seen = await authorization.visible(plane, call, self.action("read"), scope)
+        seen = await authorization.visible(services, call, self.action("read"), scope)
         if seen is not None:
             names = authorization.children(seen, scope, self.kind.split("/")[len(path)])
             if not names:
@@ -110,7 +112,7 @@ class Family:
             top=top,
             filters=wanted,
         )
-        page = await access.look(plane, call, scope, command)
+        page = await access.look(services, call, scope, command)
         more = None if page.next is None else msgspec.json.encode(page.next).decode()
         listed = [self._listed(self.item(each, here), seen) for each in page.items]
         return Page(items=[each for each in listed if each is not None], next=more)
@@ -125,69 +127,74 @@ class Family:
         return None
 
     async def put(
-        self, plane: Plane, call: Call, id: ResourceId, here: Access, command: msgspec.Struct
+        self, services: Services, call: Call, id: ResourceId, here: Access, command: msgspec.Struct
     ) -> WrittenItem:
-        written = await write(plane, call, id, here, self.action("write"), command)
+        written = await write(services, call, id, here, self.action("write"), command)
         return WrittenItem(item=self.item(written.item, here), created=written.created)
 
     async def patch(
-        self, plane: Plane, call: Call, id: ResourceId, here: Access, patch: dict[str, Any]
+        self, services: Services, call: Call, id: ResourceId, here: Access, patch: dict[str, Any]
     ) -> WrittenItem:
         """`patch` is one of the control database's document, so that a repeat is the same command."""
         assert self.kind in {"jobs", "jobs/steps"}
         command = PatchItem(
             kind=cast(Any, self.kind), path=path_of(id), patch=patch, condition=condition(call)
         )
-        return await self.put(plane, call, id, here, command)
+        return await self.put(services, call, id, here, command)
 
     async def delete(
-        self, plane: Plane, call: Call, id: ResourceId, options: dict[str, Any] | None = None
+        self, services: Services, call: Call, id: ResourceId, options: dict[str, Any] | None = None
     ) -> Deleted:
-        here = await enter(plane, call, id, delete=True)
+        here = await enter(services, call, id, delete=True)
         command = DeleteItem(
             kind=self.kind, path=path_of(id), condition=condition(call), options=options or {}
         )
         try:
-            gone = await write(plane, call, id, here, self.action("delete"), command)
+            gone = await write(services, call, id, here, self.action("delete"), command)
         except InvalidRequest as refused:
             named = refused.code == IN_USE and self.kind in {"credentials", "targetGroups"}
-            if not named or await _reads_all(plane, call, id):
+            if not named or await _reads_all(services, call, id):
                 raise
             message = f"'{id.name}' is used by jobs or target groups that you may not read."
             raise InvalidRequest(message, code=IN_USE, target=refused.target) from refused
         return Deleted(existed=gone.deleted)
 
 
-async def _reads_all(plane: Plane, call: Call, id: ResourceId) -> bool:
+async def _reads_all(services: Services, call: Call, id: ResourceId) -> bool:
     """Whether the caller may read everything in the account, so that users of an item may be named."""
     account = account_of(id)
-    return await authorization.allows(plane, call.principal, f"{ACCOUNT}/read", account)
+    return await authorization.allows(services, call.principal, f"{ACCOUNT}/read", account)
 
 
 async def enter(
-    plane: Plane, call: Call, id: ResourceId, *, delete: bool = False, locks: bool = True
+    services: Services, call: Call, id: ResourceId, *, delete: bool = False, locks: bool = True
 ) -> Access:
     """The account, once everything above it allows a write; `locks=False` passes them."""
-    async with plane.db.connection() as connection:
+    async with services.db.connection() as connection:
         world = await admission.parents(connection, first_below(id), call.principal.tenant_id)
     if locks:
         if not delete:
             admission.writable(world, id)
         admission.unlocked(world, id, delete=delete)
-    here = await access.of(plane, call, id)
+    here = await access.of(services, call, id)
     account = world.parent.resource if world.parent else None
     if account and (account.uid != here.uid or account.provisioning_state == "Deleting"):
-        here = await access.of(plane, call, id, anew=True)
+        here = await access.of(services, call, id, anew=True)
     return here
 
 
 async def write(
-    plane: Plane, call: Call, id: ResourceId, here: Access, action: str, command: msgspec.Struct
+    services: Services,
+    call: Call,
+    id: ResourceId,
+    here: Access,
+    action: str,
+    command: msgspec.Struct,
 ) -> Any:
     """The command's result, the first one again where the request is a repeat."""
     command_id = command_of(call, id, here)
     key = call.idempotency_key
-    async with plane.db.transaction() as tx:
+    async with services.db.transaction() as tx:
         if await commands.begin(
             tx,
             command_id=command_id,
@@ -198,18 +205,20 @@ async def write(
             await audit.started(tx, call, action, id, command_id)
     await reach("command.begun", action)
     try:
-        answer = await plane.agent.run(
+        answer = await services.agent.run(
             here.uid, command_id, command, here.login, caller=access.caller(call), door=Door.REST
         )
     except JUDGEMENTS as refused:
-        plane.accounts.forget(call.principal.tenant_id, account_of(id).key)
-        await commands.settle(plane.db, command_id, succeeded=False, detail={"code": refused.code})
+        services.accounts.forget(call.principal.tenant_id, account_of(id).key)
+        await commands.settle(
+            services.db, command_id, succeeded=False, detail={"code": refused.code}
+        )
         access.judge(refused)
     await reach("command.done", action)
     try:
-        await commands.settle(plane.db, command_id, succeeded=True)
+        await commands.settle(services.db, command_id, succeeded=True)
     except Unavailable as away:
-        log.warning("a command is settled later", command=command_id, why=away.context)
+        log.warning("command is not settled yet", command=command_id, why=away.context)
     await reach("command.settled", action)
     return answer
 

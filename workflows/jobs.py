@@ -15,7 +15,7 @@ from workflows.items import Family, present
 from workflows.model.item import Item, WrittenItem
 from workflows.model.resource import Body, Call, Deleted, Page
 from workflows.resource_kind import merged
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.validation.job import job as validate
 from workflows.validation.job import schedule_of
 
@@ -35,25 +35,25 @@ FAMILY = Family("jobs", shown)
 VERSIONS = Family("jobs/versions")
 
 
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+async def put(services: Services, call: Call, id: ResourceId, body: Body) -> WrittenItem:
     """What is not said gets its default: a job without a schedule has none any more."""
-    here = await items.enter(plane, call, id)
+    here = await items.enter(services, call, id)
     refuse(validate(id.name, body.properties))
-    await _check_schedule(plane, call, id, body.properties)
+    await _check_schedule(services, call, id, body.properties)
     document = {**body.properties, "schedule": _schedule(body.properties.get("schedule") or {})}
     command = PutJob(name=id.name, document=document, condition=items.condition(call))
-    return await FAMILY.put(plane, call, id, here, command)
+    return await FAMILY.put(services, call, id, here, command)
 
 
-async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+async def patch(services: Services, call: Call, id: ResourceId, body: Body) -> WrittenItem:
     """Merge-patch: what is not named stays as it is."""
-    here = await items.enter(plane, call, id)
-    current = shown((await FAMILY.raw(plane, call, id)).properties, here)
+    here = await items.enter(services, call, id)
+    current = shown((await FAMILY.raw(services, call, id)).properties, here)
     document = patch_document(body.properties)
     wanted = merged(current, document)
     refuse(validate(id.name, wanted))
-    await _check_schedule(plane, call, id, wanted)
-    return await FAMILY.patch(plane, call, id, here, document)
+    await _check_schedule(services, call, id, wanted)
+    return await FAMILY.patch(services, call, id, here, document)
 
 
 def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
@@ -77,38 +77,42 @@ def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
     return {**patch, "schedule": schedule}
 
 
-async def _check_schedule(plane: Plane, call: Call, id: ResourceId, wanted: dict[str, Any]) -> None:
+async def _check_schedule(
+    services: Services, call: Call, id: ResourceId, wanted: dict[str, Any]
+) -> None:
     """A schedule that is enabled starts the job."""
     if (wanted.get("schedule") or {}).get("enabled"):
-        await executions.check_start(plane, call, id)
+        await executions.check_start(services, call, id)
 
 
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
     asked = {name.lower(): value.lower() == "true" for name, value in call.query.items()}
     options = {"force": asked.get("force", False), "purgeHistory": asked.get("purgehistory", False)}
-    return await FAMILY.delete(plane, call, id, options)
+    return await FAMILY.delete(services, call, id, options)
 
 
-async def start(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
+async def start(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
     """Now, whatever the schedule says; a repeated request gets the execution of the first one."""
-    here = await items.enter(plane, call, id)
+    here = await items.enter(services, call, id)
     (job,) = path_of(id)
-    await executions.check_start(plane, call, id)
+    await executions.check_start(services, call, id)
     command = StartJob(job=job, document=body)
-    written = await items.write(plane, call, id, here, FAMILY.action("start/action"), command)
+    written = await items.write(services, call, id, here, FAMILY.action("start/action"), command)
     return executions.FAMILY.item(written.item, here)
 
 
-async def next_runs(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Page:
+async def next_runs(
+    services: Services, call: Call, id: ResourceId, after: str | None, top: int
+) -> Page:
     """The instants at which the schedule will start the job, as far as they are asked for."""
-    found = await FAMILY.raw(plane, call, id)
+    found = await FAMILY.raw(services, call, id)
     properties = present(found.properties)
     given = properties["schedule"]
     wanted = schedule_of(given, on_error=lambda _: None)
     slots = schedule.slots(
         wanted,
         anchor=datetime.fromisoformat(given["since"]),
-        after=datetime.fromisoformat(after) if after else plane.clock.now(),
+        after=datetime.fromisoformat(after) if after else services.clock.now(),
     )
     times = [] if properties.get("paused") else [_time(slot) for slot in islice(slots, top + 1)]
     return Page(

@@ -8,7 +8,7 @@ from workflows import admission, extensions, idempotency, resources
 from workflows.model.resource import LOCK, Body, Call, Deleted, Page, Resource, Written
 from workflows.model.tenancy import LockProperties
 from workflows.resource_kind import Kind
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
@@ -17,11 +17,11 @@ from workflows.validation import common
 KIND = Kind(arm_type=LOCK, properties=LockProperties)
 
 
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Written:
     refuse(common.name(LOCK, id.name))
     said = {name: value for name, value in body.properties.items() if value is not None}
     content = Content(properties=said | {"scopeKey": id.parent.key})
-    async with plane.db.transaction() as tx:
+    async with services.db.transaction() as tx:
         if earlier := await idempotency.earlier(tx, call, id, Written):
             return earlier
         await admission.parents(tx, id, call.principal.tenant_id)
@@ -47,15 +47,15 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
     return written
 
 
-async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
-    return await resources.get(plane, call, id)
+async def get(services: Services, call: Call, id: ResourceId) -> Resource:
+    return await resources.get(services, call, id)
 
 
 async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+    services: Services, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
-    return await extensions.list_page(plane, call, LOCK, scope, after, top)
+    return await extensions.list_page(services, call, LOCK, scope, after, top)
 
 
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
-    return await resources.delete(plane, call, id, KIND)
+async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
+    return await resources.delete(services, call, id, KIND)

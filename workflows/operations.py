@@ -8,19 +8,19 @@ from muster.core.errors import Forbidden, NotFound
 from muster.core.ids import ResourceId
 from workflows import authorization
 from workflows.model.resource import Call
-from workflows.services import Plane
+from workflows.services import Services
 
 
-async def get(plane: Plane, call: Call, subscription: str, operation_id: UUID) -> Operation:
-    found = await operations.get(plane.db, operation_id)
+async def get(services: Services, call: Call, subscription: str, operation_id: UUID) -> Operation:
+    found = await operations.get(services.db, operation_id)
     inside = found is not None and found.subscription_key == subscription.lower()
     if found is None or not inside:
         scope = ResourceId((("subscriptions", subscription),))
-        await authorization.authorize(plane, call, "Microsoft.Resources/operations/read", scope)
+        await authorization.authorize(services, call, "Microsoft.Resources/operations/read", scope)
         raise NotFound(f"There is no operation '{operation_id}'.", code="OperationIdNotFound")
     id = ResourceId.parse(found.resource_id)
     try:
-        await authorization.authorize(plane, call, f"{id.type}/read", id)
+        await authorization.authorize(services, call, f"{id.type}/read", id)
     except Forbidden as denied:
         raise Forbidden(
             "The client does not have authorization to read this operation or it does not exist."

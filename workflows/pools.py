@@ -13,7 +13,7 @@ from workflows.admission import World
 from workflows.model.pool import PoolProperties
 from workflows.model.resource import DATABASE, POOL, Call, Deleted, Resource
 from workflows.resource_kind import Draft, Kind
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store.resources import Content, Q
 from workflows.validation.common import one_line
 from workflows.validation.database import pool as validate
@@ -50,19 +50,19 @@ get = resources.get
 list_page = partial(resources.list_page, arm_type=POOL)
 
 
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
-    members = await plane.db.fetch(Q.pool_members, id.parent.key, id.key)
+async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
+    members = await services.db.fetch(Q.pool_members, id.parent.key, id.key)
     if members:
         ids = [id.parent.child(("databases", row["name"])) for row in members]
         read = f"{DATABASE}/read"
         names = [
             each.name
             for each in ids
-            if await authorization.allows(plane, call.principal, read, each)
+            if await authorization.allows(services, call.principal, read, each)
         ]
         told = one_line(names) if names else f"{len(members)} that you may not read"
         raise Conflict(
             f"The elastic pool '{id.name}' still has databases: {told}.",
             code="ElasticPoolNotEmpty",
         )
-    return await resources.delete(plane, call, id, KIND)
+    return await resources.delete(services, call, id, KIND)

@@ -1,4 +1,4 @@
-"""Private endpoints of an account: ways to servers that wait for somebody's approval."""
+"""Private endpoints of an account: connections to servers that need an approval."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from workflows.accesscache import Access
 from workflows.items import Family
 from workflows.model.item import Item, WrittenItem
 from workflows.model.resource import SERVER, Body, Call
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import resources as store
 from workflows.validation import common
 
@@ -27,34 +27,34 @@ def shown(properties: dict[str, Any], _: Access) -> dict[str, Any]:
 FAMILY = Family("privateEndpoints", shown)
 
 
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
-    here = await items.enter(plane, call, id)
+async def put(services: Services, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+    here = await items.enter(services, call, id)
     target: str = body.properties[TARGET]
-    refuse([*common.item_name(id.name), *await _check(plane, call, target)])
+    refuse([*common.item_name(id.name), *await _check(services, call, target)])
     command = PutPrivateEndpoint(
         name=id.name, document={"serverId": target}, condition=items.condition(call)
     )
-    return await FAMILY.put(plane, call, id, here, command)
+    return await FAMILY.put(services, call, id, here, command)
 
 
-async def approve(plane: Plane, call: Call, id: ResourceId) -> Item:
-    """Whoever may use the server as a target says yes."""
-    return await _decide(plane, call, id, "Approved")
+async def approve(services: Services, call: Call, id: ResourceId) -> Item:
+    """Approves; needs the right to use the server as a target."""
+    return await _decide(services, call, id, "Approved")
 
 
-async def reject(plane: Plane, call: Call, id: ResourceId) -> Item:
-    return await _decide(plane, call, id, "Rejected")
+async def reject(services: Services, call: Call, id: ResourceId) -> Item:
+    return await _decide(services, call, id, "Rejected")
 
 
-async def _decide(plane: Plane, call: Call, id: ResourceId, status: Any) -> Item:
-    here = await items.enter(plane, call, id)
-    found = await FAMILY.get(plane, call, id)
+async def _decide(services: Services, call: Call, id: ResourceId, status: Any) -> Item:
+    here = await items.enter(services, call, id)
+    found = await FAMILY.get(services, call, id)
     server = ResourceId.parse(found.properties[TARGET])
-    if not await target_servers.usable(plane, call, server, account_of(id)):
+    if not await target_servers.usable(services, call, server, account_of(id)):
         refuse([_unknown(server)])
     verb = "approve" if status == "Approved" else "reject"
     decided = await items.write(
-        plane,
+        services,
         call,
         id,
         here,
@@ -64,15 +64,15 @@ async def _decide(plane: Plane, call: Call, id: ResourceId, status: Any) -> Item
     return FAMILY.item(decided, here)
 
 
-async def _check(plane: Plane, call: Call, text: str) -> list[FieldError]:
+async def _check(services: Services, call: Call, text: str) -> list[FieldError]:
     try:
         server = ResourceId.parse(text)
     except InvalidRequest as wrong:
         return [FieldError(WHERE, wrong.message)]
     if server.type.lower() != SERVER.lower():
         return [FieldError(WHERE, f"Expected the id of a server: …/providers/{SERVER}/…")]
-    readable = await authorization.allows(plane, call.principal, target_servers.READ, server)
-    if not readable or await store.get(plane.db, server.key, call.principal.tenant_id) is None:
+    readable = await authorization.allows(services, call.principal, target_servers.READ, server)
+    if not readable or await store.get(services.db, server.key, call.principal.tenant_id) is None:
         return [_unknown(server)]
     return []
 

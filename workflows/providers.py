@@ -1,4 +1,4 @@
-"""Which namespaces a subscription may use: registered from the start, until somebody unregisters one."""
+"""Which namespaces a subscription may use: registered from the start, until one is unregistered."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from muster.core.errors import NotFound
 from muster.core.ids import ResourceId
 from workflows import admission, authorization, resources
 from workflows.model.resource import Call, Page
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
@@ -20,31 +20,31 @@ NAMESPACES = {
 }
 
 
-async def get(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+async def get(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
     """`id` is /subscriptions/{s}/providers/{namespace}."""
-    subscription = await resources.get(plane, call, id.upto("subscriptions"))
+    subscription = await resources.get(services, call, id.upto("subscriptions"))
     return shown(id, subscription.observed)
 
 
 async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+    services: Services, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
     del after, top
-    subscription = await resources.get(plane, call, scope)
+    subscription = await resources.get(services, call, scope)
     each = (scope.child(("providers", name)) for name in NAMESPACES.values())
     items = [shown(id, subscription.observed) for id in each]
-    if await authorization.visible(plane, call, READ, scope) is not None:
+    if await authorization.visible(services, call, READ, scope) is not None:
         # The state is the subscription's, which the caller may not read.
         items = [{name: item[name] for name in ("id", "namespace")} for item in items]
     return Page(items=items)
 
 
-async def register(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
-    return await _set(plane, call, id, "Registered", "register/action")
+async def register(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
+    return await _set(services, call, id, "Registered", "register/action")
 
 
-async def unregister(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
-    return await _set(plane, call, id, "Unregistered", "unregister/action")
+async def unregister(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
+    return await _set(services, call, id, "Unregistered", "unregister/action")
 
 
 def shown(id: ResourceId, observed: dict[str, Any]) -> dict[str, Any]:
@@ -66,9 +66,11 @@ def shown(id: ResourceId, observed: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _set(plane: Plane, call: Call, id: ResourceId, state: str, action: str) -> dict[str, Any]:
+async def _set(
+    services: Services, call: Call, id: ResourceId, state: str, action: str
+) -> dict[str, Any]:
     subscription = id.upto("subscriptions")
-    async with plane.db.transaction() as tx:
+    async with services.db.transaction() as tx:
         old = await store.lock(tx, subscription.key, call.principal.tenant_id)
         if old is None:
             raise admission.missing(subscription, wanted=id)

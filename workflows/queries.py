@@ -12,7 +12,7 @@ from workflows.model.account import ACCOUNT
 from workflows.model.item import Item
 from workflows.model.resource import Call
 from workflows.references import Reference
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.validation import common
 from workflows.validation.query import query as validate
 
@@ -22,28 +22,28 @@ TIMEOUT = 60
 MOST_ROWS = 1000
 
 
-async def run(plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
+async def run(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
     """A repeated request gets the execution of the first one."""
     read_only = body.get("readOnly", True)
-    await authorization.authorize(plane, call, f"{ACCOUNT}/jobs/start/action", id.child(ADHOC))
+    await authorization.authorize(services, call, f"{ACCOUNT}/jobs/start/action", id.child(ADHOC))
     if not read_only or body.get("credential"):
-        await authorization.authorize(plane, call, f"{ACCOUNT}/jobs/write", id.child(ADHOC))
-    here = await items.enter(plane, call, id)
+        await authorization.authorize(services, call, f"{ACCOUNT}/jobs/write", id.child(ADHOC))
+    here = await items.enter(services, call, id)
     named = {"targetGroup": body["targetGroup"]}
     if body.get("credential"):
         named["credential"] = body["credential"]
     analysis = await script_reader.analyse(body["sql"], caller=items.who(call))
     wrong = validate(body, analysis)
-    wrong += await references.check(plane, call, id, _references(named))
+    wrong += await references.check(services, call, id, _references(named))
     wrong += [error for field, text in named.items() for error in _name(field, text)]
     refuse(wrong)
-    found = {field: await _find(plane, call, id, field, text) for field, text in named.items()}
+    found = {field: await _find(services, call, id, field, text) for field, text in named.items()}
     group = found["targetGroup"].name
-    await target_servers.check_reached(plane, call, id, "targetGroups", [group], "targetGroup")
+    await target_servers.check_reached(services, call, id, "targetGroups", [group], "targetGroup")
     names = {field: {"name": each.name} for field, each in found.items()}
     command = RunQuery(document=_document(body, read_only=read_only) | names)
     action = f"{ACCOUNT}/queries/action"
-    written = await items.write(plane, call, id, here, action, command)
+    written = await items.write(services, call, id, here, action, command)
     return executions.FAMILY.item(written.item, here)
 
 
@@ -70,15 +70,17 @@ def _name(field: str, text: str) -> list[FieldError]:
     return [FieldError(field, problem)] if problem else []
 
 
-async def _find(plane: Plane, call: Call, id: ResourceId, field: str, text: str) -> wire.Item:
+async def _find(services: Services, call: Call, id: ResourceId, field: str, text: str) -> wire.Item:
     name = ResourceId.parse(text).name if text[:1] == "/" else text
     try:
-        return await _item(plane, call, id, KINDS[field], name)
+        return await _item(services, call, id, KINDS[field], name)
     except NotFound as absent:
         refuse([FieldError(field, absent.message)])
         raise
 
 
-async def _item(plane: Plane, call: Call, id: ResourceId, kind: wire.Kind, name: str) -> wire.Item:
-    found: wire.Item = await access.look(plane, call, id, GetItem(kind=kind, path=(name,)))
+async def _item(
+    services: Services, call: Call, id: ResourceId, kind: wire.Kind, name: str
+) -> wire.Item:
+    found: wire.Item = await access.look(services, call, id, GetItem(kind=kind, path=(name,)))
     return found

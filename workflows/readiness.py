@@ -1,4 +1,4 @@
-"""Whether requests can be served: the metadata database takes a write, and the disk of the data directory has room."""
+"""Whether requests can be served: the metadata database accepts a write, and the data directory has disk space."""
 
 import asyncio
 import shutil
@@ -6,7 +6,7 @@ import shutil
 from muster.core import telemetry
 from muster.core.errors import Fault, Unavailable
 from muster.core.sql import Queries
-from workflows.services import Plane
+from workflows.services import Services
 
 log = telemetry.get(__name__)
 Q = Queries("workflows.sql", "readiness.sql")
@@ -16,8 +16,8 @@ LEAST_FREE = 1024 * 1024  # bytes
 
 
 class Readiness:
-    def __init__(self, plane: Plane) -> None:
-        self._plane = plane
+    def __init__(self, services: Services) -> None:
+        self._plane = services
         self._lock = asyncio.Lock()
         self._due = float("-inf")
         self._fault: Fault | None = None

@@ -9,7 +9,7 @@ from muster.core.errors import FieldError
 from muster.core.ids import ResourceId
 from workflows.accesscache import Access
 from workflows.model.resource import Call
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.target_servers import demand
 from workflows.validation import references
 
@@ -36,7 +36,7 @@ def shown(reference: dict[str, Any] | None, kind: str, here: Access) -> str | No
 
 
 async def check(
-    plane: Plane, call: Call, account: ResourceId, named: Iterable[Reference]
+    services: Services, call: Call, account: ResourceId, named: Iterable[Reference]
 ) -> list[FieldError]:
     """All that does not fit. What belongs to others is Forbidden, whether or not it exists."""
     errors: list[FieldError] = []
@@ -46,7 +46,7 @@ async def check(
             continue
         other = references.foreign(each.text, account, each.kind)
         if other is not None:
-            await demand(plane, call, f"{other.type}/read", other, account)
+            await demand(services, call, f"{other.type}/read", other, account)
         wrong = references.check(each.where, each.text, account, each.kind)
         errors += wrong
         if not wrong:

@@ -1,4 +1,4 @@
-"""What is told about an execution beside its items: how far it is, what failed, what it returned, why it waits."""
+"""Reports about an execution: progress, errors, results, why it waits."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,37 +13,43 @@ from workflows import access, engine_requests, executions
 from workflows.items import present
 from workflows.model.item import Told
 from workflows.model.resource import Call, Page
-from workflows.services import Plane
+from workflows.services import Services
 
 OF_TARGET = ("serverName", "databaseName", "schemaName")  # before the columns of a result
 PATIENCE = 8.0  # seconds for the engine to say why a target waits
 SILENT = "the engine did not answer"
 
 
-async def summary(plane: Plane, call: Call, id: ResourceId) -> Told:
+async def summary(services: Services, call: Call, id: ResourceId) -> Told:
     wanted, _ = executions.filters(call.query)
-    found = await executions.read(plane, call, id, "summary", wanted)
+    found = await executions.read(services, call, id, "summary", wanted)
     shown = present(found["summary"])
     shown["steps"] = [present(step) for step in shown["steps"]]
     return Told(content=shown, tag=found["etag"])
 
 
-async def errors(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Page:
+async def errors(
+    services: Services, call: Call, id: ResourceId, after: str | None, top: int
+) -> Page:
     """While targets still fail, counts and with them the order move from page to page."""
-    found = await executions.read(plane, call, id, "errors", _paged(call, after, top))
+    found = await executions.read(services, call, id, "errors", _paged(call, after, top))
     return Page(items=[present(each) for each in found["items"]], next=_next(found))
 
 
-async def messages(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Page:
+async def messages(
+    services: Services, call: Call, id: ResourceId, after: str | None, top: int
+) -> Page:
     """What targets said beside their results."""
-    found = await executions.read(plane, call, id, "messages", _paged(call, after, top))
+    found = await executions.read(services, call, id, "messages", _paged(call, after, top))
     return Page(items=found["items"], next=_next(found))
 
 
-async def results(plane: Plane, call: Call, id: ResourceId, after: str | None, top: int) -> Told:
+async def results(
+    services: Services, call: Call, id: ResourceId, after: str | None, top: int
+) -> Told:
     """The rows of all targets that succeeded, one set of them, page by page."""
     wanted = _paged(call, after, top)
-    found = await executions.read(plane, call, id, "results", wanted)
+    found = await executions.read(services, call, id, "results", wanted)
     content = {
         "stepName": found["stepName"],
         "set": wanted.get("set", 1),
@@ -53,13 +59,13 @@ async def results(plane: Plane, call: Call, id: ResourceId, after: str | None, t
     return Told(content=present(content), next=_next(found))
 
 
-async def why(plane: Plane, call: Call, id: ResourceId) -> Told:
+async def why(services: Services, call: Call, id: ResourceId) -> Told:
     """As far as the rows tell; for whose turn it is the engine is asked."""
     wanted, _ = executions.filters(call.query)
-    found = await executions.read(plane, call, id, "why", wanted)
+    found = await executions.read(services, call, id, "why", wanted)
     told = found["why"]
     if found["ask"] is not None:
-        answer = await _asked(plane, call, id, found["ask"])
+        answer = await _asked(services, call, id, found["ask"])
         details = {**told["details"], **(answer.pop("details", None) or {})}
         told = {**told, **({} if told.get("message") else present(answer)), "details": details}
     return Told(content=present(told))
@@ -91,11 +97,13 @@ def _numbered(names: Iterable[str]) -> Iterator[tuple[str, int]]:
         yield name, seen[name]
 
 
-async def _asked(plane: Plane, call: Call, id: ResourceId, args: dict[str, Any]) -> dict[str, Any]:
+async def _asked(
+    services: Services, call: Call, id: ResourceId, args: dict[str, Any]
+) -> dict[str, Any]:
     request_id = uuid4()
     question = Ask(request_id=request_id, kind="why", args=args)
-    await access.look(plane, call, id, question, command_id=request_id)
-    answer = await engine_requests.answer(plane, call, id, request_id, PATIENCE)
+    await access.look(services, call, id, question, command_id=request_id)
+    answer = await engine_requests.answer(services, call, id, request_id, PATIENCE)
     if answer is None:
         return {"message": SILENT}
     if wrong := answer.get("error"):

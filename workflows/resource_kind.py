@@ -1,4 +1,4 @@
-"""What a type of resource brings to the common use cases: its rules, and whether it has a life."""
+"""What a resource type adds to the common use cases: its rules, and whether it has a machine."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Draft:
     content: Content
     secrets: dict[str, str] = field(
         default_factory=dict
-    )  # path -> plain text, only those given anew
+    )  # path -> plain text, only those in this request
     kept: frozenset[str] = frozenset()  # paths of secrets that are stored already
 
     @property

@@ -25,7 +25,7 @@ from workflows.model.resource import (
     Written,
 )
 from workflows.resource_kind import Draft, Kind, merged, take_secrets
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content, Q, Stored
@@ -33,30 +33,30 @@ from workflows.validation import common
 
 
 async def get(
-    plane: Plane, call: Call, id: ResourceId, *, absent: str = NotFound.default_code
+    services: Services, call: Call, id: ResourceId, *, absent: str = NotFound.default_code
 ) -> Resource:
-    found = await store.get(plane.db, id.key, call.principal.tenant_id)
+    found = await store.get(services.db, id.key, call.principal.tenant_id)
     if found is None:
-        async with plane.db.connection() as connection:
+        async with services.db.connection() as connection:
             await admission.parents(connection, id, call.principal.tenant_id)
         raise admission.missing(id, wanted=id, code=absent)
     return found.resource
 
 
 async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int, arm_type: str
+    services: Services, call: Call, scope: ResourceId, after: str | None, top: int, arm_type: str
 ) -> Page:
     """Rows of a type below a scope, as far as the caller may see them, in a stable order."""
-    seen = await authorization.visible(plane, call, f"{arm_type}/read", scope)
+    seen = await authorization.visible(services, call, f"{arm_type}/read", scope)
     if not scope.pairs:
         query, owner = Q.list_tenant, call.principal.tenant_id
     elif scope.resource_group is None and arm_type != "Microsoft.Resources/resourceGroups":
         query, owner = Q.list_subscription, (scope.subscription or "").lower()
     else:
         query, owner = Q.list_children, scope.key
-    rows = await plane.db.fetch(query, owner, arm_type, after or "", top + 1, seen)
+    rows = await services.db.fetch(query, owner, arm_type, after or "", top + 1, seen)
     if not rows and scope.pairs:
-        await get(plane, call, scope)  # an empty list of something that is not there is 404
+        await get(services, call, scope)  # an empty list of something that is not there is 404
     more = rows[top - 1]["key"] if len(rows) > top else None
     return Page(items=[_listed(row, seen) for row in rows[:top]], next=more)
 
@@ -67,18 +67,18 @@ def _listed(row: Row, seen: list[str] | None) -> Resource | Ancestor:
     return Ancestor(id=row["id"], name=row["name"], type=row["type"])
 
 
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body, kind: Kind) -> Written:
-    return await _write(plane, call, id, body, kind, patch=False)
+async def put(services: Services, call: Call, id: ResourceId, body: Body, kind: Kind) -> Written:
+    return await _write(services, call, id, body, kind, patch=False)
 
 
-async def patch(plane: Plane, call: Call, id: ResourceId, body: Body, kind: Kind) -> Written:
-    return await _write(plane, call, id, body, kind, patch=True)
+async def patch(services: Services, call: Call, id: ResourceId, body: Body, kind: Kind) -> Written:
+    return await _write(services, call, id, body, kind, patch=True)
 
 
 async def _write(
-    plane: Plane, call: Call, id: ResourceId, body: Body, kind: Kind, *, patch: bool
+    services: Services, call: Call, id: ResourceId, body: Body, kind: Kind, *, patch: bool
 ) -> Written:
-    async with plane.db.transaction() as tx:
+    async with services.db.transaction() as tx:
         if earlier := await idempotency.earlier(tx, call, id, Written):
             return earlier
         world = await admission.parents(tx, id, call.principal.tenant_id)
@@ -93,14 +93,16 @@ async def _write(
         draft = _filled(draft, kind, world, previous)
         refuse(
             [
-                *common.resource(draft, previous, plane.settings),
-                *kind.validate(draft, previous, plane.settings),
+                *common.resource(draft, previous, services.settings),
+                *kind.validate(draft, previous, services.settings),
             ]
         )
         for action in kind.needs(draft, previous):
-            await authorization.authorize(plane, call, action, id)
+            await authorization.authorize(services, call, action, id)
         await kind.admit(tx, call, draft, previous, world)
-        written = await _save(plane, tx, call, draft, old, kind, verb="patch" if patch else "put")
+        written = await _save(
+            services, tx, call, draft, old, kind, verb="patch" if patch else "put"
+        )
         operation = written.operation.operation_id if written.operation else None
         await audit.accepted(tx, call, kind.action("write"), id, operation_id=operation)
         await idempotency.keep(tx, call, id, written)
@@ -109,9 +111,9 @@ async def _write(
     return written
 
 
-async def delete(plane: Plane, call: Call, id: ResourceId, kind: Kind) -> Deleted:
+async def delete(services: Services, call: Call, id: ResourceId, kind: Kind) -> Deleted:
     """Always accepted: it interrupts whatever runs, and a second one joins the first."""
-    async with plane.db.transaction() as tx:
+    async with services.db.transaction() as tx:
         if earlier := await idempotency.earlier(tx, call, id, Deleted):
             return earlier
         world = await admission.parents(tx, id, call.principal.tenant_id)
@@ -202,7 +204,7 @@ def _filled(draft: Draft, kind: Kind, world: World, old: Resource | None) -> Dra
 
 
 async def _save(
-    plane: Plane,
+    services: Services,
     tx: Connection,
     call: Call,
     draft: Draft,
@@ -212,20 +214,22 @@ async def _save(
     verb: str,
 ) -> Written:
     if old is None:
-        return await _create(plane, tx, call, draft, kind)
+        return await _create(services, tx, call, draft, kind)
     if old.resource.provisioning_state == "Deleting":
         raise admission.busy(old.resource)
     running = await operations.running(tx, old.resource.uid) if kind.lifecycle else None
     if running:
         raise admission.busy(old.resource, kind.busy)
     kept = {path: sealed for path, sealed in old.sealed.items() if path in draft.kept}
-    sealed = kept | _seal(plane, old.resource.uid, _changed(plane, draft, old))
+    sealed = kept | _seal(services, old.resource.uid, _changed(services, draft, old))
     if _same(draft, old, sealed):
         return Written(resource=old.resource)
     return await _change(tx, call, draft, old, sealed, kind, verb=verb)
 
 
-async def _create(plane: Plane, tx: Connection, call: Call, draft: Draft, kind: Kind) -> Written:
+async def _create(
+    services: Services, tx: Connection, call: Call, draft: Draft, kind: Kind
+) -> Written:
     uid, birth = uuid4(), kind.birth()
     resource = await store.insert(
         tx,
@@ -235,8 +239,8 @@ async def _create(plane: Plane, tx: Connection, call: Call, draft: Draft, kind: 
         parent_key=parent_key(draft.id),
         tenant_id=call.principal.tenant_id,
         content=draft.content,
-        sealed=_seal(plane, uid, draft.secrets | birth.secrets),
-        observed=kind.observed(plane.clock.now()),
+        sealed=_seal(services, uid, draft.secrets | birth.secrets),
+        observed=kind.observed(services.clock.now()),
         state="Creating" if kind.lifecycle else "Succeeded",
         who=call.principal,
     )
@@ -325,20 +329,20 @@ async def _begin(tx: Connection, call: Call, resource: Resource, verb: str) -> O
     )
 
 
-def _changed(plane: Plane, draft: Draft, old: Stored) -> dict[str, str]:
+def _changed(services: Services, draft: Draft, old: Stored) -> dict[str, str]:
     """The secrets that differ from the stored ones."""
 
     def same(path: str, plain: str) -> bool:
         if path not in draft.kept:
             return False
-        kept = plane.keyring.open(old.sealed[path], f"{old.resource.uid}/{path}").reveal()
+        kept = services.keyring.open(old.sealed[path], f"{old.resource.uid}/{path}").reveal()
         return hmac.compare_digest(kept.encode(), plain.encode())
 
     return {path: plain for path, plain in draft.secrets.items() if not same(path, plain)}
 
 
-def _seal(plane: Plane, uid: UUID, secrets: dict[str, str]) -> dict[str, str]:
-    return {path: plane.keyring.seal(plain, f"{uid}/{path}") for path, plain in secrets.items()}
+def _seal(services: Services, uid: UUID, secrets: dict[str, str]) -> dict[str, str]:
+    return {path: services.keyring.seal(plain, f"{uid}/{path}") for path, plain in secrets.items()}
 
 
 def _same(draft: Draft, old: Stored, sealed: dict[str, str]) -> bool:

@@ -7,19 +7,19 @@ from muster.core.ids import ResourceId
 from workflows import resources
 from workflows.model.resource import Call, Page
 from workflows.roles import PREFIX, ROLES, Role
-from workflows.services import Plane
+from workflows.services import Services
 
 
 async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+    services: Services, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
     del after, top
-    await _exists(plane, call, scope)
+    await _exists(services, call, scope)
     return Page(items=[shown(role, scope) for role in ROLES.values()])
 
 
-async def get(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
-    await _exists(plane, call, id.parent)
+async def get(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
+    await _exists(services, call, id.parent)
     role = ROLES.get(id.name.lower())
     if role is None:
         raise NotFound(
@@ -28,9 +28,9 @@ async def get(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
     return shown(role, id.parent)
 
 
-async def _exists(plane: Plane, call: Call, scope: ResourceId) -> None:
+async def _exists(services: Services, call: Call, scope: ResourceId) -> None:
     if scope.pairs:
-        await resources.get(plane, call, scope)
+        await resources.get(services, call, scope)
 
 
 def shown(role: Role, scope: ResourceId) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who holds which role where, remembered for a few seconds so that a GET costs one query."""
+"""A cache of role assignments for a few seconds, so that a GET costs one query."""
 
 from dataclasses import dataclass, field
 

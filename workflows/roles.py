@@ -25,7 +25,7 @@ class Role(msgspec.Struct, frozen=True):
 OWNER = Role(
     "8e3af657-a8ff-443c-a75c-2fe8c4bcb635",
     "Owner",
-    "Everything, including who else may come in.",
+    "Everything, including access of others.",
     ("*",),
 )
 CONTRIBUTOR = Role(
@@ -42,13 +42,13 @@ CONTRIBUTOR = Role(
 READER = Role(
     "acdd72a7-3385-48ef-bd42-f606fba81ae7",
     "Reader",
-    "Sees everything, changes nothing.",
+    "Reads everything, changes nothing.",
     ("*/read",),
 )
 JOB_OPERATOR = Role(
     "5f0a4c2e-6b1d-4c39-9a57-0d8e6f3b7a11",
     "Job Operator",
-    "Sees everything, starts, stops, pauses and resumes jobs and runs queries that only read, on servers in "
+    "Reads everything, starts, stops, pauses and resumes jobs and runs queries that only read, on servers in "
     "the scope of the assignment.",
     (
         "*/read",

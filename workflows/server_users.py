@@ -13,7 +13,7 @@ from nodeagent.items import ReadServerUsers, ServerUsers
 from workflows import access, authorization
 from workflows.access import Q
 from workflows.model.resource import DATABASE, Call
-from workflows.services import Plane
+from workflows.services import Services
 
 FORCE = "force"
 FORCED_TYPES = "forceDeletionTypes"
@@ -28,21 +28,21 @@ class Answers:
     silent: dict[ResourceId, Fault]  # accounts that could not be asked
 
 
-async def refuse_used(plane: Plane, call: Call, server: ResourceId) -> None:
+async def refuse_used(services: Services, call: Call, server: ResourceId) -> None:
     """Conflict while groups or steps name the server, unless forced, or while an execution runs there."""
     forced = is_forced(call)
-    answers = await ask(plane, call, [server.text], outside=server)
+    answers = await ask(services, call, [server.text], outside=server)
     if not drops_in_use(call):
-        await refuse_running(plane, call, answers.users, f"server '{server.name}'")
+        await refuse_running(services, call, answers.users, f"server '{server.name}'")
     if forced:
         return
-    await refuse_named(plane, call, server, answers.users, "add ?force=true")
+    await refuse_named(services, call, server, answers.users, "add ?force=true")
     if answers.silent:
         details = [
             FieldError(id.text, why.message, "ServerUsersUnknown")
             for id, why in answers.silent.items()
         ]
-        readable = await authorization.readable(plane, call, details)
+        readable = await authorization.readable(services, call, details)
         who = f"Job account '{_account(readable[0])}'" if readable else "A job account"
         why = f": {readable[0].message}" if readable else "."
         raise Conflict(
@@ -54,7 +54,7 @@ async def refuse_used(plane: Plane, call: Call, server: ResourceId) -> None:
 
 
 async def refuse_named(
-    plane: Plane,
+    services: Services,
     call: Call,
     server: ResourceId,
     users: Mapping[ResourceId, ServerUsers],
@@ -68,7 +68,7 @@ async def refuse_named(
           for account, found in users.items() for each in found.steps),
     ]  # fmt: skip
     if details:
-        readable = await authorization.readable(plane, call, details)
+        readable = await authorization.readable(services, call, details)
         raise Conflict(
             f"Server '{server.name}' is used by {_named(readable, len(details))}. Remove it there "
             f"first, or {force}: then they name a server that is not known.",
@@ -78,7 +78,7 @@ async def refuse_named(
 
 
 async def refuse_running(
-    plane: Plane, call: Call, users: Mapping[ResourceId, ServerUsers], what: str
+    services: Services, call: Call, users: Mapping[ResourceId, ServerUsers], what: str
 ) -> None:
     details = [
         FieldError(
@@ -90,7 +90,7 @@ async def refuse_running(
         for each in found.running
     ]
     if details:
-        readable = await authorization.readable(plane, call, details)
+        readable = await authorization.readable(services, call, details)
         raise Conflict(
             f"An execution still has targets on {what}: {_named(readable, len(details))}. Wait for "
             "its end or cancel it first.",
@@ -99,10 +99,12 @@ async def refuse_running(
         )
 
 
-async def ask(plane: Plane, call: Call, servers: Sequence[str], *, outside: ResourceId) -> Answers:
+async def ask(
+    services: Services, call: Call, servers: Sequence[str], *, outside: ResourceId
+) -> Answers:
     """Accounts below `outside` are not asked: each of them refuses the delete by itself."""
     subscription = (outside.subscription or "").lower()
-    rows = await plane.db.fetch(
+    rows = await services.db.fetch(
         Q.accounts_elsewhere, subscription, call.principal.tenant_id, outside.key
     )
     answers, room = Answers({}, {}), asyncio.Semaphore(TOGETHER)
@@ -111,7 +113,7 @@ async def ask(plane: Plane, call: Call, servers: Sequence[str], *, outside: Reso
     async def one(account: ResourceId) -> None:
         async with room:
             try:
-                answers.users[account] = await access.look(plane, call, account, command)
+                answers.users[account] = await access.look(services, call, account, command)
             except Fault as fault:
                 if fault.code not in NO_DATABASE:
                     answers.silent[account] = fault

@@ -1,4 +1,4 @@
-"""Servers: registered by their endpoint, or made by Muster in embedded mode."""
+"""Servers: registered by their endpoint, or created by Muster in embedded mode."""
 
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from workflows.admission import World
 from workflows.model.resource import SERVER, Call, Deleted, Resource
 from workflows.model.server import ServerProperties
 from workflows.resource_kind import Draft, Kind
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Q
@@ -60,35 +60,35 @@ get = resources.get
 list_page = partial(resources.list_page, arm_type=SERVER)
 
 
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
+async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
     """A delete under way is joined; a new one is refused while jobs use the server."""
-    found = await store.get(plane.db, id.key, call.principal.tenant_id)
+    found = await store.get(services.db, id.key, call.principal.tenant_id)
     if found and found.resource.provisioning_state != "Deleting":
-        await server_users.refuse_used(plane, call, found.resource.resource_id)
-    return await resources.delete(plane, call, id, KIND)
+        await server_users.refuse_used(services, call, found.resource.resource_id)
+    return await resources.delete(services, call, id, KIND)
 
 
 async def discover(
-    plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]
+    services: Services, call: Call, id: ResourceId, body: dict[str, Any]
 ) -> dict[str, Any]:
     """The databases that stand on the server now; those that jobs leave out with the reason."""
     del body
-    await resources.get(plane, call, id)
-    server = await resource_by_key(plane.db, id.key)
+    await resources.get(services, call, id)
+    server = await resource_by_key(services.db, id.key)
     assert server is not None
-    found = await targets.enumerate_databases(plane, server)
-    async with plane.db.transaction() as tx:
+    found = await targets.enumerate_databases(services, server)
+    async with services.db.transaction() as tx:
         await audit.accepted(tx, call, KIND.action("discover/action"), id)
     return {"value": found}
 
 
-async def check(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+async def check(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
     """Whether the server answers now; of one without an administrator login GET shows the outcome."""
-    await resources.get(plane, call, id)
-    server = await resource_by_key(plane.db, id.key)
+    await resources.get(services, call, id)
+    server = await resource_by_key(services.db, id.key)
     assert server is not None
-    failure = await server_contact.contact(plane, server)
-    async with plane.db.transaction() as tx:
+    failure = await server_contact.contact(services, server)
+    async with services.db.transaction() as tx:
         if login_of(server) is None:
             observed = {"conditions": server_contact.conditions(server, failure)}
             await machines.observe(
@@ -101,9 +101,9 @@ async def check(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
 
 
 async def check_name(
-    plane: Plane, call: Call, id: ResourceId, body: dict[str, Any]
+    services: Services, call: Call, id: ResourceId, body: dict[str, Any]
 ) -> dict[str, Any]:
-    await resources.get(plane, call, id.upto("subscriptions"))
+    await resources.get(services, call, id.upto("subscriptions"))
     name, type = body["name"], body["type"]
     if type.lower() != SERVER.lower():
         raise InvalidRequest(
@@ -113,7 +113,7 @@ async def check_name(
         )
     if wrong := common.name(SERVER, name):
         return {"name": name, "available": False, "reason": "Invalid", "message": wrong[0].message}
-    if await plane.db.fetchval(Q.name_taken, name):
+    if await services.db.fetchval(Q.name_taken, name):
         message = f"The server name '{name}' is taken."
         return {"name": name, "available": False, "reason": "AlreadyExists", "message": message}
     return {"name": name, "available": True}

@@ -1,4 +1,4 @@
-"""What every use case stands on; made once per process by the composition root."""
+"""What every use case needs: settings, database, keys, clients and caches; made once per process."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ from workflows.rolecache import RoleCache
 
 
 @dataclass(frozen=True)
-class Plane:
+class Services:
     settings: Settings
     db: Database
     keyring: Keyring

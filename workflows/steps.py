@@ -1,4 +1,4 @@
-"""Steps of a job; each change of one makes a new version of the job."""
+"""Steps of a job; each change of one creates a new version of the job."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ from workflows.model.resource import Body, Call
 from workflows.model.step import StepProperties
 from workflows.references import Reference
 from workflows.resource_kind import merged
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.target_servers import ServerName
 from workflows.validation.complete import complete
 from workflows.validation.step import step as validate
@@ -59,43 +59,43 @@ FAMILY = Family("jobs/steps", shown)
 OF_VERSION = Family("jobs/versions/steps", shown)
 
 
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
-    here = await items.enter(plane, call, id)
+async def put(services: Services, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+    here = await items.enter(services, call, id)
     given = body.properties
-    await _check(plane, call, id, here, given)
+    await _check(services, call, id, here, given)
     job, name = path_of(id)
     command = PutStep(job=job, name=name, document=document(given), condition=items.condition(call))
-    return await FAMILY.put(plane, call, id, here, command)
+    return await FAMILY.put(services, call, id, here, command)
 
 
-async def patch(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+async def patch(services: Services, call: Call, id: ResourceId, body: Body) -> WrittenItem:
     """Merge-patch: what is not named stays as it is; a change makes a new version of the job."""
-    here = await items.enter(plane, call, id)
-    current = shown((await FAMILY.raw(plane, call, id)).properties, here)
+    here = await items.enter(services, call, id)
+    current = shown((await FAMILY.raw(services, call, id)).properties, here)
     given = merged(current, body.properties)
     refuse(complete(StepProperties, given))
-    await _check(plane, call, id, here, given)
-    return await FAMILY.patch(plane, call, id, here, patch_document(body.properties))
+    await _check(services, call, id, here, given)
+    return await FAMILY.patch(services, call, id, here, patch_document(body.properties))
 
 
 async def _check(
-    plane: Plane, call: Call, id: ResourceId, here: Access, given: dict[str, Any]
+    services: Services, call: Call, id: ResourceId, here: Access, given: dict[str, Any]
 ) -> None:
     """The servers of the group become targets of the script, so the caller must be allowed to use them."""
     account = account_of(id)
-    named = await target_servers.check_named(plane, call, account, _servers(given))
+    named = await target_servers.check_named(services, call, account, _servers(given))
     refuse(
         [
             *validate(id.name, given),
             *await _script(call, given),
-            *await references.check(plane, call, account, _references(given)),
+            *await references.check(services, call, account, _references(given)),
             *named.errors,
         ]
     )
     group = ResourceId.parse(given["targetGroup"]).name
     where = "properties.targetGroup"
-    await target_servers.check_reached(plane, call, id, "targetGroups", [group], where)
-    await target_servers.allow(plane, call, here, named.servers)
+    await target_servers.check_reached(services, call, id, "targetGroups", [group], where)
+    await target_servers.allow(services, call, here, named.servers)
 
 
 def patch_document(patch: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from workflows import admission, groups, idempotency, resources
 from workflows.model.resource import SUBSCRIPTION, Body, Call, Page, Resource, Written
 from workflows.model.tenancy import SubscriptionProperties
 from workflows.resource_kind import Kind
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
@@ -18,17 +18,17 @@ from workflows.validation import common
 KIND = Kind(arm_type=SUBSCRIPTION, properties=SubscriptionProperties)
 
 
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Written:
     refuse([*common.name(id.type, id.name), *common.tags(body.tags or {})])
     said = {name: value for name, value in body.properties.items() if value is not None}
-    async with plane.db.transaction() as tx:
+    async with services.db.transaction() as tx:
         if earlier := await idempotency.earlier(tx, call, id, Written):
             return earlier
         old = await store.lock(tx, id.key, call.principal.tenant_id)
         admission.preconditions(call, store.plain(old))
         state = said.get("state", "Registered")
         if old and old.resource.properties["state"] == "Deleted" and state != "Deleted":
-            raise Conflict(f"The subscription '{id.name}' was deleted and can't come back.")
+            raise Conflict(f"The subscription '{id.name}' was deleted and can't be created again.")
         if state == "Deleted" and old and old.resource.properties["state"] != "Deleted":
             world = await admission.parents(tx, id, call.principal.tenant_id)
             admission.unlocked(world, id, delete=True)
@@ -42,19 +42,19 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
             await groups.delete_all(tx, call, id)
         await audit.accepted(tx, call, KIND.action("write"), id)
         await idempotency.keep(tx, call, id, written)
-    plane.roles.forget()
+    services.roles.forget()
     return written
 
 
-async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
-    return await resources.get(plane, call, id)
+async def get(services: Services, call: Call, id: ResourceId) -> Resource:
+    return await resources.get(services, call, id)
 
 
 async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+    services: Services, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
     del scope
-    return await resources.list_page(plane, call, TENANT, after, top, SUBSCRIPTION)
+    return await resources.list_page(services, call, TENANT, after, top, SUBSCRIPTION)
 
 
 async def _save(

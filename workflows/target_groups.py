@@ -13,7 +13,7 @@ from workflows.items import Family
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
 from workflows.references import Reference
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.target_servers import Named, ServerName
 from workflows.validation.target_group import MEMBERS, MOST_ERRORS
 from workflows.validation.target_group import target_group as validate
@@ -36,30 +36,30 @@ def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:
 FAMILY = Family("targetGroups", shown)
 
 
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenItem:
+async def put(services: Services, call: Call, id: ResourceId, body: Body) -> WrittenItem:
     """Replaces all members; one that stays the same keeps its targetId."""
-    here = await items.enter(plane, call, id)
+    here = await items.enter(services, call, id)
     members: list[dict[str, Any]] = body.properties["members"]
     wrong = validate(id.name, body.properties)
     named = Named([], set())
     if len(wrong) < MOST_ERRORS and not any(error.code == "QuotaExceeded" for error in wrong):
-        wrong += await references.check(plane, call, account_of(id), _references(members))
-        named = await _check_servers(plane, call, account_of(id), members)
+        wrong += await references.check(services, call, account_of(id), _references(members))
+        named = await _check_servers(services, call, account_of(id), members)
     refuse(wrong + named.errors)
-    await _check_nested(plane, call, id, members)
-    await target_servers.allow(plane, call, here, named.servers)
+    await _check_nested(services, call, id, members)
+    await target_servers.allow(services, call, here, named.servers)
     command = PutTargetGroup(
         name=id.name,
         document={"members": [_document(member) for member in members]},
         condition=items.condition(call),
     )
     try:
-        return await FAMILY.put(plane, call, id, here, command)
+        return await FAMILY.put(services, call, id, here, command)
     except InvalidRequest as refused:
         if refused.code != "InvalidTargetServer":
             raise
         raise Unavailable(  # every server was found above: only the account's copy is behind
-            "A server of the group is registered, and the job account has not been told of it yet. That takes seconds; "
+            "A server of the group is not in the directory of the job account yet. That takes seconds; "
             "the same request can be sent again.",
             code="ServerNotYetKnown",
             target=refused.target,
@@ -68,17 +68,19 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> WrittenIt
 
 
 async def _check_servers(
-    plane: Plane, call: Call, account: ResourceId, members: list[dict[str, Any]]
+    services: Services, call: Call, account: ResourceId, members: list[dict[str, Any]]
 ) -> Named:
     """Forbidden unless the caller may use every server that the members can lead to, now or later."""
     if any(member["type"] in READ_AT_RUN_TIME for member in members):
         everywhere = ResourceId(account.pairs[:1])
-        await target_servers.demand(plane, call, target_servers.USE_AS_TARGET, everywhere, account)
-    return await target_servers.check_named(plane, call, account, _servers(members))
+        await target_servers.demand(
+            services, call, target_servers.USE_AS_TARGET, everywhere, account
+        )
+    return await target_servers.check_named(services, call, account, _servers(members))
 
 
 async def _check_nested(
-    plane: Plane, call: Call, id: ResourceId, members: list[dict[str, Any]]
+    services: Services, call: Call, id: ResourceId, members: list[dict[str, Any]]
 ) -> None:
     nested = [
         ResourceId.parse(member["targetGroup"]).name
@@ -86,20 +88,20 @@ async def _check_nested(
         if "targetGroup" in member
     ]
     if nested:
-        await target_servers.check_reached(plane, call, id, "targetGroups", nested, MEMBERS)
+        await target_servers.check_reached(services, call, id, "targetGroups", nested, MEMBERS)
 
 
-async def resolve(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
+async def resolve(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
     """What the group yields now; only the engine can tell, since it alone reaches the targets."""
-    here = await items.enter(plane, call, id, locks=False)
+    here = await items.enter(services, call, id, locks=False)
     request_id = items.command_of(call, id, here)
     question = Ask(request_id=request_id, kind="resolve", args={"targetGroup": id.name})
-    await items.write(plane, call, id, here, FAMILY.action("resolve/action"), question)
-    answer = await engine_requests.answer(plane, call, id, request_id, PATIENCE)
+    await items.write(services, call, id, here, FAMILY.action("resolve/action"), question)
+    answer = await engine_requests.answer(services, call, id, request_id, PATIENCE)
     if answer is not None:
         return _understood(answer)
     raise Unavailable(
-        "The account's engine has not answered yet. POST …/doctor on the job account tells why; "
+        "The account's engine has not answered yet. POST …/doctor on the job account shows why; "
         "the same request can be sent again.",
         code="EngineNotAnswering",
         retry_after=5,
@@ -107,7 +109,7 @@ async def resolve(plane: Plane, call: Call, id: ResourceId) -> dict[str, Any]:
 
 
 def _understood(answer: dict[str, Any]) -> dict[str, Any]:
-    """What stands in the way is the customer's to mend: a server that left, a query that fails."""
+    """Errors that the customer has to fix: a server that was removed, a query that fails."""
     if wrong := answer.get("error"):
         raise Conflict(wrong["message"], code=wrong["code"])
     return answer

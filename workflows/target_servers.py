@@ -24,7 +24,7 @@ from workflows import access, authorization
 from workflows.access import Q, account_of
 from workflows.accesscache import Access
 from workflows.model.resource import SERVER, Call
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import audit
 
 log = telemetry.get(__name__)
@@ -47,11 +47,11 @@ class Named(msgspec.Struct, frozen=True):
 
 
 async def demand(
-    plane: Plane, call: Call, action: str, linked: ResourceId, scope: ResourceId
+    services: Services, call: Call, action: str, linked: ResourceId, scope: ResourceId
 ) -> None:
     """Forbidden in ARM's words for a right that is missing on something else than the resource."""
     try:
-        await authorization.authorize(plane, call, action, linked)
+        await authorization.authorize(services, call, action, linked)
     except Forbidden as denied:
         who = call.principal
         raise Forbidden(
@@ -62,26 +62,26 @@ async def demand(
         ) from denied
 
 
-async def usable(plane: Plane, call: Call, server: ResourceId, scope: ResourceId) -> bool:
+async def usable(services: Services, call: Call, server: ResourceId, scope: ResourceId) -> bool:
     """False: the caller may not read it. Forbidden: he may read it and not use it as a target."""
-    if await authorization.allows(plane, call.principal, USE_AS_TARGET, server):
+    if await authorization.allows(services, call.principal, USE_AS_TARGET, server):
         return True
-    if await authorization.allows(plane, call.principal, READ, server):
-        await demand(plane, call, USE_AS_TARGET, server, scope)
-    await audit.denied(plane.db, call, USE_AS_TARGET, server)
+    if await authorization.allows(services, call.principal, READ, server):
+        await demand(services, call, USE_AS_TARGET, server, scope)
+    await audit.denied(services.db, call, USE_AS_TARGET, server)
     return False
 
 
 async def check_named(
-    plane: Plane, call: Call, account: ResourceId, servers: Iterable[ServerName]
+    services: Services, call: Call, account: ResourceId, servers: Iterable[ServerName]
 ) -> Named:
     """The servers that a request names: any of the account's subscription that the caller may use."""
     found = Named([], set())
     servers = list(servers)
     home = (account.subscription or "").lower()
     inside = {each.name for each in servers if (each.subscription or home).lower() == home}
-    rows = await _called(plane, call, account, inside) if inside else {}
-    known = {name: await _usable(plane, call, rows[name], account) for name in sorted(rows)}
+    rows = await _called(services, call, account, inside) if inside else {}
+    known = {name: await _usable(services, call, rows[name], account) for name in sorted(rows)}
     for each in servers:
         if len(found.errors) == MOST_ERRORS:
             break
@@ -92,12 +92,12 @@ async def check_named(
             message = f"'{each.name[:100]}' is the host name of several servers: name one of them."
             found.errors.append(FieldError(each.where, message, CODE))
         else:
-            found.errors.append(await _unknown(plane, call, each, account))
+            found.errors.append(await _unknown(services, call, each, account))
     return found
 
 
 async def check_reached(
-    plane: Plane,
+    services: Services,
     call: Call,
     id: ResourceId,
     kind: Literal["jobs", "targetGroups"],
@@ -110,24 +110,24 @@ async def check_reached(
     """
     account = account_of(id)
     everywhere = ResourceId(account.pairs[:1])  # an account uses servers of its subscription alone
-    if await authorization.allows(plane, call.principal, USE_AS_TARGET, everywhere):
+    if await authorization.allows(services, call.principal, USE_AS_TARGET, everywhere):
         return
     command = ReadReachedServers(kind=kind, names=tuple(sorted(set(names))))
     try:
-        reached: ReachedServers = await access.look(plane, call, account, command)
+        reached: ReachedServers = await access.look(services, call, account, command)
     except Conflict as absent:
         if absent.code != "ControlSchemaMissing":
             raise
         # A control database that was not upgraded yet can't tell: each of its servers counts.
         reached = ReachedServers(names=(), any_server=True)
-    here = await access.of(plane, call, account)
+    here = await access.of(services, call, account)
     if reached.any_server:
-        every = await plane.db.fetch(Q.allowed_servers, here.uid, "", None, ["/"])
+        every = await services.db.fetch(Q.allowed_servers, here.uid, "", None, ["/"])
         rows = {row["name"]: [row] for row in every}
     else:
-        rows = await _called(plane, call, account, reached.names, here.uid)
+        rows = await _called(services, call, account, reached.names, here.uid)
     for name in sorted(rows):
-        if len(await _usable(plane, call, rows[name], account)) < len(rows[name]):
+        if len(await _usable(services, call, rows[name], account)) < len(rows[name]):
             message = "It leads to a server that does not exist or that you may not read."
             refuse([FieldError(where, message, CODE)])
 
@@ -138,38 +138,38 @@ def beyond_token_scope(call: Call) -> Call:
     return msgspec.structs.replace(call, principal=who)
 
 
-async def allow(plane: Plane, call: Call, here: Access, servers: Iterable[UUID]) -> bool:
+async def allow(services: Services, call: Call, here: Access, servers: Iterable[UUID]) -> bool:
     """Puts servers that the caller may use into the account's directory; False: all were there."""
-    async with plane.db.transaction() as tx:
+    async with services.db.transaction() as tx:
         new = await tx.fetch(Q.allow_servers, here.uid, list(servers), access.caller(call))
         for row in new:
             await audit.accepted(tx, call, USE_AS_TARGET, ResourceId.parse(row["id"]))
     if new:
-        await send_directory(plane, call, here)
+        await send_directory(services, call, here)
     return bool(new)
 
 
-async def send_directory(plane: Plane, call: Call, here: Access) -> None:
+async def send_directory(services: Services, call: Call, here: Access) -> None:
     """At once, so that the same request may name the server. What fails here the runner sends later."""
-    account = await resource_by_key(plane.db, here.id.key)
+    account = await resource_by_key(services.db, here.id.key)
     if account is None:
         return
 
     async def send(command: SyncDirectory) -> DirectorySynced:
-        answer: DirectorySynced = await plane.agent.run(
+        answer: DirectorySynced = await services.agent.run(
             here.uid, uuid4(), command, here.login, caller=access.caller(call), door=Door.REST
         )
         return answer
 
     recipient = Recipient(here.uid, here.identity, here.public_key)
     try:
-        await directory.sync(plane, account, recipient, send)
+        await directory.sync(services, account, recipient, send)
     except Fault as fault:
-        log.warning("a directory is sent later", account=here.uid, why=fault.context or fault.code)
+        log.warning("directory is not sent yet", account=here.uid, why=fault.context or fault.code)
 
 
 async def _called(
-    plane: Plane,
+    services: Services,
     call: Call,
     account: ResourceId,
     names: Iterable[str],
@@ -177,7 +177,7 @@ async def _called(
 ) -> dict[str, list[Row]]:
     """By name, as the directory understands it: a server's own name wins over a host name."""
     home, tenant = (account.subscription or "").lower(), call.principal.tenant_id
-    rows = await plane.db.fetch(Q.servers_called, home, tenant, sorted(names), account_uid)
+    rows = await services.db.fetch(Q.servers_called, home, tenant, sorted(names), account_uid)
     called: dict[str, list[Row]] = {}
     for row in rows:
         called.setdefault(row["name"], []).append(row)
@@ -186,21 +186,25 @@ async def _called(
     }
 
 
-async def _usable(plane: Plane, call: Call, rows: list[Row], scope: ResourceId) -> list[UUID]:
+async def _usable(services: Services, call: Call, rows: list[Row], scope: ResourceId) -> list[UUID]:
     return [
-        row["uid"] for row in rows if await usable(plane, call, ResourceId.parse(row["id"]), scope)
+        row["uid"]
+        for row in rows
+        if await usable(services, call, ResourceId.parse(row["id"]), scope)
     ]
 
 
-async def _unknown(plane: Plane, call: Call, server: ServerName, account: ResourceId) -> FieldError:
+async def _unknown(
+    services: Services, call: Call, server: ServerName, account: ResourceId
+) -> FieldError:
     """The same for a server that is not there and for one that the caller may not read."""
     home, tenant = (account.subscription or "").lower(), call.principal.tenant_id
-    other = await plane.db.fetchval(Q.server_anywhere, server.name.partition(".")[0], tenant)
+    other = await services.db.fetchval(Q.server_anywhere, server.name.partition(".")[0], tenant)
     outside = other is not None and ResourceId.parse(other)
     if outside and (outside.subscription or "").lower() != home:
-        await usable(plane, call, outside, account)
-    scopes = await authorization.scopes_for(plane, call.principal, READ)
-    names = [row["name"] for row in await plane.db.fetch(Q.server_names, home, tenant, scopes)]
+        await usable(services, call, outside, account)
+    scopes = await authorization.scopes_for(services, call.principal, READ)
+    names = [row["name"] for row in await services.db.fetch(Q.server_names, home, tenant, scopes)]
     near = difflib.get_close_matches(server.name.lower()[:100], names, n=3, cutoff=0.4)
     hint = f" Did you mean {', '.join(near)}?" if near else ""
     message = (

@@ -1,4 +1,4 @@
-"""What the workflows must see on a user's server before they decide."""
+"""What the workflows check on a user's server before they decide."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -10,14 +10,14 @@ from muster.core.db import Connection
 from muster.core.enumeration import left_out
 from muster.core.errors import Conflict, NotFound, Unavailable
 from muster.core.sql import Queries
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.validation.common import one_line
 
 Q = Queries("workflows.sql", "target.sql")
 
 
-async def enumerate_databases(plane: Plane, server: Server) -> list[dict[str, Any]]:
-    async with session(plane, server) as connection:
+async def enumerate_databases(services: Services, server: Server) -> list[dict[str, Any]]:
+    async with session(services, server) as connection:
         rows = await connection.fetch(Q.enumerate_databases)
     return [
         {
@@ -31,9 +31,9 @@ async def enumerate_databases(plane: Plane, server: Server) -> list[dict[str, An
     ]
 
 
-async def refuse_drop(plane: Plane, server: Server, database: str) -> None:
-    """Conflict when somebody works in the database or it holds rows."""
-    async with session(plane, server) as connection:
+async def refuse_drop(services: Services, server: Server, database: str) -> None:
+    """Conflict when the database is in use or holds rows."""
+    async with session(services, server) as connection:
         sessions = await connection.fetch(Q.foreign_sessions, database)
     if sessions:
         who = one_line(f"{s['login']} ({s['application_name'] or s['address']})" for s in sessions)
@@ -41,7 +41,7 @@ async def refuse_drop(plane: Plane, server: Server, database: str) -> None:
             f"The database '{database}' is in use by {who}. {FORCE}", code="DatabaseInUse"
         )
     try:
-        async with session(plane, server, database) as connection:
+        async with session(services, server, database) as connection:
             table = await _table_with_rows(connection)
     except NotFound:
         return  # it is not there: nothing can be lost
@@ -62,11 +62,11 @@ async def _table_with_rows(connection: Connection) -> str | None:
 
 @contextlib.asynccontextmanager
 async def session(
-    plane: Plane, server: Server, database: str | None = None
+    services: Services, server: Server, database: str | None = None
 ) -> AsyncIterator[Connection]:
     """The administrator's. A customer's server that is away is a state of theirs, not ours."""
     try:
-        async with administrator.session(plane, server, database=database) as connection:
+        async with administrator.session(services, server, database=database) as connection:
             yield connection
     except Unavailable as away:
         raise Conflict(away.message, code=away.code, context=away.context) from away

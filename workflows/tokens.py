@@ -14,7 +14,7 @@ from workflows import admission, resources
 from workflows.model.resource import TOKEN, Body, Call, Deleted, Page, Resource, Written
 from workflows.model.tenancy import TokenProperties
 from workflows.resource_kind import Kind
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.store import audit
 from workflows.store import resources as store
 from workflows.store.resources import Content
@@ -24,20 +24,20 @@ PREFIX = "mst_"
 KIND = Kind(arm_type=TOKEN, properties=TokenProperties)
 
 
-async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
+async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Written:
     """Makes a token and shows it in this answer only. An existing one is never shown again."""
     said = {name: value for name, value in body.properties.items() if value is not None}
-    refuse([*common.name(TOKEN, id.name), *_rules(said, plane.clock.now())])
+    refuse([*common.name(TOKEN, id.name), *_rules(said, services.clock.now())])
     if "scope" in said:
         said["scope"] = ResourceId.parse(said["scope"]).text  # without a trailing slash
     plain = PREFIX + secrets.token_urlsafe(32)
     uid = uuid4()
-    async with plane.db.transaction() as tx:
+    async with services.db.transaction() as tx:
         old = await store.lock(tx, id.key, call.principal.tenant_id)
         admission.preconditions(call, store.plain(old))
         if old:
             raise Conflict(
-                f"The service token '{id.name}' exists. Delete it to revoke it, then make a new one.",
+                f"The service token '{id.name}' exists. Delete it to revoke it, then create a new one.",
                 code="ServiceTokenExists",
             )
         made = await store.insert(
@@ -57,19 +57,19 @@ async def put(plane: Plane, call: Call, id: ResourceId, body: Body) -> Written:
     return Written(resource=made, created=True, extra={"token": plain})
 
 
-async def get(plane: Plane, call: Call, id: ResourceId) -> Resource:
-    return await resources.get(plane, call, id)
+async def get(services: Services, call: Call, id: ResourceId) -> Resource:
+    return await resources.get(services, call, id)
 
 
 async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+    services: Services, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
     del scope
-    return await resources.list_page(plane, call, TENANT, after, top, TOKEN)
+    return await resources.list_page(services, call, TENANT, after, top, TOKEN)
 
 
-async def delete(plane: Plane, call: Call, id: ResourceId) -> Deleted:
-    return await resources.delete(plane, call, id, KIND)
+async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
+    return await resources.delete(services, call, id, KIND)
 
 
 def _rules(said: dict[str, Any], now: datetime) -> list[FieldError]:

@@ -33,12 +33,12 @@ SEALING = {
 }
 CANCEL = Query(
     name=account_actions.CANCEL,
-    description="true: what runs is asked to stop too; what has not begun waits for resume.",
+    description="true: running executions are cancelled too; those that have not begun wait for resume.",
     schema={"type": "string", "enum": ["true", "false"]},
 )
 DROP = Query(
     name="dropSchema",
-    description="true: the schema `jobs` goes too, with all definitions and history.",
+    description="true: the schema `jobs` is dropped too, with all definitions and history.",
     schema={"type": "string", "enum": ["true", "false"]},
 )
 
@@ -170,7 +170,7 @@ ACCOUNTS = ResourceType(
                 "paused": False,
                 "step": "starting_instance",
                 "since": "2026-01-01T00:00:00Z",
-                "waitsFor": "a launcher with room for the engine",
+                "waitsFor": "a launcher with capacity for the engine",
                 "advice": ["No launcher is alive, so no engine can be started."],
             },
         ),

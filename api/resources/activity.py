@@ -1,4 +1,4 @@
-"""What was changed inside a job account, whichever way it came."""
+"""Changes inside a job account, through REST or psql."""
 
 from api.resource import Query, View
 from workflows import activity

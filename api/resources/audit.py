@@ -6,15 +6,15 @@ from api.versions import INSIGHTS
 from muster.core.ids import ResourceId
 from workflows import audit
 from workflows.model.resource import Call, Page
-from workflows.services import Plane
+from workflows.services import Services
 
 TEXT = {"type": "object", "properties": {"value": {"type": "string"}}}
 
 
 async def list_page(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+    services: Services, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
-    return await audit.list_page(plane, call, scope, after, top, call.query.get("$filter"))
+    return await audit.list_page(services, call, scope, after, top, call.query.get("$filter"))
 
 
 AUDIT = ResourceType(

@@ -1,4 +1,4 @@
-"""Who may do what where: role definitions, assignments and locks at any scope, service tokens."""
+"""Role definitions, role assignments and locks at any scope, and service tokens."""
 
 from api.resource import At, ResourceType, Sync
 from api.resources.shared import FILTER, TENANT_ID
@@ -46,7 +46,7 @@ ROLE_DEFINITIONS = ResourceType(
         "type": "Microsoft.Authorization/roleDefinitions",
         "properties": {
             "roleName": "Reader",
-            "description": "Sees everything, changes nothing.",
+            "description": "Reads everything, changes nothing.",
             "type": "BuiltInRole",
             "assignableScopes": ["/"],
             "permissions": [{"actions": ["*/read"], "notActions": []}],

@@ -1,4 +1,4 @@
-"""Credentials of a job account: who logs in at the targets."""
+"""Credentials of a job account: the logins that jobs use at targets."""
 
 from api.resource import ResourceType, Sync
 from api.resources.accounts import ACCOUNTS

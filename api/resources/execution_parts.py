@@ -69,7 +69,7 @@ FILTERS = (
     Query(name="endTimeMax", description="Ended before this time.", schema=TIME),
     Query(
         name="isActive",
-        description="true: only those that are not over; false: only those that are.",
+        description="true: only those that have not finished; false: only those that have.",
         schema={"type": "boolean"},
     ),
     DELETED,
@@ -95,7 +95,7 @@ OF_TARGETS = (
     Query(name="server", description="Only targets on the server of this name."),
     Query(
         name="fingerprint",
-        description="Only targets whose newest attempt failed with this error, as /errors tells it.",
+        description="Only targets whose newest attempt failed with this error, as /errors shows it.",
     ),
 )
 EXECUTION_ID = "5555e4b4-2d4c-4d6e-9a57-0d8e6f3b7a11"

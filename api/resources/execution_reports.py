@@ -1,4 +1,4 @@
-"""What is told about executions: summary, errors, results, why; and what an attempt shows."""
+"""Reports about executions: summary, errors, results, why; and the properties of an attempt."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The moves of a resource's machine, for those who ask why it is as it is."""
+"""The state changes of a resource's machine."""
 
 from api.resource import View
 from workflows import history

@@ -49,7 +49,7 @@ JOBS = ResourceType(
             Query(name="force", description="true: also while it runs.", schema=YES_OR_NO),
             Query(
                 name="purgeHistory",
-                description="true: its executions go too, at once.",
+                description="true: its executions are deleted too, at once.",
                 schema=YES_OR_NO,
             ),
         ),

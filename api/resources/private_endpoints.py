@@ -1,4 +1,4 @@
-"""Private endpoints of a job account: ways to servers that wait for an approval."""
+"""Private endpoints of a job account: connections to servers that need an approval."""
 
 from api.resource import Action, ResourceType, Sync
 from api.resources.accounts import ACCOUNTS

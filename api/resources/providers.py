@@ -8,7 +8,7 @@ from api.versions import RESOURCES, SQL
 from muster.core.ids import ResourceId
 from workflows import providers
 from workflows.model.resource import Call, Page
-from workflows.services import Plane
+from workflows.services import Services
 from workflows.target_servers import USE_AS_TARGET
 
 PROVIDER = {
@@ -58,13 +58,13 @@ PROVIDERS = ResourceType(
 
 
 async def list_operations(
-    plane: Plane, call: Call, scope: ResourceId, after: str | None, top: int
+    services: Services, call: Call, scope: ResourceId, after: str | None, top: int
 ) -> Page:
     """Every right that can be granted on Microsoft.Sql, read off the declared types."""
     from api.endpoint import table
     from api.resources import RESOURCES as ALL
 
-    del plane, call, scope, after, top
+    del services, call, scope, after, top
     rights = {"Microsoft.Sql/register/action", "Microsoft.Sql/unregister/action", USE_AS_TARGET}
     rights |= {each.action for each in table(ALL) if each.action.startswith("Microsoft.Sql/")}
     return Page(items=[_shown(right) for right in sorted(rights)])

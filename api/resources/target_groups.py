@@ -1,4 +1,4 @@
-"""Target groups of a job account: rules that yield targets, anew at each run."""
+"""Target groups of a job account: rules that are resolved to targets at each run."""
 
 from api.resource import Action, ResourceType, Sync
 from api.resources.accounts import ACCOUNTS

@@ -1,4 +1,4 @@
-"""Whether this machine has room for one more process: free memory and idle cores."""
+"""Whether this machine has capacity for one more process: free memory and idle cores."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The launchers' side of the queue: who is there, who gets what next, and what they had."""
+"""The launchers' side of the queue: registration, claims, and the workloads of a launcher."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -133,7 +133,7 @@ async def arm(tx: Connection, id: UUID, *, launcher: str, digest: bytes) -> Work
 
 
 async def release(tx: Connection, settings: Settings, id: UUID, *, launcher: str) -> None:
-    """Claimed and not started: somebody else may have it."""
+    """Claimed and not started: another launcher may take it."""
     await tx.execute(Q.release, id, launcher, settings.workload_claim_limit)
     await wake.notify_in(tx, CHANNEL)
 

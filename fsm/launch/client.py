@@ -172,7 +172,7 @@ class Session:
 
     def _unheard(self, path: str, why: str) -> Unavailable:
         if self._clock.monotonic() - self._heard > self.start.patience:
-            self._lose(f"unheard for {self.start.patience:g} s")
+            self._lose(f"no answer for {self.start.patience:g} s")
         return Unavailable("The Workload API gives no answer.", context=f"{path}: {why}")
 
     def _lose(self, why: str) -> None:

@@ -1,15 +1,15 @@
-"""Makes processes out of workloads, and keeps rows and processes in agreement.
+"""Starts a process for each workload, and reconciles rows and processes.
 
-One rule for the daily round, for a restart and for a delete that races a start: for each workload
-that is ours, look at its row and at its process, and do the one thing that is missing.
+One rule for every cycle, for a restart and for a delete that races a start: for each workload of this
+launcher, compare its row with its process, and do the one thing that is missing.
 
     row          process   what is missing
-    claimed      none      the start; or, if it was started before, the news of its end
-    claimed      runs      the news that it runs: we died between the two
+    claimed      none      the start; or, if it was started before, the report of its end
+    claimed      runs      the report that it runs: the launcher ended between the two
     launched+    runs      nothing: it is watched
-    launched+    none      the news of its end
+    launched+    none      the report of its end
     over         runs      its end
-    over         none      the news that nothing is left
+    over         none      the report that nothing is left
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from fsm.launch.capacity import Room
 from fsm.launch.protocol import Priority, State
 from fsm.launch.runtime import Handle
 from fsm.launch.workload import BY_ITSELF, Workload
-from fsm.launch.workload_runner import Hands
+from fsm.launch.workload_runner import WorkloadRunner
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.errors import Fault
@@ -40,7 +40,7 @@ GRACE = timedelta(seconds=3)  # what is being done when we are stopped may still
 
 @dataclass(kw_only=True)
 class Launcher:
-    hands: Hands
+    workload_runner: WorkloadRunner
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     clock: Clock = field(default_factory=Clock)
     look: Callable[[], Room] = capacity.look
@@ -53,12 +53,12 @@ class Launcher:
     _watched: dict[UUID, asyncio.Task[None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.desk = self.hands.desk
-        self.runtime = self.hands.runtime
-        self.settings = self.hands.settings
+        self.queue_client = self.workload_runner.queue_client
+        self.runtime = self.workload_runner.runtime
+        self.settings = self.workload_runner.settings
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
-        """Until `stop`. What was started goes on, unless the settings say that we drain."""
+        """Until `stop`. Started processes keep running, unless the settings ask for a drain."""
         await self.begin()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._beat(stop))
@@ -69,30 +69,30 @@ class Launcher:
                 try:
                     await self.turn(group)
                 except Fault as error:
-                    log.warning("the launcher's turn was broken off", why=error.context)
+                    log.warning("launcher cycle interrupted", why=error.context)
                 await self._pause(stop)
             await self._leave()
 
     async def begin(self) -> None:
-        """Says that we are here, and remembers what a former life had claimed."""
-        self._enabled = await self.desk.beat(self.capacity())
-        self._claims = {w.id for w in await self.desk.mine() if w.state is State.CLAIMED}
+        """Registers the launcher, and remembers the claims of its previous process."""
+        self._enabled = await self.queue_client.beat(self.capacity())
+        self._claims = {w.id for w in await self.queue_client.mine() if w.state is State.CLAIMED}
 
     async def turn(self, group: asyncio.TaskGroup) -> None:
-        """Brings rows and processes together, then takes more if there is room."""
-        mine = await self.desk.mine()
+        """Reconciles rows and processes, then takes more workloads if there is capacity."""
+        mine = await self.queue_client.mine()
         self._running = sum(w.state is State.RUNNING for w in mine)
         self._starting = Counter(w.priority for w in mine if self._under_way(w))
         for workload in mine:
             if workload.id not in self._jobs:
                 self._reconcile(group, workload)
         for id in self.runtime.known() - {w.id for w in mine} - self._jobs.keys():
-            self._do(group, id, partial(self.hands.end_unknown, id))
+            self._do(group, id, partial(self.workload_runner.end_unknown, id))
         if self._enabled and self._settled(mine):
             await self._take(group)
 
     def capacity(self) -> dict[str, Any]:
-        """For whoever wonders why something waits."""
+        """Shows why workloads wait."""
         now = self.look()
         return {
             "starting": dict(self._starting),
@@ -107,19 +107,23 @@ class Launcher:
         handle = self.runtime.find(workload.id)
         if handle is None:
             if workload.state is not State.CLAIMED or self.runtime.was_started(workload.id):
-                self._do(group, workload.id, partial(self.hands.gone, workload.id))
+                self._do(group, workload.id, partial(self.workload_runner.gone, workload.id))
             elif self._starting[workload.priority] < self.settings.launcher_parallelism:
                 self._begin(group, workload)
         elif workload.state.over:
-            end = self.hands.see_off if workload.source == BY_ITSELF else self.hands.stop
+            end = (
+                self.workload_runner.await_exit_then_stop
+                if workload.source == BY_ITSELF
+                else self.workload_runner.stop
+            )
             self._do(group, workload.id, partial(end, handle))
         else:
             self._watch(group, handle)
             if workload.state is State.CLAIMED:
-                self._do(group, workload.id, partial(self.hands.report, handle))
+                self._do(group, workload.id, partial(self.workload_runner.report, handle))
 
     def _under_way(self, workload: Workload) -> bool:
-        """It takes a start slot; a claim of a former life only once its start was begun."""
+        """It takes a start slot; a claim of the previous process only once its start was begun."""
         if workload.state is State.CLAIMED and workload.id not in self._jobs:
             return self.runtime.find(workload.id) is not None
         return workload.state in STARTING
@@ -137,20 +141,20 @@ class Launcher:
     async def _take(self, group: asyncio.TaskGroup) -> None:
         for priority in Priority:
             while not (full := capacity.full(self.look(), self.settings, self._starting.total())):
-                workload = await self.desk.take(priority)
+                workload = await self.queue_client.take(priority)
                 if workload is None:
                     break
                 self._begin(group, workload)
             if full and full != self._full:
-                log.warning("no room for more", why=full)
+                log.warning("no capacity for more workloads", why=full)
             self._full = full
 
     def _begin(self, group: asyncio.TaskGroup, workload: Workload) -> None:
         async def start() -> None:
-            handle = await self.hands.start(workload)
+            handle = await self.workload_runner.start(workload)
             if handle is not None:
                 self._watch(group, handle)
-                await self.hands.report(handle)
+                await self.workload_runner.report(handle)
 
         self._starting[workload.priority] += 1
         self._do(group, workload.id, start)
@@ -165,14 +169,14 @@ class Launcher:
             self._watched[handle.id] = group.create_task(watch())
 
     def _do(self, group: asyncio.TaskGroup, id: UUID, work: Callable[[], Awaitable[None]]) -> None:
-        """One thing at a time for one workload; what fails is tried again in a later turn."""
+        """One action at a time for one workload; a failed one is retried in a later cycle."""
 
         async def job() -> None:
             try:
                 await work()
                 self.woken.set()
             except Fault as error:
-                log.warning("left for a later turn", workload=id, why=error.context or str(error))
+                log.warning("retry in a later cycle", workload=id, why=error.context or str(error))
             finally:
                 del self._jobs[id]
 
@@ -182,22 +186,22 @@ class Launcher:
         while not stop.is_set():
             await self.clock.sleep_or(stop, self.settings.workload_heartbeat)
             try:
-                enabled = await self.desk.beat(self.capacity())
+                enabled = await self.queue_client.beat(self.capacity())
             except Fault as error:
-                log.warning("the launcher's heartbeat was not heard", why=error.message)
+                log.warning("launcher heartbeat was not written", why=error.message)
                 continue
             if enabled and not self._enabled:
                 self.woken.set()
             self._enabled = enabled
 
     async def _tidy(self, stop: asyncio.Event) -> None:
-        """Logs live as long as the rows of their workloads, and never grow without end."""
+        """Logs are kept as long as the rows of their workloads, and are bounded in size."""
         while not stop.is_set():
             try:
                 logged = self.runtime.logged()
-                self.runtime.tidy(logged - await self.desk.known(logged))
+                self.runtime.tidy(logged - await self.queue_client.known(logged))
             except (Fault, OSError) as error:
-                log.warning("logs were not tidied", why=str(error))
+                log.warning("can't clean up logs", why=str(error))
             await self.clock.sleep_or(stop, TIDY)
 
     async def _pause(self, stop: asyncio.Event) -> None:
@@ -218,4 +222,4 @@ class Launcher:
         for task in (*self._jobs.values(), *self._watched.values()):
             task.cancel()
         if self.settings.launcher_drain:
-            await self.hands.drain()
+            await self.workload_runner.drain()

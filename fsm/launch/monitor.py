@@ -27,9 +27,9 @@ MONITOR, API = "monitor", "api"
 MOST = 1000  # of one round
 
 SAID = {
-    Reason.NOT_CLAIMED: ("claim", "It could not start in time: no launcher of its group is there."),
+    Reason.NOT_CLAIMED: ("claim", "It could not start in time: no launcher of its group runs."),
     Reason.NOT_STARTED: ("start", "It could not start in time: its launcher did not start it."),
-    Reason.SILENT: ("heartbeat", "Nothing was heard of it: it hangs, or ended without a result."),
+    Reason.SILENT: ("heartbeat", "It sent no heartbeat: it hangs, or ended without a result."),
     Reason.TOO_OLD: ("timeout", "It ran for too long."),
 }
 
@@ -45,9 +45,7 @@ class Monitor:
             try:
                 await self.sweep()
             except Fault as error:
-                log.warning(
-                    "the monitor's round was broken off", why=error.context or error.message
-                )
+                log.warning("monitor check interrupted", why=error.context or error.message)
             await self.clock.sleep_or(stop, self.queue.settings.monitor_sweep)
 
     async def sweep(self) -> int:
@@ -112,5 +110,5 @@ async def keep_ticking(db: Database, queue: Queue, clock: Clock, stop: asyncio.E
         try:
             await tick(db, queue, API)
         except Fault as error:
-            log.warning("the Workload API can't say that it is awake", why=error.context)
+            log.warning("can't record that the Workload API is alive", why=error.context)
         await clock.sleep_or(stop, queue.settings.monitor_sweep)

@@ -1,4 +1,4 @@
-"""What is said between workloads, launchers and the Workload API: names, structs, nothing else."""
+"""The messages between workloads, launchers and the Workload API: names and structs only."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -51,14 +51,14 @@ class Reason(StrEnum):
     REPORTED = "reported"  # it said so itself
     SUPERSEDED = "superseded"  # a newer one with the same mutex key: never retried
     FENCED = "fenced"  # a newer epoch takes its place
-    REQUESTED = "requested"  # somebody asked for its end
+    REQUESTED = "requested"  # its end was requested
     ACCOUNT_DELETED = "account_deleted"
     ACCOUNT_PAUSED = "account_paused"
     DRAINED = "drained"  # its launcher was stopped for good
 
     @property
     def wanted(self) -> bool:
-        """Ended on purpose: no retry, and no mark against whoever asked for it."""
+        """Ended on purpose: no retry, and not counted as a failure."""
         return self in WANTED
 
 
@@ -74,7 +74,7 @@ WANTED = frozenset(
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Camel case outside; a name that nobody knows is a mistake."""
+    """Camel case in JSON; unknown names are refused."""
 
 
 class Spec(Wire, frozen=True):

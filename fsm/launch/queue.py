@@ -40,7 +40,7 @@ class Queue:
     async def enqueue(self, tx: Connection, new: NewWorkload) -> Workload:
         """The same id again gives the first row, unchanged; the same mutex key ends the older one."""
         if not new.launch_group:
-            raise InvalidRequest("A workload needs a launcher group, or nobody would start it.")
+            raise InvalidRequest("A workload needs a launcher group.")
         if new.mutex_key is not None:
             await tx.execute(Q.lock_mutex, new.mutex_key)
         known = await tx.fetchrow(Q.get_workload, new.id)
@@ -62,7 +62,7 @@ class Queue:
             new.epoch,
             self.settings.workload_claim_limit,
         )
-        if row is None:  # somebody enqueued the same id a moment ago
+        if row is None:  # another transaction enqueued the same id a moment ago
             row = await tx.fetchrow(Q.get_workload, new.id)
             assert row is not None
         await wake.notify_in(tx, CHANNEL)
@@ -236,7 +236,9 @@ class Queue:
             async with tx.transaction():
                 await self.on_end(tx, workload)
         except Fault as error:
-            log.warning("nobody could be told of an end", workload=workload.id, why=error.message)
+            log.warning(
+                "can't report the end of a workload", workload=workload.id, why=error.message
+            )
 
     async def _tell(self, tx: Connection, workload: Workload) -> None:
         await wake.notify_in(tx, CHANNEL)

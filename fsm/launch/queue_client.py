@@ -1,4 +1,4 @@
-"""What a launcher asks of the queue and tells it, each in one transaction."""
+"""The launcher's client of the workload queue: one transaction per call."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from muster.core.version import VERSION
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
+class QueueClient:
     db: Database
     queue: Queue
     name: str
@@ -24,7 +24,7 @@ class Desk:
     home: UUID
 
     async def beat(self, capacity: Mapping[str, Any]) -> bool:
-        """We are here; the answer says whether we may start anything new."""
+        """Writes the heartbeat; returns whether new workloads may be started."""
         registered = await claims.register(
             self.db,
             self.queue.settings,

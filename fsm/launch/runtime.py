@@ -1,4 +1,4 @@
-"""What a launcher needs of whatever runs processes; small enough that a cluster's API fits beside it."""
+"""The interface between a launcher and whatever runs processes, small enough for a cluster's API."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Runtime(Protocol):
         """The one that runs already, or a new one. StartFailed: nothing runs."""
 
     def find(self, id: UUID) -> Handle | None:
-        """What runs for this workload, whoever started it; None: nothing does."""
+        """The running process of this workload, whichever launcher started it; None: none runs."""
 
     def was_started(self, id: UUID) -> bool:
         """A process of it is known to have been made, be it over by now or not."""
@@ -40,7 +40,7 @@ class Runtime(Protocol):
         """Returns as soon as it is over."""
 
     def exit_code(self, id: UUID) -> int | None:
-        """Of a process that is over; None when nobody can know."""
+        """Of a process that has ended; None if it can't be known."""
 
     async def stop(self, handle: Handle, grace: timedelta, *, now: bool = False) -> None:
         """Asks it to hand over (SIGTERM), or to stop `now` (SIGINT), and ends it after `grace`.

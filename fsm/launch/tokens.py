@@ -1,4 +1,4 @@
-"""Who asks: a workload by its start token, a launcher by a signed one; each fits only its owner."""
+"""Authentication: a workload by its start token, a launcher by a signed one; each is valid only for its owner."""
 
 import base64
 import binascii
@@ -74,7 +74,7 @@ class LauncherTokens:
             if said.until > now.timestamp():
                 return said
             raise Unauthenticated("The token has expired.", code="ExpiredAuthenticationToken")
-        raise Unauthenticated("The token is not one of ours.")
+        raise Unauthenticated("The token was not issued here.")
 
 
 def _mac(key: bytes, claims: str) -> bytes:

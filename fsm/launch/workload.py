@@ -1,4 +1,4 @@
-"""A workload as a row: what was wanted, how far it came, and when."""
+"""A workload as a row: its specification, its state, and when that changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -92,7 +92,7 @@ class Workload:
 
     @property
     def lag(self) -> timedelta | None:
-        """From being wanted to running; None until it runs."""
+        """From request to running; None until it runs."""
         return self.running_at - self.created_at if self.running_at else None
 
 

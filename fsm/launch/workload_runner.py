@@ -1,4 +1,4 @@
-"""The things a launcher does with one workload; each may be broken off and done again."""
+"""Starts, stops and reports one workload; each of these may be interrupted and repeated."""
 
 import asyncio
 from contextlib import suppress
@@ -7,7 +7,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from fsm.launch.protocol import Kind, Start, State
-from fsm.launch.queue_client import Desk
+from fsm.launch.queue_client import QueueClient
 from fsm.launch.runtime import Handle, Runtime, StartFailed
 from fsm.launch.workload import Workload, seal_context
 from muster.core import telemetry
@@ -27,25 +27,25 @@ def workload_url(settings: Settings) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hands:
-    desk: Desk
+class WorkloadRunner:
+    queue_client: QueueClient
     runtime: Runtime
     settings: Settings
     keyring: Keyring
     url: str  # of the Workload API, for the processes
 
     async def start(self, workload: Workload) -> Handle | None:
-        """What runs for it now; None when nothing does. The intent is recorded before the deed."""
+        """The running process; None if there is none. The intent is recorded before the start."""
         await reach("launch.claimed", workload.kind)
-        armed = await self.desk.arm(workload.id)
+        armed = await self.queue_client.arm(workload.id)
         if armed is None:
             return None
         await reach("launch.armed", workload.kind)
         try:
             handle = await self.runtime.start(self._order(*armed))
         except StartFailed as error:
-            log.warning("workload does not start", workload=workload.id, why=error.message)
-            await self.desk.start_failed(workload.id, error.message)
+            log.warning("can't start workload", workload=workload.id, why=error.message)
+            await self.queue_client.start_failed(workload.id, error.message)
             self.runtime.forget(workload.id)
             return None
         await reach("launch.started", workload.kind)
@@ -53,8 +53,8 @@ class Hands:
         return handle
 
     async def report(self, handle: Handle) -> None:
-        """It runs; and if nobody wants that any more, it ends."""
-        if not await self.desk.launched(handle.id):
+        """Reports that it runs; stops it if the workload was cancelled meanwhile."""
+        if not await self.queue_client.launched(handle.id):
             await self.stop(handle)
 
     async def stop(self, handle: Handle) -> None:
@@ -64,44 +64,44 @@ class Hands:
             raise Unavailable("The process does not end, not even by SIGKILL.")
         await self.gone(handle.id)
 
-    async def see_off(self, handle: Handle) -> None:
-        """It said itself that it is over: it may close its door, and only then is it pushed."""
+    async def await_exit_then_stop(self, handle: Handle) -> None:
+        """For a process that reported its own end: waits for its exit, then stops it by force."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.workload_stop_grace.total_seconds()):
                 await self.runtime.ended(handle)
         await self.stop(handle)
 
     async def gone(self, id: UUID) -> None:
-        """Over first, so that nobody starts it again; then its files go; then nothing is left."""
+        """Records the end first, so that it is not started again; then removes its files."""
         code = self.runtime.exit_code(id)
         with suppress(NotFound):
-            await self.desk.exited(id, code)
+            await self.queue_client.exited(id, code)
             self.runtime.forget(id)
-            await self.desk.gone(id, code)
+            await self.queue_client.gone(id, code)
         self.runtime.forget(id)
 
     async def end_unknown(self, id: UUID) -> None:
-        """Left by a workload whose row is gone, or another's by now: nobody wants it."""
+        """Ends the process of a workload whose row is deleted or belongs to another launcher."""
         handle = self.runtime.find(id)
         if handle is not None:
-            log.warning("ending a process that nobody knows", workload=id)
+            log.warning("ended a process without a workload", workload=id)
             await self.runtime.stop(handle, self.settings.workload_stop_grace)
         self.runtime.forget(id)
 
     async def drain(self) -> None:
-        """Ends all that runs here, also while the database is away; what only waited goes back."""
+        """Ends all processes, also while the database is unavailable; releases unstarted claims."""
         await asyncio.gather(*(self._drain(id) for id in self.runtime.known()))
         with suppress(Fault):
-            for workload in await self.desk.mine():
+            for workload in await self.queue_client.mine():
                 if workload.state is State.CLAIMED:
-                    await self.desk.release(workload.id)
+                    await self.queue_client.release(workload.id)
 
     async def _drain(self, id: UUID) -> None:
         handle = self.runtime.find(id)
         if handle is not None:
             await self.runtime.stop(handle, DRAIN, now=True)
         with suppress(Fault):  # the next launcher finds the row and no process, and says so
-            await self.desk.drained(id)
+            await self.queue_client.drained(id)
             await self.gone(id)
 
     def _order(self, workload: Workload, token: str) -> Start:

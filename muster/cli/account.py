@@ -1,4 +1,4 @@
-"""`muster account …`: job accounts, and what is the matter with them."""
+"""`muster account …`: job accounts and their diagnosis."""
 
 import argparse
 from typing import Any
@@ -24,31 +24,31 @@ DOCTOR = (
 
 
 def add(commands: Commands) -> None:
-    verbs = noun(commands, "account", "look after job accounts")
-    one = verb(verbs, "create", create, "make an account and wait until its engine runs")
+    verbs = noun(commands, "account", "manage job accounts")
+    one = verb(verbs, "create", create, "create an account and wait until its engine runs")
     one.add_argument("name", metavar="NAME")
     one.add_argument(
-        "--database", required=True, metavar="SERVER/DATABASE", help="made when it is not there"
+        "--database", required=True, metavar="SERVER/DATABASE", help="created if it does not exist"
     )
     one.add_argument(
         "--capacity",
         type=int,
         metavar="N",
-        help="targets that run at once; default: 100, or as it is",
+        help="targets that run at once; default: 100, or the present value",
     )
     one.add_argument(
         "--default-credential",
         metavar="CREDENTIAL",
-        help="logs in where a step, a target group and a server name none; '' for none again",
+        help="for targets where step, target group and server name none; '' removes it",
     )
     one.add_argument("--location", default="local", help="default: local")
     verb(verbs, "list", list_accounts, "list all accounts that the token can see")
     _of_name(verb(verbs, "show", show_account, "show an account and its engine"))
-    about = "tell why an account is slow, stuck or failed, and what to do"
+    about = "explain why an account is slow, stuck or failed, and what to do"
     _of_name(verb(verbs, "doctor", doctor, about))
     one = _of_name(verb(verbs, "pause", pause, "start nothing new until resume"))
-    one.add_argument("--cancel-running", action="store_true", help="and cancel what runs")
-    _of_name(verb(verbs, "resume", resume, "go on after pause"))
+    one.add_argument("--cancel-running", action="store_true", help="also cancel running executions")
+    _of_name(verb(verbs, "resume", resume, "start runs again after pause"))
     account_servers.add(verbs)
 
 
@@ -192,18 +192,18 @@ def _lines(id: str, told: dict[str, Any]) -> list[str]:
     for label, key in (
         ("waits for", "waitsFor"),
         ("tries", "tries"),
-        ("gives up", "givesUpAt"),
-        ("looks again", "looksAgainAt"),
+        ("deadline", "givesUpAt"),
+        ("next check", "looksAgainAt"),
     ):
         if told.get(key):
             lines.append(f"  {label:<10} {told[key]}")
     if engine := told.get("engine"):
         beat = engine["lastHeartbeat"]
         lines.append(
-            f"  engine     {engine['state']}, epoch {engine['epoch']}, last heard of {beat}"
+            f"  engine     {engine['state']}, epoch {engine['epoch']}, last heartbeat {beat}"
         )
     for host in told.get("hosts") or []:
-        beat = f", last heard of {host['lastHeartbeat']}" if host.get("lastHeartbeat") else ""
+        beat = f", last heartbeat {host['lastHeartbeat']}" if host.get("lastHeartbeat") else ""
         lines.append(f"  host       {host['state']}{_ended(host)}{beat}")
     if wrong := told.get("lastError"):
         lines.append(f"  last error {wrong['code']}: {wrong['message']}")

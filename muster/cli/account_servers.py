@@ -17,7 +17,9 @@ def add(verbs: Commands) -> None:
     about = "let the jobs of an account use a server as target; in SQL they name only such servers"
     one = of_account(verb(verbs, "allow-server", allow, about))
     one.add_argument("server", metavar="SERVER")
-    one = of_account(verb(verbs, "disallow-server", disallow, "take a server from an account"))
+    one = of_account(
+        verb(verbs, "disallow-server", disallow, "remove a server from the targets of an account")
+    )
     one.add_argument("server", metavar="SERVER")
     about = "also while target groups or steps name it or executions run there"
     one.add_argument("--force", action="store_true", help=about)

@@ -40,9 +40,9 @@ FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else 
     "28P01": Fix(LOGIN),
     "28000": Fix(
         "select * from pg_hba_file_rules",
-        "At the server: does an entry let the login in from where Muster runs, does it want a client "
+        "At the server: does an entry accept the login from where Muster runs, does it want a client "
         "certificate, and may the role log in? "
-        "The server's own words are in the attempt.",
+        "The server's message is in the attempt.",
     ),
     "TargetAuthenticationFailed": Fix(
         LOGIN, "Is the password right, and may the role log in and connect to the database there?"
@@ -72,8 +72,8 @@ FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else 
     "TargetsUnresolved": UNRESOLVED,
     "HostLost": Fix(
         "",
-        "Its host was lost and nothing was committed: start it again. --retry-attempts lets it be tried "
-        "again by itself.",
+        "Its host was lost and nothing was committed: start it again. --retry-attempts makes Muster try "
+        "again.",
     ),
     UNKNOWN: Fix(
         "",

@@ -1,4 +1,4 @@
-"""Says what is being done, and every few seconds that it is still being done."""
+"""Prints what is being done, and every few seconds that it is still being done."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""Where and when an attempt ran, and from where on nobody knows what it did."""
+"""Where and when an attempt ran, and from which statement on its outcome is unknown."""
 
 from typing import Any
 

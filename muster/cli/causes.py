@@ -1,4 +1,4 @@
-"""Why targets failed or wait, in the words of a DBA: cause, blocker, and the command to type next."""
+"""Why targets failed or wait: cause, blocker, and the command to type next."""
 
 import argparse
 import shlex
@@ -148,7 +148,7 @@ def newest_attempt(api: Api, run: Run, item: dict[str, Any]) -> dict[str, Any]:
     if newest is None:
         return found[0] if found else {}
     if newest.get("sqlstate") == LOCK_TIMEOUT and not newest.get("blockers"):
-        # Nobody looked this time, since every session of the server was needed.
+        # Not checked this time, since every session of the server was needed.
         newest |= {"blockers": next((e["blockers"] for e in found if e.get("blockers")), [])}
     return newest
 

@@ -1,4 +1,4 @@
-"""How the command line speaks to the API: address and token from the surroundings, errors in one form."""
+"""The client of the REST API: address and token from the environment, errors in one form."""
 
 import argparse
 import ssl
@@ -24,8 +24,8 @@ LONGEST_ANSWER = 60.0  # seconds; resolving asks every server of a group
 BUSY = {429, 503}
 OURS = {  # of the API, which speaks to REST and psql → of this command line
     "until jobs.sp_resume()": "until muster account resume, or jobs.sp_resume() in psql",
-    "readOnly must be false": "say --write",
-    "the server does not offer TLS": "the server does not offer TLS (--ssl-mode disable goes without)",
+    "readOnly must be false": "use --write",
+    "the server does not offer TLS": "the server does not offer TLS (--ssl-mode disable connects without it)",
 }
 
 Query: TypeAlias = Mapping[str, Any]  # what is None is left out

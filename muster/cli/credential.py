@@ -1,4 +1,4 @@
-"""`muster credential …`: who logs in at the targets; secrets stay where they are typed."""
+"""`muster credential …`: the logins that jobs use at targets; secrets are never arguments."""
 
 import argparse
 from pathlib import Path
@@ -15,8 +15,8 @@ COLUMNS = ("name", "username", "reference", "servers")
 
 
 def add(commands: Commands) -> None:
-    verbs = noun(commands, "credential", "look after who logs in at the targets")
-    about = "make a credential or change it; the password comes from the terminal, stdin or a file"
+    verbs = noun(commands, "credential", "manage the logins that jobs use at targets")
+    about = "create or change a credential; the password comes from the terminal, stdin or a file"
     one = of_account(verb(verbs, "set", set_credential, about))
     one.add_argument("name", metavar="NAME")
     one.add_argument("--username", required=True, metavar="USER")
@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
         "--server",
         action="append",
         metavar="SERVER",
-        help="logs in there alone; may be given several times, '*' is any server",
+        help="the only server it is for; may be given several times, '*' is any server",
     )
     of_account(verb(verbs, "list", list_credentials, "list the credentials of an account"))
     about = "seal a password for jobs.sp_add_credential; read from the terminal, stdin or a file"

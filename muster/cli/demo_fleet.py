@@ -1,4 +1,4 @@
-"""The fleet of the demo: tenants on embedded servers, one that has drifted, one that an application holds."""
+"""The fleet of the demo: tenants on embedded servers, one with a schema drift, one that an application has locked."""
 
 import asyncio
 import time
@@ -59,7 +59,7 @@ class Fleet:
                 group.create_task(self._furnish(server))
 
     async def drift(self, tenant: Tenant) -> None:
-        """Somebody changed this one by hand, long ago."""
+        """A schema drift: this tenant was changed by hand."""
         async with self._session(tenant.server, tenant.database) as session:
             await session.execute(DRIFT)
 

@@ -68,7 +68,7 @@ def walk(place: Place, api: Api) -> None:
         try:
             _define(place)
             first = _run_until_two_are_left(api, session, str(drifted), str(held))
-            _say(f"{APPLICATION} ends its transaction: {held} goes on by itself.")
+            _say(f"{APPLICATION} ends its transaction: {held} continues by itself.")
         finally:
             loop.run(session.close())
         _finish(api, first)
@@ -130,7 +130,7 @@ def _run_until_two_are_left(api: Api, session: Connection, drifted: str, held: s
     _muster("run", "errors", "nightly")
     found = {each.get("sqlstate"): each for each in api.all(f"{run.path}/errors")}
     _expect(set(found) == {MISSING_COLUMN, causes.LOCK_TIMEOUT}, "there are two causes, one each")
-    _say("What mends them:")
+    _say("How to fix them:")
     _print_fixes(found)
     for sqlstate, name in ((MISSING_COLUMN, drifted), (causes.LOCK_TIMEOUT, held)):
         told = found[sqlstate]
@@ -150,7 +150,7 @@ def _print_fixes(found: dict[Any, dict[str, Any]]) -> None:
     """One line for each cause."""
     fixes = {
         MISSING_COLUMN: f"muster {shlex.join(MEND)}",
-        causes.LOCK_TIMEOUT: f"nothing: it goes on when {APPLICATION} ends its transaction",
+        causes.LOCK_TIMEOUT: f"nothing: it continues when {APPLICATION} ends its transaction",
     }
     for sqlstate, each in found.items():
         print(f"  {each['count']} × {sqlstate} {each['message']}\n    → {fixes[sqlstate]}")
@@ -163,7 +163,7 @@ def _blockers(api: Api, run: runs.Run, held: str) -> list[dict[str, Any]]:
         if found := causes.newest_attempt(api, run, item).get("blockers"):
             return list(found)
         time.sleep(0.2)
-    raise Wrong(f"It did not go as told: nobody sees who blocks {held}.")
+    raise Wrong(f"The demo failed: there is no sign of what blocks {held}.")
 
 
 def _only_two_are_left(summary: dict[str, Any]) -> bool:
@@ -208,4 +208,4 @@ def _say(text: str) -> None:
 
 def _expect(holds: bool, what: str) -> None:  # noqa: FBT001 - reads as a sentence
     if not holds:
-        raise Wrong(f"It did not go as told: {what}.")
+        raise Wrong(f"The demo failed: {what}.")

@@ -19,15 +19,15 @@ class Exit(IntEnum):
 
 MEANINGS = {
     Exit.SUCCEEDED: "all succeeded",
-    Exit.USAGE: "usage: the command or the request can't be done as it is, or the API is away",
+    Exit.USAGE: "usage: the command or the request can't be done as it is, or the API can't be reached",
     Exit.SOME_FAILED: "some targets failed (account doctor: some account needs help; server check: it can't be reached)",
     Exit.ALL_FAILED: "all targets failed, or there were none",
     Exit.CANCELED: "cancelled, or skipped as a whole",
-    Exit.WAIT_TIMED_OUT: "the wait timed out; the run goes on",
+    Exit.WAIT_TIMED_OUT: "the wait timed out; the run continues",
     Exit.NOT_FOUND: "not found",
     Exit.DENIED: "denied",
     Exit.HALTED_OR_UNKNOWN: "halted, or the outcome of a target is unknown",
-    Exit.INTERRUPTED: "Ctrl-C while waiting; the run goes on",
+    Exit.INTERRUPTED: "Ctrl-C while waiting; the run continues",
 }
 BY_STATUS = {401: Exit.DENIED, 403: Exit.DENIED, 404: Exit.NOT_FOUND}
 
@@ -64,5 +64,5 @@ def is_over(summary: dict[str, Any]) -> bool:
 
 
 def is_halted(summary: dict[str, Any]) -> bool:
-    """Nothing moves until somebody decides."""
+    """Nothing happens until a user decides."""
     return any(each["reason"] == HALTED for each in summary.get("byReason", []))

@@ -1,4 +1,4 @@
-"""`muster group …`: target groups, rules that yield databases anew at each run."""
+"""`muster group …`: target groups, rules that are resolved to databases at each run."""
 
 import argparse
 import json
@@ -26,15 +26,15 @@ FORMS = {
         "SERVER/DATABASE/PATTERN",
         "schemas that fit a pattern of LIKE (%%, _); DATABASE may be a pattern with * and ?",
     ),
-    "group": ("GROUP", "what another group yields"),
+    "group": ("GROUP", "the targets of another group"),
 }
 LISTED = {"SqlServer", "SqlElasticPool", "SqlSchema"}  # found by asking a server, so by a login
 MEMBER = ("membership", "type", "server", "database", "pool", "schema", "group")
 
 
 def add(commands: Commands) -> None:
-    verbs = noun(commands, "group", "say where jobs run")
-    one = of_account(verb(verbs, "create", create, "make a target group from its members"))
+    verbs = noun(commands, "group", "manage target groups: where jobs run")
+    one = of_account(verb(verbs, "create", create, "create a target group from its members"))
     one.add_argument("name", metavar="NAME")
     for kind, (form, about) in FORMS.items():
         one.add_argument(f"--{kind}", action="append", default=[], metavar=form, help=about)
@@ -42,15 +42,17 @@ def add(commands: Commands) -> None:
         one.add_argument(
             f"--exclude-{kind}", action="append", default=[], metavar=form, help="wins over include"
         )
-    one.add_argument("--credential", metavar="NAME", help="who lists the databases and logs in")
+    one.add_argument(
+        "--credential", metavar="NAME", help="credential that lists the databases and logs in"
+    )
     one.add_argument(
         "--file", type=Path, help='members as JSON, {"members": […]} or a list; - is stdin'
     )
-    one.add_argument("--replace", action="store_true", help="write over a group of that name")
+    one.add_argument("--replace", action="store_true", help="replace a group of that name")
     one = of_account(verb(verbs, "show", show_group, "show the members of a group"))
     one.add_argument("name", metavar="NAME")
     of_account(verb(verbs, "list", list_groups, "list the target groups of an account"))
-    about = "show the targets that a group yields now, what is left out, missing or unreachable, and why"
+    about = "show the targets of a group now, and what is left out, missing or unreachable, and why"
     one = of_account(verb(verbs, "resolve", resolve, about))
     one.add_argument("name", metavar="NAME")
 
@@ -133,7 +135,7 @@ def _resolved(found: dict[str, Any]) -> Table:
 
 
 def _unchecked(each: dict[str, Any]) -> str | None:
-    """Of a database that is named and that nobody could look for."""
+    """Of a named database whose existence could not be checked."""
     if (why := each.get("unchecked")) is None:
         return None
     return f"not checked whether it exists: {why['code']}"

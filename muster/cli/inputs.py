@@ -61,7 +61,7 @@ def password(file: Path | None, prompt: str = "Password", *, is_new: bool = Fals
 
 
 def agrees(question: str) -> bool:
-    """Asked on a terminal only; without one nobody is asked and nothing is agreed to."""
+    """Asked on a terminal only; without one the answer is no."""
     if not can_ask():
         return False
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)

@@ -16,33 +16,33 @@ GUARDS: dict[str, bool | str] = {"run": True, "job": "job"}
 
 
 def add(commands: Commands) -> None:
-    verbs = noun(commands, "job", "say what runs, start it and stop it")
+    verbs = noun(commands, "job", "define jobs, start and stop them")
     _add_create(verbs)
     one = of_account(verb(verbs, "show", show_job, "show a job and its steps"))
     one.add_argument("name", metavar="JOB")
     of_account(verb(verbs, "list", list_jobs, "list the jobs of an account"))
     one = of_account(verb(verbs, "start", start, "run a job now, whatever its schedule says"))
     one.add_argument("name", metavar="JOB")
-    one.add_argument("--wait", action="store_true", help="watch the run and exit as it ends")
+    one.add_argument("--wait", action="store_true", help="watch the run and exit with its result")
     one.add_argument("--timeout", type=duration, help="wait at most so long: 90, 15m, 2h")
-    one = of_account(verb(verbs, "stop", stop, "cancel every run of a job that is not over"))
+    one = of_account(verb(verbs, "stop", stop, "cancel every run of a job that has not finished"))
     one.add_argument("name", metavar="JOB")
     one.add_argument("--reason", help="kept with the cancellation")
     job_state.add(verbs)
     one = of_account(verb(verbs, "delete", delete, "delete a job; its history is hidden"))
     one.add_argument("name", metavar="JOB")
     one.add_argument("--force", action="store_true", help="also while it runs")
-    one.add_argument("--purge-history", action="store_true", help="its runs go too, at once")
+    one.add_argument("--purge-history", action="store_true", help="also delete its runs, at once")
     one.add_argument("--yes", action="store_true", help="do not ask; needed without a terminal")
 
 
 def _add_create(verbs: Commands) -> None:
-    one = of_account(verb(verbs, "create", create, "make a job of one step"))
+    one = of_account(verb(verbs, "create", create, "create a job with one step"))
     one.add_argument("name", metavar="NAME")
     one.add_argument("-g", "--group", required=True, help="the targets")
     inputs.add_script(one)
     one.add_argument("--step", default=DEFAULT_STEP, metavar="NAME", help="default: %(default)s")
-    one.add_argument("--credential", metavar="NAME", help="who logs in; default: as the group says")
+    one.add_argument("--credential", metavar="NAME", help="credential; default: that of the group")
     one.add_argument("--description", metavar="TEXT")
     schedules.add(one)
     one.add_argument(
@@ -56,7 +56,10 @@ def _add_create(verbs: Commands) -> None:
     )
     one.add_argument("--max-parallelism", type=count, metavar="N", help="per pool or server")
     add_choice(
-        one, "--transaction", choices=("auto", "none"), help="none: each statement by itself"
+        one,
+        "--transaction",
+        choices=("auto", "none"),
+        help="none: each statement commits by itself",
     )
     one.add_argument("--role", help="SET ROLE for the script")
     one.add_argument(
@@ -64,8 +67,12 @@ def _add_create(verbs: Commands) -> None:
         choices=tuple(GUARDS),
         help="a row in the target: applied once per run and target, or once per job and target, for ever",
     )
-    one.add_argument("--idempotent", action="store_true", help="may be repeated when in doubt")
-    one.add_argument("--replace", action="store_true", help="write over a job of that name")
+    one.add_argument(
+        "--idempotent",
+        action="store_true",
+        help="may be repeated when it is unknown whether it committed",
+    )
+    one.add_argument("--replace", action="store_true", help="replace a job of that name")
 
 
 def create(options: argparse.Namespace) -> int:
@@ -116,12 +123,12 @@ def _replace(
 
 
 def _removed(old: dict[str, Any], schedule: dict[str, Any]) -> list[str]:
-    """What nobody may have meant to take away."""
+    """What the user may not have meant to remove."""
     before = old["properties"].get("schedule") or {}
     told = schedules.told(before)
     if not (before.get("enabled") and told) or "type" in schedule:
         return []
-    return [f"The job had a schedule, which is gone: {told}. --cron, --every or --at set one."]
+    return [f"The job had a schedule, which was removed: {told}. --cron, --every or --at set one."]
 
 
 def show_job(options: argparse.Namespace) -> int:
@@ -246,7 +253,7 @@ def _show(api: Api, options: argparse.Namespace, path: str, *, first: bool = Fal
 
 
 def _when(said: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
-    """When it runs next, and what happens if it still runs then; nothing where nobody scheduled it."""
+    """When it runs next, and what happens if it still runs then; nothing without a schedule."""
     schedule = said.get("schedule") or {}
     if schedules.told(schedule) is None:
         return []

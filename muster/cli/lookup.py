@@ -1,4 +1,4 @@
-"""Where things are: accounts by name, and the subscription and group that a server goes into."""
+"""Finds accounts by name, and the subscription and group of a server."""
 
 import argparse
 import sys
@@ -37,7 +37,7 @@ def account(api: Api, options: argparse.Namespace) -> str:
         raise Refused("there is no account that this token can see", Exit.NOT_FOUND)
     if len(found) > 1:
         told = ", ".join(sorted(map(_short, found)))
-        raise Refused(f"which account? Say --account or set MUSTER_ACCOUNT: {told}")
+        raise Refused(f"which account? Use --account or set MUSTER_ACCOUNT: {told}")
     return found[0]
 
 
@@ -96,20 +96,22 @@ def _agree(api: Api, options: argparse.Namespace, parent: str, what: str, path: 
     near = names.near(name, known)
     if not inputs.can_ask():
         there = f"{near} It" if near else ": it"
-        raise Refused(f"there is no {what} '{name}'{there} is made with --create", Exit.NOT_FOUND)
+        raise Refused(
+            f"there is no {what} '{name}'{there} is created with --create", Exit.NOT_FOUND
+        )
     others = near or (f"; there are: {', '.join(known)}." if known else ".")
     print(f"There is no {what} '{name}'{others}", file=sys.stderr)
-    if not inputs.agrees(f"Make the {what} '{name}'?"):
-        raise Refused("nothing was made")
+    if not inputs.agrees(f"Create the {what} '{name}'?"):
+        raise Refused("nothing was created")
 
 
 def _only(api: Api, path: str, what: str, option: str) -> str:
     found = api.all(path)
     if not found:
-        raise Refused(f"there is no {what} yet: {option} NAME --create makes one")
+        raise Refused(f"there is no {what} yet: {option} NAME --create creates one")
     if len(found) > 1:
         told = ", ".join(each["id"].rsplit("/", 1)[-1] for each in found)
-        raise Refused(f"which {what}? Say {option}: {told}")
+        raise Refused(f"which {what}? Use {option}: {told}")
     return str(found[0]["id"])
 
 

@@ -54,7 +54,7 @@ def parser() -> Parser:
     demo.set_defaults(run=_demo)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=_version)
-    config = commands.add_parser("config", help="look at the settings")
+    config = commands.add_parser("config", help="show the settings")
     config.add_argument("what", choices=["print", "reference"])
     config.add_argument("--data-dir", type=Path, help="print: of a `muster up` (default: by XDG)")
     config.set_defaults(run=_config)
@@ -66,7 +66,7 @@ def parser() -> Parser:
         "--heads",
         type=Path,
         metavar="FILE",
-        help="what an earlier verify printed: these places must still have their hashes",
+        help="what an earlier verify printed: these entries must still have their hashes",
     )
     verify.set_defaults(run=_verify_audit)
     return top
@@ -74,7 +74,7 @@ def parser() -> Parser:
 
 def _add_processes(commands: Commands) -> None:
     up = commands.add_parser("up", help="run everything on this machine, in the foreground")
-    up.add_argument("--data-dir", type=Path, help="where all data lives (default: by XDG)")
+    up.add_argument("--data-dir", type=Path, help="directory of all data (default: by XDG)")
     up.add_argument("--listen", default="127.0.0.1:8080", metavar="HOST:PORT", help="%(default)s")
     up.add_argument("--ready-file", type=Path, help="receives url and token once all is up")
     up.add_argument("--tls", action="store_true", help="serve https with a local CA")
@@ -92,8 +92,10 @@ def _add_processes(commands: Commands) -> None:
         one.set_defaults(run=_role)
     for role, about in WORKLOADS.items():
         one = commands.add_parser(role, help=about)
-        one.add_argument("--data-dir", type=Path, help="of its launcher")
-        one.add_argument("--start-file", type=Path, required=True, help="all that it knows")
+        one.add_argument("--data-dir", type=Path, help="data directory of its launcher")
+        one.add_argument(
+            "--start-file", type=Path, required=True, help="settings and secrets of the process"
+        )
         one.set_defaults(run=_workload)
 
 

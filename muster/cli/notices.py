@@ -1,4 +1,4 @@
-"""What targets said beside their results: each line with the target that said it."""
+"""Notices of targets: each line with the target that sent it."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""How a run is drawn while it goes on: a block that redraws itself, or one line for each change."""
+"""Shows the progress of a run: a block that redraws itself, or one line for each change."""
 
 import sys
 from typing import Any, Protocol, TextIO

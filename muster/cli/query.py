@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
         "--expect-targets", type=count, metavar="N", help="refuse when it is another number"
     )
     one.add_argument("--timeout", type=duration, default=60, help="of each target; default: 60")
-    one.add_argument("--credential", metavar="NAME", help="who logs in; default: as the group says")
+    one.add_argument("--credential", metavar="NAME", help="credential; default: that of the group")
     one.add_argument(
         "--max-rows", type=count, metavar="N", help="kept of each target; default and most: 1000"
     )
@@ -50,10 +50,10 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _agree(options: argparse.Namespace, found: dict[str, Any]) -> None:
-    """Nothing is written before somebody has seen the number of targets."""
+    """Nothing is written before the user has confirmed the number of targets."""
     number, expected = found["count"], options.expect_targets
     if expected is not None and found.get("unreachable"):
-        away = f"{_listed(found)}, and servers that did not tell their databases: {_away(found)}"
+        away = f"{_listed(found)}, and servers whose databases could not be listed: {_away(found)}"
         raise Refused(f"{_expected(expected)}, the group has {away}; nothing was run")
     if expected is not None and (missing := found.get("missing")):
         gone = output.clean(", ".join(runs.name(each) for each in missing[:MOST_NAMED]))
@@ -115,14 +115,14 @@ def _body(options: argparse.Namespace, sql: str) -> dict[str, Any]:
 
 
 def _follow(api: Api, run: Run, options: argparse.Namespace, sql: str) -> int:
-    """Ctrl-C stops it, as in psql: nobody else knows of this run."""
+    """Ctrl-C cancels the run, as in psql."""
     show = progress.chosen(run, sys.stderr) if sys.stderr.isatty() else progress.Silent()
     try:
         summary = run_watch.follow(api, run, show)
     except KeyboardInterrupt:
         api.post(f"{run.path}/cancel", {"reason": "Ctrl-C in muster exec"})
         print(
-            f"\nCancelled; what had committed stays. muster run show {run.id} tells.",
+            f"\nCancelled; what had committed stays. muster run show {run.id} shows it.",
             file=sys.stderr,
         )
         return Exit.CANCELED
@@ -139,7 +139,7 @@ def _show(
     for each in wrong:
         failed += [f"failed: {progress.cause(each)}", *causes.advised(run, each, lookup)]
     if wrong:
-        failed.append(f"{causes.total(wrong, summary)} muster run errors {run.id} tells more.")
+        failed.append(f"{causes.total(wrong, summary)} muster run errors {run.id} shows more.")
     more = results.further(api, run, found) if _has_several(sql) else []
     document = {**found, "summary": summary, "errors": wrong}
     notes = [progress.sentence(summary)]

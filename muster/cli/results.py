@@ -10,7 +10,7 @@ from muster.cli.output import Table
 from muster.cli.runs import Run
 
 PAGE = 1000
-CUT = "Some targets had more rows than are kept."
+CUT = "Some targets returned more rows than are kept."
 WHERE = {"serverName": "server", "databaseName": "database", "schemaName": "schema"}
 NONE: dict[str, Any] = {"columns": list(WHERE), "rows": [], "targets": 0, "truncated": False}
 
@@ -72,7 +72,7 @@ def show(
         output.aside(warnings)
         return
     if not is_table(found):
-        none = ["No target gave a table."] if found["targets"] else []
+        none = ["No target returned rows."] if found["targets"] else []
         for line in (*none, *notes, *warnings):
             print(output.clean(line))
         return

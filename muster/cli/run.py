@@ -1,4 +1,4 @@
-"""`muster run …`: what runs do and did, and how to stop them."""
+"""`muster run …`: shows runs, waits for them and cancels them."""
 
 import argparse
 from typing import Any
@@ -40,10 +40,10 @@ TARGET = "SERVER/DATABASE[/SCHEMA], DATABASE or targetId"
 
 
 def add(commands: Commands) -> None:
-    verbs = noun(commands, "run", "look at runs, wait for them, stop them")
+    verbs = noun(commands, "run", "show runs, wait for them, cancel them")
     one = of_account(verb(verbs, "list", list_runs, "list runs, the newest first"))
     one.add_argument("job", metavar="JOB", nargs="?", help="only those of this job")
-    one.add_argument("--active", action="store_true", help="only those that are not over")
+    one.add_argument("--active", action="store_true", help="only those that have not finished")
     one.add_argument("--top", type=count, default=20, metavar="N", help="default: 20")
     one = _of_run(verb(verbs, "show", show_run, "show a run and its steps"))
     one.add_argument("--targets", action="store_true", help="its targets instead of its steps")
@@ -51,11 +51,11 @@ def add(commands: Commands) -> None:
         "--lifecycle", type=lifecycles, help="only targets in it, such as Failed,TimedOut"
     )
     one.add_argument("--server", help="only targets on it")
-    one = _of_run(verb(verbs, "watch", watch, "show how a run goes on until it is over"))
+    one = _of_run(verb(verbs, "watch", watch, "show the progress of a run until it finishes"))
     one.add_argument("--timeout", type=duration, help="at most so long: 90, 15m, 2h")
-    one = _of_run(verb(verbs, "wait", wait, "wait in silence until a run is over"))
+    one = _of_run(verb(verbs, "wait", wait, "wait without output until a run finishes"))
     one.add_argument("--timeout", type=duration, help="at most so long: 90, 15m, 2h")
-    one = _of_run(verb(verbs, "why", why, "tell what a run, or one of its targets, waits for"))
+    one = _of_run(verb(verbs, "why", why, "show what a run, or one of its targets, waits for"))
     one.add_argument("target", metavar="TARGET", nargs="?", help=TARGET)
     one.add_argument("--step", metavar="NAME")
     one = _of_run(verb(verbs, "cancel", cancel, "cancel a run, a step of it or one target"))
@@ -184,7 +184,7 @@ def messages(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
         found = notices.read(api, run, options.step)
         table = Table(MESSAGES, notices.rows(found), optional=("schema", "sqlstate"))
-        none = [] if found else ["No target said anything."]
+        none = [] if found else ["No target sent a notice."]
         output.show(options, {"value": found}, table, notes=none)
         return Exit.SUCCEEDED
 
@@ -192,7 +192,7 @@ def messages(options: argparse.Namespace) -> int:
 
 
 def _sets(last: int) -> str:
-    return f"the last one is {last}" if last else "no target gave a table"
+    return f"the last one is {last}" if last else "no target returned rows"
 
 
 def _none(run: Run, summary: dict[str, Any]) -> str:
@@ -201,9 +201,9 @@ def _none(run: Run, summary: dict[str, Any]) -> str:
         return f"No target has succeeded yet. muster run watch {run.id} waits for the end."
     if run_watch.outcome(summary) is Exit.CANCELED:
         return (
-            f"No target has succeeded: {summary['lifecycle']}. muster run show {run.id} tells more."
+            f"No target has succeeded: {summary['lifecycle']}. muster run show {run.id} shows more."
         )
-    return f"No target has succeeded. muster run errors {run.id} tells the causes."
+    return f"No target has succeeded. muster run errors {run.id} lists the causes."
 
 
 def _of_run(made: Parser) -> Parser:

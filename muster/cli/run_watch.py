@@ -1,4 +1,4 @@
-"""Waits for a run and shows how it goes; going away never touches the run."""
+"""Waits for a run and shows its progress; Ctrl-C never affects the run."""
 
 import argparse
 import sys
@@ -51,7 +51,8 @@ def follow(
         passed = monotonic() - began
         if timeout is not None and passed >= timeout:
             raise Refused(
-                f"the run {run} is not over after {timeout:g} s and goes on", Exit.WAIT_TIMED_OUT
+                f"the run {run} has not finished after {timeout:g} s and continues",
+                Exit.WAIT_TIMED_OUT,
             )
         sleep(min(max(SHORTEST, passed / LOOKS), LONGEST))
 
@@ -62,7 +63,7 @@ def ended(api: Api, run: Run, show: Show, *, timeout: float | None = None) -> di
         return follow(api, run, show, timeout=timeout)
     except KeyboardInterrupt:
         print(
-            f"\nThe run goes on. muster run watch {run.id} looks at it again, "
+            f"\nThe run continues. muster run watch {run.id} shows it again, "
             f"muster run cancel {run.id} stops it.",
             file=sys.stderr,
         )
@@ -91,7 +92,7 @@ def tell(options: argparse.Namespace, run: Run, summary: dict[str, Any]) -> None
         )
     )
     if outcome(summary) not in {Exit.SUCCEEDED, Exit.CANCELED}:
-        print(f"muster run errors {run.id} tells the causes.")
+        print(f"muster run errors {run.id} lists the causes.")
 
 
 def outcome(summary: dict[str, Any] | None) -> Exit:

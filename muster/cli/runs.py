@@ -67,7 +67,7 @@ def target(api: Api, run: Run, told: str, step: str | None = None) -> dict[str, 
         raise Refused(f"the run {run} has no target '{told}'", Exit.NOT_FOUND)
     if len(found) > 1:
         some = ", ".join(f"{_step(each)}: {name(each)}" for each in found[:5])
-        raise Refused(f"which target? Say SERVER/DATABASE, or --step: {some}")
+        raise Refused(f"which target? Use SERVER/DATABASE, or --step: {some}")
     return found[0]
 
 

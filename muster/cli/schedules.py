@@ -10,7 +10,7 @@ from muster.cli.client import Refused
 from muster.cli.typed import interval
 
 OVERLAPS = ("skipTarget", "skipExecution", "queueOne", "allow", "cancelPrevious")
-NEVER = "0001-01-01T00:00:00Z"  # the start of a job that nobody scheduled
+NEVER = "0001-01-01T00:00:00Z"  # the start of a job without a schedule
 
 
 def add(made: argparse.ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def add(made: argparse.ArgumentParser) -> None:
     )
     made.add_argument("--time-zone", metavar="ZONE", help="such as Europe/Berlin; default: UTC")
     add_choice(made, "--overlap", choices=OVERLAPS, help="default: skipTarget")
-    made.add_argument("--disabled", action="store_true", help="the schedule rests")
+    made.add_argument("--disabled", action="store_true", help="the schedule is disabled")
 
 
 def read(options: argparse.Namespace) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def read(options: argparse.Namespace) -> dict[str, Any]:
         said["overlap"] = options.overlap
     if not scheduled:
         if options.start or options.now or options.time_zone or options.disabled:
-            raise Refused("say --cron, --every or --at: the other options say more about it")
+            raise Refused("use --cron, --every or --at: the other options only refine it")
         return said
     said |= {"enabled": not options.disabled, "type": "Once" if options.at else "Recurring"}
     if options.cron:
@@ -48,7 +48,7 @@ def read(options: argparse.Namespace) -> dict[str, Any]:
         if not (options.start or options.now or options.disabled):
             raise Refused(
                 f"--every {options.every} without a start runs at once on all targets of the group: "
-                "say --now if you want that, or --start TIME for the first run"
+                "use --now if you want that, or --start TIME for the first run"
             )
         if options.time_zone and not options.start:
             raise Refused("--every counts hours and days from its --start: --time-zone is of that")
@@ -82,7 +82,7 @@ def _time(told: str, zone: str | None) -> str:
         at = datetime.fromisoformat(told)
         if at.tzinfo is None:
             if zone is None:
-                raise Refused(f"'{told}' has no time zone: append Z, or say --time-zone")
+                raise Refused(f"'{told}' has no time zone: append Z, or use --time-zone")
             at = at.replace(tzinfo=ZoneInfo(zone))
     except (ValueError, ZoneInfoNotFoundError) as error:
         raise Refused(f"'{told}' is no time such as 2031-01-01T02:00:00Z: {error}") from error

@@ -28,10 +28,12 @@ ENDPOINT = {  # likewise
 
 
 def add(commands: Commands) -> None:
-    verbs = noun(commands, "server", "look after the PostgreSQL servers that jobs run on")
-    one = verb(verbs, "add", add_server, "register a server, or have one made")
-    one.add_argument("name", metavar="NAME", help="what jobs and people call it")
-    one.add_argument("--host", help="where it is; without it Muster makes a cluster of its own")
+    verbs = noun(commands, "server", "manage the PostgreSQL servers that jobs run on")
+    one = verb(verbs, "add", add_server, "register a server, or create one")
+    one.add_argument("name", metavar="NAME", help="its name in jobs and commands")
+    one.add_argument(
+        "--host", help="host name or address; without it Muster creates an embedded cluster"
+    )
     one.add_argument("--port", type=count, help="default: 5432")
     modes = ("verify-full", "require", "disable")
     add_choice(one, "--ssl-mode", choices=modes, help="default: verify-full")
@@ -39,30 +41,39 @@ def add(commands: Commands) -> None:
     weaker = "default: scram-sha-256; the others need Owner"
     add_choice(one, "--authentication", choices=methods, help=weaker)
     one.add_argument(
-        "--ca-file", type=Path, metavar="FILE", help="PEM of who signed its certificate"
+        "--ca-file", type=Path, metavar="FILE", help="PEM of the CA that signed its certificate"
     )
     one.add_argument(
-        "--client-certificate-file", type=Path, metavar="FILE", help="PEM of what it is shown"
+        "--client-certificate-file", type=Path, metavar="FILE", help="PEM of the client certificate"
     )
-    one.add_argument("--client-key-file", type=Path, metavar="FILE", help="PEM of its key")
+    one.add_argument(
+        "--client-key-file",
+        type=Path,
+        metavar="FILE",
+        help="PEM of the key of the client certificate",
+    )
     one.add_argument("--maintenance-database", metavar="NAME", help="default: postgres")
     add_choice(one, "--pooling", choices=("none", "session", "transaction"))
-    one.add_argument("--direct-host", metavar="HOST[:PORT]", help="past the pooler")
     one.add_argument(
-        "--max-connections", type=count, metavar="N", help="for all our sessions on it"
+        "--direct-host", metavar="HOST[:PORT]", help="host for connections that bypass the pooler"
     )
-    one.add_argument("--job-credential", metavar="CREDENTIAL", help="who logs in for jobs")
+    one.add_argument(
+        "--max-connections", type=count, metavar="N", help="for all sessions of Muster on it"
+    )
+    one.add_argument("--job-credential", metavar="CREDENTIAL", help="credential that jobs use")
     one.add_argument("--label", action="append", default=[], metavar="KEY=VALUE")
-    one.add_argument("--admin", metavar="LOGIN", help="who creates databases; jobs never use it")
+    one.add_argument(
+        "--admin", metavar="LOGIN", help="login that creates databases; jobs never use it"
+    )
     one.add_argument("--admin-password-file", type=Path, metavar="FILE")
     one.add_argument("--location", default="local", help="default: local")
     one.add_argument("--resource-group", metavar="GROUP", help="default: the only one there is")
     one.add_argument("--subscription", metavar="NAME", help="default: the only one there is")
     one.add_argument(
-        "--create", action="store_true", help="make the subscription and resource group if absent"
+        "--create", action="store_true", help="create the subscription and resource group if absent"
     )
-    one.add_argument("--replace", action="store_true", help="write over a server of that name")
-    one = verb(verbs, "check", check_server, "try whether a server can be reached")
+    one.add_argument("--replace", action="store_true", help="replace a server of that name")
+    one = verb(verbs, "check", check_server, "check whether a server can be reached")
     one.add_argument("name", metavar="NAME", help="the server")
     verb(verbs, "list", list_servers, "list all servers that the token can see")
 
@@ -109,7 +120,7 @@ def _properties(options: argparse.Namespace) -> dict[str, Any]:
         if file := getattr(options, option):
             endpoint[name] = inputs.text(file)
     if endpoint and not options.host:
-        raise Refused("say --host: the other options say how it is reached")
+        raise Refused("use --host: the other options say how it is reached")
     properties: dict[str, Any] = {"endpoint": endpoint} if endpoint else {}
     if options.max_connections is not None:
         properties["maxConnections"] = options.max_connections

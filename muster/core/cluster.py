@@ -195,7 +195,7 @@ class Cluster:
         return pid, port, lines[7].strip() == "ready"
 
     def _lingers(self) -> bool:
-        """A killed postmaster that nobody reaped yet: PostgreSQL takes it for a live one."""
+        """A killed postmaster that was not reaped yet: PostgreSQL takes it for a live one."""
         pid, _, _ = self._pid_file()
         return pid is not None and is_zombie(pid)
 
@@ -224,7 +224,7 @@ class Cluster:
             argv = [str(binaries.initdb), f"--pgdata={draft}", *options, *users]
             code, output = await self._run(binaries, argv, given=password)
             if code != 0:
-                raise _failed("initdb could not make the cluster", output)
+                raise _failed("initdb could not create the cluster", output)
             write_private(self.directory / "superuser", password)
             draft.rename(self.data)
             sync_folder(self.directory)
@@ -311,7 +311,7 @@ class Cluster:
 
 
 def free(port: int) -> bool:
-    """Nobody listens there, and PostgreSQL could."""
+    """The port is free and can be bound."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

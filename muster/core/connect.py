@@ -3,7 +3,7 @@
     connector = Connector(settings, source)        # source: the addresses that the control plane decides on
     async with connector.session(endpoint, user=…, password=…, application_name=…) as connection: …
     connection = await connector.open(endpoint, …)   # the caller closes it
-    await connector.contact(endpoint)                # whether a PostgreSQL answers; nobody logs in
+    await connector.contact(endpoint)                # whether a PostgreSQL answers; without a login
     errors = check_endpoint(endpoint, rules)         # at write time: every field error at once
 
 A refusal is given only by the newest addresses of the source: an embedded server may have been made a

@@ -87,7 +87,7 @@ def _refused(host: str, login: Login, error: asyncpg.PostgresError) -> Fault:
                 "its pg_hba.conf has no entry for that or wants a client certificate that it accepts,"
                 " or the role may not log in"
             )
-            message = f"The server {host} lets nobody in as '{user}' from here: {why}."
+            message = f"The server {host} accepts no login as '{user}' from here: {why}."
             return InvalidRequest(message, code="TargetAuthenticationFailed", **said)
         case asyncpg.InsufficientPrivilegeError():
             grant = f"GRANT CONNECT ON DATABASE {_identifier(database)} TO {_identifier(user)};"
@@ -111,7 +111,7 @@ def not_allowed(host: str, why: str) -> InvalidRequest:
 
 def not_proven(host: str, user: str) -> InvalidRequest:
     return InvalidRequest(
-        f"The server {host} let '{user}' in by its client certificate alone. Jobs log in by the password of their"
+        f"The server {host} accepted '{user}' by its client certificate alone. Jobs log in by the password of their"
         " credential: let its pg_hba.conf ask for that as well (scram-sha-256 clientcert=verify-ca instead of cert).",
         code="CertificateIsNoLogin",
     )

@@ -36,7 +36,7 @@ AWAY = (
     asyncpg.ReadOnlySQLTransactionError,
 )
 
-# A session that forgets itself is ended by the server; nobody waits long for a lock.
+# The server ends an idle transaction; waits for locks are short.
 SERVER_SETTINGS = {
     "application_name": "muster",
     "statement_timeout": "5000",

@@ -36,7 +36,9 @@ class Endpoint(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     client_key: str | None = None  # PEM, secret
     maintenance_database: str = "postgres"
     pooling: str = "none"
-    direct_host: str | None = None  # past the pooler; HOST:PORT where that differs too
+    direct_host: str | None = (
+        None  # host for connections that bypass the pooler; HOST:PORT where that differs too
+    )
     target_session_attrs: str = "any"
     authentication: str = weak_login.SCRAM
 
@@ -160,7 +162,7 @@ def operators_ca(settings: Settings) -> str | None:
 
 
 def tls_context(endpoint: Endpoint, otherwise: str | None = None) -> ssl.SSLContext | None:
-    """None for `disable`. What holds a private key is made anew and not kept.
+    """None for `disable`. A context with a private key is created each time and not kept.
 
     `otherwise` is the CA of servers that name none, in PEM form; None: the system's.
     """

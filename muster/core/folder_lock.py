@@ -20,7 +20,7 @@ async def locked(folder: Path, clock: Clock) -> AsyncIterator[None]:
     deadline = clock.monotonic() + LIMIT.total_seconds()
     while (descriptor := _take(folder)) is None:
         if clock.monotonic() > deadline:
-            raise Unavailable(f"Somebody else works on {folder}.")
+            raise Unavailable(f"Another process uses {folder}.")
         await clock.sleep(PAUSE)
     try:
         yield

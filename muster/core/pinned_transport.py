@@ -131,10 +131,10 @@ class Dialer:
         return transport, guard.inner
 
     def hand_over(self) -> asyncio.Transport:
-        """From now on the tap alone hears the server, and asyncpg only that somebody hung up."""
+        """From now on only the tap gets the server's bytes; asyncpg is told only that the connection ended."""
         transport = cast("asyncio.Transport", self._transports[-1])
         if transport.is_closing():
-            raise ConnectionError("the server hung up")
+            raise ConnectionError("the server closed the connection")
         cast("Guard", transport.get_protocol()).hand_over()
         return transport
 
@@ -191,7 +191,7 @@ class Guard(asyncio.Protocol):
 
     def hand_over(self) -> None:
         if self._held or self._skip:
-            raise ConnectionError("the server speaks out of turn")
+            raise ConnectionError("the server sent data that was not asked for")
         self._handed_over = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -272,10 +272,10 @@ class Guard(asyncio.Protocol):
             case Auth.SASL_FINAL if self._scram:
                 self._scram.verify(rest)
             case Auth.SASL | Auth.SASL_CONTINUE | Auth.SASL_FINAL:
-                raise ScramError("it does not speak SCRAM")
+                raise ScramError("it does not support SCRAM")
             case _:
                 raise ScramError(
-                    f"it asked for an authentication that Muster does not speak ({kind})"
+                    f"it asked for an authentication that Muster does not support ({kind})"
                 )
 
     def _log_in_weakly(self, kind: int, salt: bytes) -> None:

@@ -70,7 +70,7 @@ async def run_as(
     front = prefix(account, paths)
     reader, writer = os.pipe()
     try:
-        if not account.is_us:  # a pipe belongs to who made it, and /dev/stdin opens it anew
+        if not account.is_us:  # a pipe belongs to its creator, and /dev/stdin opens it again
             os.fchown(reader, account.uid, account.gid)
         os.write(writer, given.encode())
         os.close(writer)

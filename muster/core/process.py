@@ -45,7 +45,7 @@ class Process:
             return False
 
     def send(self, number: signal.Signals) -> None:
-        """Reaches this very process or nobody."""
+        """Reaches this very process or none."""
         try:
             descriptor = os.pidfd_open(self.pid)
         except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""A stranger's words, as we repeat them: printable, in one line, short."""
+"""Text of other parties as Muster repeats it: printable, in one line, short."""
 
 LONGEST = 500  # characters
 

@@ -92,9 +92,9 @@ class ScramClient:
         except binascii.Error:
             salt = b""
         if not nonce.startswith(self._nonce) or nonce == self._nonce or not salt:
-            raise ScramError("it does not speak SCRAM")
+            raise ScramError("it does not support SCRAM")
         if not iterations.isdecimal() or len(iterations) > 9:
-            raise ScramError("it does not speak SCRAM")
+            raise ScramError("it does not support SCRAM")
         rounds = int(iterations)
         if rounds < LEAST_ITERATIONS:
             raise ScramError(

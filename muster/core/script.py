@@ -161,12 +161,14 @@ def _of_statements(script: Script, transaction: Transaction) -> Iterator[Problem
             advice = "Use transaction: none, or a step of its own."
             yield Problem.at(text, statement.first, "NotTransactional", message, advice)
         elif name == "COPY" and _over_the_wire(statement):
-            message = "COPY from STDIN or to STDOUT has nobody at the other end."
+            message = "COPY from STDIN or to STDOUT is not possible: a job has no client that sends or receives rows."
             advice = "Use INSERT, or select the rows and set an output."
             yield Problem.at(text, statement.first, "CopyNotSupported", message, advice)
     if several and transaction == "none" and not script.parsed:
         message = f"the grammar of PostgreSQL 18 refuses this: {script.refusal}."
-        advice = "With transaction: none it has to be told apart; correct it or use more steps."
+        advice = (
+            "With transaction: none it must be split into statements; correct it or use more steps."
+        )
         yield Problem.at(text, script.position, "ScriptNotSplit", message, advice)
 
 

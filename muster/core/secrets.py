@@ -102,4 +102,4 @@ def _decrypt(key: AESGCM, text: str, context: str) -> bytes:
     try:
         return key.decrypt(raw[:NONCE], raw[NONCE:], context.encode())
     except InvalidTag:
-        raise Internal("A stored secret does not belong where it stands.") from None
+        raise Internal("A stored secret does not belong to its row.") from None

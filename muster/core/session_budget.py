@@ -1,4 +1,4 @@
-"""How many sessions at once a server spares us, where nobody says it."""
+"""The default number of concurrent sessions at a server."""
 
 LEAST, MOST, PART = 2, 20, 10  # sessions, sessions, the part of what it has left
 

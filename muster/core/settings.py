@@ -57,8 +57,8 @@ class Settings:
     data_dir: Path | None = None  # embedded mode: clusters, keys, logs; unset = not embedded
     listen: str = "127.0.0.1:8080"  # address of the public API
     public_url: str | None = None  # what clients call us; unset = taken from the request
-    allowed_hosts: tuple[str, ...] = ()  # Host headers that are answered; empty = this machine's
-    forwarded_from: tuple[str, ...] = ()  # peers (CIDR) whose X-Forwarded-* headers are believed
+    allowed_hosts: tuple[str, ...] = ()  # accepted Host headers; empty = this machine's
+    forwarded_from: tuple[str, ...] = ()  # peers (CIDR) whose X-Forwarded-* headers are trusted
     request_limit: timedelta = seconds(30)  # a request that takes longer is stopped: 504
     connections_per_address: int = 256  # open at once; 0 = any number; not for forwarded_from
     tls_cert: Path | None = None  # PEM chain of the listener; reloaded when it changes
@@ -66,7 +66,7 @@ class Settings:
     locations: tuple[str, ...] = ()  # allowed locations; empty = any
     tenant_id: str = "00000000-0000-0000-0000-000000000001"  # of the local and service tokens
 
-    # Who may come in
+    # Authentication and throttling
     local_token: Secret | None = None  # embedded mode: Owner at tenant scope
     bootstrap_owner: str | None = None  # object id of the first Owner at tenant scope
     oidc_issuer: str | None = None  # exact `iss`
@@ -74,9 +74,9 @@ class Settings:
     oidc_audiences: tuple[str, ...] = ("https://management.azure.com/",)  # accepted `aud`
     oidc_tenants: tuple[str, ...] = ()  # accepted `tid`; empty = only tenant_id
     oidc_group_claim: str = "groups"  # claim that lists a caller's groups
-    oidc_refresh: timedelta = seconds(300)  # at most one JWKS fetch in so long
+    oidc_refresh: timedelta = seconds(300)  # at most one JWKS fetch per interval
     role_cache: timedelta = seconds(5)  # a removed role is refused after so long at the latest
-    audit_kept: timedelta = seconds(31536000)  # audit events stay so long; 0s = for ever
+    audit_kept: timedelta = seconds(31536000)  # audit events are kept so long; 0s = for ever
     throttle: str = "auto"  # auto: on with OIDC, off without; on; off
     throttle_reads: float = 250  # per principal and subscription; refills a tenth per second
     throttle_writes: float = 200  # refills a twentieth per second
@@ -89,17 +89,17 @@ class Settings:
     vault_token: Secret | None = None  # may read there; engines and hosts get it when they start
     vault_namespace: str | None = None  # of the vault; unset = its root
 
-    # Where we connect to
+    # Targets
     target_allow: tuple[str, ...] = ()  # CIDR, host pattern, each with :port or not; opens loopback
     target_deny: tuple[str, ...] = ()  # wins over allow, also over embedded servers
     target_ports: tuple[str, ...] = ("1024-65535",)  # numbers and ranges
     target_ca_file: Path | None = None  # PEM; the CA of all servers that name none themselves
     connect_limit: timedelta = seconds(10)  # one attempt to connect to a server
 
-    # Rhythm
-    lease: timedelta = seconds(30)  # a runner that is silent for so long is dead
+    # Timing
+    lease: timedelta = seconds(30)  # a runner without a heartbeat for so long is dead
     step_limit: timedelta = seconds(20)  # one effect takes at most so long; below `lease`
-    poll_busy: timedelta = seconds(1)  # look for due machines when a wake-up may have been lost
+    poll_busy: timedelta = seconds(1)  # poll for due machines while some are due
     poll_idle: timedelta = seconds(10)  # the same while nothing is due
     sweep: timedelta = seconds(5)  # dead clusters restarted, expired rows removed
     retry_base: timedelta = seconds(1)  # first pause after a failed step
@@ -114,47 +114,47 @@ class Settings:
     internal_listen: str = "127.0.0.1:8081"  # address of the Workload API
     internal_url: str | None = None  # how engines and hosts reach it; unset = internal_listen
     launcher_name: str | None = None  # the same over restarts; unset = the name of the machine
-    launcher_dir: Path | None = None  # start files and logs of what it started; unset = data_dir
+    launcher_dir: Path | None = None  # start files and logs of its processes; unset = data_dir
     launcher_group: str = "default"  # a launcher takes only the workloads of its group
-    launcher_parallelism: int = 10  # starts under way at once, for each priority
+    launcher_parallelism: int = 10  # concurrent starts, for each priority
     launcher_surge: int = 10  # percent of them still open when a restarted launcher takes new ones
     launcher_memory: int = 134217728  # bytes that a start is expected to take
     launcher_memory_reserve: int = 268435456  # bytes that stay free
-    launcher_max_load: float = 8.0  # no start while the load per core is above; 0 = whatever it is
-    launcher_drain: bool = False  # a stopping launcher ends what it started
-    max_running_engine: int = 0  # over all launchers; 0 = as many as there is room for
+    launcher_max_load: float = 8.0  # no start while the load per core is above; 0 = no limit
+    launcher_drain: bool = False  # a stopping launcher ends the processes that it started
+    max_running_engine: int = 0  # over all launchers; 0 = no limit
     max_running_host: int = 0  # the same for hosts
     max_running_command: int = 0  # the same for command steps
-    workload_heartbeat: timedelta = seconds(5)  # how often a workload says that it lives
-    workload_silent: timedelta = seconds(30)  # a workload that is silent for so long is dead
-    workload_first_beat: timedelta = seconds(60)  # from its start to its first word
+    workload_heartbeat: timedelta = seconds(5)  # how often a workload sends a heartbeat
+    workload_silent: timedelta = seconds(30)  # a workload without a heartbeat for so long is dead
+    workload_first_beat: timedelta = seconds(60)  # from its start to its first heartbeat
     workload_claim_limit: timedelta = seconds(1800)  # unclaimed for so long without any launcher
     workload_start_limit: timedelta = seconds(120)  # from its claim to its start
     workload_redelivery: timedelta = seconds(300)  # polled and not claimed: offered again then
     workload_stop_grace: timedelta = seconds(5)  # from SIGTERM to SIGKILL
-    workload_mutex_wait: timedelta = seconds(45)  # a successor waits so long for an end to be seen
+    workload_mutex_wait: timedelta = seconds(45)  # waits so long for its predecessor to end
     workload_kept: timedelta = seconds(604800)  # ended workloads and their logs
     command_limit: timedelta = seconds(14400)  # a command step that runs for longer has failed
     host_patience: timedelta = seconds(600)  # a host that can't renew for so long ends itself
-    monitor_sweep: timedelta = seconds(5)  # how often overdue workloads are looked for
+    monitor_sweep: timedelta = seconds(5)  # how often overdue workloads are searched for
 
     # Node agent
     node_agent_listen: str = "127.0.0.1:0"  # address of its listener; port 0 = any free one
     node_agent_url: str | None = None  # how others reach it; unset = taken from the listener
     node_agent_name: str | None = None  # the same over restarts; unset = the name of the machine
-    node_agent_servers: tuple[str, ...] = ()  # ids of the servers it stands beside; empty = all
-    node_agent_tls_cert: Path | None = None  # PEM chain for both ends of the line
+    node_agent_servers: tuple[str, ...] = ()  # ids of the servers that it serves; empty = all
+    node_agent_tls_cert: Path | None = None  # PEM chain for both ends of a connection
     node_agent_tls_key: Path | None = None  # its private key
-    node_agent_tls_ca: Path | None = None  # PEM; only what it signed is talked to
-    node_agent_heartbeat: timedelta = seconds(5)  # how often it says that it lives
-    node_agent_silent: timedelta = seconds(30)  # one that is silent for so long gets no command
+    node_agent_tls_ca: Path | None = None  # PEM; only certificates that it signed are accepted
+    node_agent_heartbeat: timedelta = seconds(5)  # how often it sends a heartbeat
+    node_agent_silent: timedelta = seconds(30)  # without a heartbeat for so long: no command
     node_agent_pool: int = 4  # sessions in one control database at once
     node_agent_idle: timedelta = seconds(30)  # an unused session is closed after so long
 
     # Engine
-    account_check: timedelta = seconds(10)  # how often a resting account is looked at
+    account_check: timedelta = seconds(10)  # how often a ready account is checked
     engine_hosts: int = 1  # host processes of an account; they share its capacity
-    engine_part_patience: timedelta = seconds(30)  # a part that is silent for so long starts anew
+    engine_part_patience: timedelta = seconds(30)  # a core service silent for so long is restarted
 
     def __post_init__(self) -> None:
         ours = (self.node_agent_tls_cert, self.node_agent_tls_key, self.node_agent_tls_ca)

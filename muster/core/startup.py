@@ -43,4 +43,4 @@ class Startup(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._answer.done():
-            self._answer.set_exception(exc or ConnectionError("the server hung up"))
+            self._answer.set_exception(exc or ConnectionError("the server closed the connection"))

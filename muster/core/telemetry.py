@@ -16,12 +16,12 @@ MASK = "***"
 SECRET_WORDS = ("password", "passwd", "token", "secret", "authorization", "credential", "key")
 HARMLESS = frozenset({"key_id", "idempotency_key_present"})  # a name of a key is no key
 IN_TEXT = re.compile(r"(://[^:/@\s]*:)[^@\s]+@|(\b[Bb]earer\s+)\S+")
-LONGEST = 4_000  # a value longer than this is somebody's document, not a field of a log line
+LONGEST = 4_000  # a value longer than this is a document, not a field of a log line
 
 REGISTRY = CollectorRegistry()
 STEPS = Counter(
     "muster_fsm_steps",
-    "Steps run, by what came out: done, wait, retry, failed, lost",
+    "Steps run, by outcome: done, wait, retry, failed, lost",
     ["lifecycle", "state", "outcome"],
     registry=REGISTRY,
 )

@@ -44,12 +44,12 @@ class Wake:
         self._db = db
         self._clock = clock or Clock()
         self._events: dict[str, list[asyncio.Event]] = defaultdict(list)
-        self._changed = asyncio.Event()  # somebody listens to a new channel
+        self._changed = asyncio.Event()  # a new channel is listened to
         self._outbox: set[str] = set()
         self._posted = asyncio.Event()
 
     def event(self, channel: str) -> asyncio.Event:
-        """Set at every wake-up; whoever waits for it clears it before looking at the database."""
+        """Set at every wake-up; the waiter clears it before it reads the database."""
         event = asyncio.Event()
         self._events[channel].append(event)
         self._changed.set()
@@ -104,7 +104,7 @@ class Wake:
                 for channel in self._events.keys() - listening:
                     await connection.add_listener(PREFIX + channel, self._on_notify)
                     listening.add(channel)
-                    self._wake(channel)  # what happened while nobody listened: look first
+                    self._wake(channel)  # notifications before LISTEN are lost: look first
                 await self._either(stop, self._changed)
                 if not gone.is_set():
                     await connection.execute(Q.alive, timeout=5)

@@ -19,7 +19,7 @@ from muster.core.settings import Settings
 from muster.core.wake import Wake
 from muster.roles.key_check import check_keys
 from nodeagent.client import AgentClient
-from workflows.services import Plane
+from workflows.services import Services
 
 log = telemetry.get(__name__)
 
@@ -38,7 +38,7 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
         agent = AgentClient(settings, db, keyring)
         try:
             await check_keys(db, keyring)
-            plane = Plane(
+            services = Services(
                 settings=settings,
                 db=db,
                 keyring=keyring,
@@ -49,10 +49,10 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             certificate = None
             if settings.tls_cert and settings.tls_key:
                 certificate = Certificate(settings.tls_cert, settings.tls_key)
-            app = build(plane)
+            app = build(services)
             limit = Connections(settings.connections_per_address, settings.forwarded_from)
             server = make(app, certificate.context if certificate else None, limit)
-            await _serve(server, plane, certificate, listener, stop, ready)
+            await _serve(server, services, certificate, listener, stop, ready)
         finally:
             await agent.close()
             await db.close()
@@ -60,16 +60,16 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
 
 async def _serve(
     server: Server,
-    plane: Plane,
+    services: Services,
     certificate: Certificate | None,
     listener: socket.socket,
     stop: asyncio.Event,
     ready: Ready,
 ) -> None:
     async with asyncio.TaskGroup() as group:
-        group.create_task(plane.wake.run(stop))
+        group.create_task(services.wake.run(stop))
         if certificate:
-            group.create_task(_watch(certificate, plane, stop))
+            group.create_task(_watch(certificate, services, stop))
         serving = group.create_task(server.serve(sockets=[listener]))
         group.create_task(_ask_to_end(server, stop))
         await server.up.wait()
@@ -83,10 +83,10 @@ async def _ask_to_end(server: Server, stop: asyncio.Event) -> None:
     server.should_exit = True
 
 
-async def _watch(certificate: Certificate, plane: Plane, stop: asyncio.Event) -> None:
-    clock: Clock = plane.clock
+async def _watch(certificate: Certificate, services: Services, stop: asyncio.Event) -> None:
+    clock: Clock = services.clock
     while not stop.is_set():
-        await clock.sleep_or(stop, plane.settings.sweep)
+        await clock.sleep_or(stop, services.settings.sweep)
         try:
             if certificate.reload():
                 log.info("the listener's certificate was replaced")

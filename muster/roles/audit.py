@@ -69,9 +69,7 @@ async def verify(database: Database, earlier: list[Head]) -> tuple[list[str], li
             for chain, seq, digest in earlier:
                 row = await connection.fetchrow(Q.hash_at, chain, seq)
                 if row is None or not (row["removed"] or (row["hash"] or b"").hex() == digest):
-                    problems.append(
-                        _shown(chain, seq, None, "it was another one when its head was kept")
-                    )
+                    problems.append(_shown(chain, seq, None, "its hash differs from the kept one"))
             heads = await connection.fetch(Q.list_heads)
     return problems, [(row["chain"], row["seq"], row["hash"].hex()) for row in heads]
 

@@ -1,4 +1,4 @@
-"""The local CA of `--tls`: made once, and a server certificate that is never about to expire."""
+"""The local CA of `--tls`: created once, and a server certificate that is renewed before it expires."""
 
 import ipaddress
 from datetime import timedelta

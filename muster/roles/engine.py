@@ -1,4 +1,4 @@
-"""The process that is an account's engine; it knows what its start file says and nothing else."""
+"""The process of an account's core; its start file is its only configuration."""
 
 from datetime import timedelta
 from pathlib import Path

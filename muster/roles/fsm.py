@@ -14,7 +14,7 @@ from fsm.addresses import KnownAddresses
 from fsm.clusters import EmbeddedClusters
 from fsm.context import Services
 from fsm.dispatcher import Dispatcher
-from fsm.housekeeping import Duty
+from fsm.housekeeping import Housekeeping
 from fsm.launch.queue import Queue
 from fsm.lifecycles import LIFECYCLES
 from fsm.runner import Runner
@@ -62,8 +62,8 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
         dispatcher = Dispatcher(Runner(services, name), wake)
         async with asyncio.TaskGroup() as group:
             group.create_task(wake.run(stop))
-            duty = Duty(services)
-            group.create_task(_break_off(group.create_task(duty.run(stop)), stop))
+            housekeeping = Housekeeping(services)
+            group.create_task(_cancel_at(group.create_task(housekeeping.run(stop)), stop))
             group.create_task(dispatcher.run(stop))
             group.create_task(rekey.run(services, stop))
             group.create_task(commands.run(services, stop))
@@ -74,14 +74,14 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
                 TimeoutError
             ):  # a cluster that can't start must not stop the rest
                 async with asyncio.timeout(CLUSTERS_LIMIT):
-                    await duty.first_pass.wait()
+                    await housekeeping.first_pass.wait()
             ready({})
     finally:
         await agent.close()
         await db.close()
 
 
-async def _break_off(duty: asyncio.Task[None], stop: asyncio.Event) -> None:
-    """A cluster that takes long to start holds up no end: the next process goes on with it."""
+async def _cancel_at(housekeeping: asyncio.Task[None], stop: asyncio.Event) -> None:
+    """A cluster that takes long to start must not delay the end; the next process continues with it."""
     await stop.wait()
-    duty.cancel()
+    housekeeping.cancel()

@@ -1,4 +1,4 @@
-"""The process that runs an account's tasks; it outlives the engine it was started for."""
+"""The process that runs an account's tasks; it keeps running when the core ends."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from engine.host.main import JobTaskHost
 from muster.roles import workload
 
-GRACE = timedelta(hours=24)  # what runs may finish; whoever can't wait asks twice
+GRACE = timedelta(hours=24)  # running tasks may finish; a second signal stops at once
 
 
 async def run(start_file: Path) -> int:

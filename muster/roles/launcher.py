@@ -1,4 +1,4 @@
-"""The process that starts engines, hosts and commands; they go on when it ends."""
+"""The process that starts engines, hosts and commands; they keep running when it ends."""
 
 import asyncio
 import secrets
@@ -12,9 +12,9 @@ from fsm.account_monitor import missing_engines
 from fsm.launch.launcher import Launcher
 from fsm.launch.monitor import Monitor
 from fsm.launch.queue import CHANNEL, OnEnd, Queue
-from fsm.launch.queue_client import Desk
+from fsm.launch.queue_client import QueueClient
 from fsm.launch.runtimes.process import ProcessRuntime, Program, muster_program
-from fsm.launch.workload_runner import Hands, workload_url
+from fsm.launch.workload_runner import WorkloadRunner, workload_url
 from fsm.lifecycles import LIFECYCLES
 from muster.core import failpoints, telemetry
 from muster.core.clock import Clock
@@ -55,26 +55,28 @@ async def run(
     try:
         async with locked(folder / "workloads", clock):
             queue = Queue(settings, on_end or missing_engines(settings, LIFECYCLES))
-            desk = Desk(
+            queue_client = QueueClient(
                 db=db,
                 queue=queue,
                 name=settings.launcher_name or socket.gethostname(),
                 group=settings.launcher_group,
                 home=home(folder),
             )
-            hands = Hands(
-                desk=desk,
+            workload_runner = WorkloadRunner(
+                queue_client=queue_client,
                 runtime=runtime,
                 settings=settings,
                 keyring=Keyring(settings.keys),
                 url=workload_url(settings),
             )
             wake = Wake(settings, db)
-            launcher = Launcher(hands=hands, woken=wake.event(CHANNEL), clock=clock)
+            launcher = Launcher(
+                workload_runner=workload_runner, woken=wake.event(CHANNEL), clock=clock
+            )
             async with asyncio.TaskGroup() as group:
                 group.create_task(wake.run(stop))
                 group.create_task(Monitor(db, queue, clock).run(stop))
-                group.create_task(launcher.run(stop, lambda: ready({"name": desk.name})))
+                group.create_task(launcher.run(stop, lambda: ready({"name": queue_client.name})))
     finally:
         await db.close()
 

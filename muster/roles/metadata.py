@@ -18,7 +18,7 @@ Q = Queries("muster.roles.sql", "bootstrap.sql")
 
 NAME = "muster"
 ROLE = "muster_app"  # of the running processes
-OWNER = "muster_owner"  # of database and tables; nobody logs in as it
+OWNER = "muster_owner"  # of database and tables; it has no login
 OLDEST = 14
 CONNECTIONS = 100
 MIGRATIONS = "workflows.migrations"

@@ -18,7 +18,7 @@ from muster.core.settings import Settings
 from muster.roles.api import address, listen
 from muster.roles.key_check import check_keys
 from nodeagent.control_db import ControlDatabases
-from nodeagent.invocation import Means
+from nodeagent.invocation import Services
 from nodeagent.registry import Registration
 from nodeagent.server import build
 
@@ -37,13 +37,13 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             await check_keys(db, keyring)
             connector = Connector(settings, KnownAddresses(db))
             databases = ControlDatabases(connector, settings, clock)
-            means = Means(databases, connector, keyring)
+            services = Services(databases, connector, keyring)
             context = mutual_tls(settings)
             told = address(listener, tls=context is not None)
             if settings.node_agent_url:
                 told["url"] = settings.node_agent_url
             registration = Registration(db, settings, told["url"], clock)
-            server = make(build(means, clock), context)
+            server = make(build(services, clock), context)
             try:
                 await _serve(server, listener, registration, databases, stop, lambda: ready(told))
             finally:

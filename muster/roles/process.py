@@ -45,7 +45,7 @@ def workload(role: str, start_file: Path) -> int:
     """One that a launcher started: its settings and secrets are in its start file."""
     set_limits()
     module = importlib.import_module(f"muster.roles.{role}")
-    gc.freeze()  # what was imported stays: nobody has to look through it
+    gc.freeze()  # imported objects stay: the collector can skip them
     gc.set_threshold(*RARELY)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code: int = runner.run(module.run(start_file))

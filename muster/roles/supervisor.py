@@ -89,7 +89,7 @@ class Supervisor:
                 group.create_task(self._keep(role))
 
     async def stop(self, patience: timedelta) -> None:
-        """Nobody is left: TERM, and KILL for those who don't listen."""
+        """Ends all: TERM, then KILL after the grace period."""
         ending = [child.process for child in self.children.values()]
         ending += [found for role in self.roles for found in self._found(role)]
         await self._end(ending, patience)

@@ -1,4 +1,4 @@
-"""What engine and host have in common: start file, telemetry, the two lines out, signals, exit code."""
+"""What engine and host have in common: start file, telemetry, the two leases, signals, exit code."""
 
 import asyncio
 import contextlib

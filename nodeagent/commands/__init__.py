@@ -33,9 +33,9 @@ from nodeagent.commands import (
     upgrade_schema,
     verify_schema,
 )
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 
-Handler = Callable[[Work], Awaitable[str]]  # answers with the result as JSON
+Handler = Callable[[Invocation], Awaitable[str]]  # answers with the result as JSON
 
 HANDLERS: Mapping[str, Handler] = {
     "install_schema": install_schema.run,

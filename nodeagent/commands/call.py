@@ -5,21 +5,21 @@ from typing import Any
 import msgspec
 
 from nodeagent import journal
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 
 
-async def call(work: Work, query: str, *args: Any) -> str:
+async def call(invocation: Invocation, query: str, *args: Any) -> str:
     """The function's answer; the first one again where the command is journalled."""
-    databases = work.means.databases
-    if work.spec.repeatable:
-        async with databases.look(work.access) as connection:
-            return _checked(work, await connection.fetchval(query, *args))
-    async with databases.operate(work.access, work.spec.timeout) as connection:
+    databases = invocation.services.databases
+    if invocation.spec.repeatable:
+        async with databases.look(invocation.access) as connection:
+            return _checked(invocation, await connection.fetchval(query, *args))
+    async with databases.operate(invocation.access, invocation.spec.timeout) as connection:
 
         async def effect() -> str:
-            return _checked(work, await connection.fetchval(query, *args))
+            return _checked(invocation, await connection.fetchval(query, *args))
 
-        return await journal.once(connection, work, effect)
+        return await journal.once(connection, invocation, effect)
 
 
 def text(document: Any) -> str:
@@ -27,6 +27,6 @@ def text(document: Any) -> str:
     return msgspec.json.encode(document).decode()
 
 
-def _checked(work: Work, answer: str) -> str:
-    work.answer(answer)
+def _checked(invocation: Invocation, answer: str) -> str:
+    invocation.answer(answer)
     return answer

@@ -2,12 +2,14 @@
 
 from nodeagent.commands.call import call
 from nodeagent.control_db import Q
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 
 
-async def run(work: Work) -> str:
-    args = work.args
+async def run(invocation: Invocation) -> str:
+    args = invocation.args
     if args.step is not None:
         part = (args.step, args.target)
-        return await call(work, Q.cancel_part, args.job, args.execution_id, *part, args.reason)
-    return await call(work, Q.cancel_execution, args.job, args.execution_id, args.reason)
+        return await call(
+            invocation, Q.cancel_part, args.job, args.execution_id, *part, args.reason
+        )
+    return await call(invocation, Q.cancel_execution, args.job, args.execution_id, args.reason)

@@ -2,11 +2,16 @@
 
 from nodeagent.commands.call import call, text
 from nodeagent.control_db import Q
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 
 
-async def run(work: Work) -> str:
-    args = work.args
+async def run(invocation: Invocation) -> str:
+    args = invocation.args
     return await call(
-        work, Q.delete_item, args.kind, list(args.path), text(args.condition), text(args.options)
+        invocation,
+        Q.delete_item,
+        args.kind,
+        list(args.path),
+        text(args.condition),
+        text(args.options),
     )

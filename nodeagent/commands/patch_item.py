@@ -2,10 +2,10 @@
 
 from nodeagent.commands.call import call, text
 from nodeagent.control_db import Q
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 
 
-async def run(work: Work) -> str:
-    args = work.args
+async def run(invocation: Invocation) -> str:
+    args = invocation.args
     path = list(args.path)
-    return await call(work, Q.patch, args.kind, path, text(args.patch), text(args.condition))
+    return await call(invocation, Q.patch, args.kind, path, text(args.patch), text(args.condition))

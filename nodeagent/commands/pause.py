@@ -2,10 +2,10 @@
 
 from nodeagent.commands.call import call
 from nodeagent.control_db import Q
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 
 
-async def run(work: Work) -> str:
-    if work.args.cancel_running:
-        return await call(work, Q.pause_and_cancel)
-    return await call(work, Q.set_paused, True)
+async def run(invocation: Invocation) -> str:
+    if invocation.args.cancel_running:
+        return await call(invocation, Q.pause_and_cancel)
+    return await call(invocation, Q.set_paused, True)

@@ -2,14 +2,14 @@
 
 from nodeagent.commands.call import call, text
 from nodeagent.control_db import Q
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 
 
-async def run(work: Work) -> str:
-    args = work.args
+async def run(invocation: Invocation) -> str:
+    args = invocation.args
     document: dict[str, object] = {"username": args.username}
     if args.secret is not None:
         document["secret"] = args.secret
     if args.servers is not None:
         document["servers"] = args.servers
-    return await call(work, Q.put_credential, args.name, text(document), text(args.condition))
+    return await call(invocation, Q.put_credential, args.name, text(document), text(args.condition))

@@ -2,9 +2,9 @@
 
 from nodeagent.commands.call import call, text
 from nodeagent.control_db import Q
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 
 
-async def run(work: Work) -> str:
-    args = work.args
-    return await call(work, Q.put_job, args.name, text(args.document), text(args.condition))
+async def run(invocation: Invocation) -> str:
+    args = invocation.args
+    return await call(invocation, Q.put_job, args.name, text(args.document), text(args.condition))

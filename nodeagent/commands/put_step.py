@@ -2,11 +2,11 @@
 
 from nodeagent.commands.call import call, text
 from nodeagent.control_db import Q
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 
 
-async def run(work: Work) -> str:
-    args = work.args
+async def run(invocation: Invocation) -> str:
+    args = invocation.args
     return await call(
-        work, Q.put_step, args.job, args.name, text(args.document), text(args.condition)
+        invocation, Q.put_step, args.job, args.name, text(args.document), text(args.condition)
     )

@@ -2,8 +2,8 @@
 
 from nodeagent.commands.call import call
 from nodeagent.control_db import Q
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 
 
-async def run(work: Work) -> str:
-    return await call(work, Q.read_journal, work.args.command_id)
+async def run(invocation: Invocation) -> str:
+    return await call(invocation, Q.read_journal, invocation.args.command_id)

@@ -2,8 +2,10 @@
 
 from nodeagent.commands.call import call
 from nodeagent.control_db import Q
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 
 
-async def run(work: Work) -> str:
-    return await call(work, Q.read_reached_servers, work.args.kind, list(work.args.names))
+async def run(invocation: Invocation) -> str:
+    return await call(
+        invocation, Q.read_reached_servers, invocation.args.kind, list(invocation.args.names)
+    )

@@ -6,12 +6,14 @@ import msgspec
 
 from nodeagent.commands.call import call, text
 from nodeagent.control_db import Q
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 from nodeagent.protocol import SyncDirectory
 
 
-async def run(work: Work) -> str:
-    return await call(work, Q.sync_directory, work.args.revision, text(_rows(work.args)))
+async def run(invocation: Invocation) -> str:
+    return await call(
+        invocation, Q.sync_directory, invocation.args.revision, text(_rows(invocation.args))
+    )
 
 
 def _rows(args: SyncDirectory) -> list[dict[str, Any]]:

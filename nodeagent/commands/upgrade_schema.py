@@ -3,30 +3,34 @@
 import msgspec
 
 from muster.core.errors import NotFound
+from muster.core.sql import Queries
 from nodeagent import roles, schema
-from nodeagent.invocation import Work
+from nodeagent.invocation import Invocation
 from nodeagent.protocol import SchemaUpgraded
-from nodeagent.schema import Whose
-from nodeagent.sql_administer import A
+from nodeagent.schema import SchemaOwnership
+
+A = Queries("nodeagent.sql", "administer.sql")
 
 
-async def run(work: Work) -> str:
-    wanted = work.means.blueprint
-    async with work.means.databases.administer(work.access, work.spec.timeout) as connection:
-        found = await schema.find(connection, work)
-        if found.whose is not Whose.MINE:
+async def run(invocation: Invocation) -> str:
+    wanted = invocation.services.expected_schema
+    async with invocation.services.databases.administer(
+        invocation.access, invocation.spec.timeout
+    ) as connection:
+        state = await schema.find(connection, invocation)
+        if state.ownership is not SchemaOwnership.MINE:
             raise NotFound(
                 "The database does not hold the schema of this account.",
                 code="ControlSchemaMissing",
             )
-        known = await schema.recall(connection, work, found)
+        known = await schema.recall(connection, invocation, state)
         if known is not None:
             return known
-        if work.args.revoke_public:
-            await roles.close_to_public(connection, work)
+        if invocation.args.revoke_public:
+            await roles.close_to_public(connection, invocation)
         result = msgspec.json.encode(SchemaUpgraded(schema_version=wanted.version)).decode()
-        async with schema.owner(connection, work.roles):
-            await schema.bring_up_to_date(connection, work.roles, wanted, every=False)
+        async with schema.owner(connection, invocation.roles):
+            await schema.bring_up_to_date(connection, invocation.roles, wanted, every=False)
             await connection.execute(A.set_version, wanted.version, wanted.min_engine_version)
-            await schema.conclude(connection, work, found, result)
+            await schema.conclude(connection, invocation, state, result)
         return result

@@ -32,7 +32,7 @@ TOGETHER = [Lot("account", STATES, fault) for fault in PASSING]
 # MUSTER_TEST_CELLS=all (`make chaos`): a life for each cell, so that faults can't hide one another.
 LOTS = ALONE if os.environ.get("MUSTER_TEST_CELLS") == "all" else TOGETHER
 CREATING = (S.RESERVING, S.PREPARING_DATABASE, S.QUEUING_INSTANCE, S.STARTING_INSTANCE)
-# Where a step that fails for good leads; what is not named here goes on by itself.
+# Where a step that fails for good leads; what is not named here continues by itself.
 ENDS = {
     **dict.fromkeys(CREATING, (S.FAILED, "Failed")),
     S.UPDATING: (S.READY, "Failed"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from api import errors
 from api.errors import STATUS, ProtocolFault
 from muster.core.errors import Fault
-from tests.support.requests import exchange
+from tests.support.requests import request_context
 
 
 def kinds(of: type[Fault]) -> Iterator[type[Fault]]:
@@ -24,7 +24,7 @@ def test_every_fault_becomes_an_answer() -> None:
     for kind in kinds(Fault):
         if issubclass(kind, ProtocolFault):
             continue
-        answer = errors.answer(kind("because"), exchange())
+        answer = errors.answer(kind("because"), request_context())
 
         assert 400 <= answer.status < 600
         assert b'"code"' in answer.body
@@ -33,8 +33,8 @@ def test_every_fault_becomes_an_answer() -> None:
 def test_what_nobody_expected_says_nothing() -> None:
     from litestar import Request
 
-    made = exchange()
-    made.scope["state"]["exchange"] = made
+    made = request_context()
+    made.scope["state"]["context"] = made
     secret = ValueError("select * from secret where path = '/etc/passwd'")
 
     answer = errors.answer_to(Request(made.scope), secret)

@@ -1,4 +1,4 @@
-"""Embedded clusters: the real ones and the fake one keep the same promises; the duty keeps them up."""
+"""Embedded clusters: the real ones and the fake one keep the same promises; housekeeping keeps them running."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ import pytest
 
 from fsm.addresses import KnownAddresses
 from fsm.clusters import EmbeddedClusters
-from fsm.housekeeping import LOCK, Duty
+from fsm.housekeeping import LOCK, Housekeeping
 from muster.core.cluster import Cluster
 from muster.core.errors import Unavailable
 from muster.core.settings import Secret
@@ -82,7 +82,7 @@ async def test_a_dead_postmaster_comes_back_and_a_leftover_goes(db, settings, re
     clusters = EmbeddedClusters(reachable, settings)
     patient = replace(settings, lease=timedelta(seconds=60), step_limit=timedelta(seconds=50))
     world = World(db, unhurried(patient), targets, clusters)
-    duty = Duty(world.services)
+    housekeeping = Housekeeping(world.services)
     server = await world.put_server()
     await world.run()
     assert (await world.operation(server)).status == "Succeeded"
@@ -93,14 +93,14 @@ async def test_a_dead_postmaster_comes_back_and_a_leftover_goes(db, settings, re
     os.kill(status.pid, signal.SIGKILL)
     while await clusters.running(server.uid):
         await asyncio.sleep(0.05)
-    await duty.once()
+    await housekeeping.once()
     assert await clusters.running(server.uid)
 
     # The machine is over, the folder is still there: as if a removal had been cut short.
     await db.execute(
         "update machine set ended_at = clock_timestamp(), due_at = null, state = 'deleted'"
     )
-    await duty.once()
+    await housekeeping.once()
     assert clusters.known() == []
 
 
@@ -136,7 +136,7 @@ async def test_a_folder_that_nobody_knows_is_left_alone(db, settings, targets):
     stranger = uuid4()
     await clusters.create(stranger)
 
-    await Duty(World(db, settings, targets, clusters).services).once()
+    await Housekeeping(World(db, settings, targets, clusters).services).once()
 
     assert clusters.known() == [stranger]
 
@@ -152,7 +152,7 @@ async def test_a_port_that_changed_is_shown(db, settings, targets):
         server.uid,
     )
 
-    await Duty(world.services).once()
+    await Housekeeping(world.services).once()
 
     assert (await world.resource(server))["observed"]["endpoint"]["port"] == targets.port
     assert await clusters.running(server.uid)
@@ -167,11 +167,11 @@ async def test_one_process_at_a_time_looks_after_the_clusters(db, settings, targ
     other = await asyncpg.connect(database_url)
     await other.execute(f"select pg_advisory_lock({LOCK})")
 
-    await Duty(world.services).once()
+    await Housekeeping(world.services).once()
     assert not await clusters.running(server.uid)
     await other.close()
     while not await clusters.running(server.uid):
-        await Duty(world.services).once()
+        await Housekeeping(world.services).once()
 
 
 async def test_a_cluster_that_does_not_start_holds_nobody_up(db, settings, targets):
@@ -182,7 +182,7 @@ async def test_a_cluster_that_does_not_start_holds_nobody_up(db, settings, targe
     clusters.made.discard(broken.uid)
     clusters.up.clear()
 
-    await Duty(world.services).once()
+    await Housekeeping(world.services).once()
 
     assert await clusters.running(healthy.uid)
 
@@ -193,6 +193,6 @@ async def test_old_answers_are_forgotten(db, settings, targets):
         " values ('a', 'old', '', '{}', now() - interval '25 h'), ('a', 'new', '', '{}', now())"
     )
 
-    await Duty(replace(World(db, settings, targets, None).services, clusters=None)).once()
+    await Housekeeping(replace(World(db, settings, targets, None).services, clusters=None)).once()
 
     assert [row["request_key"] for row in await db.fetch("select * from answer")] == ["new"]

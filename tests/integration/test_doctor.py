@@ -60,7 +60,7 @@ def test_a_creation_that_is_stuck_names_the_missing_launcher(stack):
         told = diagnosis(stack, "stuck", "No launcher is alive")
 
     assert (told["healthy"], told["step"]) == (False, "starting_instance")
-    assert told["waitsFor"] == "a launcher with room for the engine"
+    assert told["waitsFor"] == "a launcher with capacity for the engine"
     assert told["since"]
     assert stack.follow(operation)["status"] == "Succeeded"
 

@@ -21,9 +21,9 @@ from muster.core.errors import (
 )
 from muster.core.migrate import scripts
 from nodeagent import control_db, registry
-from nodeagent.expected_schema import Blueprint
+from nodeagent.expected_schema import ExpectedSchema
 from nodeagent.protocol import ReadEpoch, RemoveSchema, UpgradeSchema, VerifySchema
-from nodeagent.sql_administer import A
+from nodeagent.schema import A
 from tests.support.control_db import a_control_database, agent_beside
 from tests.support.postgres import Role
 
@@ -216,15 +216,15 @@ async def test_an_older_schema_is_upgraded(settings, db, targets, tmp_path, monk
     (folder / "__init__.py").touch()
     for name, text in scripts(sql.MIGRATIONS):
         (folder / name).write_text(text)
-    new = Blueprint().version + 1
+    new = ExpectedSchema().version + 1
     (folder / f"{new:04}_next.sql").write_text("-- expand: what comes next\nselect 1")
     monkeypatch.syspath_prepend(tmp_path)
     account = await a_control_database(targets)
     async with agent_beside(settings, db) as agent:
         await agent.install(account)
 
-        blueprint = Blueprint(migrations="newer_migrations")
-        async with agent_beside(settings, db, blueprint=blueprint) as newer:
+        expected_schema = ExpectedSchema(migrations="newer_migrations")
+        async with agent_beside(settings, db, expected_schema=expected_schema) as newer:
             command_id = uuid4()
             upgraded = await newer.run(account, UpgradeSchema(), command_id)
             before = await account.state()

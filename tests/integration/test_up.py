@@ -23,6 +23,7 @@ import pytest
 
 from muster.core.process import Process, processes
 from muster.roles import up
+from tests.support.waiting import timed_out
 
 pytestmark = pytest.mark.newest  # clusters of our own, whatever the tests' server is
 
@@ -145,12 +146,13 @@ def _cwd(process: Process) -> str:
 
 
 def until(look: Callable[[], Any], limit: float = 15) -> Any:
+    found = None
     deadline = time.monotonic() + limit
     while time.monotonic() < deadline:
         if found := look():
             return found
         time.sleep(0.03)
-    raise AssertionError(f"not within {limit} s")
+    raise AssertionError(timed_out(look, limit, found))
 
 
 def kill(process: "subprocess.Popen[str]") -> None:

@@ -78,18 +78,18 @@ async def reader(place):
 
 async def test_the_page_works_line_by_line(reader):
     await reader.section("A server and an account to try it on")
-    await reader.section("Who logs in at the targets")
+    await reader.section("Logins at targets")
     *_, groups, members = await reader.section("Where jobs run")
     assert [row[0] for row in groups] == ["ServerGroup1"]
     kinds = {(row[2], row[3]) for row in members}
     assert kinds == {("Include", "SqlServer"), ("Exclude", "SqlDatabase")}
 
-    _, first, second, steps = await reader.section("What runs")
+    _, first, second, steps = await reader.section("Jobs and steps")
     assert (first[0][-1], second[0][-1]) == (1, 2)
     assert [row[1:4] for row in steps] == [(2, 1, "JobStep"), (2, 2, "Fill")]
     assert steps[1][-1] == 3
 
-    start, look, targets = reader.statements("Start and look")
+    start, look, targets = reader.statements("Start a job and read its results")
     [(started,)] = await reader.rows(start)
     [run] = await reader.repeated_until(look, "Succeeded")
     assert run[:3] == (started, 2, "Succeeded")
@@ -97,7 +97,7 @@ async def test_the_page_works_line_by_line(reader):
         (step, f"tenant_{n}", "Succeeded") for step in ("JobStep", "Fill") for n in (1, 2, 3)
     ]
 
-    *_, jobs = await reader.section("When it runs")
+    *_, jobs = await reader.section("Schedule it")
     assert jobs == [("CreateTableTest", True, "30 3 * * MON-FRI", "Europe/Berlin")]
 
     *before, look = reader.statements("Stop")

@@ -113,7 +113,7 @@ async def test_what_was_claimed_and_not_started_goes_back_when_draining(yard):
     async with bench(yard) as made:
         workload = await yard.enqueue()
         await yard.claim(workload, "L1")
-        await made.launcher.hands.drain()
+        await made.launcher.workload_runner.drain()
 
     assert await yard.state(workload) == "pending"
 
@@ -173,7 +173,7 @@ async def test_an_outage_of_the_database_ends_no_process(yard):
         async def away():
             raise Unavailable("away")
 
-        object.__setattr__(made.launcher.desk, "mine", away)
+        object.__setattr__(made.launcher.queue_client, "mine", away)
         with pytest.raises(Unavailable):
             await made.launcher.turn(made.group)
         assert workload.id in made.runtime.alive

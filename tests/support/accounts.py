@@ -29,6 +29,7 @@ from tests.support.launching import found
 from tests.support.postgres import Postgres
 from tests.support.processes import Processes, kept
 from tests.support.running_api import TOKEN, VERSION, Running, control_plane, free_port
+from tests.support.waiting import timed_out
 
 GROUP = "/subscriptions/s1/resourceGroups/g1"
 SERVER = f"{GROUP}/providers/Microsoft.Sql/servers/srv"
@@ -140,7 +141,7 @@ class Stack:
     def until(self, true: Callable[[], Any], within: float = 60.0) -> None:
         end = time.monotonic() + within
         while not true():
-            assert time.monotonic() < end, self.told()
+            assert time.monotonic() < end, f"{timed_out(true, within, False)}: {self.told()}"
             time.sleep(0.05)
 
     def until_state(self, name: str, state: str) -> None:

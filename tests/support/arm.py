@@ -20,7 +20,7 @@ from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
 from muster.core.wake import Q, Wake
 from nodeagent.client import AgentClient
-from workflows.services import Plane
+from workflows.services import Services as WorkflowServices
 
 SQL = "2025-01-01"
 TOKEN = "local-token-of-the-tests"
@@ -35,12 +35,12 @@ def local(settings: Settings) -> Settings:
 
 
 @contextlib.asynccontextmanager
-async def plane(settings: Settings) -> AsyncIterator[Plane]:
+async def plane(settings: Settings) -> AsyncIterator[WorkflowServices]:
     db = await open_database(settings, application="muster-test")
     keyring = Keyring(settings.keys)
     agent = AgentClient(settings, db, keyring)
     try:
-        yield Plane(
+        yield WorkflowServices(
             settings=settings,
             db=db,
             keyring=keyring,

@@ -36,6 +36,7 @@ from muster.core.connect import Connector
 from muster.core.settings import Secret, Settings
 from tests.support.tcp_proxy import Line
 from tests.support.postgres import Postgres, Role, drop
+from tests.support.waiting import timed_out
 
 IDENTITY = UUID(int=7)
 SERVER = "/subscriptions/s1/resourcegroups/g1/providers/microsoft.sql/servers/eu1"
@@ -258,10 +259,14 @@ def now() -> float:
 
 async def until(check: Any, limit: float = 20.0) -> Any:
     """The first true answer of an async function."""
-    async with asyncio.timeout(limit):
-        while not (found := await check()):
-            await asyncio.sleep(0.02)
-        return found
+    found = None
+    try:
+        async with asyncio.timeout(limit):
+            while not (found := await check()):
+                await asyncio.sleep(0.02)
+            return found
+    except TimeoutError as error:
+        raise TimeoutError(timed_out(check, limit, found)) from error
 
 
 def renewed(task: Task, **more: Any) -> Task:

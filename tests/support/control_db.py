@@ -25,13 +25,13 @@ from muster.core.db import Database
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
 from nodeagent import client
-from nodeagent.expected_schema import Blueprint
+from nodeagent.expected_schema import ExpectedSchema
 from nodeagent.client import AgentClient
 from nodeagent.control_db import ControlDatabases
 from nodeagent.protocol import InstallSchema, Login, Roles, SchemaInstalled
 from nodeagent.registry import Registration
 from nodeagent.server import build
-from nodeagent.invocation import Means
+from nodeagent.invocation import Services
 from tests.support.postgres import Postgres, Role
 
 SERVER = "/subscriptions/s1/resourcegroups/g1/providers/microsoft.sql/servers/eu1"
@@ -160,13 +160,13 @@ async def agent_beside(
     settings: Settings,
     db: Database,
     *,
-    blueprint: Blueprint | None = None,
+    expected_schema: ExpectedSchema | None = None,
     connector: Connector | None = None,
 ) -> AsyncIterator[Agent]:
     clock, keyring = Clock(), Keyring(settings.keys)
     connector = connector or Connector(settings)
     databases = ControlDatabases(connector, settings, clock)
-    app = build(Means(databases, connector, keyring, blueprint or Blueprint()), clock)
+    app = build(Services(databases, connector, keyring, expected_schema or ExpectedSchema()), clock)
     await Registration(db, settings, URL, clock).beat()
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport) as http:

@@ -25,7 +25,7 @@ from api.internal import build
 from api.server import make
 from api.workloads import Services
 from engine.process.bootstrap import Bootstrap
-from fsm.launch.queue_client import Desk
+from fsm.launch.queue_client import QueueClient
 from fsm.launch.protocol import Kind, Spec, Start
 from fsm.launch.runtime import Handle
 from fsm.launch.runtimes.process import ProcessRuntime
@@ -121,8 +121,8 @@ class World:
     running: list[Running] = field(default_factory=list)
 
     @property
-    def desk(self) -> Desk:
-        return Desk(
+    def queue_client(self) -> QueueClient:
+        return QueueClient(
             db=self.yard.db, queue=self.yard.queue, name=LAUNCHER, group="default",
             home=UUID(int=hash(LAUNCHER) % 2**64),
         )  # fmt: skip
@@ -136,10 +136,10 @@ class World:
         )
         await self.yard.launcher(LAUNCHER)
         assert await self.yard.claim(workload, LAUNCHER)
-        armed = await self.desk.arm(workload.id)
+        armed = await self.queue_client.arm(workload.id)
         assert armed is not None
         handle = await self.runtime.start(self.order(armed[0], armed[1]))
-        await self.desk.launched(workload.id)
+        await self.queue_client.launched(workload.id)
         self.running.append(Running(workload, handle, self.runtime))
         return self.running[-1]
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import asyncpg
 
-from fsm.sql_target import T
+from fsm.clusters import T
 from muster.core.errors import Unavailable
 from muster.core.scram import verifier
 from muster.core.settings import Secret

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
-from fsm.launch.queue_client import Desk
-from fsm.launch.workload_runner import Hands
+from fsm.launch.queue_client import QueueClient
+from fsm.launch.workload_runner import WorkloadRunner
 from fsm.launch.launcher import Launcher
 from fsm.launch.protocol import Start
 from fsm.launch.capacity import Room
@@ -96,12 +96,14 @@ class Bench:
 @contextlib.asynccontextmanager
 async def bench(yard: Yard, name: str = "L1"):
     runtime = FakeRuntime()
-    desk = Desk(db=yard.db, queue=yard.queue, name=name, group="default", home=UUID(int=7))
-    hands = Hands(
-        desk=desk, runtime=runtime, settings=yard.settings, keyring=Keyring(yard.settings.keys),
+    queue_client = QueueClient(
+        db=yard.db, queue=yard.queue, name=name, group="default", home=UUID(int=7)
+    )
+    workload_runner = WorkloadRunner(
+        queue_client=queue_client, runtime=runtime, settings=yard.settings, keyring=Keyring(yard.settings.keys),
         url="http://nowhere",
     )  # fmt: skip
-    launcher = Launcher(hands=hands)
+    launcher = Launcher(workload_runner=workload_runner)
     async with asyncio.TaskGroup() as group:
         made = Bench(yard, launcher, runtime, group)
         launcher.look = lambda: made.room

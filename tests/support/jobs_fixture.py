@@ -32,7 +32,7 @@ from tests.support import arm
 from tests.support.accounts import sweep
 from tests.support.control_db import agent_beside
 from tests.support.postgres import Postgres
-from workflows.services import Plane
+from workflows.services import Services as WorkflowServices
 
 SERVER = f"{arm.GROUP}/providers/Microsoft.Sql/servers/srv"
 ACCOUNT = f"{SERVER}/jobAgents/acc"
@@ -41,7 +41,7 @@ SQL = {"api-version": arm.SQL}
 
 @dataclass
 class JobsWorld:
-    plane: Plane
+    plane: WorkflowServices
     services: Services
     app: Any
     call: httpx.AsyncClient
@@ -162,7 +162,7 @@ async def jobs_world(
         async with agent_beside(settings, db) as beside:
             keyring, connector = Keyring(settings.keys), Connector(settings)
             agent, queue = beside.client, Queue(settings)
-            plane = Plane(settings=settings, db=db, keyring=keyring, wake=Wake(settings, db),
+            plane = WorkflowServices(settings=settings, db=db, keyring=keyring, wake=Wake(settings, db),
                           connector=connector, agent=agent)  # fmt: skip
             services = Services(settings=settings, db=db, keyring=keyring, connector=connector,
                                 lifecycles=LIFECYCLES, agent=agent, queue=queue)  # fmt: skip

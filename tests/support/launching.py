@@ -32,6 +32,7 @@ from muster.core.settings import Settings
 from muster.roles import internal as internal_role
 from muster.roles import launcher as launcher_role
 from tests.support import stub_workload
+from tests.support.waiting import timed_out
 
 COLUMNS = (
     "created_at", "queued_at", "visible_at", "claimed_at", "launched_at", "running_at", "heartbeat_at",
@@ -194,14 +195,18 @@ class Yard:
 
 async def until(true: Callable[[], Any], within: float = 60.0, what: str = "") -> None:
     """Waits for something that another process does: long, for a machine may be busy elsewhere."""
-    async with asyncio.timeout(within):
-        while True:
-            found = true()
-            if asyncio.iscoroutine(found):
-                found = await found
-            if found:
-                return
-            await asyncio.sleep(0.02)
+    found = None
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                found = true()
+                if asyncio.iscoroutine(found):
+                    found = await found
+                if found:
+                    return
+                await asyncio.sleep(0.02)
+    except TimeoutError as error:
+        raise TimeoutError(timed_out(true, within, found, what)) from error
 
 
 @contextlib.asynccontextmanager

@@ -18,7 +18,7 @@ from muster.core.wake import Wake
 from nodeagent.client import AgentClient
 from workflows import groups, servers, subscriptions
 from workflows.model.resource import Body, Call, Principal
-from workflows.services import Plane
+from workflows.services import Services as WorkflowServices
 
 SUBSCRIPTION = ResourceId.parse("/subscriptions/s1")
 GROUP = ResourceId.parse("/subscriptions/s1/resourceGroups/g1")
@@ -29,9 +29,9 @@ OWNER = Principal(id="owner", tenant_id=TENANT_ID, name="owner", owner=True)
 numbers = itertools.count()
 
 
-def make_plane(settings: Settings, db: Database) -> Plane:
+def make_plane(settings: Settings, db: Database) -> WorkflowServices:
     keyring = Keyring(settings.keys)
-    return Plane(
+    return WorkflowServices(
         settings=settings,
         db=db,
         keyring=keyring,
@@ -59,7 +59,7 @@ def database_id(name: str, server: ResourceId = SERVER) -> ResourceId:
     return server.child(("databases", name))
 
 
-async def a_group(plane: Plane) -> None:
+async def a_group(plane: WorkflowServices) -> None:
     await subscriptions.put(plane, a_call(), SUBSCRIPTION, Body())
     await groups.put(plane, a_call(), GROUP, Body(location="local"))
 
@@ -78,13 +78,13 @@ def registered(postgres, **more) -> Body:
     )
 
 
-async def a_server(plane: Plane, postgres, **more) -> None:
+async def a_server(plane: WorkflowServices, postgres, **more) -> None:
     await a_group(plane)
     await servers.put(plane, a_call(), SERVER, registered(postgres, **more))
     await settle(plane)
 
 
-async def settle(plane: Plane, *, rounds: int = 2000) -> None:
+async def settle(plane: WorkflowServices, *, rounds: int = 2000) -> None:
     """Every machine that has something to do does it; fails when that never ends."""
     services = Services(
         settings=plane.settings,

@@ -11,7 +11,7 @@ import httpx
 from muster.core.settings import Settings
 from tests.support import arm
 from tests.support.oidc import ISSUER, JWKS, TENANT, Issuer
-from workflows.services import Plane
+from workflows.services import Services as WorkflowServices
 from workflows.roles import CONTRIBUTOR, OWNER, PREFIX, READER
 
 OTHER_TENANT = "99999999-0000-0000-0000-000000000009"
@@ -40,7 +40,7 @@ def uuid_of(text: str) -> str:
 
 @dataclass
 class Stage:
-    plane: Plane
+    plane: WorkflowServices
     app: Any
     issuer: Issuer
     owner: httpx.AsyncClient

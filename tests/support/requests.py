@@ -1,12 +1,12 @@
-"""An Exchange as the edge would make it, for tests of single parts."""
+"""A request context as the middleware makes it, for tests of single parts."""
 
 from typing import Any
 
-from api.request_context import Exchange
+from api.request_context import RequestContext
 from muster.core.clock import Clock
 
 
-def exchange(
+def request_context(
     method: str = "GET",
     path: str = "/",
     *,
@@ -15,7 +15,7 @@ def exchange(
     pairs: list[tuple[bytes, bytes]] | None = None,
     client: str = "10.0.0.1",
     scheme: str = "http",
-) -> Exchange:
+) -> RequestContext:
     given = (
         pairs
         if pairs is not None
@@ -32,6 +32,6 @@ def exchange(
         "scheme": scheme,
         "state": {},
     }
-    made = Exchange(scope, Clock())
-    scope["state"]["exchange"] = made
+    made = RequestContext(scope, Clock())
+    scope["state"]["context"] = made
     return made

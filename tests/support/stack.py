@@ -16,6 +16,7 @@ from uuid import UUID
 
 import asyncpg
 import httpx
+from tests.support.waiting import timed_out
 
 GROUP = "/subscriptions/s1/resourceGroups/g1"
 SERVER = GROUP + "/providers/Microsoft.Sql/servers/fleet"
@@ -83,12 +84,13 @@ class Stack:
 
 def until(look: Callable[[], Any], *, seconds: float = 30) -> Any:
     """What `look` gives once it gives something; fails when that takes too long."""
+    found = None
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if found := look():
             return found
         time.sleep(0.05)
-    raise AssertionError("it did not come to pass in time")
+    raise AssertionError(timed_out(look, seconds, found))
 
 
 @contextlib.contextmanager

@@ -1,6 +1,8 @@
 """Rules that no linter knows, each a few lines."""
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,27 @@ def test_the_settings_reference_is_true():
 
     assert (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8") == markdown()
     assert "|  |" not in markdown(), "every setting has a meaning"
+
+
+UNCLEAR = re.compile(r"\b(whoever|somebody|nobody|anew|mends?|hung up|broken off)\b", re.IGNORECASE)
+
+
+def texts(file: Path) -> Iterator[str]:
+    """String literals that may be shown or logged: all but docstrings."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield node.value
+
+
+def test_messages_and_log_events_name_who_and_what():
+    own = [file for file in SOURCES if file.relative_to(ROOT).parts[0] != "engine"]
+    unclear = [
+        f"{file.relative_to(ROOT)}: {text}"
+        for file in own
+        for text in texts(file)
+        if " " in text and UNCLEAR.search(text)
+    ]
+
+    assert unclear == []

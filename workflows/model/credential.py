@@ -1,4 +1,4 @@
-"""A credential: who logs in at the targets."""
+"""A credential: a login that jobs use at targets."""
 
 from typing import ClassVar
 

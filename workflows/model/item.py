@@ -1,4 +1,4 @@
-"""What lies in an account: a definition or an execution, as its control database has it."""
+"""An item of an account: a definition or an execution, as its control database has it."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     name: str
     properties: dict[str, Any]
-    row_version: int | None = None  # None: nobody changes it by hand
+    row_version: int | None = None  # None: users can't change it
     created_by: str | None = None
     created_at: str | None = None
     modified_by: str | None = None

@@ -1,4 +1,4 @@
-"""A private endpoint: the way from an account to a server, once somebody there approves."""
+"""A private endpoint: a connection from an account to a server that needs an approval there."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""What the workflows speak of: a resource, the caller, and what came out of a use case."""
+"""Terms of the workflows: a resource, the caller, and the results of use cases."""
 
 from datetime import datetime
 from enum import StrEnum

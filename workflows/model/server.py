@@ -1,4 +1,4 @@
-"""A PostgreSQL server: registered by its endpoint, or a cluster that Muster makes (embedded mode)."""
+"""A PostgreSQL server: registered by its endpoint, or an embedded cluster."""
 
 from typing import Any, ClassVar, Literal
 

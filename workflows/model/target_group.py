@@ -1,4 +1,4 @@
-"""A target group: a rule that yields targets, anew at each run."""
+"""A target group: rules that are resolved to targets at each run."""
 
 from typing import ClassVar, Literal
 

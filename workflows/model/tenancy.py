@@ -1,4 +1,4 @@
-"""What stands above servers: subscriptions, groups, role assignments, service tokens."""
+"""Resources above servers: subscriptions, groups, role assignments, service tokens."""
 
 from typing import ClassVar, Literal
 

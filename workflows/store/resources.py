@@ -1,4 +1,4 @@
-"""Rows of table `resource` and the structs that the workflows speak."""
+"""Rows of table `resource` and the structs of the workflows."""
 
 from datetime import datetime
 from typing import Any

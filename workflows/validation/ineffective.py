@@ -12,7 +12,7 @@ CODE = "PropertyNotSupported"
 COLLATION = "SQL_Latin1_General_CP1_CI_AS"  # the default, which Azure's clients send
 ALLOWED: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
     "database": {
-        "createMode": (("Default",), "Muster makes empty databases; it neither copies nor restores."),
+        "createMode": (("Default",), "Muster creates empty databases; it neither copies nor restores."),
         "collation": ((COLLATION,), "A database has the collation of its server."),
         "catalogCollation": (
             (COLLATION, "DATABASE_DEFAULT"), "A database has the collation of its server.",
@@ -36,7 +36,7 @@ SOURCES = (
 ABSENT: dict[str, dict[str, str]] = {
     "database": dict.fromkeys(SOURCES, "Muster neither copies nor restores databases.")
     | {
-        "sampleName": "Muster makes empty databases.",
+        "sampleName": "Muster creates empty databases.",
         "keys": "Encryption keys of a database have no effect.",
         "encryptionProtector": "Encryption keys of a database have no effect.",
     },

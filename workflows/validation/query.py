@@ -1,4 +1,4 @@
-"""What a query may be; its text is judged by muster.core.script, which has read it."""
+"""What a query may be; muster.core.script validates its text."""
 
 from typing import Any
 

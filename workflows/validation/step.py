@@ -1,4 +1,4 @@
-"""What a step may be; its script is judged by muster.core.script."""
+"""What a step may be; muster.core.script validates its script."""
 
 import re
 from typing import Any
@@ -43,7 +43,7 @@ def _unsupported(given: dict[str, Any]) -> list[FieldError]:
         if given.get(name) is not None
     ]
     if given.get("advance") == "perTarget":
-        message = "'perTarget' is not supported by this version: leave it out, or say 'barrier'."
+        message = "'perTarget' is not supported by this version: leave it out, or use 'barrier'."
         errors.append(FieldError(f"{P}.advance", message, code))
     return errors
 

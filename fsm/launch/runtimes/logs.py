@@ -1,4 +1,4 @@
-"""What workloads print: one private file each, cut when it grows too long, removed with its workload."""
+"""Logs of workloads: one private file each, bounded in size, removed with its workload."""
 
 import contextlib
 import os

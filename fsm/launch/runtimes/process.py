@@ -6,7 +6,7 @@ DIR/workloads/<id>.pid     pid and start time, so that a reused pid is never mis
 DIR/logs/workloads/<id>.log
 
 The lock is taken before the process is made and handed to it as an open file: whenever we die, either
-nothing was made and the lock is free, or it is held until that very process is over.
+nothing was created and the lock is free, or it is held until that very process is over.
 """
 
 import contextlib
@@ -114,7 +114,7 @@ class ProcessRuntime:
         process = _process(handle)
         process.send(signal.SIGINT if now else signal.SIGTERM)
         await process.gone(grace, self._clock)
-        # Whoever holds the lock belongs to it, also what it made and left behind.
+        # Every holder of the lock belongs to the workload, also children that it left.
         for holder in {process, *self._holders(handle.id)}:
             holder.send(signal.SIGKILL)
             await holder.gone(KILLED, self._clock)

@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 
 from api.authentication import Authenticator
-from api.request_context import Exchange
+from api.request_context import RequestContext
 from api.jwks import KeySet
 from muster.core.clock import Clock
 from muster.core.errors import InvalidRequest, Unauthenticated
 from muster.core.settings import Secret, Settings
-from tests.support.requests import exchange
+from tests.support.requests import request_context
 from tests.support.oidc import ISSUER, JWKS, TENANT, Issuer
 from workflows.model.resource import Principal, PrincipalType
 
@@ -57,8 +57,8 @@ class Door:
         return error.value.code
 
 
-def bearer(token: str) -> Exchange:
-    return exchange(headers={"Authorization": f"Bearer {token}"})
+def bearer(token: str) -> RequestContext:
+    return request_context(headers={"Authorization": f"Bearer {token}"})
 
 
 @pytest.fixture
@@ -95,7 +95,9 @@ async def test_an_application_is_told_from_a_user(door: Door) -> None:
 
 @pytest.mark.parametrize("authorization", [None, "", "Bearer", "Bearer ", "Basic YTpi", "token x"])
 async def test_no_bearer_token_is_no_authentication(door: Door, authorization: str | None) -> None:
-    given = exchange(headers={} if authorization is None else {"Authorization": authorization})
+    given = request_context(
+        headers={} if authorization is None else {"Authorization": authorization}
+    )
 
     with pytest.raises(Unauthenticated) as error:
         await door.authenticator.principal(given)
@@ -107,7 +109,7 @@ async def test_two_authorization_headers_are_refused(door: Door) -> None:
     pair = (b"authorization", b"Bearer the-local-token")
 
     with pytest.raises(InvalidRequest) as error:
-        await door.authenticator.principal(exchange(pairs=[pair, pair]))
+        await door.authenticator.principal(request_context(pairs=[pair, pair]))
 
     assert error.value.code == "InvalidRequest"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from api import body
 from api.errors import ProtocolFault
 from muster.core.errors import Fault, InvalidRequest
-from tests.support.requests import exchange
+from tests.support.requests import request_context
 
 SCALARS = (
     st.none()
@@ -160,16 +160,16 @@ def arriving(*chunks: bytes) -> Any:
 async def test_the_size_is_counted_while_it_arrives() -> None:
     half = b"x" * (body.MOST_BYTES // 2)
 
-    assert len(await body.read(exchange("PUT"), arriving(half, half))) == body.MOST_BYTES
+    assert len(await body.read(request_context("PUT"), arriving(half, half))) == body.MOST_BYTES
     with pytest.raises(ProtocolFault) as refused:
-        await body.read(exchange("PUT"), arriving(half, half, b"x"))
+        await body.read(request_context("PUT"), arriving(half, half, b"x"))
 
     assert (refused.value.status, refused.value.code) == (413, "RequestContentTooLarge")
     assert str(body.MOST_BYTES) in refused.value.message
 
 
 async def test_a_promised_size_is_refused_before_anything_is_read() -> None:
-    given = exchange("PUT", headers={"Content-Length": str(body.MOST_BYTES + 1)})
+    given = request_context("PUT", headers={"Content-Length": str(body.MOST_BYTES + 1)})
 
     with pytest.raises(ProtocolFault):
         await body.read(given, arriving())
@@ -178,7 +178,9 @@ async def test_a_promised_size_is_refused_before_anything_is_read() -> None:
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "gzip, identity"])
 async def test_compressed_bodies_are_refused(encoding: str) -> None:
     with pytest.raises(ProtocolFault) as refused:
-        await body.read(exchange("PUT", headers={"Content-Encoding": encoding}), arriving(b"{}"))
+        await body.read(
+            request_context("PUT", headers={"Content-Encoding": encoding}), arriving(b"{}")
+        )
 
     assert refused.value.status == 415
 
@@ -188,7 +190,7 @@ async def test_compressed_bodies_are_refused(encoding: str) -> None:
     ["application/json", "application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"'],
 )
 def test_json_in_utf_8_is_welcome(kind: str) -> None:
-    assert body.decode(exchange("PUT", headers={"Content-Type": kind}), b"{}") == {}
+    assert body.decode(request_context("PUT", headers={"Content-Type": kind}), b"{}") == {}
 
 
 @pytest.mark.parametrize(
@@ -196,12 +198,12 @@ def test_json_in_utf_8_is_welcome(kind: str) -> None:
 )
 def test_other_types_are_refused(kind: str) -> None:
     with pytest.raises(ProtocolFault) as refused:
-        body.decode(exchange("PUT", headers={"Content-Type": kind}), b"{}")
+        body.decode(request_context("PUT", headers={"Content-Type": kind}), b"{}")
 
     assert refused.value.code == "UnsupportedMediaType"
 
 
 def test_an_empty_body_is_enough_where_none_is_required() -> None:
-    assert body.decode(exchange("POST"), b"", required=False) == {}
+    assert body.decode(request_context("POST"), b"", required=False) == {}
     with pytest.raises(Fault):
-        body.decode(exchange("PUT"), b"")
+        body.decode(request_context("PUT"), b"")

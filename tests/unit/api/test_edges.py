@@ -11,7 +11,7 @@ from api.throttle import Throttle
 from muster.core.clock import Clock
 from muster.core.errors import FieldError, InvalidRequest, Throttled, Unavailable
 from muster.core.settings import Secret, Settings
-from tests.support.requests import exchange
+from tests.support.requests import request_context
 
 SETTINGS = Settings(database_url=Secret("postgresql://nowhere"))
 
@@ -19,7 +19,9 @@ SETTINGS = Settings(database_url=Secret("postgresql://nowhere"))
 def base(
     settings: Settings, client: str = "10.0.0.1", *, server: str = "10.0.0.2", **headers: str
 ) -> str:
-    given = exchange(client=client, headers={k.replace("_", "-"): v for k, v in headers.items()})
+    given = request_context(
+        client=client, headers={k.replace("_", "-"): v for k, v in headers.items()}
+    )
     given.scope["server"] = (server, 80)
     links = Links(settings)
     links.check_host(given)
@@ -178,22 +180,22 @@ def test_an_error_has_arms_form() -> None:
 
 
 def test_retry_after_is_never_zero_and_only_where_wanted() -> None:
-    again = errors.answer(Unavailable("away", retry_after=0), exchange())
-    never = errors.answer(ProtocolFault(405, "X", "no"), exchange())
+    again = errors.answer(Unavailable("away", retry_after=0), request_context())
+    never = errors.answer(ProtocolFault(405, "X", "no"), request_context())
 
     assert (b"retry-after", b"1") in again.headers
     assert not any(name == b"retry-after" for name, _ in never.headers)
 
 
 def test_ids_are_echoed_when_they_are_well_formed() -> None:
-    good = exchange(
+    good = request_context(
         headers={
             "x-ms-correlation-request-id": "abc-1",
             "x-ms-client-request-id": "mine",
             "x-ms-return-client-request-id": "true",
         }
     )
-    bad = exchange(headers={"x-ms-correlation-request-id": "a b<script>"})
+    bad = request_context(headers={"x-ms-correlation-request-id": "a b<script>"})
 
     assert dict(good.response_headers())[b"x-ms-correlation-request-id"] == b"abc-1"
     assert dict(good.response_headers())[b"x-ms-client-request-id"] == b"mine"

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from api import paging, query
 from api.endpoint import table
-from api.request_context import Exchange
+from api.request_context import RequestContext
 from api.paging import Paging
 from api.path import Table
 from api.resources import RESOURCES
 from muster.core.errors import InvalidRequest
 from muster.core.settings import Secret, Settings
-from tests.support.requests import exchange
+from tests.support.requests import request_context
 from workflows.model.resource import Principal
 
 TABLE = Table(table(RESOURCES))
@@ -24,8 +24,8 @@ PAGING = Paging(Settings(database_url=URL))
 GROUPS = "/subscriptions/s/resourceGroups"
 
 
-def asked(path: str, text: str = "api-version=2025-01-01", who: str = "ann") -> Exchange:
-    made = exchange(path=path, query=text.encode())
+def asked(path: str, text: str = "api-version=2025-01-01", who: str = "ann") -> RequestContext:
+    made = request_context(path=path, query=text.encode())
     made.principal = Principal(id=who, tenant_id="t")
     found = TABLE.match("GET", path.encode())
     made.endpoint, made.id = found.endpoint, found.id

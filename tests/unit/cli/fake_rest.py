@@ -150,7 +150,7 @@ def a_summary(lifecycle: str = "Succeeded", **more: Any) -> dict[str, Any]:
 
 
 def a_page(*rows: list[Any], **more: Any) -> dict[str, Any]:
-    """Of results with the one column n; without rows: no target gave a table."""
+    """Of results with the one column n; without rows: no target returned rows."""
     where = ["serverName", "databaseName", "schemaName"]
     page = {"stepName": "main", "set": 1, "columns": [*where, "n"] if rows else where}
     return page | {"rows": list(rows), "targets": 2, "truncated": False} | more

@@ -75,7 +75,7 @@ def test_the_doctor_tells_what_to_do(muster, rest):
         "demo: Creating, needs help",
         "  step       starting_instance since t: waits",
         "  waits for  a launcher",
-        "  engine     absent, epoch 3, last heard of h",
+        "  engine     absent, epoch 3, last heartbeat h",
         "  last error C: M",
         "  → Start one.",
     ]
@@ -94,7 +94,7 @@ def test_the_doctor_tells_of_the_hosts(muster, rest):
     rest.on("POST", f"{ACCOUNT}/doctor", WELL | {"hosts": hosts})
 
     assert muster("account", "doctor")[1].splitlines()[2:] == [
-        "  host       running, last heard of 2031-01-01T00:00:00Z",
+        "  host       running, last heartbeat 2031-01-01T00:00:00Z",
         "  host       failure (exited: killed)",
     ]
 

@@ -87,7 +87,7 @@ def test_where_a_server_goes_is_asked_when_it_is_not_clear(muster, rest):
     rest.on("GET", GROUPS, listed({"id": f"{GROUPS}/g1"}, {"id": f"{GROUPS}/g2"}))
 
     assert (
-        "which resource group? Say --resource-group: g1, g2"
+        "which resource group? Use --resource-group: g1, g2"
         in muster("server", "add", "x", "--host", "h")[2]
     )
 
@@ -569,7 +569,7 @@ def test_a_schedule_that_a_replacement_takes_away_is_told(muster, a_job):
 
     code, _, err = muster(*words)
 
-    assert (code, "gone: 0 3 * * * UTC" in err) == (0, True)
+    assert (code, "removed: 0 3 * * * UTC" in err) == (0, True)
     assert muster(*words, "--every", "PT1H", "--now")[2] == ""
 
 

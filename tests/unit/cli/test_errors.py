@@ -131,7 +131,7 @@ def test_a_step_whose_targets_failed_is_told_by_them_alone(muster, rest):
         ),
         (
             {"fingerprint": "TargetAuthenticationFailed", "sqlstate": "28000",
-             "message": "The server h lets nobody in as 'u' from here."},
+             "message": "The server h accepts no login as 'u' from here."},
             "select * from pg_hba_file_rules",
             "may the role log in?",
         ),

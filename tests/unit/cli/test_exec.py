@@ -96,7 +96,7 @@ def test_failures_are_listed_after_the_table(muster, rest):
     assert out.splitlines()[-3:] == [
         "2 of 3 targets succeeded, 1 failed.",
         'failed: 1 × 42P01 relation "t" does not exist (fleet-1/tenant_07)',
-        f"1 cause, 1 target. muster run errors {RUN_ID} tells more.",
+        f"1 cause, 1 target. muster run errors {RUN_ID} shows more.",
     ]
     code, out, err = muster(*SELECT, "-o", "tsv")
     assert (code, len(out.splitlines())) == (2, 3) and "42P01" in err
@@ -111,7 +111,7 @@ def test_what_was_cut_is_told_beside_the_data(muster, rest):
     code, out, err = muster(*SELECT, "-o", "tsv")
 
     assert (code, len(out.splitlines())) == (0, 2)
-    assert err == "Some targets had more rows than are kept.\n"
+    assert err == "Some targets returned more rows than are kept.\n"
 
 
 @pytest.mark.parametrize(("sql", "told"), [("select 1; select 2;", True), ("select 1;", False)])
@@ -191,7 +191,7 @@ def test_a_script_without_a_table_tells_how_many_succeeded(muster, rest):
 
     code, out, _ = muster(*WRITE, "--yes", "--expect-targets", "3")
 
-    assert (code, out) == (0, "No target gave a table.\n2 of 2 targets succeeded.\n")
+    assert (code, out) == (0, "No target returned rows.\n2 of 2 targets succeeded.\n")
     assert muster(*SELECT, "-o", "tsv")[1] == "server\tdatabase\tschema\n"
 
 
@@ -273,8 +273,8 @@ def test_in_a_terminal_servers_that_were_not_listed_are_named(rest, terminal):
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("It can't be rolled back: readOnly must be false.", "rolled back: say --write."),
-        ("No connection to h: the server does not offer TLS.", "(--ssl-mode disable goes without)."),
+        ("It can't be rolled back: readOnly must be false.", "rolled back: use --write."),
+        ("No connection to h: the server does not offer TLS.", "(--ssl-mode disable connects without it)."),
         ("nothing starts until jobs.sp_resume()", "until muster account resume, or jobs.sp_resume() in psql"),
     ],
 )  # fmt: skip

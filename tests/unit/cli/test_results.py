@@ -8,7 +8,7 @@ from tests.unit.cli.fake_rest import JOB, RUN, RUN_ID, a_page, a_run, a_summary,
 
 RESULTS = f"{RUN}/results"
 WHERE = ["serverName", "databaseName", "schemaName"]
-CUT = "Some targets had more rows than are kept.\n"
+CUT = "Some targets returned more rows than are kept.\n"
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def test_results_are_joined_over_pages_by_column_name(muster, rest):
         "fleet-1  a         1",
         "fleet-2  b         2  x",
         "2 rows from 2 targets.",
-        "Some targets had more rows than are kept.",
+        "Some targets returned more rows than are kept.",
     ]
     assert rest.asked(RESULTS)[0] == {"set": "2", "$top": "1000"}
     document = json.loads(muster("run", "results", "nightly", "--set", "2", "-o", "json")[1])
@@ -199,4 +199,4 @@ def test_messages_are_listed_whole(muster, rest):
 def test_targets_that_said_nothing_are_told(muster, rest):
     rest.on("GET", MESSAGES, listed())
 
-    assert muster("run", "messages", "nightly")[1].splitlines()[-1] == "No target said anything."
+    assert muster("run", "messages", "nightly")[1].splitlines()[-1] == "No target sent a notice."

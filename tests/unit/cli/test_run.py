@@ -55,7 +55,7 @@ def test_watch_writes_a_line_for_each_change_and_exits_as_the_run_ended(muster, 
         "nightly 3f2a1c9e running 1/3 Succeeded=1 running=1 WaitingForRetry=1",
         "nightly 3f2a1c9e Failed 3/3 Succeeded=2 Failed=1",
         "nightly 3f2a1c9e Failed. 2 of 3 targets succeeded, 1 failed.",
-        f"muster run errors {RUN_ID} tells the causes.",
+        f"muster run errors {RUN_ID} lists the causes.",
     ]
     assert err == ""
 
@@ -125,7 +125,7 @@ def test_a_wait_that_lasts_too_long_leaves_the_run_alone(muster, rest, time):
     code, out, err = muster("run", "wait", "nightly", "--timeout", "2m")
 
     assert (code, out) == (5, "")
-    assert "is not over after 120 s and goes on" in err
+    assert "has not finished after 120 s and continues" in err
     assert 120 <= sum(time.slept) < 130 and max(time.slept) <= 5
     assert not [each for each in rest.requests if each.method != "GET"]
 
@@ -143,7 +143,7 @@ def test_ctrl_c_leaves_the_run_alone_and_says_so(muster, rest, monkeypatch, verb
     code, _, err = muster("run", verb, "nightly")
 
     assert code == 130
-    assert "The run goes on." in err and f"muster run cancel {RUN_ID}" in err
+    assert "The run continues." in err and f"muster run cancel {RUN_ID}" in err
     assert not [each for each in rest.requests if each.method != "GET"]
 
 

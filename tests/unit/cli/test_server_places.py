@@ -28,14 +28,14 @@ def written(rest):
 def test_a_misspelt_subscription_makes_nothing(muster, installation):
     code, _, err = muster(*ADD, "--subscription", "s2", "--resource-group", "prod")
 
-    assert (code, err) == (6, "muster: there is no subscription 's2'; did you mean s1? It is made with --create\n")  # fmt: skip
+    assert (code, err) == (6, "muster: there is no subscription 's2'; did you mean s1? It is created with --create\n")  # fmt: skip
     assert written(installation) == []
 
 
 def test_a_misspelt_resource_group_makes_nothing(muster, installation):
     code, _, err = muster(*ADD, "--resource-group", "prodd")
 
-    assert (code, err) == (6, "muster: there is no resource group 'prodd'; did you mean prod? It is made with --create\n")  # fmt: skip
+    assert (code, err) == (6, "muster: there is no resource group 'prodd'; did you mean prod? It is created with --create\n")  # fmt: skip
     assert written(installation) == []
 
 
@@ -51,7 +51,7 @@ def test_on_a_terminal_it_is_asked(installation, terminal, answer, code, writes)
     assert cli.main([*ADD, "--resource-group", "prodd"]) == code
 
     assert "did you mean prod?" in streams["stderr"].getvalue()
-    assert "Make the resource group 'prodd'? [y/N]" in streams["stderr"].getvalue()
+    assert "Create the resource group 'prodd'? [y/N]" in streams["stderr"].getvalue()
     assert len(written(installation)) == writes
 
 

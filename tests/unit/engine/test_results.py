@@ -271,7 +271,7 @@ def test_a_line_is_handed_over_between_two_messages_only():
     guard.data_received(hello)
     for part in (READY[:3], READY[3:5]):
         guard.data_received(part)
-        with pytest.raises(ConnectionError, match="out of turn"):
+        with pytest.raises(ConnectionError, match="not asked for"):
             guard.hand_over()
     guard.data_received(READY[5:])
     guard.hand_over()

@@ -82,7 +82,7 @@ async def test_trouble_is_endured_until_patience_ends():
         await asyncio.wait_for(made.lost.wait(), 5)
 
     assert 30 < clock.monotonic() - heard < 30 + 2 * START.heartbeat
-    assert made.why == "unheard for 30 s"
+    assert made.why == "no answer for 30 s"
 
 
 async def test_who_is_never_heard_gives_up():

@@ -7,7 +7,7 @@ import pytest
 from engine import sql
 from muster.core.errors import Internal
 from muster.core.migrate import files, scripts
-from nodeagent.expected_schema import Blueprint
+from nodeagent.expected_schema import ExpectedSchema
 from nodeagent.protocol import COMMANDS
 
 ROOT = Path(__file__).parents[3]
@@ -46,13 +46,13 @@ def test_a_view_file_holds_the_view_of_its_name(file):
 
 
 def test_the_version_is_the_number_of_the_newest_migration():
-    assert Blueprint().version == len(scripts(sql.MIGRATIONS)) > 0
+    assert ExpectedSchema().version == len(scripts(sql.MIGRATIONS)) > 0
 
 
 def test_every_function_of_the_catalogue_is_for_the_agent():
     wanted = {(spec.function, "agent") for spec in COMMANDS.values() if spec.function}
 
-    assert wanted <= set(Blueprint().audiences())
+    assert wanted <= set(ExpectedSchema().audiences())
 
 
 def test_a_function_without_an_audience_is_refused(tmp_path, monkeypatch):
@@ -63,6 +63,6 @@ def test_a_function_without_an_audience_is_refused(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
     with pytest.raises(Internal, match="some_function"):
-        Blueprint(replaceable=("some_functions",)).audiences()
+        ExpectedSchema(replaceable=("some_functions",)).audiences()
 
     sys.modules.pop("some_functions", None)

@@ -1,9 +1,9 @@
--- name: try_duty
+-- name: try_lock
 -- True in one session at a time.
 select pg_try_advisory_lock($1);
 
--- name: leave_duty
--- Lets another process do it.
+-- name: unlock
+-- Another process may take it.
 select pg_advisory_unlock($1);
 
 -- name: embedded_servers
