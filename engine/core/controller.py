@@ -21,7 +21,7 @@ from engine.core.service import Service
 from engine.db.wakeups import RESULTS, STARTS
 from engine.scheduling.limits import see_limits
 from engine.scheduling.run_state import RunState
-from engine.scheduling.runs import Run, RunningTask, StepRun, WaitingTarget, read_completion
+from engine.scheduling.runs import RunningTask, StepRun, WaitingTarget, read_completion
 from muster.core.db import Row
 from muster.core.errors import Fault
 from muster.core.failpoints import reach
@@ -44,18 +44,17 @@ class Controller(Service):
         self._planner = Planner(means.store, means.targets)
         self._offset = 0.0  # from our clock to the database's
         self._looked = 0.0  # when everything was last looked at
-        self._progress: RunLifecycle | None = None
+        self._lifecycle: RunLifecycle | None = None
         self._forget()
 
     def _forget(self) -> None:
         """What memory holds may be wrong: the next turn reads the database."""
         self._floor: RunState | None = None
         self.means.view.floor = None
-        self._stirred: set[Run] = set()  # those that may have to move on
         self._marks: dict[UUID, int] = {}  # the newest completion of each host that was heard
-        if self._progress is not None:
-            self._progress.end()
-            self._progress = None
+        if self._lifecycle is not None:
+            self._lifecycle.end()
+            self._lifecycle = None
 
     @property
     def pause(self) -> timedelta:
@@ -76,8 +75,8 @@ class Controller(Service):
     async def turn(self) -> None:
         try:
             floor = self._floor or await self._load()
-            assert self._progress is not None
-            await self._work(floor, self._progress)
+            assert self._lifecycle is not None
+            await self._work(floor, self._lifecycle)
         except Fault:
             self._forget()  # a word that got lost may have been heard
             raise
@@ -85,38 +84,33 @@ class Controller(Service):
         mood = "draining" if beat.draining else "paused" if beat.paused else "idle"
         self.doing = f"{len(floor.runs)} runs, {len(floor.running)} tasks" if floor.runs else mood
 
-    async def _work(self, floor: RunState, progress: RunLifecycle) -> None:
+    async def _work(self, floor: RunState, lifecycle: RunLifecycle) -> None:
         self._see_hosts(floor)
         if look := self._past_look:
-            await self._look(floor, progress)
+            await self._look(floor, lifecycle)
         elif self._news.is_set():
-            await self._see_news(floor, progress)
+            await self._see_news(floor, lifecycle)
         if look:
             self._told.set()
-        await self._let_time_pass(floor)
-        self._stirred |= set(await progress.orders.signal(floor))
-        stirred, self._stirred = self._stirred, set()
-        for run in stirred:
+        await self._let_time_pass(floor, lifecycle)
+        lifecycle.pending.update(await lifecycle.cancellations.signal(floor))
+        pending, lifecycle.pending = lifecycle.pending, set()
+        for run in pending:
             self.alive()
-            await progress.advance(run)
-        progress.known.clear()
-        await self._reserve(floor, progress)
-        await progress.orders.close(floor)
-
-    def _stir(self, run: Run) -> None:
-        """It may have to move on."""
-        self._stirred.add(run)
-        self._rung.set()
+            await lifecycle.advance(run)
+        lifecycle.documents.clear()
+        await self._reserve(floor, lifecycle)
+        await lifecycle.cancellations.close(floor)
 
     # What there is
 
     async def _load(self) -> RunState:
         floor = RunState(self.means.capacity)
-        progress = RunLifecycle(self.means, self._road, self._planner, floor, self._stir)
+        lifecycle = RunLifecycle(self.means, self._road, self._planner, floor, self._rung.set)
         marks = await self._road.rows(Q.completion_marks)
         self._marks = {row["host_id"]: row["number"] for row in marks}
-        await self._look(floor, progress)
-        self._progress = progress
+        await self._look(floor, lifecycle)
+        self._lifecycle = lifecycle
         self._floor = self.means.view.floor = floor
         return floor
 
@@ -129,7 +123,7 @@ class Controller(Service):
         """By the database's clock."""
         return self.means.clock.monotonic() + self._offset
 
-    async def _look(self, floor: RunState, progress: RunLifecycle) -> None:
+    async def _look(self, floor: RunState, lifecycle: RunLifecycle) -> None:
         """What is new, and what its limits are."""
         self._looked = self.means.clock.monotonic()
         (seen,) = await self._road.rows(Q.look)
@@ -138,8 +132,8 @@ class Controller(Service):
         floor.policy.close(set(seen["paused"]))
         if self.means.view.beat.draining:
             await self._road.rows(Q.cancel_everything)
-        await self._see_news(floor, progress)
-        self._stirred |= set(floor.runs.values())
+        await self._see_news(floor, lifecycle)
+        lifecycle.pending.update(floor.runs.values())
 
     def _see_hosts(self, floor: RunState) -> None:
         view = self.means.view
@@ -147,20 +141,20 @@ class Controller(Service):
         if live != {id: node.slots for id, node in floor.tree.hosts.items()}:
             floor.policy.wake(floor.tree.see_hosts(live, floor.used_slots()))
 
-    async def _see_news(self, floor: RunState, progress: RunLifecycle) -> None:
+    async def _see_news(self, floor: RunState, lifecycle: RunLifecycle) -> None:
         """What somebody started or wants to stop."""
         self._news.clear()
         (seen,) = await self._road.rows(Q.news, list(floor.runs))
         for run in updates.runs(seen["runs"]):
             floor.runs[run.id] = run
-            self._stirred.add(run)
-        progress.orders.see(updates.orders(seen["orders"]))
+            lifecycle.pending.add(run)
+        lifecycle.cancellations.see(updates.orders(seen["orders"]))
         if seen["document"] is not None:
-            progress.known[seen["group_name"]] = read(seen["document"])
+            lifecycle.documents[seen["group_name"]] = read(seen["document"])
 
     # What became of what
 
-    async def _hear(self, floor: RunState, told: list[Row]) -> bool:
+    async def _hear(self, floor: RunState, lifecycle: RunLifecycle, told: list[Row]) -> bool:
         """Whether anything is as it was not."""
         if told:
             await reach("core.heard")
@@ -171,18 +165,18 @@ class Controller(Service):
         now = self._now
         for one in inbox:
             step = floor.apply_result(one, now)
-            if step is not None and step.over:
-                self._stirred.add(step.run)
+            if step is not None and step.finished:
+                lifecycle.pending.add(step.run)
         return bool(inbox)
 
-    async def _let_time_pass(self, floor: RunState) -> None:
+    async def _let_time_pass(self, floor: RunState, lifecycle: RunLifecycle) -> None:
         late: dict[StepRun, list[WaitingTarget]] = {}
         for step, target in floor.due(self._now):
             late.setdefault(step, []).append(target)
         for step, targets in late.items():
             for first in range(0, len(targets), MOST_LATE):
                 await self._time_out(floor, step, targets[first : first + MOST_LATE])
-            self._stirred.add(step.run)
+            lifecycle.pending.add(step.run)
 
     async def _time_out(self, floor: RunState, step: StepRun, targets: list[WaitingTarget]) -> None:
         self.alive()
@@ -197,10 +191,10 @@ class Controller(Service):
 
     # What starts now
 
-    async def _reserve(self, floor: RunState, progress: RunLifecycle) -> None:
+    async def _reserve(self, floor: RunState, lifecycle: RunLifecycle) -> None:
         """And hear, until there is nothing to reserve and nobody has told anything."""
         for _ in range(TOGETHER):
-            planned = progress.load_next()
+            planned = await lifecycle.load_next()
             batch = ReservationBatch()
             if self.means.view.open:
                 self._pick(floor, batch)
@@ -211,21 +205,23 @@ class Controller(Service):
             self.alive()
             if planned is not None:
                 await reach("core.before_reserve")
-                await progress.write(planned, batch)
+                await lifecycle.write(planned, batch)
                 await reach("core.reserved")
-            elif await self._exchange(floor, batch):
+            elif await self._exchange(floor, lifecycle, batch):
                 break
         self._rung.set()  # there may be more, and others have something to say
 
-    async def _exchange(self, floor: RunState, batch: ReservationBatch) -> bool:
+    async def _exchange(
+        self, floor: RunState, lifecycle: RunLifecycle, batch: ReservationBatch
+    ) -> bool:
         """Whether anything was heard."""
         self._told.clear()  # who tells something from now on may not be read by this statement
         if not batch.hosts:
-            return await self._hear(floor, await self._road.completions(self._marks))
+            return await self._hear(floor, lifecycle, await self._road.completions(self._marks))
         await reach("core.before_reserve")
         told = await self._road.reserve(batch, self._marks)
         await reach("core.reserved")
-        return await self._hear(floor, told)
+        return await self._hear(floor, lifecycle, told)
 
     def _pick(self, floor: RunState, batch: ReservationBatch) -> None:
         while len(batch.hosts) < AT_ONCE and (found := floor.pick()) is not None:

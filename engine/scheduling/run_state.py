@@ -13,7 +13,7 @@ from engine.model.task import PREFETCH_LIMIT
 from engine.scheduling.policies import RoundRobin
 from engine.scheduling.resource_tree import Node, Path, Queue, ResourceTree
 from engine.scheduling.runs import (
-    OVER,
+    FINISHED,
     CompletionRow,
     Run,
     RunningTask,
@@ -140,7 +140,7 @@ class RunState:
             step.needs[target.ordinal] = completion.needed
         self._measure(running, now)
         self._vacate(running)
-        if completion.lifecycle not in OVER:
+        if completion.lifecycle not in FINISHED:
             target.attempts = completion.attempts
             target.due, target.deadline = completion.not_before, completion.until
             self.wait(step, target)

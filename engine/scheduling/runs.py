@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,9 @@ import msgspec
 from engine.model.task import PREFETCH_LIMIT
 from engine.scheduling.resource_tree import Node, Path, Queue
 
-OVER = frozenset({"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"})
+FINISHED = frozenset(
+    {"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"}
+)
 PREFETCH_DEPTH = 32  # tasks in one slot: the running one and those prefetched
 NEEDS = ("nothing", "protocol", "pg_cancel_backend", "pg_terminate_backend")  # weakest first
 NOBODY = UUID(int=0)
@@ -55,6 +58,20 @@ class CompletionRow(msgspec.Struct, frozen=True):
 read_completion = msgspec.json.Decoder(list[CompletionRow]).decode
 
 
+class RunPhase(StrEnum):
+    """Where a run stands; RunLifecycle has the moves between phases."""
+
+    CREATED = "created"  # it has not begun
+    BETWEEN_STEPS = "between_steps"
+    # Phases of the current step
+    ENTERED = "entered"
+    RESOLVING = "resolving"  # servers list its targets
+    PLANNED = "planned"  # its targets are in memory only
+    LOADED = "loaded"  # its tasks can be picked; they are written together with its targets
+    QUEUED = "queued"  # its targets are in the database: tasks wait and run
+    ENDED = "ended"
+
+
 @dataclass(eq=False, slots=True)
 class Run:
     id: UUID
@@ -66,15 +83,26 @@ class Run:
     reached: dict[int, ReachedStep]
     begun: bool
     canceled: bool
-    step: "StepRun | None" = None  # the one that is at work
-    queued: bool = False  # waits for an older run of its job
-    rests_until: float = 0.0  # it broke us: nobody moves it before
+    step: "StepRun | None" = None  # the current one
+    overlaps: bool = False  # waits for an older run of its job
+    ended: bool = False
+    retry_at: float = (
+        0.0  # after an unexpected error: it is not advanced before, by the monotonic clock
+    )
+
+    @property
+    def phase(self) -> "RunPhase":
+        if self.ended:
+            return RunPhase.ENDED
+        if self.step is not None:
+            return self.step.phase
+        return RunPhase.BETWEEN_STEPS if self.begun else RunPhase.CREATED
 
     def next(self) -> StepDefinition | None:
-        """The first step that is not over; None behind the last, and behind one that stops the run."""
+        """The first unfinished step; None after the last step, and after a step that stops the run."""
         for plan in self.steps:
             seen = self.reached.get(plan.step_id)
-            if seen is None or seen.lifecycle not in OVER:
+            if seen is None or seen.lifecycle not in FINISHED:
                 return plan
             if not goes_on(seen.lifecycle) and plan.options.get("onFailure") != "continue":
                 return None
@@ -89,7 +117,7 @@ def goes_on(lifecycle: str) -> bool:
 class StepRun:
     run: Run
     plan: StepDefinition
-    planned: bool = False
+    phase: RunPhase = RunPhase.ENTERED
     canceled: bool = False
     busy: int = 0  # targets that are reserved or run
     waiting: "dict[int, WaitingTarget]" = field(default_factory=dict)
@@ -107,8 +135,12 @@ class StepRun:
         return max(1, int(PREFETCH_LIMIT / 2 / max(self.seconds, shortest)))
 
     @property
-    def over(self) -> bool:
-        return self.planned and not self.waiting and not self.busy
+    def is_queued(self) -> bool:
+        return self.phase is RunPhase.QUEUED
+
+    @property
+    def finished(self) -> bool:
+        return self.is_queued and not self.waiting and not self.busy
 
     def needed(self, ordinal: int | None) -> str:
         """What cancelling one target took, or all of them."""

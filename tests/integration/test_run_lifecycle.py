@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from engine.core.runs import planner
-from engine.core.runs import run_lifecycle
+from engine.core.runs import run_actions
 from engine.core.main import Core
 from engine.targets.discovery import Discovery
 from engine.core.runs.planner import StepPlan, Planner
@@ -89,7 +89,7 @@ async def test_a_run_whose_server_does_not_answer_can_be_stopped(here: Fleet, mo
 
 
 async def test_a_plan_that_is_refused_breaks_no_other_run(here: Fleet, monkeypatch):
-    monkeypatch.setattr(run_lifecycle, "REST", 1.0)
+    monkeypatch.setattr(run_actions, "FAILURE_PAUSE", 1.0)
     good, refused = Planner.draft, []
 
     async def bad(self, run, plan, document):

@@ -76,7 +76,7 @@ class Cancellations:
         step.canceled = step.canceled or order.ordinal is None
         if step.canceled:
             self._break_off(step)
-        if not step.planned:
+        if not step.is_queued:
             return
         await reach("core.before_cancel")
         ordinals = None if order.ordinal is None else [order.ordinal]

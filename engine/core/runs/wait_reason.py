@@ -26,8 +26,8 @@ def why(view: ClusterState, run_id: UUID, step_id: int, ordinal: int) -> dict[st
         )
     step = run.step
     if step is None or step.plan.step_id != step_id:
-        return _told("Overlap") if run.queued else _told(None, "Its step is not at work.")
-    if not step.planned:
+        return _told("Overlap") if run.overlaps else _told(None, "Its step is not at work.")
+    if not step.is_queued:
         return _told("Resolving")
     target = step.waiting.get(ordinal)
     if target is not None:

@@ -9,6 +9,7 @@ from engine.scheduling.run_state import RunState
 from engine.scheduling.runs import (
     PREFETCH_DEPTH,
     StepDefinition,
+    RunPhase,
     Run,
     RunningTask,
     StepRun,
@@ -46,7 +47,7 @@ def a_step(
     )
     run = Run(uuid4(), uuid4(), "job", 1, None, (plan,), {}, begun=True, canceled=False)
     state.runs[run.id] = run
-    step = run.step = StepRun(run, plan, planned=True, seconds=seconds)
+    step = run.step = StepRun(run, plan, phase=RunPhase.QUEUED, seconds=seconds)
     for ordinal in range(1, targets + 1):
         row = {"ordinal": ordinal, "attempts": 0, "not_before": None, "deadline": None}
         place = {"server_id": "s", "pool_name": pool, "database_name": "d"}
@@ -102,7 +103,7 @@ def test_each_slot_prefetches_one_and_passes_to_it():
     while state.running:
         over(state, next(iter(state.running.values())))
         reserve(state)
-    assert step.over
+    assert step.finished
     assert state.tree.instance.used == 0
 
 
@@ -170,7 +171,7 @@ def test_a_slot_is_free_when_both_tasks_are_gone_in_any_order():
         for number in (first, 1 - first):
             state.remove(step, both[number].target.ordinal, both[number].invocation)
 
-        assert (state.tree.instance.used, step.over, state.running) == (0, True, {})
+        assert (state.tree.instance.used, step.finished, state.running) == (0, True, {})
 
 
 def test_a_prefetched_task_of_a_lost_host_returns_without_its_slot():
@@ -372,7 +373,7 @@ def test_the_nodes_of_a_slot_are_held_until_its_last_task_finished():
         used.append((state.tree.instance.used, state.tree.server("s").used))
 
     assert used == [(1, 1)] * (PREFETCH_DEPTH - 1) + [(0, 0)]
-    assert step.over
+    assert step.finished
 
 
 def test_no_prefetch_for_a_cancelled_step():
@@ -415,7 +416,7 @@ def test_a_retry_that_waits_for_a_slot_is_late_at_its_deadline_and_not_before():
     assert (early, waited, late) == ([[], [], []], 160.0, [(step, target)])
     assert not target.queue.items, "nobody may pick it any more"
     state.expire(step, 1)
-    assert (step.over, state.next_due) == (True, None)
+    assert (step.finished, state.next_due) == (True, None)
 
 
 def test_a_target_that_never_began_is_never_late():
