@@ -129,7 +129,7 @@ class Controller(Service):
         (seen,) = await self._road.rows(Q.look)
         self._offset = seen["now"] - self.means.clock.monotonic()
         see_limits(floor, msgspec.json.decode(seen["limits"]))
-        floor.policy.close(set(seen["paused"]))
+        floor.tree.pause_jobs(seen["paused"])
         if self.means.view.beat.draining:
             await self._road.rows(Q.cancel_everything)
         await self._see_news(floor, lifecycle)

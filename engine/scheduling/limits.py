@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from engine.scheduling.resource_tree import UNKNOWN, Node, PoolNode, ServerNode
+from engine.scheduling.resource_tree import UNKNOWN_SESSIONS, Node, PoolNode, ServerNode
 from engine.scheduling.run_state import RunState
 from muster.core.session_budget import working
 
@@ -27,7 +27,7 @@ def see_limits(floor: RunState, rows: Iterable[Any]) -> None:
 
 def _sessions(row: Any) -> int:
     budget = row["max_connections"] or row["budget"]
-    return working(budget) if budget else UNKNOWN
+    return working(budget) if budget else UNKNOWN_SESSIONS
 
 
 def _limit(floor: RunState, node: Node, slots: int | None) -> None:

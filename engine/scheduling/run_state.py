@@ -4,13 +4,13 @@ It is loaded from the database whenever the Controller starts, and does no I/O.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from engine.model.task import PREFETCH_LIMIT
-from engine.scheduling.policies import RoundRobin
+from engine.scheduling.policies import Policy, RoundRobin
 from engine.scheduling.resource_tree import Node, Path, Queue, ResourceTree
 from engine.scheduling.runs import (
     FINISHED,
@@ -25,9 +25,11 @@ from engine.scheduling.timers import Timers
 
 
 class RunState:
-    def __init__(self, slots: int) -> None:
+    def __init__(
+        self, slots: int, policy: Callable[[ResourceTree], Policy[StepRun]] = RoundRobin
+    ) -> None:
         self.tree = ResourceTree(slots)
-        self.policy: RoundRobin[StepRun] = RoundRobin(self.tree)
+        self.policy = policy(self.tree)
         self.runs: dict[UUID, Run] = {}
         self.running: dict[UUID, RunningTask] = {}  # by invocation
         self._prefetching: dict[SlotQueue, None] = {}  # slots that may take further tasks
@@ -95,7 +97,7 @@ class RunState:
                 del self._prefetching[slot]
             elif (
                 2 * len(slot.tasks) <= depth
-                and not self.policy.closed(step.run.job_id)
+                and not self.tree.is_paused(step.run.job_id)
                 and self.tree.has_room_for(queue.path, last.host)
             ):
                 share = min(shares[queue], len(queue.items))
@@ -127,7 +129,7 @@ class RunState:
             self._prefetching[slot] = None
         else:
             self._prefetching.pop(slot, None)
-            self.policy.over(running.target.queue, running.host)
+            self.policy.release(running.target.queue, running.host)
 
     def apply_result(self, completion: CompletionRow, now: float) -> StepRun | None:
         """None when the task is not held here: its result was applied before."""

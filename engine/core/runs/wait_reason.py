@@ -41,7 +41,7 @@ def _waits(
 ) -> dict[str, Any]:
     if not view.open:
         return _told("AccountPaused")
-    if floor.policy.closed(step.run.job_id):
+    if floor.tree.is_paused(step.run.job_id):
         return _told("JobPaused")
     if target.due is not None:
         return _told(
@@ -49,7 +49,7 @@ def _waits(
         )  # for what, the rows say
     if target.ordinal not in target.queue.items:
         return _told(None, "Its time is over.")  # and the database is being told so
-    full = floor.policy.why(target.queue) or floor.tree.missing(target.queue.path)
+    full = floor.policy.why(target.queue)
     if full is None:
         return _told(None, "It is about to be reserved.", ahead=_ahead(target))
     return _told(

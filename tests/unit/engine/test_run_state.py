@@ -155,10 +155,10 @@ def test_no_prefetch_for_a_paused_job():
     first = RunningTask(*state.pick())
     take(state, first)
 
-    state.policy.close({step.run.job_id})
+    state.tree.pause_jobs({step.run.job_id})
 
     assert reserve(state) == []
-    state.policy.close(set())
+    state.tree.pause_jobs(set())
     assert ordinals(reserve(state)) == [(2, 1)]
 
 
@@ -440,7 +440,7 @@ def test_what_was_tried_has_the_deadline_that_the_database_tells():
     state.apply_result(
         CompletionRow(running.invocation, "Created", 0, not_before=102.0, until=150.0), NOW
     )
-    state.policy.close({step.run.job_id})
+    state.tree.pause_jobs({step.run.job_id})
 
     assert (state.next_due, state.due(102.0), state.next_due) == (102.0, [], 150.0)
     assert state.due(150.0) == [(step, step.waiting[1])]
