@@ -144,12 +144,14 @@ class Communicator(Service):
     async def _ask(self, task: dict[str, Any]) -> OrphanOutcome:
         """Ends what is left of it at its target first."""
         targets = self.means.targets
-        way = await targets.way(self._line, task["server_id"], task["credential_id"])
-        if way is None:
+        server_connection = await targets.server_connection(
+            self._line, task["server_id"], task["credential_id"]
+        )
+        if server_connection is None:
             return OrphanOutcome.UNKNOWN
-        async with targets.door(way.server.server_id), self._room:
+        async with targets.admin_lock(server_connection.server.server_id), self._room:
             return await resolve_orphan(
-                way,
+                server_connection,
                 task["database_name"],
                 backend_pid=task["backend_pid"],
                 old_invocation=task["old_invocation"],

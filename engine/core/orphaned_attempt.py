@@ -31,7 +31,7 @@ class OrphanOutcome(StrEnum):
 
 
 async def resolve_orphan(
-    way: ServerConnection,
+    server_connection: ServerConnection,
     database: str | None,
     *,
     backend_pid: int | None,
@@ -41,8 +41,16 @@ async def resolve_orphan(
 ) -> OrphanOutcome:
     """A Fault when the target can't be asked now, or the session does not end."""
     try:
-        async with asyncio.timeout(LIMIT), way.session(database, APPLICATION) as connection:
-            await _end(connection, way.pid(backend_pid), application_name(old_invocation), started)
+        async with (
+            asyncio.timeout(LIMIT),
+            server_connection.session(database, APPLICATION) as connection,
+        ):
+            await _end(
+                connection,
+                server_connection.pid(backend_pid),
+                application_name(old_invocation),
+                started,
+            )
             if xact_id is None:
                 # It is recorded before COMMIT is sent, or what commits by itself.
                 return OrphanOutcome.ABORTED
@@ -50,7 +58,9 @@ async def resolve_orphan(
                 return OrphanOutcome.UNKNOWN
             return OrphanOutcome(await status_of(connection, xact_id))
     except (asyncpg.PostgresError, TimeoutError, *CONNECTION_LOST, *CONFUSED) as error:
-        message = f"The server {way.server.name} did not answer what became of an attempt."
+        message = (
+            f"The server {server_connection.server.name} did not answer what became of an attempt."
+        )
         raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
 
 

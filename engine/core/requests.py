@@ -113,17 +113,24 @@ class Requests(Service):
 
     async def _blockers(self, task: Any) -> list[dict[str, Any]] | None:
         targets = self.means.targets
-        way = await targets.way(self._line, task["server_id"], task["credential_id"])
-        if way is None:
+        server_connection = await targets.server_connection(
+            self._line, task["server_id"], task["credential_id"]
+        )
+        if server_connection is None:
             return None
-        session = way.session(task["database_name"], APPLICATION)
-        async with targets.door(way.server.server_id), session as connection:
-            which = way.pid(task["backend_pid"]), application_name(task["invocation_id"])
+        session = server_connection.session(task["database_name"], APPLICATION)
+        async with targets.admin_lock(server_connection.server.server_id), session as connection:
+            which = (
+                server_connection.pid(task["backend_pid"]),
+                application_name(task["invocation_id"]),
+            )
             return [dict(row) for row in await connection.fetch(A.blockers, *which)]
 
     async def _resolve(self, group: str) -> Resolution:
         document = await read_document(self.means.store, group)
-        return await Resolver(document, self.means.targets.listing(document)).resolve(look=True)
+        return await Resolver(document, self.means.targets.discovery(document)).resolve(
+            check_named=True
+        )
 
     async def _tell(self, request: UUID, answer: dict[str, Any]) -> None:
         store = self.means.store
@@ -141,7 +148,7 @@ def told(found: Resolution) -> dict[str, Any]:
     """As REST shows it; `truncated`: a list is cut, since it or the answer is too long. Counts are of all."""
     away = [target for target in found.targets if target.error is not None]
     targets = [target for target in found.targets if target.error is None]
-    left_out = [*map(_left_out, found.left_out), *map(_excluded, found.excluded)]
+    left_out = [*map(_left_out, found.skipped), *map(_excluded, found.excluded)]
     missing = [{**_place(target), "rule": str(target.rule)} for target in found.missing]
     room = Room()
     shown = {

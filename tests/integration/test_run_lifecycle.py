@@ -40,7 +40,7 @@ async def test_one_that_is_queued_begins_when_it_may_and_holds_nothing_before(he
 
 
 async def test_a_large_fleet_is_written_beside_everything_else(here: Fleet, monkeypatch):
-    monkeypatch.setattr(planner, "LARGE", 2)
+    monkeypatch.setattr(planner, "MAX_INLINE_TARGETS", 2)
 
     run = await here.run("select 1", "select 2")
 
@@ -52,7 +52,7 @@ async def test_a_large_fleet_is_written_beside_everything_else(here: Fleet, monk
 async def test_it_is_written_by_a_server_that_can_not_watch_its_client_too(
     here: Fleet, monkeypatch, name, value
 ):
-    monkeypatch.setattr(planner, "LARGE", 2)
+    monkeypatch.setattr(planner, "MAX_INLINE_TARGETS", 2)
     refused = f"select pg_catalog.set_config('{name}', '{value}', true)"
     monkeypatch.setitem(planner.Q._texts, "watch_client", refused)
 

@@ -16,7 +16,7 @@ from engine.model.group_document import Document
 from engine.process.exit_codes import Disagreement
 from engine.scheduling.run_state import RunState
 from engine.scheduling.runs import FINISHED, ReachedStep, Run, RunPhase, StepDefinition, StepRun
-from engine.targets.resolver import asks
+from engine.targets.resolver import needs_listing
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.errors import Fault
@@ -122,7 +122,7 @@ class RunActions:
         """Plans at once if no query is needed; otherwise in the background, since servers may be slow."""
         step = _current(run)
         document = self.documents.get(step.plan.target_group_name)
-        if document is not None and not asks(document):
+        if document is not None and not needs_listing(document):
             with contextlib.suppress(Fault):
                 self._set_plan(step, await self._planner.draft(run, step.plan, document))
                 return
@@ -132,7 +132,7 @@ class RunActions:
         step = _current(run)
         refuse(step.plan)
         document = await self._planner.read(step.plan.target_group_name)
-        if asks(document) and not await self._record_entry(step):
+        if needs_listing(document) and not await self._record_entry(step):
             return
         self._set_plan(step, await self._planner.draft(run, step.plan, document))
 
@@ -176,7 +176,7 @@ class RunActions:
         plan = self.plans.pop(step)
         await reach("core.before_plan")
         try:
-            rows = await self._executions.rows(Q.plan_and_reserve, *plan.said, *batch.columns)
+            rows = await self._executions.rows(Q.plan_and_reserve, *plan.arguments, *batch.columns)
         except asyncpg.PostgresError:  # the database refused this plan: the other runs go on
             log.exception("step could not be planned", run=run.id)
             self._release(batch)
