@@ -14,7 +14,7 @@ class ClusterState:
     hosts: dict[UUID, HostRow] = field(default_factory=dict)
     reads: int = 0  # how often the hosts were read
     silent: set[UUID] = field(default_factory=set)  # hosts that are not heard of any more
-    floor: RunState | None = None  # of the controller
+    run_state: RunState | None = None  # of the controller
     settled: int = 0  # tasks of lost hosts, since that was last recorded
 
     @classmethod

@@ -13,7 +13,7 @@ from muster.core.clock import Clock
 
 @dataclass(frozen=True, kw_only=True)
 class CoreContext:
-    view: ClusterState
+    cluster_state: ClusterState
     store: ControlDatabase
     lease: Lease  # with the control database
     clock: Clock
@@ -21,4 +21,4 @@ class CoreContext:
     host_patience: timedelta
     capacity: int  # targets that are worked on at once
     targets: TargetAccess
-    rings: WakeUps = field(default_factory=WakeUps)
+    wakeups: WakeUps = field(default_factory=WakeUps)

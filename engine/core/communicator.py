@@ -46,17 +46,17 @@ MESSAGES = {
 class Communicator(Service):
     name = "communicator"
 
-    def __init__(self, means: CoreContext) -> None:
-        super().__init__(means)
-        self._line = ControlConnection(means.store)
+    def __init__(self, context: CoreContext) -> None:
+        super().__init__(context)
+        self._connection = ControlConnection(context.store)
         self._heard: dict[UUID, tuple[Any, float]] = {}  # last beat, and seconds without another
-        self._looked = means.clock.monotonic()
+        self._looked = context.clock.monotonic()
         self._settling: dict[UUID, asyncio.Task[None]] = {}  # by invocation
         self._room = asyncio.Semaphore(TOGETHER)
 
     @property
     def pause(self) -> timedelta:
-        return min(LOOK, self.means.heartbeat)
+        return min(LOOK, self.context.heartbeat)
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
@@ -64,66 +64,66 @@ class Communicator(Service):
         finally:
             for task in self._settling.values():
                 task.cancel()
-            self._line.hang_up()
+            self._connection.hang_up()
 
-    async def turn(self) -> None:
-        view = self.means.view
-        before, now = view.hosts, await membership.hosts(self.means.store)
+    async def run_once(self) -> None:
+        cluster_state = self.context.cluster_state
+        before, now = cluster_state.hosts, await membership.hosts(self.context.store)
         for host in now.keys() - before.keys():
             log.info("a host came", host=host, pid=now[host].pid, slots=now[host].slots)
         for host in before.keys() - now.keys():
             log.info("a host went", host=host, pid=before[host].pid)
-        view.see(now)
+        cluster_state.see(now)
         dead = {id for id, host in now.items() if _died(host)}
         passed = self._passed()
         silent = {id for id, host in now.items() if self._misses(host, passed)}
-        for host in (dead | silent) - view.silent:
+        for host in (dead | silent) - cluster_state.silent:
             log.warning("a host is missed", host=host, died=host in dead)
-        if before.keys() != now.keys() or view.silent != dead | silent:
-            self.means.rings.ring(RESULTS)  # tasks may go to others now
-        view.silent = dead | silent
-        floor = view.floor
-        busy = {running.host for running in floor.running.values()} if floor else set()
-        for host in busy & (view.silent | (busy - now.keys())):
+        if before.keys() != now.keys() or cluster_state.silent != dead | silent:
+            self.context.wakeups.ring(RESULTS)  # tasks may go to others now
+        cluster_state.silent = dead | silent
+        run_state = cluster_state.run_state
+        busy = {running.host for running in run_state.running.values()} if run_state else set()
+        for host in busy & (cluster_state.silent | (busy - now.keys())):
             await self._disown(host)
         for host in dead - busy:
-            await membership.end_lost_host(self.means.store, host)
-        self.doing = f"knows {len(now)} hosts" + (
-            f", misses {len(view.silent)}" * bool(view.silent)
+            await membership.end_lost_host(self.context.store, host)
+        self.status = f"knows {len(now)} hosts" + (
+            f", misses {len(cluster_state.silent)}" * bool(cluster_state.silent)
         )
 
     def _passed(self) -> float:
         """Seconds since the last look, as far as we could look: an outage silences everybody."""
-        before, self._looked = self._looked, self.means.clock.monotonic()
+        before, self._looked = self._looked, self.context.clock.monotonic()
         return min(self._looked - before, 2 * self.pause.total_seconds())
 
     def _misses(self, host: HostRow, passed: float) -> bool:
         beat, silent = self._heard.get(host.host_id, (None, 0.0))
         silent = silent + passed if beat == host.heartbeat_at else 0.0
         self._heard[host.host_id] = (host.heartbeat_at, silent)
-        return silent > BEATS * self.means.heartbeat.total_seconds()
+        return silent > BEATS * self.context.heartbeat.total_seconds()
 
     async def _disown(self, host: UUID) -> None:
         """Nothing of it counts any more; what it ran is settled one by one."""
-        floor = self.means.view.floor
-        assert floor is not None
-        if all(id in self._settling for id, each in floor.running.items() if each.host == host):
+        run_state = self.context.cluster_state.run_state
+        assert run_state is not None
+        if all(id in self._settling for id, each in run_state.running.items() if each.host == host):
             return
-        for row in await self._line.fetch(Q.disown, self.means.store.epoch, host):
+        for row in await self._connection.fetch(Q.disown, self.context.store.epoch, host):
             new = row["invocation_id"]
-            held = floor.find(row["job_execution_id"], row["step_id"], row["ordinal"])
-            if held is None and row["old_invocation"] in floor.running:
+            held = run_state.find(row["job_execution_id"], row["step_id"], row["ordinal"])
+            if held is None and row["old_invocation"] in run_state.running:
                 held = row["old_invocation"]  # of a run that is just being begun
             if row["task_lifecycle"] == "Created":
                 if held is not None:
-                    floor.release(held)
+                    run_state.release(held)
                 continue
             if held is not None:
-                floor.rename(held, new)
+                run_state.rename(held, new)
                 if settling := self._settling.pop(held, None):
                     settling.cancel()
             self._settling[new] = asyncio.create_task(self._settle(dict(row)))
-        self.means.rings.ring(RESULTS)
+        self.context.wakeups.ring(RESULTS)
 
     async def _settle(self, task: dict[str, Any]) -> None:
         try:
@@ -132,20 +132,20 @@ class Communicator(Service):
             self._settling.pop(task["invocation_id"], None)
 
     async def _verdict(self, task: dict[str, Any]) -> OrphanOutcome:
-        until = self.means.clock.monotonic() + self.means.host_patience.total_seconds()
-        while self.means.clock.monotonic() < until:
+        until = self.context.clock.monotonic() + self.context.host_patience.total_seconds()
+        while self.context.clock.monotonic() < until:
             try:
                 return await self._ask(task)
             except Fault as fault:
                 log.info("a target can't be asked", server=task["server_id"], why=fault.message)
-            await self.means.clock.sleep(AGAIN)
+            await self.context.clock.sleep(AGAIN)
         return OrphanOutcome.ABORTED if task["xact_id"] is None else OrphanOutcome.UNKNOWN
 
     async def _ask(self, task: dict[str, Any]) -> OrphanOutcome:
         """Ends what is left of it at its target first."""
-        targets = self.means.targets
+        targets = self.context.targets
         server_connection = await targets.server_connection(
-            self._line, task["server_id"], task["credential_id"]
+            self._connection, task["server_id"], task["credential_id"]
         )
         if server_connection is None:
             return OrphanOutcome.UNKNOWN
@@ -177,19 +177,19 @@ class Communicator(Service):
             "lastMessage": MESSAGES[verdict],
         }
         told["fingerprint"] = told["reason"]
-        store, view = self.means.store, self.means.view
+        store, cluster_state = self.context.store, self.context.cluster_state
         while True:
             with contextlib.suppress(Fault):
-                text = await self._line.value(
+                text = await self._connection.value(
                     Q.settle, store.epoch, msgspec.json.encode([told]).decode()
                 )
                 break
-            await self.means.clock.sleep(AGAIN)
+            await self.context.clock.sleep(AGAIN)
         log.info("a lost task is settled", verdict=verdict.value, ordinal=task["ordinal"])
-        view.settled += 1
-        if view.floor is not None:
-            view.floor.inbox += read_completion(text)
-        self.means.rings.ring(RESULTS)
+        cluster_state.settled += 1
+        if cluster_state.run_state is not None:
+            cluster_state.run_state.inbox += read_completion(text)
+        self.context.wakeups.ring(RESULTS)
 
 
 def _died(host: HostRow) -> bool:

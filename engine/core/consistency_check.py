@@ -15,25 +15,25 @@ class ConsistencyCheck(Service):
 
     name = "agreement"
 
-    def __init__(self, means: CoreContext) -> None:
-        super().__init__(means)
+    def __init__(self, context: CoreContext) -> None:
+        super().__init__(context)
         self._suspected: frozenset[str] = frozenset()
 
     @property
     def pause(self) -> timedelta:
-        return 3 * self.means.heartbeat
+        return 3 * self.context.heartbeat
 
-    async def turn(self) -> None:
-        found = self.means.view.differs(await membership.look(self.means.store))
+    async def run_once(self) -> None:
+        found = self.context.cluster_state.differs(await membership.look(self.context.store))
         found |= await self._tasks()
         if wrong := found & self._suspected:
             raise Disagreement("; ".join(sorted(wrong)))
         self._suspected = found
-        self.doing = f"suspects {len(found)} things" if found else "agrees"
+        self.status = f"suspects {len(found)} things" if found else "agrees"
 
     async def _tasks(self) -> frozenset[str]:
         """Of the tasks that live, each that only one side knows of."""
-        store, before = self.means.store, self._running()
+        store, before = self.context.store, self._running()
         async with store.calling() as tx:
             rows = await tx.fetch(Q.live_invocations, store.epoch)
         known, after = {row[0] for row in rows}, self._running()
@@ -47,5 +47,5 @@ class ConsistencyCheck(Service):
         )
 
     def _running(self) -> set[UUID] | None:
-        floor = self.means.view.floor
-        return None if floor is None else set(floor.running)
+        run_state = self.context.cluster_state.run_state
+        return None if run_state is None else set(run_state.running)

@@ -16,7 +16,7 @@ from engine.core.maintainer import Maintainer
 from engine.core.requests import Requests
 from engine.core.scheduler import Scheduler
 from engine.core.service import Service
-from engine.core.supervisor import JobHosting, Parts
+from engine.core.supervisor import JobHosting, ServiceFactories
 from engine.db import membership
 from engine.db.control_db import ControlDatabase
 from engine.process.bootstrap import Bootstrap
@@ -31,7 +31,7 @@ from muster.core.version import VERSION
 
 log = telemetry.get(__name__)
 
-PARTS: tuple[type[Service], ...] = (
+SERVICES: tuple[type[Service], ...] = (
     Heartbeat,
     Listener,
     ConsistencyCheck,
@@ -76,14 +76,14 @@ class Core:
             "state": "starting",
             "restarts": dict(self.hosting.restarts),
         }
-        if view := self.hosting.view:
+        if cluster_state := self.hosting.cluster_state:
             told |= {
                 "state": "live",
-                "paused": view.beat.paused,
-                "draining": view.beat.draining,
-                "directoryRevision": view.beat.directory_revision,
-                "hosts": sorted(str(host) for host in view.hosts),
-                "parts": {name: part.doing for name, part in self.hosting.parts.items()},
+                "paused": cluster_state.beat.paused,
+                "draining": cluster_state.beat.draining,
+                "directoryRevision": cluster_state.beat.directory_revision,
+                "hosts": sorted(str(host) for host in cluster_state.hosts),
+                "parts": {name: service.status for name, service in self.hosting.services.items()},
             }
         return told
 
@@ -110,9 +110,9 @@ class Core:
 
         return await retry_until_available(look, self._clock, stop)
 
-    def _make(self, view: ClusterState) -> Parts:
-        means = CoreContext(
-            view=view,
+    def _make(self, cluster_state: ClusterState) -> ServiceFactories:
+        context = CoreContext(
+            cluster_state=cluster_state,
             store=self._store,
             lease=self._lease,
             clock=self._clock,
@@ -121,4 +121,4 @@ class Core:
             capacity=self._bootstrap.given.capacity,
             targets=self._targets,
         )
-        return {part.name: partial(part, means) for part in PARTS}
+        return {service.name: partial(service, context) for service in SERVICES}

@@ -36,12 +36,12 @@ class Maintainer(Service):
 
     name = "maintainer"
 
-    def __init__(self, means: CoreContext, duties: Mapping[str, Duty] | None = None) -> None:
-        super().__init__(means)
-        self._reads = means.view.reads
-        self._looked = means.clock.monotonic()
+    def __init__(self, context: CoreContext, duties: Mapping[str, Duty] | None = None) -> None:
+        super().__init__(context)
+        self._reads = context.cluster_state.reads
+        self._looked = context.clock.monotonic()
         self._silent: dict[UUID, tuple[datetime, float]] = {}  # last beat, seconds since then
-        upkeep = Maintenance(means.store)
+        upkeep = Maintenance(context.store)
         self.duties: dict[str, Duty] = {
             HISTORY: upkeep.forget_history,
             PARTITIONS: upkeep.make_room,
@@ -64,33 +64,33 @@ class Maintainer(Service):
             final = [error for error in several.exceptions if isinstance(error, FINAL)]
             raise [*final, *several.exceptions][0] from None
 
-    async def turn(self) -> None:
+    async def run_once(self) -> None:
         await self._look_for_hosts()
-        now = self.means.clock.monotonic()
+        now = self.context.clock.monotonic()
         if self._swept is None or now - self._swept >= self._every.total_seconds():
             await self._sweep()
             self._swept = now
-        self.doing = f"does {len(self._busy)} duties" if self._busy else "idle"
+        self.status = f"does {len(self._busy)} duties" if self._busy else "idle"
 
     @property
     def _every(self) -> timedelta:
-        return min(SWEEP, 10 * self.means.heartbeat)
+        return min(SWEEP, 10 * self.context.heartbeat)
 
     async def _look_for_hosts(self) -> None:
-        view = self.means.view
-        if view.reads == self._reads:
+        cluster_state = self.context.cluster_state
+        if cluster_state.reads == self._reads:
             return
-        now = self.means.clock.monotonic()
+        now = self.context.clock.monotonic()
         passed = min(now - self._looked, 2 * self.pause.total_seconds())
-        self._reads, self._looked = view.reads, now
+        self._reads, self._looked = cluster_state.reads, now
         self._silent = {
             id: (host.heartbeat_at, self._since(id, host.heartbeat_at, passed))
-            for id, host in view.hosts.items()
+            for id, host in cluster_state.hosts.items()
         }
-        limit = (self.means.host_patience + 2 * self.pause).total_seconds()
+        limit = (self.context.host_patience + 2 * self.pause).total_seconds()
         for id, (_, silent) in self._silent.items():
             if silent > limit:
-                await membership.end_lost_host(self.means.store, id)
+                await membership.end_lost_host(self.context.store, id)
                 log.warning("a lost host was seen off", host=id, silent=round(silent))
 
     def _since(self, id: UUID, beat: datetime, passed: float) -> float:
@@ -99,19 +99,19 @@ class Maintainer(Service):
 
     async def _tell_of_lost_tasks(self) -> str | None:
         """The Communicator settles them as soon as it misses their host; here it is recorded."""
-        view = self.means.view
-        number, view.settled = view.settled, 0
+        cluster_state = self.context.cluster_state
+        number, cluster_state.settled = cluster_state.settled, 0
         return f"{number} tasks of lost hosts settled." if number else None
 
     async def _sweep(self) -> None:
         """System jobs are as they must be, and what is due is being done."""
-        store = self.means.store
+        store = self.context.store
         async with store.calling() as tx:
             differed = await tx.fetch(Q.keep_system_jobs, store.epoch)
             due = await tx.fetch(Q.due_duties, store.epoch, list(self._busy))
         for row in differed:
             self._tell(row["job_name"], row["differed"], repaired=row["repaired"])
-        if self.means.view.beat.draining:
+        if self.context.cluster_state.beat.draining:
             return
         if self._swept is None and (made := await self.duties[PARTITIONS]()):
             log.info("room was made at the start", what=made)
@@ -161,11 +161,11 @@ class Maintainer(Service):
             return "Failed", f"It failed: {type(error).__name__}."
 
     async def _begin(self, job: UUID, run: UUID | None) -> bool:
-        store = self.means.store
+        store = self.context.store
         async with store.calling() as tx:
             return bool(await tx.fetchval(Q.begin_duty, store.epoch, job, run))
 
     async def _end(self, job: UUID, run: UUID, lifecycle: str, message: str) -> None:
-        store = self.means.store
+        store = self.context.store
         async with store.calling() as tx:
             await tx.execute(Q.end_duty, store.epoch, job, run, lifecycle, message)

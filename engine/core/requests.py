@@ -43,25 +43,25 @@ class Requests(Service):
     name = "requests"
     channels = ("muster_request",)
 
-    def __init__(self, means: CoreContext) -> None:
-        super().__init__(means)
-        self._line = ControlConnection(means.store)
+    def __init__(self, context: CoreContext) -> None:
+        super().__init__(context)
+        self._connection = ControlConnection(context.store)
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
             await super().run(stop)
         finally:
-            self._line.hang_up()
+            self._connection.hang_up()
 
     @property
     def pause(self) -> timedelta:
-        return min(POLL, self.means.heartbeat)
+        return min(POLL, self.context.heartbeat)
 
-    async def turn(self) -> None:
-        store = self.means.store
+    async def run_once(self) -> None:
+        store = self.context.store
         async with store.calling() as tx:
             asked = await tx.fetch(Q.open_requests, store.epoch)
-        self.doing = f"answers {len(asked)} questions" if asked else "idle"
+        self.status = f"answers {len(asked)} questions" if asked else "idle"
         room = asyncio.Semaphore(TOGETHER)
         async with asyncio.TaskGroup() as group:
             for row in asked:
@@ -84,7 +84,7 @@ class Requests(Service):
     async def _answer(self, kind: str, args: dict[str, Any]) -> dict[str, Any]:
         if kind == "why":
             which = UUID(args["run"]), args["stepId"], args["ordinal"]
-            return await self._running(*which) or why(self.means.view, *which)
+            return await self._running(*which) or why(self.context.cluster_state, *which)
         try:
             async with asyncio.timeout(LIMIT):
                 return told(await self._resolve(args["targetGroup"]))
@@ -100,8 +100,8 @@ class Requests(Service):
 
     async def _running(self, run: UUID, step_id: int, ordinal: int) -> dict[str, Any] | None:
         """Of an attempt that runs: who holds what it waits for, unless nobody could look; else None."""
-        asked = self.means.store.epoch, run, step_id, ordinal
-        rows = await self._line.fetch(Q.running_attempt, *asked)
+        asked = self.context.store.epoch, run, step_id, ordinal
+        rows = await self._connection.fetch(Q.running_attempt, *asked)
         if not rows:
             return None
         details: dict[str, Any] = {}
@@ -112,9 +112,9 @@ class Requests(Service):
         return {"details": details}
 
     async def _blockers(self, task: Any) -> list[dict[str, Any]] | None:
-        targets = self.means.targets
+        targets = self.context.targets
         server_connection = await targets.server_connection(
-            self._line, task["server_id"], task["credential_id"]
+            self._connection, task["server_id"], task["credential_id"]
         )
         if server_connection is None:
             return None
@@ -127,13 +127,13 @@ class Requests(Service):
             return [dict(row) for row in await connection.fetch(A.blockers, *which)]
 
     async def _resolve(self, group: str) -> Resolution:
-        document = await read_document(self.means.store, group)
-        return await Resolver(document, self.means.targets.discovery(document)).resolve(
+        document = await read_document(self.context.store, group)
+        return await Resolver(document, self.context.targets.discovery(document)).resolve(
             check_named=True
         )
 
     async def _tell(self, request: UUID, answer: dict[str, Any]) -> None:
-        store = self.means.store
+        store = self.context.store
         async with store.calling() as tx:
             text = msgspec.json.encode(answer).decode()
             await tx.execute(Q.answer_request, store.epoch, request, text)

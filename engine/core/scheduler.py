@@ -153,19 +153,19 @@ class Scheduler(Service):
     name = "scheduler"
     channels = ("muster_schedule",)
 
-    def __init__(self, means: CoreContext) -> None:
-        super().__init__(means)
-        self._wait = means.heartbeat
+    def __init__(self, context: CoreContext) -> None:
+        super().__init__(context)
+        self._wait = context.heartbeat
 
     @property
     def pause(self) -> timedelta:
-        return min(self._wait, self.means.heartbeat)
+        return min(self._wait, self.context.heartbeat)
 
-    async def turn(self) -> None:
+    async def run_once(self) -> None:
         """Slots of a paused account are decided too: the database records each as skipped, but a Once waits."""
-        beat = self.means.view.beat
-        self.doing = "draining" if beat.draining else "paused" if beat.paused else "idle"
-        self._wait = self.means.heartbeat
+        beat = self.context.cluster_state.beat
+        self.status = "draining" if beat.draining else "paused" if beat.paused else "idle"
+        self._wait = self.context.heartbeat
         if not beat.draining:
             await self.begin()
 
@@ -177,7 +177,7 @@ class Scheduler(Service):
 
     async def _look(self) -> list[ScheduledJob]:
         """What is due; if nothing is, how long the pause may be."""
-        store = self.means.store
+        store = self.context.store
         async with store.calling() as tx:
             rows = await tx.fetch(Q.due_jobs, store.epoch, JOBS)
             if not rows:
@@ -203,8 +203,8 @@ class Scheduler(Service):
         return settled + (await self._record(batch) if batch else 0)
 
     async def _record(self, batch: list[Decision]) -> int:
-        self.watch = self.means.clock.monotonic()
-        store = self.means.store
+        self.last_heartbeat = self.context.clock.monotonic()
+        store = self.context.store
         async with store.calling() as tx:
             done = await tx.fetchrow(Q.decide_slots, store.epoch, *_columns(batch))
         told = dict(done or {})
@@ -216,7 +216,7 @@ class Scheduler(Service):
     async def _break(self, job: ScheduledJob, error: Exception) -> int:
         """It must not come back with each look; an edit makes it count again."""
         why = str(error) or type(error).__name__
-        store = self.means.store
+        store = self.context.store
         async with store.calling() as tx:
             return int(
                 await tx.fetchval(Q.break_schedule, store.epoch, job.job_id, job.row_version, why)

@@ -25,7 +25,7 @@ HEALTHY = 60.0  # seconds; what lived so long starts again after the first pause
 LOOK = timedelta(seconds=1)
 CANCEL_LIMIT = 3.0  # seconds; a part that can't even be cancelled takes the core with it
 
-Parts = Mapping[str, Callable[[], Service]]
+ServiceFactories = Mapping[str, Callable[[], Service]]
 
 
 class StuckError(Exception):
@@ -37,23 +37,23 @@ class JobHosting:
     load: Callable[
         [asyncio.Event], Awaitable[ClusterState | None]
     ]  # from the database; None: stopped
-    make: Callable[[ClusterState], Parts]
+    make: Callable[[ClusterState], ServiceFactories]
     patience: timedelta  # a part that is silent for longer hangs
     clock: Clock
     restarts: Counter[str] = field(default_factory=Counter)
-    parts: dict[str, Service] = field(default_factory=dict)  # those that run
-    view: ClusterState | None = None
+    services: dict[str, Service] = field(default_factory=dict)  # those that run
+    cluster_state: ClusterState | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`. Fenced and what else is final comes out as it is."""
         pauses = RestartBackoff(self.clock)
         while not stop.is_set():
             pauses.begin()
-            view = self.view = await self.load(stop)
-            if view is None:
+            cluster_state = self.cluster_state = await self.load(stop)
+            if cluster_state is None:
                 return
             try:
-                await self._live(self.make(view), stop)
+                await self._live(self.make(cluster_state), stop)
             except Disagreement as found:
                 self.restarts[CORE] += 1
                 log.warning(
@@ -63,37 +63,37 @@ class JobHosting:
                 )
                 await self.clock.sleep_or(stop, pauses.next())
 
-    async def _live(self, parts: Parts, stop: asyncio.Event) -> None:
+    async def _live(self, services: ServiceFactories, stop: asyncio.Event) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for name, make in parts.items():
+                for name, make in services.items():
                     group.create_task(self._keep(name, make, stop))
         except BaseExceptionGroup as several:
             raise gravest(several) from None
         finally:
-            self.parts.clear()
+            self.services.clear()
 
     async def _keep(self, name: str, make: Callable[[], Service], stop: asyncio.Event) -> None:
         pauses = RestartBackoff(self.clock)
         while not stop.is_set():
             pauses.begin()
-            self.parts[name] = part = make()
-            why = await self._watch(part, stop)
+            self.services[name] = service = make()
+            why = await self._watch(service, stop)
             if why is None:
                 return
             self.restarts[name] += 1
-            log.warning("a part is started anew", part=name, why=why, times=self.restarts[name])
+            log.warning("a part is started anew", service=name, why=why, times=self.restarts[name])
             await self.clock.sleep_or(stop, pauses.next())
 
-    async def _watch(self, part: Service, stop: asyncio.Event) -> str | None:
+    async def _watch(self, service: Service, stop: asyncio.Event) -> str | None:
         """Why it must be started again; None when it ended because it was asked to."""
-        task = asyncio.create_task(part.run(stop), name=part.name)
+        task = asyncio.create_task(service.run(stop), name=service.name)
         over = asyncio.Event()
         task.add_done_callback(lambda _: over.set())
         try:
             while not task.done():
                 await self.clock.sleep_or(over, min(LOOK, self.patience / 4))
-                silent = self.clock.monotonic() - part.watch
+                silent = self.clock.monotonic() - service.last_heartbeat
                 if not task.done() and silent > self.patience.total_seconds():
                     return f"it hangs, silent for {silent:.1f} s"
         finally:
@@ -104,7 +104,7 @@ class JobHosting:
         if isinstance(error, FINAL):
             raise error
         if error is not None:
-            log.error("a part crashed", part=part.name, exc_info=error)
+            log.error("a part crashed", service=service.name, exc_info=error)
             return f"it crashed: {type(error).__name__}"
         return None if stop.is_set() else "it ended by itself"
 

@@ -38,8 +38,8 @@ async def line(targets):
 async def gated(settings, db, targets, tmp_path, monkeypatch):
     """The core looks more often than hosts beat, as it does outside of tests."""
     monkeypatch.setattr(fleets, "HEARTBEAT", HEARTBEAT)
-    for part in (communicator, controller):
-        monkeypatch.setattr(part, "LOOK", timedelta(seconds=0.05))
+    for service in (communicator, controller):
+        monkeypatch.setattr(service, "LOOK", timedelta(seconds=0.05))
     async with fleet(settings, db, targets, tmp_path, databases=2, start=False) as made:
         for name in made.databases:
             await made.query(name, PROBE)

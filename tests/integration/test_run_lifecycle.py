@@ -23,8 +23,8 @@ async def here(settings, db, targets, tmp_path):
 
 async def slots_are_free(here: Fleet) -> bool:
     (core,) = [one.living for one in here.alive if isinstance(one.living, Core)]
-    floor = core.hosting.view.floor
-    return not floor.runs and floor.tree.instance.room == floor.tree.instance.slots
+    run_state = core.hosting.cluster_state.run_state
+    return not run_state.runs and run_state.tree.instance.room == run_state.tree.instance.slots
 
 
 async def test_one_that_is_queued_begins_when_it_may_and_holds_nothing_before(here: Fleet):

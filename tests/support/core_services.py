@@ -35,21 +35,21 @@ async def a_store(account: Account, epoch: int = 1) -> AsyncIterator[ControlData
         await store.close()
 
 
-def means(
+def core_context(
     account: Account, store: ControlDatabase, *, draining: bool = False, **more: Any
 ) -> CoreContext:
     given, clock = bootstrap(account, store.epoch), Clock()
     return CoreContext(
-        view=ClusterState(InstanceState(False, draining, 7, 0)), store=store, clock=clock, capacity=100,
+        cluster_state=ClusterState(InstanceState(False, draining, 7, 0)), store=store, clock=clock, capacity=100,
         lease=Lease("control", timedelta(60), clock), host_patience=given.host_patience,
         targets=TargetAccess(given, clock), **({"heartbeat": given.heartbeat} | more),
     )  # fmt: skip
 
 
 @contextlib.asynccontextmanager
-async def running(*parts: Service) -> AsyncIterator[None]:
+async def running(*services: Service) -> AsyncIterator[None]:
     stop = asyncio.Event()
-    tasks = [asyncio.create_task(part.run(stop)) for part in parts]
+    tasks = [asyncio.create_task(service.run(stop)) for service in services]
     try:
         yield
     finally:

@@ -30,8 +30,8 @@ class Cancellation:
 
 
 class Cancellations:
-    def __init__(self, road: ExecutionStore, break_off: Callable[[StepRun], None]) -> None:
-        self._road = road
+    def __init__(self, executions: ExecutionStore, break_off: Callable[[StepRun], None]) -> None:
+        self._executions = executions
         self._break_off = break_off  # its targets are being looked up
         self._open: dict[UUID, Cancellation] = {}
 
@@ -40,16 +40,16 @@ class Cancellations:
         for order in orders:
             self._open.setdefault(order.id, order)
 
-    async def signal(self, floor: RunState) -> list[Run]:
+    async def signal(self, run_state: RunState) -> list[Run]:
         """The runs that somebody wants to stop, or part of them."""
         stirred = []
         for order in [order for order in self._open.values() if not order.signalled]:
-            run = floor.runs.get(order.run)
+            run = run_state.runs.get(order.run)
             if run is not None:
                 stirred.append(run)
                 run.canceled = run.canceled or order.step_id is None
                 if run.step is not None and order.concerns(run.step):
-                    await self._stop(floor, run.step, order)
+                    await self._stop(run_state, run.step, order)
             order.signalled = True
         return stirred
 
@@ -63,16 +63,16 @@ class Cancellations:
             if order.concerns(step):
                 order.note(step)
 
-    async def close(self, floor: RunState) -> None:
+    async def close(self, run_state: RunState) -> None:
         for order in list(self._open.values()):
-            run = floor.runs.get(order.run)
-            if run is None or _obeyed(floor, run, order):
+            run = run_state.runs.get(order.run)
+            if run is None or _obeyed(run_state, run, order):
                 if run is not None and run.step is not None and order.concerns(run.step):
                     order.note(run.step)
-                await self._road.rows(Q.close_cancellation, order.id, order.needed)
+                await self._executions.rows(Q.close_cancellation, order.id, order.needed)
                 del self._open[order.id]
 
-    async def _stop(self, floor: RunState, step: StepRun, order: Cancellation) -> None:
+    async def _stop(self, run_state: RunState, step: StepRun, order: Cancellation) -> None:
         step.canceled = step.canceled or order.ordinal is None
         if step.canceled:
             self._break_off(step)
@@ -81,18 +81,18 @@ class Cancellations:
         await reach("core.before_cancel")
         ordinals = None if order.ordinal is None else [order.ordinal]
         which = (step.run.id, step.plan.step_id, ordinals)
-        rows = await self._road.rows(Q.cancel_targets, *which, limit=LIMIT)
+        rows = await self._executions.rows(Q.cancel_targets, *which, limit=LIMIT)
         await reach("core.canceled")
-        held = floor.held(step)
+        held = run_state.held(step)
         for row in rows:
             if row["ended"]:
-                floor.remove(step, row["ordinal"], held.get(row["ordinal"]))
+                run_state.remove(step, row["ordinal"], held.get(row["ordinal"]))
         running = [(row["host_id"], row["invocation_id"]) for row in rows if not row["ended"]]
         if running:
-            await self._road.cancel(running)
+            await self._executions.cancel(running)
 
 
-def _obeyed(floor: RunState, run: Run, order: Cancellation) -> bool:
+def _obeyed(run_state: RunState, run: Run, order: Cancellation) -> bool:
     """Nothing that it concerns goes on."""
     step = run.step
     if order.step_id is None:
@@ -101,4 +101,4 @@ def _obeyed(floor: RunState, run: Run, order: Cancellation) -> bool:
         return True
     if order.ordinal is None or order.ordinal in step.waiting:
         return False
-    return order.ordinal not in floor.held(step)
+    return order.ordinal not in run_state.held(step)

@@ -51,10 +51,10 @@ class ReservationBatch:
 
 
 class ExecutionStore:
-    def __init__(self, store: ControlDatabase, alive: Callable[[], None]) -> None:
+    def __init__(self, store: ControlDatabase, heartbeat: Callable[[], None]) -> None:
         self._store = store
-        self._line = ControlConnection(store)
-        self._alive = alive  # said while something takes long
+        self._connection = ControlConnection(store)
+        self._heartbeat = heartbeat  # said while something takes long
 
     async def rows(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
         asked = self._asked(query, *args, limit=limit)
@@ -63,7 +63,7 @@ class ExecutionStore:
         asking = asyncio.ensure_future(asked)
         try:
             while not asking.done():
-                self._alive()
+                self._heartbeat()
                 await asyncio.wait({asking}, timeout=TICK)
         finally:
             asking.cancel()
@@ -74,7 +74,7 @@ class ExecutionStore:
         return said
 
     async def _asked(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
-        return await self._line.fetch(query, self._store.epoch, *args, limit=limit)
+        return await self._connection.fetch(query, self._store.epoch, *args, limit=limit)
 
     async def reserve(self, batch: ReservationBatch, known: Mapping[UUID, int]) -> list[Row]:
         """Completions behind the known numbers of each host."""
@@ -90,7 +90,7 @@ class ExecutionStore:
         await self.rows(Q.reserve, [], [], [], [], [], [], [], hosts, invocations)
 
     def hang_up(self) -> None:
-        self._line.hang_up()
+        self._connection.hang_up()
 
 
 def _numbers(known: Mapping[UUID, int]) -> tuple[list[UUID], list[int]]:

@@ -83,20 +83,20 @@ class RunLifecycle:
 
     def __init__(
         self,
-        means: CoreContext,
+        context: CoreContext,
         executions: ExecutionStore,
         planner: Planner,
         run_state: RunState,
         wake: Callable[[], None],
     ) -> None:
-        self._clock = means.clock
+        self._clock = context.clock
         self._wake_controller = wake
         self.pending: set[Run] = set()  # runs that may move
         self._background = BackgroundTasks(self._background_ended)
         self.cancellations = Cancellations(executions, self._background.cancel)
-        begin_gate = BeginGate(means.view, run_state)
+        begin_gate = BeginGate(context.cluster_state, run_state)
         self._actions = RunActions(
-            clock=means.clock,
+            clock=context.clock,
             executions=executions,
             planner=planner,
             run_state=run_state,

@@ -17,42 +17,42 @@ UNITS = {
 }
 
 
-def why(view: ClusterState, run_id: UUID, step_id: int, ordinal: int) -> dict[str, Any]:
-    floor = view.floor
-    run = floor.runs.get(run_id) if floor else None
-    if floor is None or run is None:
-        return _told(
+def why(cluster_state: ClusterState, run_id: UUID, step_id: int, ordinal: int) -> dict[str, Any]:
+    run_state = cluster_state.run_state
+    run = run_state.runs.get(run_id) if run_state else None
+    if run_state is None or run is None:
+        return _results(
             None, "The engine does not hold this run: it is over, or was started just now."
         )
     step = run.step
     if step is None or step.plan.step_id != step_id:
-        return _told("Overlap") if run.overlaps else _told(None, "Its step is not at work.")
+        return _results("Overlap") if run.overlaps else _results(None, "Its step is not at work.")
     if not step.is_queued:
-        return _told("Resolving")
+        return _results("Resolving")
     target = step.waiting.get(ordinal)
     if target is not None:
-        return _waits(view, floor, step, target)
-    held = ordinal in floor.held(step)
-    return _told("Reserved") if held else _told(None, "It waits for nothing.")
+        return _waits(cluster_state, run_state, step, target)
+    held = ordinal in run_state.held(step)
+    return _results("Reserved") if held else _results(None, "It waits for nothing.")
 
 
 def _waits(
-    view: ClusterState, floor: RunState, step: StepRun, target: WaitingTarget
+    cluster_state: ClusterState, run_state: RunState, step: StepRun, target: WaitingTarget
 ) -> dict[str, Any]:
-    if not view.open:
-        return _told("AccountPaused")
-    if floor.tree.is_paused(step.run.job_id):
-        return _told("JobPaused")
+    if not cluster_state.open:
+        return _results("AccountPaused")
+    if run_state.tree.is_paused(step.run.job_id):
+        return _results("JobPaused")
     if target.due is not None:
-        return _told(
+        return _results(
             None, "Its pause is just over.", notBefore=target.due
         )  # for what, the rows say
     if target.ordinal not in target.queue.items:
-        return _told(None, "Its time is over.")  # and the database is being told so
-    full = floor.policy.why(target.queue)
+        return _results(None, "Its time is over.")  # and the database is being told so
+    full = run_state.policy.why(target.queue)
     if full is None:
-        return _told(None, "It is about to be reserved.", ahead=_ahead(target))
-    return _told(
+        return _results(None, "It is about to be reserved.", ahead=_ahead(target))
+    return _results(
         full.reason,
         _counted(full),
         node=full.name,
@@ -75,7 +75,7 @@ def _ahead(target: WaitingTarget) -> int:
     return target.queue.items.index(target.ordinal)
 
 
-def _told(reason: str | None, message: str = "", **details: Any) -> dict[str, Any]:
+def _results(reason: str | None, message: str = "", **details: Any) -> dict[str, Any]:
     return {
         "waitReason": reason,
         "message": message or WAIT[reason or ""],
