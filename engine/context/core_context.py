@@ -1,4 +1,4 @@
-"""What the services of one core share."""
+"""The context that the services of one core share."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,6 +19,6 @@ class CoreContext:
     clock: Clock
     heartbeat: timedelta
     host_patience: timedelta
-    capacity: int  # targets that are worked on at once
+    capacity: int  # task slots of the account
     targets: TargetAccess
     wakeups: WakeUps = field(default_factory=WakeUps)

@@ -1,4 +1,4 @@
-"""Says in the control database that the engine lives, and learns what it must obey."""
+"""Writes the engine's heartbeat to the control database, and reads whether the account is paused or draining."""
 
 from engine.core.service import Service
 from engine.db import membership
@@ -12,7 +12,7 @@ class Heartbeat(Service):
     async def run_once(self) -> None:
         sent, cluster_state = self.context.clock.monotonic(), self.context.cluster_state
         was_open = cluster_state.open
-        cluster_state.learn(await membership.heartbeat(self.context.store))
+        cluster_state.update(await membership.heartbeat(self.context.store))
         self.context.lease.renew(sent)
         if cluster_state.open != was_open:
             self.context.wakeups.ring(STARTS)

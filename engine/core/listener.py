@@ -16,7 +16,7 @@ class Listener(Service):
 
     async def run_once(self) -> None:
         if await self._notifier.ensure_listening(self.context.wakeups.channels):
-            self.context.wakeups.ring_all()  # notifications sent before it are lost: look first
+            self.context.wakeups.ring_all()  # earlier notifications are lost: every service polls
         self.status = "listens"
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""One part of the core: a loop of turns whose last sign of life is seen from outside."""
+"""A service of the core: a loop whose heartbeat the supervisor watches."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -15,29 +15,29 @@ log = telemetry.get(__name__)
 
 class Service(ABC):
     name: ClassVar[str]
-    channels: ClassVar[tuple[str, ...]] = ()  # whose wake-ups cut the pause short
+    channels: ClassVar[tuple[str, ...]] = ()  # a notification on one of them ends the pause
 
     def __init__(self, context: CoreContext) -> None:
         self.context = context
         self._wakeup = context.wakeups.of(self.name, *self.channels)
-        self.last_heartbeat = context.clock.monotonic()  # of its last sign of life
+        self.last_heartbeat = context.clock.monotonic()
         self.status = "idle"
-        self._away = False
+        self._is_waiting = False
 
     @property
     def pause(self) -> timedelta:
         return self.context.heartbeat
 
     def heartbeat(self) -> None:
-        """A sign of life in the middle of a long turn."""
+        """Called between and during rounds; a service without heartbeats hangs."""
         self.last_heartbeat = self.context.clock.monotonic()
 
     @abstractmethod
     async def run_once(self) -> None:
-        """One round of its duty. A Fault is waited out, anything else is a crash."""
+        """One round. After a Fault the next round tries again; any other exception is a crash."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        stopping = asyncio.create_task(self._ring_at(stop))
+        waker = asyncio.create_task(self._wake_on(stop))
         try:
             while not stop.is_set():
                 self.heartbeat()
@@ -45,10 +45,10 @@ class Service(ABC):
                 await self._try()
                 await self.context.clock.sleep_or(self._wakeup, self.pause)
         finally:
-            stopping.cancel()
+            waker.cancel()
 
-    async def _ring_at(self, stop: asyncio.Event) -> None:
-        """One event to wait for is cheaper than two, and we wait often."""
+    async def _wake_on(self, stop: asyncio.Event) -> None:
+        """Waiting for one event is cheaper than for two."""
         await stop.wait()
         self._wakeup.set()
 
@@ -58,13 +58,13 @@ class Service(ABC):
         except FINAL:
             raise
         except Fault as fault:
-            if not self._away:
+            if not self._is_waiting:
                 log.warning(
-                    "a part waits", service=self.name, why=fault.message, more=fault.context
+                    "service waits", service=self.name, why=fault.message, more=fault.context
                 )
-            self._away = True
+            self._is_waiting = True
             self.status = "waits for the control database"
             return
-        if self._away:
-            log.info("a part goes on", service=self.name)
-        self._away = False
+        if self._is_waiting:
+            log.info("service goes on", service=self.name)
+        self._is_waiting = False

@@ -1,4 +1,4 @@
-"""Slots of servers, pools and databases, as the directory and first contacts tell."""
+"""Applies the limits of servers, pools and databases, from the directory and from first contacts."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,16 +8,16 @@ from engine.scheduling.run_state import RunState
 from muster.core.session_budget import working
 
 
-def see_limits(run_state: RunState, rows: Iterable[Any]) -> None:
+def apply_limits(run_state: RunState, rows: Iterable[Any]) -> None:
     for row in rows:
         id, server = row["server_id"], run_state.tree.server(row["server_id"])
         server.reason = "ServerDisabled" if row["disabled"] else "ServerConnections"
         _limit(run_state, server, 0 if row["disabled"] else _sessions(row))
         each: list[tuple[ServerNode | PoolNode, int | None]] = [(server, row["slots_per_database"])]
-        for said in row["pools"]:
-            pool = run_state.tree.pool(id, said["name"])
-            _limit(run_state, pool, said.get("max_connections"))
-            each.append((pool, said.get("slots_per_database")))
+        for limits in row["pools"]:
+            pool = run_state.tree.pool(id, limits["name"])
+            _limit(run_state, pool, limits.get("max_connections"))
+            each.append((pool, limits.get("slots_per_database")))
         if any(node.per_database != slots for node, slots in each):
             for node, slots in each:
                 node.per_database = slots

@@ -215,7 +215,7 @@ class ResourceTree:
         node.slots = slots
         return node.wake()
 
-    def see_hosts(self, slots: dict[UUID, int], running: dict[UUID, int]) -> list["Queue[Any]"]:
+    def set_hosts(self, slots: dict[UUID, int], running: dict[UUID, int]) -> list["Queue[Any]"]:
         """Replaces the hosts that get tasks; a server of another host is assigned to one of them."""
         woken: list[Queue[Any]] = []
         for id in self.hosts.keys() - slots.keys():

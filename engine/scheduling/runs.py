@@ -15,19 +15,24 @@ FINISHED = frozenset(
     {"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"}
 )
 PREFETCH_DEPTH = 32  # tasks in one slot: the running one and those prefetched
-NEEDS = ("nothing", "protocol", "pg_cancel_backend", "pg_terminate_backend")  # weakest first
-NOBODY = UUID(int=0)
+CANCEL_METHODS = (
+    "nothing",
+    "protocol",
+    "pg_cancel_backend",
+    "pg_terminate_backend",
+)  # weakest first
+NO_INVOCATION = UUID(int=0)
 
 
 class StepDefinition(msgspec.Struct, frozen=True, rename="camel"):
-    """A step as its version says."""
+    """A step as its job version defines it."""
 
     step_id: int
     name: str
     target_group_id: UUID
     target_group_name: str
     timeout_seconds: int
-    max_parallelism: int | None = None  # in each pool, and at each server beside its pools
+    max_parallelism: int | None = None  # in each pool, and at each server outside of its pools
     options: dict[str, Any] = {}
     has_output: bool = False
     credential_id: UUID | None = None
@@ -45,14 +50,16 @@ class ReachedStep(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CompletionRow(msgspec.Struct, frozen=True):
-    """What became of a task, as a completion says it."""
+    """The outcome of a task, from a completion."""
 
     invocation: UUID = msgspec.field(name="i")
     lifecycle: str = msgspec.field(name="l")  # of its target
     attempts: int = msgspec.field(name="a")
     not_before: float | None = msgspec.field(name="b", default=None)
     needed: str | None = msgspec.field(name="n", default=None)
-    until: float | None = msgspec.field(name="u", default=None)  # None: its time has not begun
+    until: float | None = msgspec.field(
+        name="u", default=None
+    )  # deadline; None: no attempt has begun
 
 
 read_completion = msgspec.json.Decoder(list[CompletionRow]).decode
@@ -78,7 +85,7 @@ class Run:
     job_id: UUID
     job_name: str
     version: int
-    day: Any  # the partition of all that belongs to it
+    day: Any  # the partition of its rows
     steps: tuple[StepDefinition, ...]
     reached: dict[int, ReachedStep]
     begun: bool
@@ -101,10 +108,10 @@ class Run:
     def next(self) -> StepDefinition | None:
         """The first unfinished step; None after the last step, and after a step that stops the run."""
         for plan in self.steps:
-            seen = self.reached.get(plan.step_id)
-            if seen is None or seen.lifecycle not in FINISHED:
+            reached = self.reached.get(plan.step_id)
+            if reached is None or reached.lifecycle not in FINISHED:
                 return plan
-            if not goes_on(seen.lifecycle) and plan.options.get("onFailure") != "continue":
+            if not goes_on(reached.lifecycle) and plan.options.get("onFailure") != "continue":
                 return None
         return None
 
@@ -123,7 +130,7 @@ class StepRun:
     waiting: "dict[int, WaitingTarget]" = field(default_factory=dict)
     queues: dict[Path, Queue["StepRun"]] = field(default_factory=dict)
     limits: dict[str, Node] = field(default_factory=dict)  # of its own parallelism
-    needs: dict[int, str] = field(default_factory=dict)  # what cancelling took, by target
+    needs: dict[int, str] = field(default_factory=dict)  # cancel methods, by ordinal
     seconds: float | None = None  # that the last finished task held its slot
 
     @property
@@ -143,13 +150,15 @@ class StepRun:
         return self.is_queued and not self.waiting and not self.busy
 
     def needed(self, ordinal: int | None) -> str:
-        """What cancelling one target took, or all of them."""
-        needs = self.needs.values() if ordinal is None else [self.needs.get(ordinal, NEEDS[0])]
+        """The strongest cancel method that one target needed, or any of them."""
+        needs = (
+            self.needs.values() if ordinal is None else [self.needs.get(ordinal, CANCEL_METHODS[0])]
+        )
         return strongest(needs)
 
 
 def strongest(needs: Iterable[str]) -> str:
-    return max(needs, key=NEEDS.index, default=NEEDS[0])
+    return max(needs, key=CANCEL_METHODS.index, default=CANCEL_METHODS[0])
 
 
 @dataclass(eq=False, slots=True)
@@ -158,8 +167,8 @@ class WaitingTarget:
     attempts: int
     queue: Queue[StepRun]
     due: float | None = None  # not before, by the database's clock
-    deadline: float | None = None  # None: its time has not begun
-    watched: float | None = None  # the deadline that a timer stands for
+    deadline: float | None = None  # None: no attempt has begun
+    watched: float | None = None  # the deadline that has a timer
 
 
 @dataclass(eq=False, slots=True)
@@ -167,7 +176,7 @@ class SlotQueue:
     """The tasks of one slot, in their order: the first one holds the slot, the others are prefetched."""
 
     tasks: "list[RunningTask]" = field(default_factory=list)
-    id: UUID = NOBODY  # the invocation of the task that the slot was reserved for
+    id: UUID = NO_INVOCATION  # the invocation of the task that the slot was reserved for
     since: float = 0.0  # when the first task got the slot, by the database's clock
 
 
@@ -179,7 +188,7 @@ class RunningTask:
     target: WaitingTarget
     host: UUID
     slot: SlotQueue = field(default_factory=SlotQueue)
-    invocation: UUID = NOBODY
+    invocation: UUID = NO_INVOCATION
 
     @property
     def is_prefetched(self) -> bool:

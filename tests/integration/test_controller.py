@@ -28,7 +28,7 @@ async def controller(account, stage):
     service = Controller(dataclasses.replace(core_context(account, store), clock=a_clock()))
     has_slots(service, stage, 2)
     yield service
-    service._forget()
+    service._reset()
     service._planner.hang_up()
     service._executions.hang_up()
     await store.close()

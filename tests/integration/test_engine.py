@@ -201,7 +201,7 @@ async def test_a_directory_that_went_back_makes_the_same_process_start_anew_from
 
     await here.until(engine, lambda told: told["restarts"].get("core") == 1, "restarted")
     await here.until_reports(engine, directoryRevision=3, hosts=[str(host.workload.id)])
-    said = engine.lines("memory and database disagree: the core starts anew from the database")
+    said = engine.lines("memory and database disagree: restarting the core")
     assert [line["why"] for line in said] == ["the directory was at 5 and is at 3"]
     assert engine.process.alive and (await here.read()).generation == 1
 

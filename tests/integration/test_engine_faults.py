@@ -277,7 +277,7 @@ async def test_both_lines_may_break_for_a_while_and_everything_goes_on(
             line.cut()
         await until(
             lambda: (
-                engine.lines("a part waits") and host.lines("the control database is waited for")
+                engine.lines("service waits") and host.lines("the control database is waited for")
             )
         )
         before = await here.read()
@@ -291,7 +291,7 @@ async def test_both_lines_may_break_for_a_while_and_everything_goes_on(
             )
 
         await until(gone_on)
-        await until(lambda: engine.lines("a part goes on"))
+        await until(lambda: engine.lines("service goes on"))
         assert engine.process.alive and host.process.alive
         assert (await here.report(engine))["restarts"] == {}
 

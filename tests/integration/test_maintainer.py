@@ -259,7 +259,7 @@ async def test_at_the_start_there_is_room_and_every_duty_is_done(account, admin,
             rows = await admin.rows(
                 "select job_name from jobs.system_jobs where next_run_time > now()"
             )
-            return len(rows) == 4 and not maintainer._busy
+            return len(rows) == 4 and not maintainer._duty_tasks
 
         await until(settled)
 
@@ -330,7 +330,7 @@ async def test_a_duty_that_fails_is_recorded_comes_again_and_harms_no_other(acco
 
         async def ended():
             both = await runs(account, LOST_TASKS) + await runs(account, HISTORY)
-            return len([row for row in both if row[0] == "Failed"]) == 2 and not service._busy
+            return len([row for row in both if row[0] == "Failed"]) == 2 and not service._duty_tasks
 
         await until(ended)
         await until(lambda: _done(account, PARTITIONS))
@@ -384,7 +384,7 @@ async def test_an_account_that_is_going_has_no_duties(account, store):
     async with running(service):
 
         async def swept():
-            return service._swept is not None
+            return service._swept_at is not None
 
         await until(swept)
 

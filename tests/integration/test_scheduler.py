@@ -262,7 +262,7 @@ async def test_an_account_that_is_going_decides_nothing(account, admin, schedule
     await a_job(admin, schedule_interval_type="Once")
     await account.execute("update jobs_internal.instance set draining = true")
 
-    await scheduler.begin()
+    await scheduler.decide_due()
     async with a_scheduler(account, 2, draining=True) as knowing:
         await knowing.run_once()
 
@@ -426,8 +426,8 @@ async def test_many_at_once_decide_each_slot_once(account, admin, scheduler):
         await since(account, name, "20 min 2 s")
     others = [Scheduler(core_context(account, scheduler.context.store)) for _ in range(6)]
 
-    await asyncio.gather(*(service.begin() for service in others))
-    await scheduler.begin()
+    await asyncio.gather(*(service.decide_due() for service in others))
+    await scheduler.decide_due()
 
     for name in ("one", "two", "three", "four"):
         assert await told(admin, name) == [("missed", "Late")] * 20 + [("fired", None)]

@@ -1,8 +1,8 @@
-"""Parts of the core inside the test process, on a real control database.
+"""Services of the core inside the test process, on a real control database.
 
-async with a_store(account, epoch=1) as store: ...       in charge with this epoch
-part = Scheduler(means(account, store))                  a part alone, its turns taken by the test
-async with running(part): ...                            or running by itself
+async with a_store(account, epoch=1) as store: ...       has leadership with this epoch
+service = Scheduler(core_context(account, store))        a single service; the test calls run_once()
+async with running(service): ...                         or its loop runs
 """
 
 import asyncio

@@ -71,7 +71,7 @@ class Planner:
         self._connection = ControlConnection(store)
 
     async def read(self, group: str) -> Document:
-        return read(await self._connection.value(S.group_document, group))
+        return read_document(await self._connection.value(S.group_document, group))
 
     async def reach(self, run: Run, plan: StepDefinition) -> str:
         """Records that the run has begun, if it may, and entered this step."""
@@ -124,7 +124,7 @@ class Planner:
         self._connection.hang_up()
 
 
-def read(text: str) -> Document:
+def read_document(text: str) -> Document:
     return msgspec.json.decode(text, type=Document)
 
 

@@ -221,7 +221,7 @@ class RunActions:
     def _queued(self, step: StepRun) -> None:
         self.plans.pop(step, None)
         step.phase = RunPhase.QUEUED
-        self._cancellations.reached(step)
+        self._cancellations.step_queued(step)
         if step.finished:
             self._wake(step.run)
 
@@ -268,7 +268,7 @@ class RunActions:
 
     def _apply_step_end(self, step: StepRun, lifecycle: str) -> None:
         run, id = step.run, step.plan.step_id
-        self._cancellations.over(step)
+        self._cancellations.step_ended(step)
         self._run_state.policy.drop(step.queues.values())
         run.reached[id] = ReachedStep(id, lifecycle)
         self._leave_step(run)
@@ -280,7 +280,7 @@ class RunActions:
 
     def _remove(self, run: Run) -> None:
         """Removes an ended run, and wakes the runs of its job that waited for its end."""
-        self._run_state.forget(run)
+        self._run_state.remove_run(run)
         self._leave_step(run)
         run.ended = True
         for other in self._run_state.runs.values():

@@ -1,7 +1,7 @@
 """How many tasks a database has at once: as its pool says, or else its server."""
 
 from engine.scheduling.run_state import RunState
-from engine.scheduling.limits import see_limits
+from engine.scheduling.limits import apply_limits
 
 
 def told(*, server: int | None = None, pool: int | None = None) -> list[dict]:
@@ -12,7 +12,7 @@ def told(*, server: int | None = None, pool: int | None = None) -> list[dict]:
 
 def test_a_database_has_the_slots_of_its_pool_and_else_of_its_server():
     run_state = RunState(100)
-    see_limits(run_state, told(server=3, pool=1))
+    apply_limits(run_state, told(server=3, pool=1))
 
     *_, inside = run_state.tree.path("s", "gold", "a")
     *_, outside = run_state.tree.path("s", None, "b")
@@ -22,19 +22,19 @@ def test_a_database_has_the_slots_of_its_pool_and_else_of_its_server():
 
 def test_a_new_limit_reaches_the_databases_that_are_there():
     run_state = RunState(100)
-    see_limits(run_state, told(server=3, pool=1))
+    apply_limits(run_state, told(server=3, pool=1))
     *_, inside = run_state.tree.path("s", "gold", "a")
 
-    see_limits(run_state, told(server=3, pool=2))
+    apply_limits(run_state, told(server=3, pool=2))
     assert inside.slots == 2
 
-    see_limits(run_state, told(server=4))
+    apply_limits(run_state, told(server=4))
     assert inside.slots == 4
 
 
 def test_a_database_that_leaves_its_pool_leaves_its_limit_behind():
     run_state = RunState(100)
-    see_limits(run_state, told(pool=1))
+    apply_limits(run_state, told(pool=1))
     *_, before = run_state.tree.path("s", "gold", "a")
 
     *_, after = run_state.tree.path("s", None, "a")

@@ -16,7 +16,7 @@ H1, H2 = UUID(int=1), UUID(int=2)
 
 def a_tree(slots: int = 100, hosts: int = 1, **servers: int | None) -> ResourceTree:
     tree = ResourceTree(slots)
-    tree.see_hosts({UUID(int=n + 1): 100 for n in range(hosts)}, {})
+    tree.set_hosts({UUID(int=n + 1): 100 for n in range(hosts)}, {})
     for name, number in servers.items():
         tree.limit(tree.server(name), number)
     return tree
@@ -105,7 +105,7 @@ def test_without_a_host_nothing_starts_and_everything_starts_when_one_comes():
     queue = a_queue(policy, tree, "job", "s", "a", 2)
     assert picked(policy) == [] and policy.why(queue).reason == "NoHost"
 
-    policy.wake(tree.see_hosts({H1: 5}, {}))
+    policy.wake(tree.set_hosts({H1: 5}, {}))
 
     assert len(picked(policy)) == 2
 
@@ -118,7 +118,7 @@ def test_servers_are_shared_out_over_hosts_and_move_when_theirs_goes():
     owners = [tree.host_of(queue.path).id for queue in queues]
     assert set(owners) == {H1, H2}
 
-    policy.wake(tree.see_hosts({owners[0]: 100}, {}))
+    policy.wake(tree.set_hosts({owners[0]: 100}, {}))
 
     assert {tree.host_of(queue.path).id for queue in queues} == {owners[0]}
 

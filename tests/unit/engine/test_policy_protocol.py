@@ -67,7 +67,7 @@ each_policy = pytest.mark.parametrize("make", POLICIES)
 
 def a_tree(slots: int = 100, **servers: int | None) -> ResourceTree:
     tree = ResourceTree(slots)
-    tree.see_hosts({HOST: 100}, {})
+    tree.set_hosts({HOST: 100}, {})
     for name, number in servers.items():
         tree.limit(tree.server(name), number)
     return tree
@@ -182,7 +182,7 @@ def test_limits_hold_and_every_task_starts_once(make, seed):
 @each_policy
 def test_the_run_state_works_with_any_policy(make):
     state = RunState(2, make)
-    state.tree.see_hosts({HOST: 10}, {})
+    state.tree.set_hosts({HOST: 10}, {})
     plan = StepDefinition(1, "step", uuid4(), "group", 60)
     run = Run(uuid4(), uuid4(), "job", 1, None, (plan,), {}, begun=True, canceled=False)
     step = run.step = StepRun(run, plan, phase=RunPhase.QUEUED)
@@ -211,11 +211,11 @@ def test_the_tree_parks_a_queue_at_the_full_node_and_forgets_it_when_it_wakes():
 
 def test_queues_parked_at_a_host_that_goes_are_woken():
     tree = ResourceTree(100)
-    tree.see_hosts({HOST: 0}, {})
+    tree.set_hosts({HOST: 0}, {})
     queue = Queue("job", "job", tree.path("s", None, "a"))
     assert not tree.take(queue)
 
-    assert tree.see_hosts({UUID(int=2): 5}, {}) == [queue]
+    assert tree.set_hosts({UUID(int=2): 5}, {}) == [queue]
 
     assert queue.parked_at is None
 

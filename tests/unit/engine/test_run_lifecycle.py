@@ -117,7 +117,7 @@ def test_a_run_that_overlaps_waits_for_the_other_runs_of_its_job():
     run = a_run(state, job=older.job_id)
     run.overlaps = True
     assert not a_gate(state).is_open(run)
-    state.forget(older)
+    state.remove_run(older)
     assert a_gate(state).is_open(run)
 
 

@@ -26,7 +26,7 @@ FAST = 0.001
 
 def a_state(slots: int = 2) -> RunState:
     state = RunState(slots)
-    state.tree.see_hosts({HOST: 100}, {})
+    state.tree.set_hosts({HOST: 100}, {})
     state.tree.limit(state.tree.server("s"), None)
     return state
 
@@ -488,7 +488,7 @@ def test_a_target_has_one_timer_for_its_deadline_however_often_it_is_tried():
 
 
 def test_timers_of_what_no_longer_waits_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr("engine.scheduling.timers.LEAST", 10)
+    monkeypatch.setattr("engine.scheduling.timers.MIN_CLEANUP", 10)
     state = a_state(slots=1)
     step = a_step(state, 0)
 
@@ -501,7 +501,7 @@ def test_timers_of_what_no_longer_waits_do_not_pile_up(monkeypatch):
 
 
 def test_a_run_that_is_over_leaves_no_timers(monkeypatch):
-    monkeypatch.setattr("engine.scheduling.timers.LEAST", 0)
+    monkeypatch.setattr("engine.scheduling.timers.MIN_CLEANUP", 0)
     state = a_state(slots=1)
     step, other = a_step(state, 0), a_step(state, 0)
     for ordinal in range(1, 9):
@@ -509,7 +509,7 @@ def test_a_run_that_is_over_leaves_no_timers(monkeypatch):
     a_retry(state, other, deadline=2_000.0)
 
     state.remove_waiting(step)
-    state.forget(step.run)
+    state.remove_run(step.run)
 
     assert (len(state._timers), state.next_due) == (1, 2_000.0)
 

@@ -61,4 +61,4 @@ def test_one_that_is_late_waits_for_nothing_any_more():
 
     told = asked(run_state, step)
 
-    assert (told["waitReason"], told["message"]) == (None, "Its time is over.")
+    assert (told["waitReason"], told["message"]) == (None, "Its deadline has passed.")
