@@ -1,4 +1,4 @@
-"""What the core holds in memory: a copy of the database, made anew with each start of the core."""
+"""The core's copy of the instance row and the hosts; loaded with each start of the core."""
 
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -13,13 +13,13 @@ class ClusterState:
     beat: InstanceState
     hosts: dict[UUID, HostRow] = field(default_factory=dict)
     reads: int = 0  # how often the hosts were read
-    silent: set[UUID] = field(default_factory=set)  # hosts that are not heard of any more
-    floor: RunState | None = None  # of the controller
-    settled: int = 0  # tasks of lost hosts, since that was last recorded
+    silent: set[UUID] = field(default_factory=set)  # hosts that died or have no heartbeat
+    run_state: RunState | None = None  # of the controller
+    settled: int = 0  # tasks of lost hosts resolved since they were last recorded
 
     @classmethod
-    def of(cls, look: MembershipSnapshot) -> "ClusterState":
-        return cls(look.beat, dict(look.hosts), 1)
+    def of(cls, snapshot: MembershipSnapshot) -> "ClusterState":
+        return cls(snapshot.beat, dict(snapshot.hosts), 1)
 
     @property
     def open(self) -> bool:
@@ -29,8 +29,8 @@ class ClusterState:
     def gets_tasks(self, host: UUID) -> bool:
         return host in self.hosts and self.hosts[host].state == "live" and host not in self.silent
 
-    def learn(self, beat: InstanceState) -> None:
-        """Follows the database, unless it tells something that no ordinary change leads to."""
+    def update(self, beat: InstanceState) -> None:
+        """Applies the instance row. A Disagreement when no ordinary change leads to it."""
         if beat.schema_version != self.beat.schema_version:
             raise Disagreement(
                 f"the schema was {self.beat.schema_version} and is {beat.schema_version}"
@@ -42,22 +42,22 @@ class ClusterState:
             )
         self.beat = beat
 
-    def see(self, hosts: dict[UUID, HostRow]) -> None:
+    def set_hosts(self, hosts: dict[UUID, HostRow]) -> None:
         self.hosts = hosts
         self.reads += 1
 
-    def differs(self, look: MembershipSnapshot) -> frozenset[str]:
-        """What memory has wrong, each in a sentence; the same sentence for the same mistake."""
-        found = set()
+    def differences(self, snapshot: MembershipSnapshot) -> frozenset[str]:
+        """Sentences about what differs; the same sentence for the same difference."""
+        differences = set()
         for name in ("paused", "draining"):
-            here, there = getattr(self.beat, name), getattr(look.beat, name)
-            if here != there:
-                found.add(f"{name} is {there} and held to be {here}")
-        for host in self.hosts.keys() - look.hosts.keys():
-            found.add(f"host {host} is known and has no row")
-        for host in look.hosts.keys() - self.hosts.keys():
-            found.add(f"host {host} has a row and is not known")
-        for host in self.hosts.keys() & look.hosts.keys():
-            if self.hosts[host].state != look.hosts[host].state:
-                found.add(f"host {host} is {look.hosts[host].state}")
-        return frozenset(found)
+            in_memory, in_database = getattr(self.beat, name), getattr(snapshot.beat, name)
+            if in_memory != in_database:
+                differences.add(f"{name} is {in_database} in the database and {in_memory} here")
+        for host in self.hosts.keys() - snapshot.hosts.keys():
+            differences.add(f"host {host} has no row")
+        for host in snapshot.hosts.keys() - self.hosts.keys():
+            differences.add(f"host {host} has a row and is missing here")
+        for host in self.hosts.keys() & snapshot.hosts.keys():
+            if self.hosts[host].state != snapshot.hosts[host].state:
+                differences.add(f"host {host} is {snapshot.hosts[host].state}")
+        return frozenset(differences)

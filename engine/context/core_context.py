@@ -1,4 +1,4 @@
-"""What the services of one core share."""
+"""The context that the services of one core share."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,12 +13,12 @@ from muster.core.clock import Clock
 
 @dataclass(frozen=True, kw_only=True)
 class CoreContext:
-    view: ClusterState
+    cluster_state: ClusterState
     store: ControlDatabase
     lease: Lease  # with the control database
     clock: Clock
     heartbeat: timedelta
     host_patience: timedelta
-    capacity: int  # targets that are worked on at once
+    capacity: int  # task slots of the account
     targets: TargetAccess
-    rings: WakeUps = field(default_factory=WakeUps)
+    wakeups: WakeUps = field(default_factory=WakeUps)

@@ -1,10 +1,9 @@
-"""Stands between the controller and the hosts: knows every host that can be spoken to, and misses the others.
+"""Watches the hosts, and resolves the tasks of lost ones.
 
-A host that died, or is not heard of for three heartbeats, gets nothing any more, and nothing it says
-counts any more: what it had reserved goes back, and what it ran is looked for at the target. Only when
-its session there is gone (we end it) is it known what became of it: committed, not committed, or
-unknown. A target that can't be asked is asked again until the host, wherever it is, must have stopped
-by itself.
+A host that died, or has missed three heartbeats, gets no more tasks and its reports do not count any more:
+its tasks get new invocation ids. Reserved tasks wait again. For a running task the communicator ends the
+session at the target and reads whether the transaction committed: yes, no, or unknown. It retries a target
+that can't be reached until the host must have stopped by itself.
 """
 
 import asyncio
@@ -32,124 +31,128 @@ from muster.core.errors import Fault
 
 log = telemetry.get(__name__)
 
-LOOK = timedelta(seconds=1)
-BEATS = 3  # that a host may miss
-AGAIN = timedelta(seconds=2)  # before a target that can't be asked is asked again
-TOGETHER = 8  # targets that are asked side by side
+POLL_INTERVAL = timedelta(seconds=1)
+MAX_MISSED_HEARTBEATS = 3
+RETRY_INTERVAL = timedelta(seconds=2)
+MAX_PARALLEL_TARGETS = 8  # whose orphaned attempts are resolved at once
 MESSAGES = {
-    OrphanOutcome.COMMITTED: "It committed; its host was lost before it could say so.",
+    OrphanOutcome.COMMITTED: "It committed; its host was lost before it reported that.",
     OrphanOutcome.ABORTED: "Its host was lost; nothing was committed.",
-    OrphanOutcome.UNKNOWN: "Its host was lost, and whether it committed can't be told.",
+    OrphanOutcome.UNKNOWN: "Its host was lost, and whether it committed is unknown.",
 }
 
 
 class Communicator(Service):
     name = "communicator"
 
-    def __init__(self, means: CoreContext) -> None:
-        super().__init__(means)
-        self._line = ControlConnection(means.store)
-        self._heard: dict[UUID, tuple[Any, float]] = {}  # last beat, and seconds without another
-        self._looked = means.clock.monotonic()
-        self._settling: dict[UUID, asyncio.Task[None]] = {}  # by invocation
-        self._room = asyncio.Semaphore(TOGETHER)
+    def __init__(self, context: CoreContext) -> None:
+        super().__init__(context)
+        self._connection = ControlConnection(context.store)
+        self._silence: dict[UUID, tuple[Any, float]] = {}  # last heartbeat, and seconds since then
+        self._polled_at = context.clock.monotonic()
+        self._resolving: dict[UUID, asyncio.Task[None]] = {}  # by invocation
+        self._parallel = asyncio.Semaphore(MAX_PARALLEL_TARGETS)
 
     @property
     def pause(self) -> timedelta:
-        return min(LOOK, self.means.heartbeat)
+        return min(POLL_INTERVAL, self.context.heartbeat)
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
             await super().run(stop)
         finally:
-            for task in self._settling.values():
+            for task in self._resolving.values():
                 task.cancel()
-            self._line.hang_up()
+            self._connection.hang_up()
 
-    async def turn(self) -> None:
-        view = self.means.view
-        before, now = view.hosts, await membership.hosts(self.means.store)
+    async def run_once(self) -> None:
+        cluster_state = self.context.cluster_state
+        before, now = cluster_state.hosts, await membership.hosts(self.context.store)
         for host in now.keys() - before.keys():
-            log.info("a host came", host=host, pid=now[host].pid, slots=now[host].slots)
+            log.info("host registered", host=host, pid=now[host].pid, slots=now[host].slots)
         for host in before.keys() - now.keys():
-            log.info("a host went", host=host, pid=before[host].pid)
-        view.see(now)
+            log.info("host left", host=host, pid=before[host].pid)
+        cluster_state.set_hosts(now)
         dead = {id for id, host in now.items() if _died(host)}
-        passed = self._passed()
-        silent = {id for id, host in now.items() if self._misses(host, passed)}
-        for host in (dead | silent) - view.silent:
-            log.warning("a host is missed", host=host, died=host in dead)
-        if before.keys() != now.keys() or view.silent != dead | silent:
-            self.means.rings.ring(RESULTS)  # tasks may go to others now
-        view.silent = dead | silent
-        floor = view.floor
-        busy = {running.host for running in floor.running.values()} if floor else set()
-        for host in busy & (view.silent | (busy - now.keys())):
-            await self._disown(host)
+        seconds = self._seconds_since_poll()
+        silent = {id for id, host in now.items() if self._is_silent(host, seconds)}
+        for host in (dead | silent) - cluster_state.silent:
+            log.warning("host is lost", host=host, died=host in dead)
+        if before.keys() != now.keys() or cluster_state.silent != dead | silent:
+            self.context.wakeups.ring(RESULTS)  # its tasks may go to other hosts
+        cluster_state.silent = dead | silent
+        run_state = cluster_state.run_state
+        busy = {running.host for running in run_state.running.values()} if run_state else set()
+        for host in busy & (cluster_state.silent | (busy - now.keys())):
+            await self._revoke(host)
         for host in dead - busy:
-            await membership.end_lost_host(self.means.store, host)
-        self.doing = f"knows {len(now)} hosts" + (
-            f", misses {len(view.silent)}" * bool(view.silent)
+            await membership.end_lost_host(self.context.store, host)
+        self.status = f"{len(now)} hosts" + (
+            f", {len(cluster_state.silent)} lost" * bool(cluster_state.silent)
         )
 
-    def _passed(self) -> float:
-        """Seconds since the last look, as far as we could look: an outage silences everybody."""
-        before, self._looked = self._looked, self.means.clock.monotonic()
-        return min(self._looked - before, 2 * self.pause.total_seconds())
+    def _seconds_since_poll(self) -> float:
+        """At most two pauses: during an outage of the control database no host can write a heartbeat."""
+        before, self._polled_at = self._polled_at, self.context.clock.monotonic()
+        return min(self._polled_at - before, 2 * self.pause.total_seconds())
 
-    def _misses(self, host: HostRow, passed: float) -> bool:
-        beat, silent = self._heard.get(host.host_id, (None, 0.0))
-        silent = silent + passed if beat == host.heartbeat_at else 0.0
-        self._heard[host.host_id] = (host.heartbeat_at, silent)
-        return silent > BEATS * self.means.heartbeat.total_seconds()
+    def _is_silent(self, host: HostRow, seconds: float) -> bool:
+        beat, silent = self._silence.get(host.host_id, (None, 0.0))
+        silent = silent + seconds if beat == host.heartbeat_at else 0.0
+        self._silence[host.host_id] = (host.heartbeat_at, silent)
+        return silent > MAX_MISSED_HEARTBEATS * self.context.heartbeat.total_seconds()
 
-    async def _disown(self, host: UUID) -> None:
-        """Nothing of it counts any more; what it ran is settled one by one."""
-        floor = self.means.view.floor
-        assert floor is not None
-        if all(id in self._settling for id, each in floor.running.items() if each.host == host):
+    async def _revoke(self, host: UUID) -> None:
+        """Gives the tasks of a lost host new invocation ids; releases or resolves each."""
+        run_state = self.context.cluster_state.run_state
+        assert run_state is not None
+        if all(
+            id in self._resolving for id, each in run_state.running.items() if each.host == host
+        ):
             return
-        for row in await self._line.fetch(Q.disown, self.means.store.epoch, host):
+        for row in await self._connection.fetch(Q.disown, self.context.store.epoch, host):
             new = row["invocation_id"]
-            held = floor.find(row["job_execution_id"], row["step_id"], row["ordinal"])
-            if held is None and row["old_invocation"] in floor.running:
-                held = row["old_invocation"]  # of a run that is just being begun
+            old = run_state.find(row["job_execution_id"], row["step_id"], row["ordinal"])
+            if old is None and row["old_invocation"] in run_state.running:
+                old = row["old_invocation"]  # its run is just beginning
             if row["task_lifecycle"] == "Created":
-                if held is not None:
-                    floor.release(held)
+                if old is not None:
+                    run_state.release(old)
                 continue
-            if held is not None:
-                floor.rename(held, new)
-                if settling := self._settling.pop(held, None):
-                    settling.cancel()
-            self._settling[new] = asyncio.create_task(self._settle(dict(row)))
-        self.means.rings.ring(RESULTS)
+            if old is not None:
+                run_state.rename(old, new)
+                if resolving := self._resolving.pop(old, None):
+                    resolving.cancel()
+            self._resolving[new] = asyncio.create_task(self._resolve(dict(row)))
+        self.context.wakeups.ring(RESULTS)
 
-    async def _settle(self, task: dict[str, Any]) -> None:
+    async def _resolve(self, task: dict[str, Any]) -> None:
         try:
-            await self._tell(task, await self._verdict(task))
+            await self._record(task, await self._outcome(task))
         finally:
-            self._settling.pop(task["invocation_id"], None)
+            self._resolving.pop(task["invocation_id"], None)
 
-    async def _verdict(self, task: dict[str, Any]) -> OrphanOutcome:
-        until = self.means.clock.monotonic() + self.means.host_patience.total_seconds()
-        while self.means.clock.monotonic() < until:
+    async def _outcome(self, task: dict[str, Any]) -> OrphanOutcome:
+        until = self.context.clock.monotonic() + self.context.host_patience.total_seconds()
+        while self.context.clock.monotonic() < until:
             try:
-                return await self._ask(task)
+                return await self._read_outcome(task)
             except Fault as fault:
-                log.info("a target can't be asked", server=task["server_id"], why=fault.message)
-            await self.means.clock.sleep(AGAIN)
+                log.info("target is unavailable", server=task["server_id"], why=fault.message)
+            await self.context.clock.sleep(RETRY_INTERVAL)
         return OrphanOutcome.ABORTED if task["xact_id"] is None else OrphanOutcome.UNKNOWN
 
-    async def _ask(self, task: dict[str, Any]) -> OrphanOutcome:
-        """Ends what is left of it at its target first."""
-        targets = self.means.targets
-        way = await targets.way(self._line, task["server_id"], task["credential_id"])
-        if way is None:
+    async def _read_outcome(self, task: dict[str, Any]) -> OrphanOutcome:
+        """Ends the session of the attempt first."""
+        targets = self.context.targets
+        server_connection = await targets.server_connection(
+            self._connection, task["server_id"], task["credential_id"]
+        )
+        if server_connection is None:
             return OrphanOutcome.UNKNOWN
-        async with targets.door(way.server.server_id), self._room:
+        async with targets.admin_lock(server_connection.server.server_id), self._parallel:
             return await resolve_orphan(
-                way,
+                server_connection,
                 task["database_name"],
                 backend_pid=task["backend_pid"],
                 old_invocation=task["old_invocation"],
@@ -157,11 +160,11 @@ class Communicator(Service):
                 started=task["start_time"],
             )
 
-    async def _tell(self, task: dict[str, Any], verdict: OrphanOutcome) -> None:
+    async def _record(self, task: dict[str, Any], outcome: OrphanOutcome) -> None:
         guarded = task["guard"] and task["xact_id"] != AUTOCOMMIT
         repeatable = task["idempotent"] or guarded
-        committed, unknown = verdict is OrphanOutcome.COMMITTED, verdict is OrphanOutcome.UNKNOWN
-        told = {
+        committed, unknown = outcome is OrphanOutcome.COMMITTED, outcome is OrphanOutcome.UNKNOWN
+        report = {
             "d": task["run_day"],
             "r": task["job_execution_id"],
             "s": task["step_id"],
@@ -171,27 +174,27 @@ class Communicator(Service):
             "lifecycle": "Succeeded" if committed else "Failed",
             "retry": not committed and (not unknown or repeatable),
             "reason": None if committed else "OutcomeUnknown" if unknown else "HostLost",
-            "message": MESSAGES[verdict],
-            "lastMessage": MESSAGES[verdict],
+            "message": MESSAGES[outcome],
+            "lastMessage": MESSAGES[outcome],
         }
-        told["fingerprint"] = told["reason"]
-        store, view = self.means.store, self.means.view
+        report["fingerprint"] = report["reason"]
+        store, cluster_state = self.context.store, self.context.cluster_state
         while True:
             with contextlib.suppress(Fault):
-                text = await self._line.value(
-                    Q.settle, store.epoch, msgspec.json.encode([told]).decode()
+                text = await self._connection.value(
+                    Q.settle, store.epoch, msgspec.json.encode([report]).decode()
                 )
                 break
-            await self.means.clock.sleep(AGAIN)
-        log.info("a lost task is settled", verdict=verdict.value, ordinal=task["ordinal"])
-        view.settled += 1
-        if view.floor is not None:
-            view.floor.inbox += read_completion(text)
-        self.means.rings.ring(RESULTS)
+            await self.context.clock.sleep(RETRY_INTERVAL)
+        log.info("resolved orphaned attempt", outcome=outcome.value, ordinal=task["ordinal"])
+        cluster_state.settled += 1
+        if cluster_state.run_state is not None:
+            cluster_state.run_state.inbox += read_completion(text)
+        self.context.wakeups.ring(RESULTS)
 
 
 def _died(host: HostRow) -> bool:
-    """Known for sure, and only of a process on this machine."""
+    """True only when that is certain, which it can be for processes on this machine."""
     if host.host_name != socket.gethostname():
         return False
     try:

@@ -1,4 +1,4 @@
-"""Compares memory with the database: what stays different although it could be learned is a mistake."""
+"""Compares memory with the database: a difference that lasts for two checks is an error."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -11,41 +11,41 @@ from engine.process.exit_codes import Disagreement
 
 
 class ConsistencyCheck(Service):
-    """A change that is only on its way has been learned by the next look; the pause is long enough."""
+    """The pause is long enough for a change in the database to arrive in memory before the next check."""
 
     name = "agreement"
 
-    def __init__(self, means: CoreContext) -> None:
-        super().__init__(means)
-        self._suspected: frozenset[str] = frozenset()
+    def __init__(self, context: CoreContext) -> None:
+        super().__init__(context)
+        self._last_differences: frozenset[str] = frozenset()
 
     @property
     def pause(self) -> timedelta:
-        return 3 * self.means.heartbeat
+        return 3 * self.context.heartbeat
 
-    async def turn(self) -> None:
-        found = self.means.view.differs(await membership.look(self.means.store))
-        found |= await self._tasks()
-        if wrong := found & self._suspected:
-            raise Disagreement("; ".join(sorted(wrong)))
-        self._suspected = found
-        self.doing = f"suspects {len(found)} things" if found else "agrees"
+    async def run_once(self) -> None:
+        snapshot = await membership.look(self.context.store)
+        differences = self.context.cluster_state.differences(snapshot) | await self._tasks()
+        if lasting := differences & self._last_differences:
+            raise Disagreement("; ".join(sorted(lasting)))
+        self._last_differences = differences
+        self.status = f"{len(differences)} differences" if differences else "agrees"
 
     async def _tasks(self) -> frozenset[str]:
-        """Of the tasks that live, each that only one side knows of."""
-        store, before = self.means.store, self._running()
+        """Live tasks that only memory or only the database has."""
+        store, before = self.context.store, self._running()
         async with store.calling() as tx:
             rows = await tx.fetch(Q.live_invocations, store.epoch)
-        known, after = {row[0] for row in rows}, self._running()
+        live, after = {row[0] for row in rows}, self._running()
         if before is None or after is None:
             return frozenset()
-        # Whatever came or went while we looked is no mistake.
-        missing, surplus = known - before - after, (before & after) - known
+        # Tasks that started or ended during the query are no differences.
+        missing, surplus = live - before - after, (before & after) - live
         return frozenset(
-            [f"task {id} lives and is not known" for id in missing]
-            + [f"task {id} is known and does not live" for id in surplus]
+            [f"task {id} lives and is missing here" for id in missing]
+            + [f"task {id} does not live any more" for id in surplus]
         )
 
     def _running(self) -> set[UUID] | None:
-        floor = self.means.view.floor
-        return None if floor is None else set(floor.running)
+        run_state = self.context.cluster_state.run_state
+        return None if run_state is None else set(run_state.running)

@@ -1,9 +1,8 @@
-"""Advances job executions: next step, its targets, which of them start now, and how everything ends.
+"""Advances runs: applies cancellations and deadlines, reserves the tasks that the policy picks, applies results.
 
-A turn applies cancellations, lets time pass, moves runs on, reserves what the policy picks, and hears
-what became of tasks; where there is both to do, by one statement. All of it is in the database before
-anybody acts on it; memory only says where to look. Whoever wakes us (a start, a stop, a result) may be
-lost: every second we look anyway.
+Reservations and new completions go through one statement. Every decision is in the database before it takes
+effect; memory is only a copy. A wake-up (a start, a cancellation, a result) may be lost, so the controller
+also polls.
 """
 
 import asyncio
@@ -15,228 +14,233 @@ import msgspec
 from engine.context.core_context import CoreContext
 from engine.core.runs import updates
 from engine.core.runs.execution_store import ExecutionStore, Q, ReservationBatch
-from engine.core.runs.planner import Planner, read
+from engine.core.runs.planner import Planner, read_document
 from engine.core.runs.run_lifecycle import RunLifecycle
 from engine.core.service import Service
 from engine.db.wakeups import RESULTS, STARTS
-from engine.scheduling.limits import see_limits
+from engine.scheduling.limits import apply_limits
 from engine.scheduling.run_state import RunState
-from engine.scheduling.runs import Run, RunningTask, StepRun, WaitingTarget, read_completion
+from engine.scheduling.runs import RunningTask, StepRun, WaitingTarget, read_completion
 from muster.core.db import Row
 from muster.core.errors import Fault
 from muster.core.failpoints import reach
 
-LOOK = timedelta(seconds=1)
-AT_ONCE = 500  # tasks of one reservation
-MOST_LATE = 2000  # targets that are timed out by one statement
-TOGETHER = 20  # reservations before anything else is looked at
+POLL_INTERVAL = timedelta(seconds=1)
+MAX_BATCH = 500  # tasks of one reservation
+MAX_TIMEOUTS = 2000  # targets that one statement times out
+MAX_RESERVATIONS = 20  # in one round
 
 
 class Controller(Service):
     name = "controller"
     channels = (STARTS, RESULTS)
 
-    def __init__(self, means: CoreContext) -> None:
-        super().__init__(means)
-        self._news = means.rings.of("controller news", STARTS)
-        self._told = means.rings.of("controller results", RESULTS)
-        self._road = ExecutionStore(means.store, self.alive)
-        self._planner = Planner(means.store, means.targets)
-        self._offset = 0.0  # from our clock to the database's
-        self._looked = 0.0  # when everything was last looked at
-        self._progress: RunLifecycle | None = None
-        self._forget()
+    def __init__(self, context: CoreContext) -> None:
+        super().__init__(context)
+        self._has_updates = context.wakeups.of("controller news", STARTS)
+        self._has_results = context.wakeups.of("controller results", RESULTS)
+        self._executions = ExecutionStore(context.store, self.heartbeat)
+        self._planner = Planner(context.store, context.targets)
+        self._clock_offset = 0.0  # from the monotonic clock to the database's clock
+        self._polled_at = 0.0
+        self._lifecycle: RunLifecycle | None = None
+        self._reset()
 
-    def _forget(self) -> None:
-        """What memory holds may be wrong: the next turn reads the database."""
-        self._floor: RunState | None = None
-        self.means.view.floor = None
-        self._stirred: set[Run] = set()  # those that may have to move on
-        self._marks: dict[UUID, int] = {}  # the newest completion of each host that was heard
-        if self._progress is not None:
-            self._progress.end()
-            self._progress = None
+    def _reset(self) -> None:
+        """Memory may differ from the database: the next round loads it again."""
+        self._run_state: RunState | None = None
+        self.context.cluster_state.run_state = None
+        self._completion_marks: dict[UUID, int] = {}  # by host: its newest applied completion
+        if self._lifecycle is not None:
+            self._lifecycle.end()
+            self._lifecycle = None
 
     @property
     def pause(self) -> timedelta:
-        due = self._floor.next_due if self._floor else None
-        if due is None:
-            return min(LOOK, self.means.heartbeat)
-        left = max(0.0, due - self._now)
-        return min(LOOK, self.means.heartbeat, timedelta(seconds=left))
+        pause = min(POLL_INTERVAL, self.context.heartbeat)
+        due = self._run_state.next_due if self._run_state else None
+        return pause if due is None else min(pause, timedelta(seconds=max(0.0, due - self._now)))
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
             await super().run(stop)
         finally:
-            self._forget()
+            self._reset()
             self._planner.hang_up()
-            self._road.hang_up()
+            self._executions.hang_up()
 
-    async def turn(self) -> None:
+    async def run_once(self) -> None:
         try:
-            floor = self._floor or await self._load()
-            assert self._progress is not None
-            await self._work(floor, self._progress)
+            run_state = self._run_state or await self._load()
+            assert self._lifecycle is not None
+            await self._advance(run_state, self._lifecycle)
         except Fault:
-            self._forget()  # a word that got lost may have been heard
+            self._reset()  # the database may have applied a statement whose reply was lost
             raise
-        beat = self.means.view.beat
-        mood = "draining" if beat.draining else "paused" if beat.paused else "idle"
-        self.doing = f"{len(floor.runs)} runs, {len(floor.running)} tasks" if floor.runs else mood
+        beat = self.context.cluster_state.beat
+        idle = "draining" if beat.draining else "paused" if beat.paused else "idle"
+        runs, tasks = len(run_state.runs), len(run_state.running)
+        self.status = f"{runs} runs, {tasks} tasks" if runs else idle
 
-    async def _work(self, floor: RunState, progress: RunLifecycle) -> None:
-        self._see_hosts(floor)
-        if look := self._past_look:
-            await self._look(floor, progress)
-        elif self._news.is_set():
-            await self._see_news(floor, progress)
-        if look:
-            self._told.set()
-        await self._let_time_pass(floor)
-        self._stirred |= set(await progress.orders.signal(floor))
-        stirred, self._stirred = self._stirred, set()
-        for run in stirred:
-            self.alive()
-            await progress.advance(run)
-        progress.known.clear()
-        await self._reserve(floor, progress)
-        await progress.orders.close(floor)
+    async def _advance(self, run_state: RunState, lifecycle: RunLifecycle) -> None:
+        self._apply_hosts(run_state)
+        if self._is_poll_due:
+            await self._poll(run_state, lifecycle)
+            self._has_results.set()
+        elif self._has_updates.is_set():
+            await self._read_updates(run_state, lifecycle)
+        await self._apply_deadlines(run_state, lifecycle)
+        lifecycle.pending.update(await lifecycle.cancellations.signal(run_state))
+        pending, lifecycle.pending = lifecycle.pending, set()
+        for run in pending:
+            self.heartbeat()
+            await lifecycle.advance(run)
+        lifecycle.documents.clear()
+        await self._reserve(run_state, lifecycle)
+        await lifecycle.cancellations.close(run_state)
 
-    def _stir(self, run: Run) -> None:
-        """It may have to move on."""
-        self._stirred.add(run)
-        self._rung.set()
-
-    # What there is
+    # Reading
 
     async def _load(self) -> RunState:
-        floor = RunState(self.means.capacity)
-        progress = RunLifecycle(self.means, self._road, self._planner, floor, self._stir)
-        marks = await self._road.rows(Q.completion_marks)
-        self._marks = {row["host_id"]: row["number"] for row in marks}
-        await self._look(floor, progress)
-        self._progress = progress
-        self._floor = self.means.view.floor = floor
-        return floor
+        run_state = RunState(self.context.capacity)
+        lifecycle = RunLifecycle(
+            self.context, self._executions, self._planner, run_state, self._wakeup.set
+        )
+        marks = await self._executions.rows(Q.completion_marks)
+        self._completion_marks = {row["host_id"]: row["number"] for row in marks}
+        await self._poll(run_state, lifecycle)
+        self._lifecycle = lifecycle
+        self._run_state = self.context.cluster_state.run_state = run_state
+        return run_state
 
     @property
-    def _past_look(self) -> bool:
-        return self.means.clock.monotonic() - self._looked >= LOOK.total_seconds()
+    def _is_poll_due(self) -> bool:
+        return self.context.clock.monotonic() - self._polled_at >= POLL_INTERVAL.total_seconds()
 
     @property
     def _now(self) -> float:
         """By the database's clock."""
-        return self.means.clock.monotonic() + self._offset
+        return self.context.clock.monotonic() + self._clock_offset
 
-    async def _look(self, floor: RunState, progress: RunLifecycle) -> None:
-        """What is new, and what its limits are."""
-        self._looked = self.means.clock.monotonic()
-        (seen,) = await self._road.rows(Q.look)
-        self._offset = seen["now"] - self.means.clock.monotonic()
-        see_limits(floor, msgspec.json.decode(seen["limits"]))
-        floor.policy.close(set(seen["paused"]))
-        if self.means.view.beat.draining:
-            await self._road.rows(Q.cancel_everything)
-        await self._see_news(floor, progress)
-        self._stirred |= set(floor.runs.values())
+    async def _poll(self, run_state: RunState, lifecycle: RunLifecycle) -> None:
+        """Reads limits, paused jobs and updates; every run may move."""
+        self._polled_at = self.context.clock.monotonic()
+        (row,) = await self._executions.rows(Q.look)
+        self._clock_offset = row["now"] - self.context.clock.monotonic()
+        apply_limits(run_state, msgspec.json.decode(row["limits"]))
+        run_state.tree.pause_jobs(row["paused"])
+        if self.context.cluster_state.beat.draining:
+            await self._executions.rows(Q.cancel_everything)
+        await self._read_updates(run_state, lifecycle)
+        lifecycle.pending.update(run_state.runs.values())
 
-    def _see_hosts(self, floor: RunState) -> None:
-        view = self.means.view
-        live = {id: host.slots for id, host in view.hosts.items() if view.gets_tasks(id)}
-        if live != {id: node.slots for id, node in floor.tree.hosts.items()}:
-            floor.policy.wake(floor.tree.see_hosts(live, floor.used_slots()))
+    def _apply_hosts(self, run_state: RunState) -> None:
+        cluster_state = self.context.cluster_state
+        slots = {
+            id: host.slots
+            for id, host in cluster_state.hosts.items()
+            if cluster_state.gets_tasks(id)
+        }
+        if slots != {id: node.slots for id, node in run_state.tree.hosts.items()}:
+            run_state.policy.wake(run_state.tree.set_hosts(slots, run_state.used_slots()))
 
-    async def _see_news(self, floor: RunState, progress: RunLifecycle) -> None:
-        """What somebody started or wants to stop."""
-        self._news.clear()
-        (seen,) = await self._road.rows(Q.news, list(floor.runs))
-        for run in updates.runs(seen["runs"]):
-            floor.runs[run.id] = run
-            self._stirred.add(run)
-        progress.orders.see(updates.orders(seen["orders"]))
-        if seen["document"] is not None:
-            progress.known[seen["group_name"]] = read(seen["document"])
+    async def _read_updates(self, run_state: RunState, lifecycle: RunLifecycle) -> None:
+        """Reads new runs and cancellations."""
+        self._has_updates.clear()
+        (row,) = await self._executions.rows(Q.news, list(run_state.runs))
+        for run in updates.runs(row["runs"]):
+            run_state.runs[run.id] = run
+            lifecycle.pending.add(run)
+        lifecycle.cancellations.add(updates.cancellations(row["orders"]))
+        if row["document"] is not None:
+            lifecycle.documents[row["group_name"]] = read_document(row["document"])
 
-    # What became of what
+    # Results and deadlines
 
-    async def _hear(self, floor: RunState, told: list[Row]) -> bool:
-        """Whether anything is as it was not."""
-        if told:
+    async def _apply_results(
+        self, run_state: RunState, lifecycle: RunLifecycle, rows: list[Row]
+    ) -> bool:
+        """Returns True when there was any result."""
+        if rows:
             await reach("core.heard")
-        for row in told:
-            self._marks[row["host_id"]] = row["number"]
-            floor.inbox += read_completion(row["report"])
-        inbox, floor.inbox = floor.inbox, []
+        for row in rows:
+            self._completion_marks[row["host_id"]] = row["number"]
+            run_state.inbox += read_completion(row["report"])
+        inbox, run_state.inbox = run_state.inbox, []
         now = self._now
-        for one in inbox:
-            step = floor.apply_result(one, now)
-            if step is not None and step.over:
-                self._stirred.add(step.run)
+        for completion in inbox:
+            step = run_state.apply_result(completion, now)
+            if step is not None and step.finished:
+                lifecycle.pending.add(step.run)
         return bool(inbox)
 
-    async def _let_time_pass(self, floor: RunState) -> None:
-        late: dict[StepRun, list[WaitingTarget]] = {}
-        for step, target in floor.due(self._now):
-            late.setdefault(step, []).append(target)
-        for step, targets in late.items():
-            for first in range(0, len(targets), MOST_LATE):
-                await self._time_out(floor, step, targets[first : first + MOST_LATE])
-            self._stirred.add(step.run)
+    async def _apply_deadlines(self, run_state: RunState, lifecycle: RunLifecycle) -> None:
+        expired: dict[StepRun, list[WaitingTarget]] = {}
+        for step, target in run_state.due(self._now):
+            expired.setdefault(step, []).append(target)
+        for step, targets in expired.items():
+            for first in range(0, len(targets), MAX_TIMEOUTS):
+                await self._time_out(run_state, step, targets[first : first + MAX_TIMEOUTS])
+            lifecycle.pending.add(step.run)
 
-    async def _time_out(self, floor: RunState, step: StepRun, targets: list[WaitingTarget]) -> None:
-        self.alive()
+    async def _time_out(
+        self, run_state: RunState, step: StepRun, targets: list[WaitingTarget]
+    ) -> None:
+        self.heartbeat()
         ordinals = [target.ordinal for target in targets]
-        rows = await self._road.rows(Q.time_out, step.run.id, step.plan.step_id, ordinals)
-        over = {row[0] for row in rows}
+        rows = await self._executions.rows(Q.time_out, step.run.id, step.plan.step_id, ordinals)
+        ended = {row[0] for row in rows}
         for target in targets:
-            if target.ordinal in over:
-                floor.expire(step, target.ordinal)
+            if target.ordinal in ended:
+                run_state.expire(step, target.ordinal)
             else:
-                floor.postpone(step, target, self._now + LOOK.total_seconds())
+                run_state.postpone(step, target, self._now + POLL_INTERVAL.total_seconds())
 
-    # What starts now
+    # Reservations
 
-    async def _reserve(self, floor: RunState, progress: RunLifecycle) -> None:
-        """And hear, until there is nothing to reserve and nobody has told anything."""
-        for _ in range(TOGETHER):
-            planned = progress.load_next()
+    async def _reserve(self, run_state: RunState, lifecycle: RunLifecycle) -> None:
+        """Reserves tasks and applies results until there are none of both."""
+        for _ in range(MAX_RESERVATIONS):
+            run = await lifecycle.load_next()
             batch = ReservationBatch()
-            if self.means.view.open:
-                self._pick(floor, batch)
-                if planned is None:
-                    self._prefetch(floor, batch)
-            if planned is None and not batch.hosts and not self._told.is_set():
+            if self.context.cluster_state.open:
+                self._pick(run_state, batch)
+                if run is None:
+                    self._prefetch(run_state, batch)
+            if run is None and not batch.hosts and not self._has_results.is_set():
                 return
-            self.alive()
-            if planned is not None:
+            self.heartbeat()
+            if run is not None:
                 await reach("core.before_reserve")
-                await progress.write(planned, batch)
+                await lifecycle.write(run, batch)
                 await reach("core.reserved")
-            elif await self._exchange(floor, batch):
+            elif await self._exchange(run_state, lifecycle, batch):
                 break
-        self._rung.set()  # there may be more, and others have something to say
+        self._wakeup.set()  # there may be more; updates and finished steps come first
 
-    async def _exchange(self, floor: RunState, batch: ReservationBatch) -> bool:
-        """Whether anything was heard."""
-        self._told.clear()  # who tells something from now on may not be read by this statement
+    async def _exchange(
+        self, run_state: RunState, lifecycle: RunLifecycle, batch: ReservationBatch
+    ) -> bool:
+        """Writes the reservations and reads new results; returns True when there was any result."""
+        self._has_results.clear()  # before the statement, which may miss a result that is written now
         if not batch.hosts:
-            return await self._hear(floor, await self._road.completions(self._marks))
-        await reach("core.before_reserve")
-        told = await self._road.reserve(batch, self._marks)
-        await reach("core.reserved")
-        return await self._hear(floor, told)
+            rows = await self._executions.completions(self._completion_marks)
+        else:
+            await reach("core.before_reserve")
+            rows = await self._executions.reserve(batch, self._completion_marks)
+            await reach("core.reserved")
+        return await self._apply_results(run_state, lifecycle, rows)
 
-    def _pick(self, floor: RunState, batch: ReservationBatch) -> None:
-        while len(batch.hosts) < AT_ONCE and (found := floor.pick()) is not None:
-            step, target, host = found
-            self._take(floor, batch, RunningTask(step, target, host))
+    def _pick(self, run_state: RunState, batch: ReservationBatch) -> None:
+        while len(batch.hosts) < MAX_BATCH and (picked := run_state.pick()) is not None:
+            step, target, host = picked
+            self._add(run_state, batch, RunningTask(step, target, host))
 
-    def _prefetch(self, floor: RunState, batch: ReservationBatch) -> None:
-        """So that a host has the next task of a slot before the result of the last one is known here."""
-        for running in floor.prefetch(AT_ONCE - len(batch.hosts)):
-            self._take(floor, batch, running)
+    def _prefetch(self, run_state: RunState, batch: ReservationBatch) -> None:
+        """Sends a host the next tasks of a slot before the result of the current one is known here."""
+        for task in run_state.prefetch(MAX_BATCH - len(batch.hosts)):
+            self._add(run_state, batch, task)
 
-    def _take(self, floor: RunState, batch: ReservationBatch, running: RunningTask) -> None:
-        running.invocation = batch.add(running)
-        floor.reserved(running, self._now)
+    def _add(self, run_state: RunState, batch: ReservationBatch, task: RunningTask) -> None:
+        task.invocation = batch.add(task)
+        run_state.reserved(task, self._now)

@@ -1,4 +1,4 @@
-"""Says in the control database that the engine lives, and learns what it must obey."""
+"""Writes the engine's heartbeat to the control database, and reads whether the account is paused or draining."""
 
 from engine.core.service import Service
 from engine.db import membership
@@ -9,11 +9,11 @@ class Heartbeat(Service):
     name = "heart"
     channels = (PAUSES,)
 
-    async def turn(self) -> None:
-        sent, view = self.means.clock.monotonic(), self.means.view
-        was_open = view.open
-        view.learn(await membership.heartbeat(self.means.store))
-        self.means.lease.renew(sent)
-        if view.open != was_open:
-            self.means.rings.ring(STARTS)
-        self.doing = "beats"
+    async def run_once(self) -> None:
+        sent, cluster_state = self.context.clock.monotonic(), self.context.cluster_state
+        was_open = cluster_state.open
+        cluster_state.update(await membership.heartbeat(self.context.store))
+        self.context.lease.renew(sent)
+        if cluster_state.open != was_open:
+            self.context.wakeups.ring(STARTS)
+        self.status = "beats"

@@ -10,14 +10,14 @@ from engine.db.notifier import Notifier
 class Listener(Service):
     name = "listener"
 
-    def __init__(self, means: CoreContext) -> None:
-        super().__init__(means)
-        self._notifier = Notifier(means.store, means.rings.ring)
+    def __init__(self, context: CoreContext) -> None:
+        super().__init__(context)
+        self._notifier = Notifier(context.store, context.wakeups.ring)
 
-    async def turn(self) -> None:
-        if await self._notifier.ensure_listening(self.means.rings.channels):
-            self.means.rings.ring_all()  # notifications sent before it are lost: look first
-        self.doing = "listens"
+    async def run_once(self) -> None:
+        if await self._notifier.ensure_listening(self.context.wakeups.channels):
+            self.context.wakeups.ring_all()  # earlier notifications are lost: every service polls
+        self.status = "listens"
 
     async def run(self, stop: asyncio.Event) -> None:
         try:

@@ -1,4 +1,4 @@
-"""The core of an account's engine: takes charge by its epoch, then lets JobHosting run the parts."""
+"""The core of an account's engine: acquires leadership for its epoch, then runs its services."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from engine.core.maintainer import Maintainer
 from engine.core.requests import Requests
 from engine.core.scheduler import Scheduler
 from engine.core.service import Service
-from engine.core.supervisor import JobHosting, Parts
+from engine.core.supervisor import JobHosting, ServiceFactories
 from engine.db import membership
 from engine.db.control_db import ControlDatabase
 from engine.process.bootstrap import Bootstrap
@@ -31,7 +31,7 @@ from muster.core.version import VERSION
 
 log = telemetry.get(__name__)
 
-PARTS: tuple[type[Service], ...] = (
+SERVICES: tuple[type[Service], ...] = (
     Heartbeat,
     Listener,
     ConsistencyCheck,
@@ -55,64 +55,64 @@ class Core:
         self._lease = lease
         self._clock = clock
         self._targets = TargetAccess(bootstrap, clock)
-        self._unsure = False  # whether an earlier try to take charge may have gone through
+        self._is_unsure = False  # an earlier try to acquire leadership may have succeeded
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`, or until something final happens; hosts are left alone."""
-        if await retry_until_available(self._take_charge, self._clock, stop):
-            log.info("this engine is in charge", epoch=self._store.epoch, version=VERSION)
+        """Until `stop` or a final error; hosts go on."""
+        if await retry_until_available(self._acquire_leadership, self._clock, stop):
+            log.info("acquired leadership", epoch=self._store.epoch, version=VERSION)
             await self.hosting.run(stop)
 
     async def hurry(self) -> None:
-        """Whoever is stopped now leaves nobody to give tasks: the hosts go as well."""
+        """Drains the hosts: without a core they get no tasks."""
         await membership.drain_hosts(self._store)
 
     def report(self) -> dict[str, Any]:
-        """What the control plane is told with each heartbeat."""
-        told: dict[str, Any] = {
+        """The report to the control plane with each heartbeat."""
+        report: dict[str, Any] = {
             "pid": os.getpid(),
             "version": VERSION,
             "epoch": self._store.epoch,
             "state": "starting",
             "restarts": dict(self.hosting.restarts),
         }
-        if view := self.hosting.view:
-            told |= {
+        if cluster_state := self.hosting.cluster_state:
+            report |= {
                 "state": "live",
-                "paused": view.beat.paused,
-                "draining": view.beat.draining,
-                "directoryRevision": view.beat.directory_revision,
-                "hosts": sorted(str(host) for host in view.hosts),
-                "parts": {name: part.doing for name, part in self.hosting.parts.items()},
+                "paused": cluster_state.beat.paused,
+                "draining": cluster_state.beat.draining,
+                "directoryRevision": cluster_state.beat.directory_revision,
+                "hosts": sorted(str(host) for host in cluster_state.hosts),
+                "parts": {name: service.status for name, service in self.hosting.services.items()},
             }
-        return told
+        return report
 
-    async def _take_charge(self) -> bool:
-        """True; whoever came too late is Fenced."""
+    async def _acquire_leadership(self) -> bool:
+        """Returns True, or raises Fenced when a newer epoch has leadership."""
         try:
             if await membership.acquire_leadership(self._store, self._bootstrap.start.id):
                 return True
         except Unavailable:
-            self._unsure = True
+            self._is_unsure = True
             raise
-        if not self._unsure:
-            raise Fenced(f"epoch {self._store.epoch} came too late")
-        # An answer was lost on its way: if the epoch in charge is ours, it was we who took it.
+        if not self._is_unsure:
+            raise Fenced(f"epoch {self._store.epoch} is too old")
+        # A reply was lost: if our epoch has leadership, the earlier try acquired it.
         await membership.heartbeat(self._store)
         return True
 
     async def _load(self, stop: asyncio.Event) -> ClusterState | None:
-        async def look() -> ClusterState:
+        async def read() -> ClusterState:
             sent = self._clock.monotonic()
-            seen = await membership.look(self._store)
+            snapshot = await membership.look(self._store)
             self._lease.renew(sent)
-            return ClusterState.of(seen)
+            return ClusterState.of(snapshot)
 
-        return await retry_until_available(look, self._clock, stop)
+        return await retry_until_available(read, self._clock, stop)
 
-    def _make(self, view: ClusterState) -> Parts:
-        means = CoreContext(
-            view=view,
+    def _make(self, cluster_state: ClusterState) -> ServiceFactories:
+        context = CoreContext(
+            cluster_state=cluster_state,
             store=self._store,
             lease=self._lease,
             clock=self._clock,
@@ -121,4 +121,4 @@ class Core:
             capacity=self._bootstrap.given.capacity,
             targets=self._targets,
         )
-        return {part.name: partial(part, means) for part in PARTS}
+        return {service.name: partial(service, context) for service in SERVICES}

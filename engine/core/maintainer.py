@@ -1,7 +1,7 @@
-"""Keeps the account's own things in order: hosts that must have ended are seen off, system jobs stay as they are.
+"""Maintains the account: ends the registration of lost hosts, repairs system jobs, and performs them.
 
-A system job that somebody edited or deleted is repaired with the next sweep. Its duty is done here, without
-steps or targets, and leaves a run that tells what was done.
+A system job that was edited or deleted is repaired with the next sweep. It has no steps or targets: its duty
+is performed here, and recorded as a run.
 """
 
 import asyncio
@@ -23,117 +23,121 @@ HISTORY = "muster history retention"
 PARTITIONS = "muster partitions"
 LOST_TASKS = "muster lost tasks"
 STATISTICS = "muster statistics"
-QUIET = frozenset({LOST_TASKS, STATISTICS})  # so frequent that they only tell what they did
-SWEEP = timedelta(seconds=10)
-LONGEST = 1800.0  # seconds for a duty
+QUIET = frozenset(
+    {LOST_TASKS, STATISTICS}
+)  # frequent: no run is recorded when there was nothing to do
+SWEEP_INTERVAL = timedelta(seconds=10)
+DUTY_TIMEOUT = 1800.0  # seconds
 
 
 class Maintainer(Service):
-    """A host is lost when it was silent for all of its patience, counted only while we could look.
+    """A host is lost when it had no heartbeat for its patience, counted only while the core could read it.
 
-    So after an outage of the control database every host has its full time to come back.
+    So after an outage of the control database every host has its full time to write the next one.
     """
 
     name = "maintainer"
 
-    def __init__(self, means: CoreContext, duties: Mapping[str, Duty] | None = None) -> None:
-        super().__init__(means)
-        self._reads = means.view.reads
-        self._looked = means.clock.monotonic()
-        self._silent: dict[UUID, tuple[datetime, float]] = {}  # last beat, seconds since then
-        upkeep = Maintenance(means.store)
+    def __init__(self, context: CoreContext, duties: Mapping[str, Duty] | None = None) -> None:
+        super().__init__(context)
+        self._reads = context.cluster_state.reads
+        self._polled_at = context.clock.monotonic()
+        self._silence: dict[UUID, tuple[datetime, float]] = {}  # last heartbeat, seconds since then
+        maintenance = Maintenance(context.store)
         self.duties: dict[str, Duty] = {
-            HISTORY: upkeep.forget_history,
-            PARTITIONS: upkeep.make_room,
-            STATISTICS: upkeep.count_tables,
-            LOST_TASKS: self._tell_of_lost_tasks,
+            HISTORY: maintenance.prune_history,
+            PARTITIONS: maintenance.create_partitions,
+            STATISTICS: maintenance.analyze_tables,
+            LOST_TASKS: self._report_lost_tasks,
             **(duties or {}),
         }
-        self._swept: float | None = None
-        self._blocked: dict[str, str] = {}  # what can't be repaired, told once
-        self._busy: dict[UUID, asyncio.Task[None]] = {}  # by system job
+        self._swept_at: float | None = None
+        self._blocked: dict[
+            str, str
+        ] = {}  # differences that can't be repaired, by job; each is logged once
+        self._duty_tasks: dict[UUID, asyncio.Task[None]] = {}  # by system job
         self._group = asyncio.TaskGroup()
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
             async with self._group:
                 await super().run(stop)
-                for task in list(self._busy.values()):
+                for task in list(self._duty_tasks.values()):
                     task.cancel()
         except BaseExceptionGroup as several:
             final = [error for error in several.exceptions if isinstance(error, FINAL)]
             raise [*final, *several.exceptions][0] from None
 
-    async def turn(self) -> None:
-        await self._look_for_hosts()
-        now = self.means.clock.monotonic()
-        if self._swept is None or now - self._swept >= self._every.total_seconds():
+    async def run_once(self) -> None:
+        await self._end_lost_hosts()
+        now = self.context.clock.monotonic()
+        if self._swept_at is None or now - self._swept_at >= self._sweep_interval.total_seconds():
             await self._sweep()
-            self._swept = now
-        self.doing = f"does {len(self._busy)} duties" if self._busy else "idle"
+            self._swept_at = now
+        self.status = f"performs {len(self._duty_tasks)} duties" if self._duty_tasks else "idle"
 
     @property
-    def _every(self) -> timedelta:
-        return min(SWEEP, 10 * self.means.heartbeat)
+    def _sweep_interval(self) -> timedelta:
+        return min(SWEEP_INTERVAL, 10 * self.context.heartbeat)
 
-    async def _look_for_hosts(self) -> None:
-        view = self.means.view
-        if view.reads == self._reads:
+    async def _end_lost_hosts(self) -> None:
+        cluster_state = self.context.cluster_state
+        if cluster_state.reads == self._reads:
             return
-        now = self.means.clock.monotonic()
-        passed = min(now - self._looked, 2 * self.pause.total_seconds())
-        self._reads, self._looked = view.reads, now
-        self._silent = {
-            id: (host.heartbeat_at, self._since(id, host.heartbeat_at, passed))
-            for id, host in view.hosts.items()
+        now = self.context.clock.monotonic()
+        seconds = min(now - self._polled_at, 2 * self.pause.total_seconds())
+        self._reads, self._polled_at = cluster_state.reads, now
+        self._silence = {
+            id: (host.heartbeat_at, self._silence_of(id, host.heartbeat_at, seconds))
+            for id, host in cluster_state.hosts.items()
         }
-        limit = (self.means.host_patience + 2 * self.pause).total_seconds()
-        for id, (_, silent) in self._silent.items():
+        limit = (self.context.host_patience + 2 * self.pause).total_seconds()
+        for id, (_, silent) in self._silence.items():
             if silent > limit:
-                await membership.end_lost_host(self.means.store, id)
-                log.warning("a lost host was seen off", host=id, silent=round(silent))
+                await membership.end_lost_host(self.context.store, id)
+                log.warning("ended lost host", host=id, silent=round(silent))
 
-    def _since(self, id: UUID, beat: datetime, passed: float) -> float:
-        before, silent = self._silent.get(id, (None, 0.0))
-        return silent + passed if before == beat else 0.0
+    def _silence_of(self, id: UUID, beat: datetime, seconds: float) -> float:
+        before, silent = self._silence.get(id, (None, 0.0))
+        return silent + seconds if before == beat else 0.0
 
-    async def _tell_of_lost_tasks(self) -> str | None:
-        """The Communicator settles them as soon as it misses their host; here it is recorded."""
-        view = self.means.view
-        number, view.settled = view.settled, 0
+    async def _report_lost_tasks(self) -> str | None:
+        """The Communicator resolves them as soon as their host is lost; this records the number."""
+        cluster_state = self.context.cluster_state
+        number, cluster_state.settled = cluster_state.settled, 0
         return f"{number} tasks of lost hosts settled." if number else None
 
     async def _sweep(self) -> None:
-        """System jobs are as they must be, and what is due is being done."""
-        store = self.means.store
+        """Repairs system jobs and starts the duties that are due."""
+        store = self.context.store
         async with store.calling() as tx:
             differed = await tx.fetch(Q.keep_system_jobs, store.epoch)
-            due = await tx.fetch(Q.due_duties, store.epoch, list(self._busy))
+            due = await tx.fetch(Q.due_duties, store.epoch, list(self._duty_tasks))
         for row in differed:
-            self._tell(row["job_name"], row["differed"], repaired=row["repaired"])
-        if self.means.view.beat.draining:
+            self._log_repair(row["job_name"], row["differed"], repaired=row["repaired"])
+        if self.context.cluster_state.beat.draining:
             return
-        if self._swept is None and (made := await self.duties[PARTITIONS]()):
-            log.info("room was made at the start", what=made)
+        if self._swept_at is None and (made := await self.duties[PARTITIONS]()):
+            log.info("created partitions", what=made)
         for row in due:
             if (duty := self.duties.get(row["job_name"])) is not None:
-                work = self._do(row["job_id"], row["job_name"], duty)
-                self._busy[row["job_id"]] = self._group.create_task(work)
+                work = self._perform_and_record(row["job_id"], row["job_name"], duty)
+                self._duty_tasks[row["job_id"]] = self._group.create_task(work)
 
-    def _tell(self, job: str, differed: str, *, repaired: bool) -> None:
+    def _log_repair(self, job: str, differed: str, *, repaired: bool) -> None:
         if repaired:
             self._blocked.pop(job, None)
-            log.warning("a system job was made or repaired", job=job, differed=differed)
+            log.warning("repaired system job", job=job, differed=differed)
         elif self._blocked.get(job) != differed:
             self._blocked[job] = differed
             log.error(
-                "a system job can't be repaired: its name is taken or it is held",
+                "system job can't be repaired: its name is taken or its row is locked",
                 job=job,
                 differed=differed,
             )
 
-    async def _do(self, job: UUID, name: str, duty: Duty) -> None:
-        """A duty that fails is recorded and comes again; only what is final ends the Maintainer."""
+    async def _perform_and_record(self, job: UUID, name: str, duty: Duty) -> None:
+        """A duty that fails is recorded and due again; only a final error ends the Maintainer."""
         run, quiet = uuid4(), name in QUIET
         try:
             if await self._begin(job, None if quiet else run):
@@ -143,29 +147,29 @@ class Maintainer(Service):
         except FINAL:
             raise
         except Fault as fault:
-            log.warning("a duty waits", duty=name, why=fault.message, more=fault.context)
+            log.warning("duty waits", duty=name, why=fault.message, more=fault.context)
         finally:
-            del self._busy[job]
+            del self._duty_tasks[job]
 
     async def _perform(self, name: str, duty: Duty) -> tuple[str, str | None]:
         try:
-            async with asyncio.timeout(LONGEST):
+            async with asyncio.timeout(DUTY_TIMEOUT):
                 return "Succeeded", await duty()
         except FINAL:
             raise
         except Fault as fault:
-            log.warning("a duty failed", duty=name, why=fault.message, more=fault.context)
+            log.warning("duty failed", duty=name, why=fault.message, more=fault.context)
             return "Failed", f"It failed: {fault.message}"
         except Exception as error:
-            log.exception("a duty failed", duty=name)
+            log.exception("duty failed", duty=name)
             return "Failed", f"It failed: {type(error).__name__}."
 
     async def _begin(self, job: UUID, run: UUID | None) -> bool:
-        store = self.means.store
+        store = self.context.store
         async with store.calling() as tx:
             return bool(await tx.fetchval(Q.begin_duty, store.epoch, job, run))
 
     async def _end(self, job: UUID, run: UUID, lifecycle: str, message: str) -> None:
-        store = self.means.store
+        store = self.context.store
         async with store.calling() as tx:
             await tx.execute(Q.end_duty, store.epoch, job, run, lifecycle, message)

@@ -1,4 +1,4 @@
-"""Says what became of an attempt whose host is lost: its session is ended first, then the target is asked."""
+"""Resolves an attempt whose host is lost: ends its session, then reads its commit status at the target."""
 
 import asyncio
 from datetime import datetime
@@ -19,19 +19,19 @@ from muster.core.sql import Queries
 Q = Queries("engine.access", "target.sql")
 
 APPLICATION = "muster-judge"
-LIMIT = 60.0  # seconds in all
-GONE_LIMIT = 30.0  # seconds for a session to end
-LOOK = 0.1  # seconds
+TIMEOUT = 60.0  # seconds in all
+SESSION_END_TIMEOUT = 30.0  # seconds
+POLL_INTERVAL = 0.1  # seconds
 
 
 class OrphanOutcome(StrEnum):
     COMMITTED = "committed"
-    ABORTED = "aborted"  # nothing of it stays
+    ABORTED = "aborted"  # without any effect
     UNKNOWN = "unknown"
 
 
 async def resolve_orphan(
-    way: ServerConnection,
+    server_connection: ServerConnection,
     database: str | None,
     *,
     backend_pid: int | None,
@@ -39,27 +39,35 @@ async def resolve_orphan(
     xact_id: str | None,
     started: datetime | None,
 ) -> OrphanOutcome:
-    """A Fault when the target can't be asked now, or the session does not end."""
+    """Raises a Fault when the target can't be reached now, or the session does not end."""
     try:
-        async with asyncio.timeout(LIMIT), way.session(database, APPLICATION) as connection:
-            await _end(connection, way.pid(backend_pid), application_name(old_invocation), started)
+        async with (
+            asyncio.timeout(TIMEOUT),
+            server_connection.session(database, APPLICATION) as connection,
+        ):
+            await _end_session(
+                connection,
+                server_connection.pid(backend_pid),
+                application_name(old_invocation),
+                started,
+            )
             if xact_id is None:
-                # It is recorded before COMMIT is sent, or what commits by itself.
+                # The id is recorded before COMMIT, or a statement in autocommit mode, is sent.
                 return OrphanOutcome.ABORTED
             if xact_id == AUTOCOMMIT:
                 return OrphanOutcome.UNKNOWN
             return OrphanOutcome(await status_of(connection, xact_id))
     except (asyncpg.PostgresError, TimeoutError, *CONNECTION_LOST, *CONFUSED) as error:
-        message = f"The server {way.server.name} did not answer what became of an attempt."
+        message = f"The server {server_connection.server.name} did not answer whether an attempt committed."
         raise Unavailable(message, code="TargetUnreachable", context=str(error)) from None
 
 
-async def _end(
+async def _end_session(
     connection: Connection, pid: int | None, name: str, started: datetime | None
 ) -> None:
-    for _ in range(int(GONE_LIMIT / LOOK)):
+    for _ in range(int(SESSION_END_TIMEOUT / POLL_INTERVAL)):
         if not await connection.fetch(Q.end_attempt, pid, name, started):
             return
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(POLL_INTERVAL)
     message = "The session of the lost attempt does not end."
     raise Unavailable(message, code="TargetTimeout")

@@ -1,4 +1,4 @@
-"""Answers what only the engine can know, since it alone reaches the targets."""
+"""Answers requests of the control plane that need the engine: only the engine reaches the targets."""
 
 import asyncio
 import contextlib
@@ -29,104 +29,109 @@ Q = Queries("engine.db.queries", "instance.sql", "executions.sql")
 A = Queries("engine.access", "target.sql")
 
 APPLICATION = "muster-onlooker"
-LOOK_LIMIT = 5.0  # seconds to look at a target
+BLOCKERS_TIMEOUT = 5.0  # seconds to read the blockers of an attempt at its target
 
-POLL = timedelta(seconds=5)  # in case a wake-up was lost
-LIMIT = 20.0  # seconds for one answer; who asks waits a little longer
-MOST_SHOWN = 10_000  # elements of one list of an answer
-MOST_BYTES = 4 * 1024 * 1024  # of the lists of one answer
-LONGEST_MESSAGE = 1000  # characters of what a server said
-TOGETHER = 4  # questions that are answered side by side
+POLL_INTERVAL = timedelta(seconds=5)  # a notification may be lost
+RESOLVE_TIMEOUT = 20.0  # seconds; the control plane waits a little longer
+MAX_ELEMENTS = 10_000  # elements of one list of an answer
+MAX_BYTES = 4 * 1024 * 1024  # of the lists of one answer
+MAX_MESSAGE_LENGTH = 1000  # characters of a server's message
+MAX_PARALLEL_REQUESTS = 4
 
 
 class Requests(Service):
     name = "requests"
     channels = ("muster_request",)
 
-    def __init__(self, means: CoreContext) -> None:
-        super().__init__(means)
-        self._line = ControlConnection(means.store)
+    def __init__(self, context: CoreContext) -> None:
+        super().__init__(context)
+        self._connection = ControlConnection(context.store)
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
             await super().run(stop)
         finally:
-            self._line.hang_up()
+            self._connection.hang_up()
 
     @property
     def pause(self) -> timedelta:
-        return min(POLL, self.means.heartbeat)
+        return min(POLL_INTERVAL, self.context.heartbeat)
 
-    async def turn(self) -> None:
-        store = self.means.store
+    async def run_once(self) -> None:
+        store = self.context.store
         async with store.calling() as tx:
-            asked = await tx.fetch(Q.open_requests, store.epoch)
-        self.doing = f"answers {len(asked)} questions" if asked else "idle"
-        room = asyncio.Semaphore(TOGETHER)
+            rows = await tx.fetch(Q.open_requests, store.epoch)
+        self.status = f"answers {len(rows)} requests" if rows else "idle"
+        parallel = asyncio.Semaphore(MAX_PARALLEL_REQUESTS)
         async with asyncio.TaskGroup() as group:
-            for row in asked:
-                group.create_task(self._serve(row, room))
+            for row in rows:
+                group.create_task(self._serve(row, parallel))
 
-    async def _serve(self, row: Any, room: asyncio.Semaphore) -> None:
-        """One that can't be answered is told so: a question must never end the engine."""
+    async def _serve(self, row: Any, parallel: asyncio.Semaphore) -> None:
+        """A request that fails gets an error as its answer: no request may end the engine."""
         request: UUID = row["request_id"]
-        async with room:
+        async with parallel:
             try:
                 args = msgspec.json.decode(row["args"])
-                await self._tell(request, await self._answer(row["kind"], args))
+                await self._write(request, await self._answer(row["kind"], args))
             except Fault as fault:
-                log.warning("a question waits", request=request, why=fault.message)
+                log.warning("request waits", request=request, why=fault.message)
             except Exception:
-                log.exception("a question could not be answered", request=request)
+                log.exception("request failed", request=request)
                 error = {"code": "InternalServerError", "message": "It could not be answered."}
-                await self._tell(request, {"error": error})
+                await self._write(request, {"error": error})
 
     async def _answer(self, kind: str, args: dict[str, Any]) -> dict[str, Any]:
         if kind == "why":
-            which = UUID(args["run"]), args["stepId"], args["ordinal"]
-            return await self._running(*which) or why(self.means.view, *which)
+            target = UUID(args["run"]), args["stepId"], args["ordinal"]
+            return await self._running(*target) or why(self.context.cluster_state, *target)
         try:
-            async with asyncio.timeout(LIMIT):
-                return told(await self._resolve(args["targetGroup"]))
+            async with asyncio.timeout(RESOLVE_TIMEOUT):
+                return resolution_answer(await self._resolve(args["targetGroup"]))
         except TimeoutError:
             fault: Fault = Unavailable("The servers did not answer in time.", code="ResolveTimeout")
-        except Unavailable as away:
-            if away.code == "ControlDatabaseUnavailable":
+        except Fault as error:
+            if error.code == "ControlDatabaseUnavailable":
                 raise
-            fault = away
-        except Fault as refused:
-            fault = refused
+            fault = error
         return {"error": {"code": fault.code, "message": fault.message}}
 
     async def _running(self, run: UUID, step_id: int, ordinal: int) -> dict[str, Any] | None:
-        """Of an attempt that runs: who holds what it waits for, unless nobody could look; else None."""
-        asked = self.means.store.epoch, run, step_id, ordinal
-        rows = await self._line.fetch(Q.running_attempt, *asked)
+        """For a running attempt its blockers, if they could be read; None when it does not run."""
+        key = self.context.store.epoch, run, step_id, ordinal
+        rows = await self._connection.fetch(Q.running_attempt, *key)
         if not rows:
             return None
         details: dict[str, Any] = {}
         with contextlib.suppress(Fault, TimeoutError, OSError, asyncpg.PostgresError):
-            async with asyncio.timeout(LOOK_LIMIT):
+            async with asyncio.timeout(BLOCKERS_TIMEOUT):
                 blockers = await self._blockers(rows[0])
                 details = {} if blockers is None else {"blockers": blockers}
         return {"details": details}
 
     async def _blockers(self, task: Any) -> list[dict[str, Any]] | None:
-        targets = self.means.targets
-        way = await targets.way(self._line, task["server_id"], task["credential_id"])
-        if way is None:
+        targets = self.context.targets
+        server_connection = await targets.server_connection(
+            self._connection, task["server_id"], task["credential_id"]
+        )
+        if server_connection is None:
             return None
-        session = way.session(task["database_name"], APPLICATION)
-        async with targets.door(way.server.server_id), session as connection:
-            which = way.pid(task["backend_pid"]), application_name(task["invocation_id"])
-            return [dict(row) for row in await connection.fetch(A.blockers, *which)]
+        session = server_connection.session(task["database_name"], APPLICATION)
+        async with targets.admin_lock(server_connection.server.server_id), session as connection:
+            backend = (
+                server_connection.pid(task["backend_pid"]),
+                application_name(task["invocation_id"]),
+            )
+            return [dict(row) for row in await connection.fetch(A.blockers, *backend)]
 
     async def _resolve(self, group: str) -> Resolution:
-        document = await read_document(self.means.store, group)
-        return await Resolver(document, self.means.targets.listing(document)).resolve(look=True)
+        document = await read_document(self.context.store, group)
+        return await Resolver(document, self.context.targets.discovery(document)).resolve(
+            check_named=True
+        )
 
-    async def _tell(self, request: UUID, answer: dict[str, Any]) -> None:
-        store = self.means.store
+    async def _write(self, request: UUID, answer: dict[str, Any]) -> None:
+        store = self.context.store
         async with store.calling() as tx:
             text = msgspec.json.encode(answer).decode()
             await tx.execute(Q.answer_request, store.epoch, request, text)
@@ -137,39 +142,39 @@ async def read_document(store: ControlDatabase, group: str) -> Document:
         return msgspec.json.decode(await tx.fetchval(Q.group_document, group), type=Document)
 
 
-def told(found: Resolution) -> dict[str, Any]:
-    """As REST shows it; `truncated`: a list is cut, since it or the answer is too long. Counts are of all."""
-    away = [target for target in found.targets if target.error is not None]
-    targets = [target for target in found.targets if target.error is None]
-    left_out = [*map(_left_out, found.left_out), *map(_excluded, found.excluded)]
-    missing = [{**_place(target), "rule": str(target.rule)} for target in found.missing]
-    room = Room()
+def resolution_answer(resolution: Resolution) -> dict[str, Any]:
+    """As REST shows it. Counts are of all elements; `truncated` when a list is too long to be shown whole."""
+    unreachable = [target for target in resolution.targets if target.error is not None]
+    targets = [target for target in resolution.targets if target.error is None]
+    left_out = [*map(_skipped, resolution.skipped), *map(_excluded, resolution.excluded)]
+    missing = [{**_place(target), "rule": str(target.rule)} for target in resolution.missing]
+    space = AnswerSpace()
     shown = {
-        "unreachable": room.fill(map(_unreachable, away)),
-        "missing": room.fill(missing),
-        "targets": room.fill(_target(target, found) for target in targets),
-        "leftOut": room.fill(left_out),
+        "unreachable": space.fill(map(_unreachable, unreachable)),
+        "missing": space.fill(missing),
+        "targets": space.fill(_target(target, resolution) for target in targets),
+        "leftOut": space.fill(left_out),
     }
     counts = {
         "count": len(targets),
         "leftOutCount": len(left_out),
         "missingCount": len(missing),
-        "unreachableCount": len(away),
+        "unreachableCount": len(unreachable),
     }
     truncated = sum(map(len, shown.values())) < sum(counts.values())
     return {**counts, "truncated": truncated, **shown}
 
 
-class Room:
-    """What is left of the size of an answer."""
+class AnswerSpace:
+    """The bytes that are left of an answer."""
 
     def __init__(self) -> None:
-        self._left = MOST_BYTES
+        self._left = MAX_BYTES
 
     def fill(self, items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """As many as a list shows and the answer has room for."""
+        """As many elements as a list may have and the answer has space for."""
         shown = []
-        for item in islice(items, MOST_SHOWN):
+        for item in islice(items, MAX_ELEMENTS):
             self._left -= len(msgspec.json.encode(item))
             if self._left < 0:
                 break
@@ -177,13 +182,13 @@ class Room:
         return shown
 
 
-def _left_out(each: SkippedDatabase) -> dict[str, Any]:
+def _skipped(each: SkippedDatabase) -> dict[str, Any]:
     return {"serverName": each.server, "databaseName": each.database, "reason": each.reason}
 
 
 def _unreachable(target: Target) -> dict[str, Any]:
     assert target.error is not None
-    message = target.error.message[:LONGEST_MESSAGE]
+    message = target.error.message[:MAX_MESSAGE_LENGTH]
     return {**_place(target), "code": target.error.code, "message": message}
 
 
@@ -201,8 +206,8 @@ def _place(target: Target) -> dict[str, str]:
     return {name: value for name, value in shown.items() if value is not None}
 
 
-def _target(target: Target, found: Resolution) -> dict[str, Any]:
-    unchecked = found.unchecked.get(target.key)
+def _target(target: Target, resolution: Resolution) -> dict[str, Any]:
+    unchecked = resolution.unchecked.get(target.key)
     shown = {
         "type": target.type,
         "serverName": target.server.name,
@@ -211,8 +216,8 @@ def _target(target: Target, found: Resolution) -> dict[str, Any]:
         "schemaName": target.schema,
         "labels": target.labels or None,
         "rule": str(target.rule),
-        # It is named, and its server could not be asked whether it exists.
+        # It is only named, and its server could not be listed.
         "unchecked": unchecked
-        and {"code": unchecked.code, "message": unchecked.message[:LONGEST_MESSAGE]},
+        and {"code": unchecked.code, "message": unchecked.message[:MAX_MESSAGE_LENGTH]},
     }
     return {name: value for name, value in shown.items() if value is not None}

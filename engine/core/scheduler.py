@@ -1,6 +1,6 @@
-"""Creates the job executions whose time has come: each slot exactly once, whoever is in charge.
+"""Starts runs by schedule: each slot exactly once, also across changes of leadership.
 
-The database's clock is the time, and its rows say which slots are decided; `decide` follows from both.
+The time is that of the database, whose rows record the decided slots; `decide` is a function of both.
 """
 
 from collections.abc import Iterator
@@ -20,28 +20,27 @@ from muster.core.sql import Queries
 log = telemetry.get(__name__)
 Q = Queries("engine.db.queries", "schedules.sql")
 
-JOBS = 250  # that are read at once
-ROWS = 2_000  # slots that are written at once, or one job's
-MOST = 1_440  # slots of one job that get a row of their own after an outage: a day of minutes
-SPAN = timedelta(days=2)
+MAX_JOBS = 250  # of one read
+MAX_ROWS = 2_000  # slots of one write, unless a single job has more
+MAX_SLOTS = 1_440  # of one job that get a row of their own after an outage: a day of minutes
+FIRST_SPAN = timedelta(days=2)
 LATE, NEWER = "Late", "Newer"
-MORE = "UntilNextRow"  # so were all behind it up to the next row
-PUNCTUAL = timedelta(seconds=5)  # no schedule can ask for less lateness
-SHORTEST = timedelta(milliseconds=5)
-BUSY = timedelta(milliseconds=100)  # until a job is looked at again that somebody holds
+MORE = "UntilNextRow"  # the row stands for all slots up to the next row
+PUNCTUAL = timedelta(seconds=5)  # the least misfire limit of a schedule
+MIN_PAUSE = timedelta(milliseconds=5)
+LOCKED_PAUSE = timedelta(milliseconds=100)  # before a job is read again whose row is locked
 
 
 class SlotOutcome(StrEnum):
-    FIRED = (
-        "fired"  # unless it is refused: then the database records it as skipped, or a Once waits
-    )
+    # If the start is refused, the database records the slot as skipped, or a Once waits.
+    FIRED = "fired"
     COALESCED = "coalesced"
     MISSED = "missed"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduledJob:
-    """As the database gave it."""
+    """A row of due_jobs."""
 
     job_id: UUID
     job_name: str
@@ -52,10 +51,10 @@ class ScheduledJob:
     time_zone: str | None
     start_time: datetime
     end_time: datetime
-    since: datetime  # when the schedule was enabled or edited last
+    since: datetime  # when the schedule was last enabled or edited
     misfire_policy: str
     misfire_within_seconds: int | None
-    last_slot: datetime | None  # the last one up to now that is decided
+    last_slot: datetime | None  # the last decided one
     now: datetime
 
     def schedule(self) -> Schedule:
@@ -94,21 +93,21 @@ class Decision:
 
 
 def decide(job: ScheduledJob) -> Decision:
-    """The newest slot that is due fires if it is not too late; an earlier one that is not too late either
-    gives way to it, and what is too late was missed. What is decided stays decided.
+    """The newest due slot fires unless it is too late. Earlier ones are coalesced into it, or missed when they
+    are too late. A decision is final.
     """
     schedule, now = job.schedule(), job.now
     due, next_slot, cut = _due(job, schedule)
-    decided = []
+    decisions = []
     for number, slot in enumerate(due):
         more = MORE if cut and number == 0 else ""
         if _late(schedule, slot, now):
-            decided.append(Slot(slot, SlotOutcome.MISSED, LATE + more))
+            decisions.append(Slot(slot, SlotOutcome.MISSED, LATE + more))
         elif slot < due[-1]:
-            decided.append(Slot(slot, SlotOutcome.COALESCED, NEWER + more))
+            decisions.append(Slot(slot, SlotOutcome.COALESCED, NEWER + more))
         else:
-            decided.append(Slot(slot, SlotOutcome.FIRED))
-    return Decision(job, tuple(decided), next_slot)
+            decisions.append(Slot(slot, SlotOutcome.FIRED))
+    return Decision(job, tuple(decisions), next_slot)
 
 
 def _late(schedule: Schedule, slot: datetime, now: datetime) -> bool:
@@ -116,118 +115,118 @@ def _late(schedule: Schedule, slot: datetime, now: datetime) -> bool:
     if lateness <= PUNCTUAL:
         return False
     if lateness > GRACE and schedule.within is None and schedule.type is not ScheduleType.ONCE:
-        return True  # no default is longer, and it need not be looked for
+        return True  # no default misfire limit is longer, so it need not be computed
     return lateness > grace(schedule, slot)
 
 
 def _due(job: ScheduledJob, schedule: Schedule) -> tuple[list[datetime], datetime | None, bool]:
-    """The slots up to now that are not decided, rising, and the one behind them.
+    """The undecided slots up to now, ascending, and the slot after them.
 
-    True: they are too many, so that the first stands for more. They are looked for backwards in growing
-    spans: a year's outage costs no more than a day's.
+    True: there are too many, and the first one stands for more. The search goes backwards in growing spans,
+    so a year's outage costs no more than a day's.
     """
-    now, span = job.now, SPAN
+    now, span = job.now, FIRST_SPAN
     begin = max(job.since, job.last_slot or job.since)
     while True:
         whole = now - begin <= span
         after = job.last_slot if whole else now - span
-        found, next_slot = _split(slots(schedule, anchor=job.since, after=after), now)
-        if len(found) > MOST:
+        due, next_slot = _split(slots(schedule, anchor=job.since, after=after), now)
+        if len(due) > MAX_SLOTS:
             first = next(slots(schedule, anchor=job.since, after=job.last_slot))
-            return [first, *found[-MOST:]], next_slot, True
+            return [first, *due[-MAX_SLOTS:]], next_slot, True
         if whole:
-            return found, next_slot, False
+            return due, next_slot, False
         span *= 8
 
 
-def _split(rising: Iterator[datetime], now: datetime) -> tuple[list[datetime], datetime | None]:
-    found: list[datetime] = []
-    for slot in rising:
+def _split(ascending: Iterator[datetime], now: datetime) -> tuple[list[datetime], datetime | None]:
+    due: list[datetime] = []
+    for slot in ascending:
         if slot > now:
-            return found, slot
-        found.append(slot)
-    return found, None
+            return due, slot
+        due.append(slot)
+    return due, None
 
 
 class Scheduler(Service):
     name = "scheduler"
     channels = ("muster_schedule",)
 
-    def __init__(self, means: CoreContext) -> None:
-        super().__init__(means)
-        self._wait = means.heartbeat
+    def __init__(self, context: CoreContext) -> None:
+        super().__init__(context)
+        self._wait = context.heartbeat
 
     @property
     def pause(self) -> timedelta:
-        return min(self._wait, self.means.heartbeat)
+        return min(self._wait, self.context.heartbeat)
 
-    async def turn(self) -> None:
-        """Slots of a paused account are decided too: the database records each as skipped, but a Once waits."""
-        beat = self.means.view.beat
-        self.doing = "draining" if beat.draining else "paused" if beat.paused else "idle"
-        self._wait = self.means.heartbeat
+    async def run_once(self) -> None:
+        """Decides the slots of a paused account too: the database records them as skipped, but a Once waits."""
+        beat = self.context.cluster_state.beat
+        self.status = "draining" if beat.draining else "paused" if beat.paused else "idle"
+        self._wait = self.context.heartbeat
         if not beat.draining:
-            await self.begin()
+            await self.decide_due()
 
-    async def begin(self) -> None:
-        while due := await self._look():
-            if not await self._settle(due):
-                self._wait = BUSY
+    async def decide_due(self) -> None:
+        while due := await self._read_due():
+            if not await self._decide(due):
+                self._wait = LOCKED_PAUSE
                 return
 
-    async def _look(self) -> list[ScheduledJob]:
-        """What is due; if nothing is, how long the pause may be."""
-        store = self.means.store
+    async def _read_due(self) -> list[ScheduledJob]:
+        """Reads the jobs that are due; sets the pause when there are none."""
+        store = self.context.store
         async with store.calling() as tx:
-            rows = await tx.fetch(Q.due_jobs, store.epoch, JOBS)
+            rows = await tx.fetch(Q.due_jobs, store.epoch, MAX_JOBS)
             if not rows:
-                self._wait = _until(await tx.fetchval(Q.next_slot, store.epoch))
+                self._wait = _pause_until(await tx.fetchval(Q.next_slot, store.epoch))
         return [ScheduledJob(**dict(row)) for row in rows]
 
-    async def _settle(self, due: list[ScheduledJob]) -> int:
-        """How many jobs were settled; those that were edited meanwhile are not."""
-        settled = rows = 0
+    async def _decide(self, due: list[ScheduledJob]) -> int:
+        """Returns the number of decided jobs; a job that was edited meanwhile is not decided."""
+        decided = rows = 0
         batch: list[Decision] = []
         for job in due:
             try:
                 decision = decide(job)
             except Exception as error:
-                log.exception("a schedule can't be followed", job=job.job_name)
-                settled += await self._break(job, error)
+                log.exception("schedule is invalid", job=job.job_name)
+                decided += await self._disable(job, error)
                 continue
             batch.append(decision)
             rows += len(decision.slots)
-            if rows >= ROWS:
-                settled += await self._record(batch)
+            if rows >= MAX_ROWS:
+                decided += await self._record(batch)
                 batch, rows = [], 0
-        return settled + (await self._record(batch) if batch else 0)
+        return decided + (await self._record(batch) if batch else 0)
 
     async def _record(self, batch: list[Decision]) -> int:
-        self.watch = self.means.clock.monotonic()
-        store = self.means.store
+        self.heartbeat()
+        store = self.context.store
         async with store.calling() as tx:
-            done = await tx.fetchrow(Q.decide_slots, store.epoch, *_columns(batch))
-        told = dict(done or {})
-        settled = int(told.pop("jobs", 0))
-        if any(told.values()):
-            log.info("slots were decided", **told)
-        return settled
+            row = await tx.fetchrow(Q.decide_slots, store.epoch, *_columns(batch))
+        counts = dict(row or {})
+        decided = int(counts.pop("jobs", 0))
+        if any(counts.values()):
+            log.info("decided slots", **counts)
+        return decided
 
-    async def _break(self, job: ScheduledJob, error: Exception) -> int:
-        """It must not come back with each look; an edit makes it count again."""
+    async def _disable(self, job: ScheduledJob, error: Exception) -> int:
+        """Otherwise the job would be due with every read; an edit enables its schedule again."""
         why = str(error) or type(error).__name__
-        store = self.means.store
+        store = self.context.store
         async with store.calling() as tx:
             return int(
                 await tx.fetchval(Q.break_schedule, store.epoch, job.job_id, job.row_version, why)
             )
 
 
-def _until(seconds: float | None) -> timedelta:
+def _pause_until(seconds: float | None) -> timedelta:
     if seconds is None:
         return timedelta.max
-    # What is due and was not given is held by somebody.
-    return max(timedelta(seconds=seconds), SHORTEST) if seconds > 0 else BUSY
+    # A job that is due and was not returned has a locked row.
+    return max(timedelta(seconds=seconds), MIN_PAUSE) if seconds > 0 else LOCKED_PAUSE
 
 
 def _columns(batch: list[Decision]) -> Iterator[list[Any]]:

@@ -1,4 +1,4 @@
-"""One part of the core: a loop of turns whose last sign of life is seen from outside."""
+"""A service of the core: a loop whose heartbeat the supervisor watches."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -15,54 +15,56 @@ log = telemetry.get(__name__)
 
 class Service(ABC):
     name: ClassVar[str]
-    channels: ClassVar[tuple[str, ...]] = ()  # whose wake-ups cut the pause short
+    channels: ClassVar[tuple[str, ...]] = ()  # a notification on one of them ends the pause
 
-    def __init__(self, means: CoreContext) -> None:
-        self.means = means
-        self._rung = means.rings.of(self.name, *self.channels)
-        self.watch = means.clock.monotonic()  # of its last sign of life
-        self.doing = "idle"
-        self._away = False
+    def __init__(self, context: CoreContext) -> None:
+        self.context = context
+        self._wakeup = context.wakeups.of(self.name, *self.channels)
+        self.last_heartbeat = context.clock.monotonic()
+        self.status = "idle"
+        self._is_waiting = False
 
     @property
     def pause(self) -> timedelta:
-        return self.means.heartbeat
+        return self.context.heartbeat
 
-    def alive(self) -> None:
-        """A sign of life in the middle of a long turn."""
-        self.watch = self.means.clock.monotonic()
+    def heartbeat(self) -> None:
+        """Called between and during rounds; a service without heartbeats hangs."""
+        self.last_heartbeat = self.context.clock.monotonic()
 
     @abstractmethod
-    async def turn(self) -> None:
-        """One round of its duty. A Fault is waited out, anything else is a crash."""
+    async def run_once(self) -> None:
+        """One round. After a Fault the next round tries again; any other exception is a crash."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        stopping = asyncio.create_task(self._ring_at(stop))
+        waker = asyncio.create_task(self._wake_on(stop))
         try:
             while not stop.is_set():
-                self.alive()
-                self._rung.clear()
+                self.heartbeat()
+                self._wakeup.clear()
                 await self._try()
-                await self.means.clock.sleep_or(self._rung, self.pause)
+                await self.context.clock.sleep_or(self._wakeup, self.pause)
         finally:
-            stopping.cancel()
+            waker.cancel()
 
-    async def _ring_at(self, stop: asyncio.Event) -> None:
-        """One event to wait for is cheaper than two, and we wait often."""
+    async def _wake_on(self, stop: asyncio.Event) -> None:
+        """Waiting for one event is cheaper than for two."""
         await stop.wait()
-        self._rung.set()
+        self._wakeup.set()
 
     async def _try(self) -> None:
         try:
-            await self.turn()
+            await self.run_once()
         except FINAL:
             raise
         except Fault as fault:
-            if not self._away:
-                log.warning("a part waits", part=self.name, why=fault.message, more=fault.context)
-            self._away = True
-            self.doing = "waits for the control database"
+            if not self._is_waiting:
+                log.warning(
+                    "service waits", service=self.name, why=fault.message, more=fault.context
+                )
+            self._is_waiting = True
+            self.status = "waits for the control database"
             return
-        if self._away:
-            log.info("a part goes on", part=self.name)
-        self._away = False
+        if self._is_waiting:
+            log.info("service goes on", service=self.name)
+        self._is_waiting = False

@@ -1,8 +1,8 @@
-"""JobHosting: starts the parts of the core, watches them, and starts anew what does not go on.
+"""JobHosting: starts the services of the core, watches their heartbeats, and restarts them.
 
-A part that crashes or is silent for too long is started again, alone, with growing pauses. When memory
-and database disagree, every part is stopped and the core begins again from the database. A stale epoch
-ends it for good.
+A service that crashes or has no heartbeat for too long is restarted alone, with growing backoff. When memory
+and database disagree, all services are stopped and the core loads its state from the database again. A stale
+epoch ends the core.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from engine.context.cluster_state import ClusterState
 from engine.core.service import Service
+from engine.process.backoff import Backoff
 from engine.process.exit_codes import FINAL, Disagreement, gravest
 from muster.core import telemetry
 from muster.core.clock import Clock
@@ -20,118 +21,118 @@ from muster.core.clock import Clock
 log = telemetry.get(__name__)
 
 CORE = "core"
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds; doubled after each end
-HEALTHY = 60.0  # seconds; what lived so long starts again after the first pause
-LOOK = timedelta(seconds=1)
-CANCEL_LIMIT = 3.0  # seconds; a part that can't even be cancelled takes the core with it
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds
+HEALTHY = 60.0  # seconds; a service that ran for so long is restarted after the first pause
+POLL_INTERVAL = timedelta(seconds=1)
+CANCEL_TIMEOUT = 3.0  # seconds; a service that can't be cancelled ends the process
 
-Parts = Mapping[str, Callable[[], Service]]
+ServiceFactories = Mapping[str, Callable[[], Service]]
 
 
 class StuckError(Exception):
-    """A part does not end: only the end of the process helps."""
+    """A service can't be cancelled: the process must end."""
 
 
 @dataclass(kw_only=True)
 class JobHosting:
-    load: Callable[
-        [asyncio.Event], Awaitable[ClusterState | None]
-    ]  # from the database; None: stopped
-    make: Callable[[ClusterState], Parts]
-    patience: timedelta  # a part that is silent for longer hangs
+    # Reads the database; None when it was stopped.
+    load: Callable[[asyncio.Event], Awaitable[ClusterState | None]]
+    make: Callable[[ClusterState], ServiceFactories]
+    patience: timedelta  # a service without a heartbeat for longer hangs
     clock: Clock
     restarts: Counter[str] = field(default_factory=Counter)
-    parts: dict[str, Service] = field(default_factory=dict)  # those that run
-    view: ClusterState | None = None
+    services: dict[str, Service] = field(default_factory=dict)  # the running ones
+    cluster_state: ClusterState | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`. Fenced and what else is final comes out as it is."""
-        pauses = RestartBackoff(self.clock)
+        """Until `stop`; raises Fenced and the other final errors."""
+        backoff = RestartBackoff(self.clock)
         while not stop.is_set():
-            pauses.begin()
-            view = self.view = await self.load(stop)
-            if view is None:
+            backoff.begin()
+            cluster_state = self.cluster_state = await self.load(stop)
+            if cluster_state is None:
                 return
             try:
-                await self._live(self.make(view), stop)
-            except Disagreement as found:
+                await self._run_services(self.make(cluster_state), stop)
+            except Disagreement as error:
                 self.restarts[CORE] += 1
                 log.warning(
-                    "memory and database disagree: the core starts anew from the database",
-                    why=str(found),
+                    "memory and database disagree: restarting the core",
+                    why=str(error),
                     times=self.restarts[CORE],
                 )
-                await self.clock.sleep_or(stop, pauses.next())
+                await self.clock.sleep_or(stop, backoff.next())
 
-    async def _live(self, parts: Parts, stop: asyncio.Event) -> None:
+    async def _run_services(self, services: ServiceFactories, stop: asyncio.Event) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for name, make in parts.items():
-                    group.create_task(self._keep(name, make, stop))
+                for name, make in services.items():
+                    group.create_task(self._run_service(name, make, stop))
         except BaseExceptionGroup as several:
             raise gravest(several) from None
         finally:
-            self.parts.clear()
+            self.services.clear()
 
-    async def _keep(self, name: str, make: Callable[[], Service], stop: asyncio.Event) -> None:
-        pauses = RestartBackoff(self.clock)
+    async def _run_service(
+        self, name: str, make: Callable[[], Service], stop: asyncio.Event
+    ) -> None:
+        backoff = RestartBackoff(self.clock)
         while not stop.is_set():
-            pauses.begin()
-            self.parts[name] = part = make()
-            why = await self._watch(part, stop)
+            backoff.begin()
+            self.services[name] = service = make()
+            why = await self._watch(service, stop)
             if why is None:
                 return
             self.restarts[name] += 1
-            log.warning("a part is started anew", part=name, why=why, times=self.restarts[name])
-            await self.clock.sleep_or(stop, pauses.next())
+            log.warning("restarting service", service=name, why=why, times=self.restarts[name])
+            await self.clock.sleep_or(stop, backoff.next())
 
-    async def _watch(self, part: Service, stop: asyncio.Event) -> str | None:
-        """Why it must be started again; None when it ended because it was asked to."""
-        task = asyncio.create_task(part.run(stop), name=part.name)
-        over = asyncio.Event()
-        task.add_done_callback(lambda _: over.set())
+    async def _watch(self, service: Service, stop: asyncio.Event) -> str | None:
+        """Returns why the service must be restarted; None when it ended after `stop`."""
+        task = asyncio.create_task(service.run(stop), name=service.name)
+        ended = asyncio.Event()
+        task.add_done_callback(lambda _: ended.set())
         try:
             while not task.done():
-                await self.clock.sleep_or(over, min(LOOK, self.patience / 4))
-                silent = self.clock.monotonic() - part.watch
+                await self.clock.sleep_or(ended, min(POLL_INTERVAL, self.patience / 4))
+                silent = self.clock.monotonic() - service.last_heartbeat
                 if not task.done() and silent > self.patience.total_seconds():
-                    return f"it hangs, silent for {silent:.1f} s"
+                    return f"it hangs: no heartbeat for {silent:.1f} s"
         finally:
-            await _end(task)
+            await _cancel(task)
         if task.cancelled():
             return "it was cancelled"
         error = task.exception()
         if isinstance(error, FINAL):
             raise error
         if error is not None:
-            log.error("a part crashed", part=part.name, exc_info=error)
+            log.error("service crashed", service=service.name, exc_info=error)
             return f"it crashed: {type(error).__name__}"
         return None if stop.is_set() else "it ended by itself"
 
 
 class RestartBackoff:
-    """Between two lives of the same thing."""
+    """Pauses between restarts; the first one again after a healthy run."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._pause = FIRST_PAUSE
-        self._born = clock.monotonic()
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        self._started_at = clock.monotonic()
 
     def begin(self) -> None:
-        self._born = self._clock.monotonic()
+        self._started_at = self._clock.monotonic()
 
     def next(self) -> timedelta:
-        if self._clock.monotonic() - self._born > HEALTHY:
-            self._pause = FIRST_PAUSE
-        pause, self._pause = self._pause, min(self._pause * 2, LONGEST_PAUSE)
-        return timedelta(seconds=pause)
+        if self._clock.monotonic() - self._started_at > HEALTHY:
+            self._backoff.reset()
+        return self._backoff.next()
 
 
-async def _end(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[None]) -> None:
     if not task.done():
         task.cancel()
-        await asyncio.wait({task}, timeout=CANCEL_LIMIT)
+        await asyncio.wait({task}, timeout=CANCEL_TIMEOUT)
         if not task.done():
             raise StuckError(f"{task.get_name()} can't be stopped")
         if not task.cancelled():
-            task.exception()  # looked at: it was given up already
+            task.exception()  # retrieved, so that asyncio does not log it

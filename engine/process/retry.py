@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from typing import TypeVar
 
+from engine.process.backoff import Backoff
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.errors import Unavailable
@@ -12,14 +12,14 @@ from muster.core.errors import Unavailable
 log = telemetry.get(__name__)
 T = TypeVar("T")
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between two tries
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds
 
 
 async def retry_until_available(
     operation: Callable[[], Awaitable[T]], clock: Clock, stop: asyncio.Event
 ) -> T | None:
     """Returns what `operation` returns, or None when `stop` is set first."""
-    pause, logged = FIRST_PAUSE, False
+    backoff, logged = Backoff(FIRST_PAUSE, LONGEST_PAUSE), False
     while not stop.is_set():
         try:
             return await operation()
@@ -27,6 +27,5 @@ async def retry_until_available(
             if not logged:
                 log.warning("waiting for the control database", why=outage.message)
             logged = True
-        await clock.sleep_or(stop, timedelta(seconds=pause))
-        pause = min(pause * 2, LONGEST_PAUSE)
+        await clock.sleep_or(stop, backoff.next())
     return None

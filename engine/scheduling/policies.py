@@ -1,13 +1,8 @@
-"""Which of all waiting tasks starts next. A policy only orders; whether there is room, the tree says.
-
-policy.put(queue, ordinal)        # waits from now on
-policy.pick() -> Queue, ordinal   # and its slots are taken; None: nothing can start now
-policy.over(queue, host)          # its slots are free again
-"""
+"""Which of all waiting tasks starts next. A policy only orders; the resource tree says whether there is room."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
-from typing import Generic, TypeVar
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from engine.scheduling.resource_tree import Node, Queue, ResourceTree
@@ -15,106 +10,109 @@ from engine.scheduling.resource_tree import Node, Queue, ResourceTree
 T = TypeVar("T")
 
 
-class RoundRobin(Generic[T]):
+class Policy(Protocol[T]):
+    """Orders queues. `queue.items` holds the ordinals of its waiting targets.
+
+    A queue is in one of three places: with the policy when a task of it may start, parked in the tree when
+    a node is full, or in neither when it is empty. Only the tree parks and unparks.
+    """
+
+    def put(self, queue: Queue[T], ordinal: int) -> None:
+        """Appends a target to the queue."""
+
+    def pick(self) -> tuple[Queue[T], int] | None:
+        """Removes the next target and takes its slots in the tree; None: no task can start now."""
+
+    def release(self, queue: Queue[T], host: UUID) -> None:
+        """A task of the queue finished on the host: its slots are free again."""
+
+    def wake(self, queues: Iterable[Queue[T]]) -> None:
+        """The tree has unparked these queues, since a limit or a host changed."""
+
+    def drop(self, queues: Iterable[Queue[T]]) -> None:
+        """Empties the queues: none of their targets starts any more."""
+
+    def why(self, queue: Queue[T]) -> Node | None:
+        """The node that is full; None: the queue only waits until the policy picks it."""
+
+
+class RoundRobin(Policy[T]):
     """Jobs take turns; within a job every database has one task before any has two.
 
-    A database whose task is just over comes first: its session is still open.
+    A database whose task just finished comes first: its session is still open.
     """
 
     def __init__(self, tree: ResourceTree) -> None:
         self._tree = tree
         self._jobs: OrderedDict[Hashable, OrderedDict[Queue[T], None]] = OrderedDict()
-        self._closed: set[Hashable] = set()  # jobs that may start nothing
 
     def put(self, queue: Queue[T], ordinal: int) -> None:
         queue.items.append(ordinal)
-        if len(queue.items) == 1 and queue.at is None:
-            self._open(queue)
+        if len(queue.items) == 1 and queue.parked_at is None:
+            self._add(queue)
 
     def pick(self) -> tuple[Queue[T], int] | None:
         turns = len(self._jobs)
         while turns > 0 and self._tree.instance.room > 0:
             job, queues = next(iter(self._jobs.items()))
             self._jobs.move_to_end(job)
-            if job in self._closed:
+            if self._tree.is_paused(job):
                 turns -= 1
                 continue
-            found = self._of(queues)
-            if found is not None:
-                return found
-            turns = len(self._jobs)  # this one has nothing that can start: it left
+            task = self._pick_from(queues)
+            if task is not None:
+                return task
+            turns = len(self._jobs)  # nothing of this job can start: it was removed
         return None
 
-    def over(self, queue: Queue[T], host: UUID) -> None:
-        self.wake(self._tree.release(queue.path, host))
-        if queue.items and queue.at is None:
-            self._open(queue, first=True)
+    def release(self, queue: Queue[T], host: UUID) -> None:
+        self.wake(self._tree.release(queue, host))
+        if queue.items and queue.parked_at is None:
+            self._add(queue, first=True)
 
     def wake(self, queues: Iterable[Queue[T]]) -> None:
         for queue in queues:
-            queue.at = None
             if queue.items:
-                self._open(queue)
+                self._add(queue)
             else:
-                self._leave(queue)
+                self._pass_on(queue)
 
     def drop(self, queues: Iterable[Queue[T]]) -> None:
-        """Nothing of these starts any more."""
         for queue in queues:
             queue.items.clear()
-            if queue.at is not None:
-                queue.at.parked.pop(queue, None)
-                queue.at = None
-            self._shut(queue)
-
-    def close(self, jobs: set[Hashable]) -> None:
-        """These start nothing until they are left out again."""
-        self._closed = set(jobs)
-
-    def closed(self, job: Hashable) -> bool:
-        return job in self._closed
+            self._tree.unpark(queue)
+            self._remove(queue)
 
     def why(self, queue: Queue[T]) -> Node | None:
-        """The node that is full; None: it only has to wait for its turn."""
-        if queue.at is not None:
-            return queue.at
-        return next((node for node in queue.path if node.room <= 0), None)
+        return self._tree.blocker(queue)
 
-    def _of(self, queues: OrderedDict[Queue[T], None]) -> tuple[Queue[T], int] | None:
+    def _pick_from(self, queues: OrderedDict[Queue[T], None]) -> tuple[Queue[T], int] | None:
         while queues:
             queue = next(iter(queues))
-            full = self._tree.take(queue.path) if queue.items else None
-            if queue.items and full is None:
+            if queue.items and self._tree.take(queue):
                 ordinal = queue.items.popleft()
                 if queue.items:
                     queues.move_to_end(queue)
                 else:
-                    self._shut(queue)
+                    self._remove(queue)
                 return queue, ordinal
-            self._shut(queue)
-            if full is not None:
-                queue.at = full
-                full.parked[queue] = None
-            self._leave(queue)
+            self._remove(queue)
+            self._pass_on(queue)
         return None
 
-    def _open(self, queue: Queue[T], *, first: bool = False) -> None:
+    def _add(self, queue: Queue[T], *, first: bool = False) -> None:
         queues = self._jobs.setdefault(queue.job, OrderedDict())
         queues[queue] = None
         if first:
             queues.move_to_end(queue, last=False)
 
-    def _shut(self, queue: Queue[T]) -> None:
+    def _remove(self, queue: Queue[T]) -> None:
         queues = self._jobs.get(queue.job)
         if queues is not None:
             queues.pop(queue, None)
             if not queues:
                 del self._jobs[queue.job]
 
-    def _leave(self, queue: Queue[T]) -> None:
-        """It was woken for room that it can't use: others may."""
-        for node in self._tree.nodes(queue.path):
-            if node is not queue.at:
-                for other in node.wake():
-                    other.at = None
-                    self._open(other)
+    def _pass_on(self, queue: Queue[T]) -> None:
+        for other in self._tree.pass_on(queue):
+            self._add(other)

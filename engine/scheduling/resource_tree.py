@@ -1,25 +1,25 @@
-"""What a task needs before it may start: a slot on every node from its database up to the instance, and a host.
+"""What a task needs before it starts: a slot on every node from its database up to the instance, and a host.
 
     path = tree.path("srv-id", "pool", "tenant_7")     # instance, server, pool, database
-    full = tree.take(path)                              # None: taken, else the node that is full
-    woken = tree.release(path, host)                    # queues that waited there and may try again
+    tree.take(queue)                                    # True: taken; False: parked at the node that is full
+    woken = tree.release(queue, host)                   # queues that were parked there and may try again
 
-A level, a resource or a limit more is a node more in a path; nobody else knows how many there are.
+A further level, resource or limit is a further node in a path; no other module depends on their number.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 T = TypeVar("T")
 
-UNKNOWN = 4  # sessions at a server that was not reached yet; its host finds out
-ENDLESS = 2**31
+UNKNOWN_SESSIONS = 4  # slots of a server until a host has read its limit
+UNLIMITED = 2**31
 
 
 class Node:
-    """`slots` is None where nothing is limited; `reason` is what a target says that waits here."""
+    """A limit. `slots` is None where it is unlimited; `reason` is the wait reason of targets parked here."""
 
     __slots__ = ("name", "parked", "reason", "slots", "used")
 
@@ -32,14 +32,20 @@ class Node:
 
     @property
     def room(self) -> int:
-        return ENDLESS if self.slots is None else self.slots - self.used
+        return UNLIMITED if self.slots is None else self.slots - self.used
 
     def wake(self) -> list["Queue[Any]"]:
-        """As many as there is room for, those that came first."""
-        if not self.parked:
-            return []
-        number = max(0, min(self.room, len(self.parked)))
-        return [self.parked.popitem(last=False)[0] for _ in range(number)]
+        """Unparks as many queues as there is room for, the oldest first."""
+        return self._unpark(max(0, min(self.room, len(self.parked)))) if self.parked else []
+
+    def wake_all(self) -> list["Queue[Any]"]:
+        return self._unpark(len(self.parked))
+
+    def _unpark(self, number: int) -> list["Queue[Any]"]:
+        queues = [self.parked.popitem(last=False)[0] for _ in range(number)]
+        for queue in queues:
+            queue.parked_at = None
+        return queues
 
     def __repr__(self) -> str:
         return f"{self.name} {self.used}/{'∞' if self.slots is None else self.slots}"
@@ -48,14 +54,14 @@ class Node:
 class Queue(Generic[T]):
     """Tasks of one step of one run on one database: they need the same path."""
 
-    __slots__ = ("at", "items", "job", "owner", "path")
+    __slots__ = ("items", "job", "owner", "parked_at", "path")
 
     def __init__(self, owner: T, job: Hashable, path: tuple[Node, ...]) -> None:
         self.owner = owner
-        self.job = job  # whose turn it is
+        self.job = job
         self.path = path
         self.items: deque[int] = deque()
-        self.at: Node | None = None  # where it is parked
+        self.parked_at: Node | None = None
 
 
 class HostNode(Node):
@@ -71,7 +77,7 @@ class PoolNode(Node):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "PoolConnections")
-        self.per_database: int | None = None  # slots of each; None: as the server says
+        self.per_database: int | None = None  # slots of each database; None: as of the server
 
 
 class DatabaseNode(Node):
@@ -83,15 +89,15 @@ class DatabaseNode(Node):
 
 
 class ServerNode(Node):
-    """Belongs to one host at a time: so its budget is kept by one process."""
+    """A server belongs to one host at a time, so that one process keeps its session budget."""
 
     __slots__ = ("databases", "host", "per_database")
 
-    def __init__(self, name: str, slots: int | None = UNKNOWN) -> None:
+    def __init__(self, name: str, slots: int | None = UNKNOWN_SESSIONS) -> None:
         super().__init__(name, "ServerConnections", slots)
         self.host: HostNode | None = None
         self.databases: dict[str, DatabaseNode] = {}
-        self.per_database: int | None = None  # slots of each
+        self.per_database: int | None = None  # slots of each database
 
     def slots_of(self, database: DatabaseNode) -> int | None:
         own = None if database.pool is None else database.pool.per_database
@@ -106,13 +112,14 @@ class ResourceTree:
         self.instance = Node("instance", "InstanceSlots", slots)
         self.servers: dict[str, ServerNode] = {}
         self.hosts: dict[UUID, HostNode] = {}
-        self._nobody = Node("no host", "NoHost", 0)
+        self._no_host = Node("no host", "NoHost", 0)
+        self._paused_jobs: frozenset[Hashable] = frozenset()
         self._pools: dict[tuple[str, str], PoolNode] = {}
 
     def path(self, server: str, pool: str | None, database: str, *further: Node) -> Path:
-        middle = (self.pool(server, pool),) if pool else ()
-        inside = self._database(server, database, *middle)
-        return (self.instance, self.server(server), *middle, inside, *further)
+        pools = (self.pool(server, pool),) if pool else ()
+        node = self._database(server, database, *pools)
+        return (self.instance, self.server(server), *pools, node, *further)
 
     def server(self, id: str) -> ServerNode:
         return self.servers.get(id) or self.servers.setdefault(id, ServerNode(id))
@@ -124,50 +131,80 @@ class ResourceTree:
         )
 
     def _database(self, server: str, name: str, pool: PoolNode | None = None) -> DatabaseNode:
-        above = self.server(server)
-        node = above.databases.get(name)
+        parent = self.server(server)
+        node = parent.databases.get(name)
         if node is None or node.pool is not pool:
             node = node or DatabaseNode(f"{server}/databases/{name}", pool)
             node.pool = pool
-            node.slots = above.slots_of(node)
-            above.databases[name] = node
+            node.slots = parent.slots_of(node)
+            parent.databases[name] = node
         return node
 
     def nodes(self, path: Path) -> Path:
-        """All that a task on this path needs: the host that its server belongs to as well."""
+        """The path and the host that its server belongs to."""
         host = self.host_of(path)
         return path if host is None else (*path, host)
 
-    def take(self, path: Path) -> Node | None:
-        """All or nothing."""
+    def take(self, queue: "Queue[Any]") -> bool:
+        """Takes a slot on every node and the host, or none: then the queue is parked at the full node."""
+        full = self._full_node(queue.path)
+        if full is not None:
+            queue.parked_at = full
+            full.parked[queue] = None
+            return False
+        for node in self.nodes(queue.path):
+            node.used += 1
+        return True
+
+    def unpark(self, queue: "Queue[Any]") -> None:
+        if queue.parked_at is not None:
+            queue.parked_at.parked.pop(queue, None)
+            queue.parked_at = None
+
+    def pass_on(self, queue: "Queue[Any]") -> list["Queue[Any]"]:
+        """Wakes other queues on the nodes of this one, which was woken for room that it can't use."""
+        nodes = [node for node in self.nodes(queue.path) if node is not queue.parked_at]
+        return [other for node in nodes for other in node.wake()]
+
+    def blocker(self, queue: "Queue[Any]") -> Node | None:
+        """The node that the queue waits for; None when a task of it could start now."""
+        return queue.parked_at or self._full_node(queue.path)
+
+    def _full_node(self, path: Path) -> Node | None:
         for node in path:
             if node.room <= 0:
                 return node
         host = self.host_of(path)
-        if host is None or host.room <= 0:
-            return host or self._nobody
-        for node in (*path, host):
-            node.used += 1
-        return None
+        if host is None:
+            return self._no_host
+        return host if host.room <= 0 else None
+
+    def pause_jobs(self, jobs: Iterable[Hashable]) -> None:
+        """Replaces the set of paused jobs: none of their tasks starts."""
+        self._paused_jobs = frozenset(jobs)
+
+    def is_paused(self, job: Hashable) -> bool:
+        return job in self._paused_jobs
 
     def has_room_for(self, path: Path, host: UUID) -> bool:
-        """For those that are there: no limit was lowered meanwhile, and that host still gets tasks."""
-        known = self.hosts.get(host)
-        return known is not None and all(node.room >= 0 for node in (*path, known))
+        """For tasks that hold their slots: no limit is below its use, and the host still gets tasks."""
+        node = self.hosts.get(host)
+        return node is not None and all(each.room >= 0 for each in (*path, node))
 
     def hold(self, path: Path, host: UUID) -> None:
-        """What was taken before this core began: the limits have nothing to say about it."""
-        known = self.hosts.get(host)
+        """Takes the slots of a task that was reserved before this core started, whatever the limits are."""
+        host_node = self.hosts.get(host)
         server = path[1]
-        if known is not None and isinstance(server, ServerNode):
-            server.host = server.host or known
-            known.used += 1
+        if host_node is not None and isinstance(server, ServerNode):
+            server.host = server.host or host_node
+            host_node.used += 1
         for node in path:
             node.used += 1
 
-    def release(self, path: Path, host: UUID) -> list["Queue[Any]"]:
-        known = self.hosts.get(host)
-        nodes = path if known is None else (*path, known)
+    def release(self, queue: "Queue[Any]", host: UUID) -> list["Queue[Any]"]:
+        """Frees the slots of a finished task; returns the queues that may try again."""
+        host_node = self.hosts.get(host)
+        nodes = queue.path if host_node is None else (*queue.path, host_node)
         woken: list[Queue[Any]] = []
         for node in nodes:
             node.used -= 1
@@ -178,12 +215,12 @@ class ResourceTree:
         node.slots = slots
         return node.wake()
 
-    def see_hosts(self, slots: dict[UUID, int], running: dict[UUID, int]) -> list["Queue[Any]"]:
-        """Those that may get tasks; a server whose host is not among them is given to another."""
+    def set_hosts(self, slots: dict[UUID, int], running: dict[UUID, int]) -> list["Queue[Any]"]:
+        """Replaces the hosts that get tasks; a server of another host is assigned to one of them."""
         woken: list[Queue[Any]] = []
         for id in self.hosts.keys() - slots.keys():
             gone = self.hosts.pop(id)
-            woken += gone.parked
+            woken += gone.wake_all()
             for server in self.servers.values():
                 if server.host is gone:
                     server.host = None
@@ -193,15 +230,8 @@ class ResourceTree:
                 host = self.hosts[id] = HostNode(id, number)
                 host.used = running.get(id, 0)
             woken += self.limit(host, number)
-        self._nobody.slots = None if self.hosts else 0
-        return woken + self._nobody.wake()
-
-    def missing(self, path: Path) -> Node | None:
-        """What is full beside the path itself: a host with room, or any host at all."""
-        host = self.host_of(path)
-        if host is None:
-            return self._nobody
-        return host if host.room <= 0 else None
+        self._no_host.slots = None if self.hosts else 0
+        return woken + self._no_host.wake()
 
     def host_of(self, path: Path) -> HostNode | None:
         server = path[1]

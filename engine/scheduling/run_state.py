@@ -4,16 +4,16 @@ It is loaded from the database whenever the Controller starts, and does no I/O.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from engine.model.task import PREFETCH_LIMIT
-from engine.scheduling.policies import RoundRobin
+from engine.scheduling.policies import Policy, RoundRobin
 from engine.scheduling.resource_tree import Node, Path, Queue, ResourceTree
 from engine.scheduling.runs import (
-    OVER,
+    FINISHED,
     CompletionRow,
     Run,
     RunningTask,
@@ -25,9 +25,11 @@ from engine.scheduling.timers import Timers
 
 
 class RunState:
-    def __init__(self, slots: int) -> None:
+    def __init__(
+        self, slots: int, policy: Callable[[ResourceTree], Policy[StepRun]] = RoundRobin
+    ) -> None:
         self.tree = ResourceTree(slots)
-        self.policy: RoundRobin[StepRun] = RoundRobin(self.tree)
+        self.policy = policy(self.tree)
         self.runs: dict[UUID, Run] = {}
         self.running: dict[UUID, RunningTask] = {}  # by invocation
         self._prefetching: dict[SlotQueue, None] = {}  # slots that may take further tasks
@@ -38,7 +40,7 @@ class RunState:
         return (run.step for run in self.runs.values() if run.step is not None)
 
     def load(self, step: StepRun, row: Mapping[str, Any]) -> None:
-        """A target of the step that is not over."""
+        """Adds an unfinished target of the step."""
         queue = self._queue(step, row)
         target = WaitingTarget(row["ordinal"], row["attempts"], queue)
         target.due, target.deadline = seconds(row["not_before"]), seconds(row["deadline"])
@@ -64,10 +66,10 @@ class RunState:
 
     def pick(self) -> tuple[StepRun, WaitingTarget, UUID] | None:
         """The next target that may start and the host it goes to; its slots are taken."""
-        found = self.policy.pick()
-        if found is None:
+        picked = self.policy.pick()
+        if picked is None:
             return None
-        queue, ordinal = found
+        queue, ordinal = picked
         host = self.tree.host_of(queue.path)
         assert host is not None
         step = queue.owner
@@ -95,7 +97,7 @@ class RunState:
                 del self._prefetching[slot]
             elif (
                 2 * len(slot.tasks) <= depth
-                and not self.policy.closed(step.run.job_id)
+                and not self.tree.is_paused(step.run.job_id)
                 and self.tree.has_room_for(queue.path, last.host)
             ):
                 share = min(shares[queue], len(queue.items))
@@ -127,7 +129,7 @@ class RunState:
             self._prefetching[slot] = None
         else:
             self._prefetching.pop(slot, None)
-            self.policy.over(running.target.queue, running.host)
+            self.policy.release(running.target.queue, running.host)
 
     def apply_result(self, completion: CompletionRow, now: float) -> StepRun | None:
         """None when the task is not held here: its result was applied before."""
@@ -140,7 +142,7 @@ class RunState:
             step.needs[target.ordinal] = completion.needed
         self._measure(running, now)
         self._vacate(running)
-        if completion.lifecycle not in OVER:
+        if completion.lifecycle not in FINISHED:
             target.attempts = completion.attempts
             target.due, target.deadline = completion.not_before, completion.until
             self.wait(step, target)
@@ -165,11 +167,11 @@ class RunState:
             self.wait(running.step, running.target)
 
     def used_slots(self) -> Counter[UUID]:
-        """Of each host; a prefetched task has none."""
+        """By host; a prefetched task has no slot of its own."""
         return Counter(each.host for each in self.running.values() if not each.is_prefetched)
 
-    def held(self, step: StepRun) -> dict[int, UUID]:
-        """The invocations of what is reserved or runs, by its target."""
+    def invocations(self, step: StepRun) -> dict[int, UUID]:
+        """Invocations of reserved and running tasks of the step, by ordinal."""
         return {
             running.target.ordinal: invocation
             for invocation, running in self.running.items()
@@ -177,11 +179,11 @@ class RunState:
         }
 
     def find(self, run: UUID, step_id: int, ordinal: int) -> UUID | None:
-        """Under which invocation we hold a target, if we do."""
+        """The invocation of a reserved or running task of the target."""
         step = self.runs[run].step if run in self.runs else None
         if step is None or step.plan.step_id != step_id:
             return None
-        return self.held(step).get(ordinal)
+        return self.invocations(step).get(ordinal)
 
     def rename(self, old: UUID, new: UUID) -> None:
         running = self.running[new] = self.running.pop(old)
@@ -204,19 +206,19 @@ class RunState:
 
     def due(self, now: float) -> list[tuple[StepRun, WaitingTarget]]:
         """Waiting targets whose deadline has passed; targets whose back-off has passed are enqueued."""
-        late: dict[WaitingTarget, StepRun] = {}
+        expired: dict[WaitingTarget, StepRun] = {}
         for at, (step, target) in self._timers.due(now):
             if at == target.watched:
                 target.watched = None
             if step.waiting.get(target.ordinal) is not target:
                 continue
             if target.deadline is not None and target.deadline <= now:
-                late[target] = step
+                expired[target] = step
             elif target.due is not None and target.due <= now:
                 target.due = None
                 self._enqueue(step, target)
-        _withdraw(late)
-        return [(step, target) for target, step in late.items()]
+        _remove_from_queues(expired)
+        return [(step, target) for target, step in expired.items()]
 
     def expire(self, step: StepRun, ordinal: int) -> None:
         """The deadline of a waiting target has passed: it ended."""
@@ -237,11 +239,11 @@ class RunState:
     def next_due(self) -> float | None:
         return self._timers.next
 
-    def forget(self, run: Run) -> None:
+    def remove_run(self, run: Run) -> None:
         self.runs.pop(run.id, None)
         if run.step is not None:
             self.policy.drop(run.step.queues.values())
-        # A deadline may be a day away: what no longer waits for it must not be kept so long.
+        # A deadline may be a day away: timers of finished targets must not be kept so long.
         self._timers.tidy(expected=4 * sum(len(step.waiting) for step in self.steps()))
 
     def _queue(self, step: StepRun, row: Mapping[str, Any]) -> Queue[StepRun]:
@@ -258,14 +260,14 @@ class RunState:
             if slots is not None
         ]
         path = self.tree.path(server, pool, database, *own)
-        found = step.queues.get(path)
-        if found is None:
-            found = step.queues[path] = Queue(step, step.run.job_id, path)
-        return found
+        queue = step.queues.get(path)
+        if queue is None:
+            queue = step.queues[path] = Queue(step, step.run.job_id, path)
+        return queue
 
 
 def _waits(timer: tuple[StepRun, WaitingTarget]) -> bool:
-    """One that does not gets another timer when it waits again."""
+    """A target that does not wait gets another timer when it waits again."""
     step, target = timer
     if step.waiting.get(target.ordinal) is target:
         return True
@@ -274,16 +276,16 @@ def _waits(timer: tuple[StepRun, WaitingTarget]) -> bool:
 
 
 def _is_unlimited(path: Path) -> bool:
-    """Nobody has said how many may be at work at once, but for the server and the account as a whole."""
+    """No limit below the server and the account as a whole."""
     return all(node.slots is None for node in path[2:])
 
 
-def _withdraw(late: Iterable[WaitingTarget]) -> None:
-    """From their queues, each of which is gone through once: there may be thousands in one."""
-    gone: dict[Queue[StepRun], set[int]] = {}
-    for target in late:
-        gone.setdefault(target.queue, set()).add(target.ordinal)
-    for queue, ordinals in gone.items():
+def _remove_from_queues(targets: Iterable[WaitingTarget]) -> None:
+    """Removes targets from their queues in one pass of each queue: one may hold thousands."""
+    removed: dict[Queue[StepRun], set[int]] = {}
+    for target in targets:
+        removed.setdefault(target.queue, set()).add(target.ordinal)
+    for queue, ordinals in removed.items():
         if queue.items:
             queue.items = deque(each for each in queue.items if each not in ordinals)
 

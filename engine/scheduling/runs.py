@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -10,21 +11,28 @@ import msgspec
 from engine.model.task import PREFETCH_LIMIT
 from engine.scheduling.resource_tree import Node, Path, Queue
 
-OVER = frozenset({"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"})
+FINISHED = frozenset(
+    {"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"}
+)
 PREFETCH_DEPTH = 32  # tasks in one slot: the running one and those prefetched
-NEEDS = ("nothing", "protocol", "pg_cancel_backend", "pg_terminate_backend")  # weakest first
-NOBODY = UUID(int=0)
+CANCEL_METHODS = (
+    "nothing",
+    "protocol",
+    "pg_cancel_backend",
+    "pg_terminate_backend",
+)  # weakest first
+NO_INVOCATION = UUID(int=0)
 
 
 class StepDefinition(msgspec.Struct, frozen=True, rename="camel"):
-    """A step as its version says."""
+    """A step as its job version defines it."""
 
     step_id: int
     name: str
     target_group_id: UUID
     target_group_name: str
     timeout_seconds: int
-    max_parallelism: int | None = None  # in each pool, and at each server beside its pools
+    max_parallelism: int | None = None  # in each pool, and at each server outside of its pools
     options: dict[str, Any] = {}
     has_output: bool = False
     credential_id: UUID | None = None
@@ -42,17 +50,33 @@ class ReachedStep(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CompletionRow(msgspec.Struct, frozen=True):
-    """What became of a task, as a completion says it."""
+    """The outcome of a task, from a completion."""
 
     invocation: UUID = msgspec.field(name="i")
     lifecycle: str = msgspec.field(name="l")  # of its target
     attempts: int = msgspec.field(name="a")
     not_before: float | None = msgspec.field(name="b", default=None)
     needed: str | None = msgspec.field(name="n", default=None)
-    until: float | None = msgspec.field(name="u", default=None)  # None: its time has not begun
+    until: float | None = msgspec.field(
+        name="u", default=None
+    )  # deadline; None: no attempt has begun
 
 
 read_completion = msgspec.json.Decoder(list[CompletionRow]).decode
+
+
+class RunPhase(StrEnum):
+    """Where a run stands; RunLifecycle has the moves between phases."""
+
+    CREATED = "created"  # it has not begun
+    BETWEEN_STEPS = "between_steps"
+    # Phases of the current step
+    ENTERED = "entered"
+    RESOLVING = "resolving"  # servers list its targets
+    PLANNED = "planned"  # its targets are in memory only
+    LOADED = "loaded"  # its tasks can be picked; they are written together with its targets
+    QUEUED = "queued"  # its targets are in the database: tasks wait and run
+    ENDED = "ended"
 
 
 @dataclass(eq=False, slots=True)
@@ -61,22 +85,33 @@ class Run:
     job_id: UUID
     job_name: str
     version: int
-    day: Any  # the partition of all that belongs to it
+    day: Any  # the partition of its rows
     steps: tuple[StepDefinition, ...]
     reached: dict[int, ReachedStep]
     begun: bool
     canceled: bool
-    step: "StepRun | None" = None  # the one that is at work
-    queued: bool = False  # waits for an older run of its job
-    rests_until: float = 0.0  # it broke us: nobody moves it before
+    step: "StepRun | None" = None  # the current one
+    overlaps: bool = False  # waits for an older run of its job
+    ended: bool = False
+    retry_at: float = (
+        0.0  # after an unexpected error: it is not advanced before, by the monotonic clock
+    )
+
+    @property
+    def phase(self) -> "RunPhase":
+        if self.ended:
+            return RunPhase.ENDED
+        if self.step is not None:
+            return self.step.phase
+        return RunPhase.BETWEEN_STEPS if self.begun else RunPhase.CREATED
 
     def next(self) -> StepDefinition | None:
-        """The first step that is not over; None behind the last, and behind one that stops the run."""
+        """The first unfinished step; None after the last step, and after a step that stops the run."""
         for plan in self.steps:
-            seen = self.reached.get(plan.step_id)
-            if seen is None or seen.lifecycle not in OVER:
+            reached = self.reached.get(plan.step_id)
+            if reached is None or reached.lifecycle not in FINISHED:
                 return plan
-            if not goes_on(seen.lifecycle) and plan.options.get("onFailure") != "continue":
+            if not goes_on(reached.lifecycle) and plan.options.get("onFailure") != "continue":
                 return None
         return None
 
@@ -89,13 +124,13 @@ def goes_on(lifecycle: str) -> bool:
 class StepRun:
     run: Run
     plan: StepDefinition
-    planned: bool = False
+    phase: RunPhase = RunPhase.ENTERED
     canceled: bool = False
     busy: int = 0  # targets that are reserved or run
     waiting: "dict[int, WaitingTarget]" = field(default_factory=dict)
     queues: dict[Path, Queue["StepRun"]] = field(default_factory=dict)
     limits: dict[str, Node] = field(default_factory=dict)  # of its own parallelism
-    needs: dict[int, str] = field(default_factory=dict)  # what cancelling took, by target
+    needs: dict[int, str] = field(default_factory=dict)  # cancel methods, by ordinal
     seconds: float | None = None  # that the last finished task held its slot
 
     @property
@@ -107,17 +142,23 @@ class StepRun:
         return max(1, int(PREFETCH_LIMIT / 2 / max(self.seconds, shortest)))
 
     @property
-    def over(self) -> bool:
-        return self.planned and not self.waiting and not self.busy
+    def is_queued(self) -> bool:
+        return self.phase is RunPhase.QUEUED
+
+    @property
+    def finished(self) -> bool:
+        return self.is_queued and not self.waiting and not self.busy
 
     def needed(self, ordinal: int | None) -> str:
-        """What cancelling one target took, or all of them."""
-        needs = self.needs.values() if ordinal is None else [self.needs.get(ordinal, NEEDS[0])]
+        """The strongest cancel method that one target needed, or any of them."""
+        needs = (
+            self.needs.values() if ordinal is None else [self.needs.get(ordinal, CANCEL_METHODS[0])]
+        )
         return strongest(needs)
 
 
 def strongest(needs: Iterable[str]) -> str:
-    return max(needs, key=NEEDS.index, default=NEEDS[0])
+    return max(needs, key=CANCEL_METHODS.index, default=CANCEL_METHODS[0])
 
 
 @dataclass(eq=False, slots=True)
@@ -126,8 +167,8 @@ class WaitingTarget:
     attempts: int
     queue: Queue[StepRun]
     due: float | None = None  # not before, by the database's clock
-    deadline: float | None = None  # None: its time has not begun
-    watched: float | None = None  # the deadline that a timer stands for
+    deadline: float | None = None  # None: no attempt has begun
+    watched: float | None = None  # the deadline that has a timer
 
 
 @dataclass(eq=False, slots=True)
@@ -135,7 +176,7 @@ class SlotQueue:
     """The tasks of one slot, in their order: the first one holds the slot, the others are prefetched."""
 
     tasks: "list[RunningTask]" = field(default_factory=list)
-    id: UUID = NOBODY  # the invocation of the task that the slot was reserved for
+    id: UUID = NO_INVOCATION  # the invocation of the task that the slot was reserved for
     since: float = 0.0  # when the first task got the slot, by the database's clock
 
 
@@ -147,7 +188,7 @@ class RunningTask:
     target: WaitingTarget
     host: UUID
     slot: SlotQueue = field(default_factory=SlotQueue)
-    invocation: UUID = NOBODY
+    invocation: UUID = NO_INVOCATION
 
     @property
     def is_prefetched(self) -> bool:

@@ -1,4 +1,4 @@
-"""Asks servers which databases, schemas and rows they have; every question only reads, and is bounded."""
+"""Lists the databases, schemas and target rows of servers, with read-only queries of bounded time and size."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from engine.access.credentials import Credentials
 from engine.access.errors import CONNECTION_LOST
 from engine.access.server_connection import ServerConnection
 from engine.model.group_document import Credential, Member, Server
-from engine.targets.resolver import Door, Listed
+from engine.targets.member_listing import AdminLock, ListedDatabase
 from muster.core.connect import Connector, close
 from muster.core.connect_errors import CONFUSED
 from muster.core.db import Connection
@@ -23,79 +23,81 @@ from muster.core.sql import Queries
 Q = Queries("engine.targets", "discovery.sql")
 
 APPLICATION = "muster-listing"
-MOST_ROWS = 1_000_000
-MOST_LETTERS = 100_000_000  # in all rows together
-AT_ONCE = 500  # rows that are fetched together
-NEEDED = frozenset({"server_name", "database_name"})
-# Seconds. The server has a limit of its own, which is shorter; these are for one that fell silent.
-LIMIT = 45.0  # for an answer
-SESSION_LIMIT = 300.0  # for all that is asked in a session: others wait at the door meanwhile
-PASSING = frozenset({"40", "53", "57", "58"})  # classes of SQLSTATE that go by
-LOCKED = "55P03"
+MAX_ROWS = 1_000_000
+MAX_CHARACTERS = 100_000_000  # in all rows together
+FETCH_ROWS = 500  # of one fetch
+REQUIRED_COLUMNS = frozenset({"server_name", "database_name"})
+# Seconds. The statement timeout of the server is shorter; these are for a server that stops answering.
+REPLY_TIMEOUT = 45.0
+SESSION_TIMEOUT = 300.0  # for all queries of a session: others wait for the admin lock meanwhile
+TRANSIENT_CLASSES = frozenset({"40", "53", "57", "58"})  # of SQLSTATE
+LOCK_NOT_AVAILABLE = "55P03"
 
 
 class Discovery:
     def __init__(
-        self, connector: Connector, credentials: Credentials, identity: UUID, door: Door
+        self, connector: Connector, credentials: Credentials, identity: UUID, admin_lock: AdminLock
     ) -> None:
         self._connector = connector
         self._credentials = credentials
         self._identity = identity  # of the control database
-        self.door = door
+        self.admin_lock = admin_lock
 
-    async def databases(self, server: Server, who: Credential) -> list[Listed]:
-        async with self._session(server, server.maintenance_database, who) as connection:
-            async with _in_time(server):
+    async def databases(self, server: Server, credential: Credential) -> list[ListedDatabase]:
+        async with self._session(server, server.maintenance_database, credential) as connection:
+            async with _timeout(server):
                 rows = await connection.fetch(Q.databases)
-        return [Listed(row["name"], left_out(dict(row))) for row in rows]
+        return [ListedDatabase(row["name"], left_out(dict(row))) for row in rows]
 
     async def schemas(
-        self, server: Server, database: str, pattern: str, who: Credential
+        self, server: Server, database: str, pattern: str, credential: Credential
     ) -> list[str]:
-        async with self._session(server, database, who) as connection:
-            async with _in_time(server):
+        async with self._session(server, database, credential) as connection:
+            async with _timeout(server):
                 rows = await connection.fetch(Q.schemas, pattern)
         return [row["name"] for row in rows]
 
     async def rows(
-        self, server: Server, database: str, member: Member, who: Credential
+        self, server: Server, database: str, member: Member, credential: Credential
     ) -> list[dict[str, Any]]:
-        async with self._session(server, database, who) as connection:
-            async with _in_time(server):
+        async with self._session(server, database, credential) as connection:
+            async with _timeout(server):
                 await connection.execute(Q.user_path)
-            found: list[dict[str, Any]] = []
-            letters = 0
+            rows: list[dict[str, Any]] = []
+            characters = 0
             async for page in _pages(connection, server, member):
-                if missing := NEEDED.difference(page[0].keys()):
+                if missing := REQUIRED_COLUMNS.difference(page[0].keys()):
                     raise InvalidRequest(
-                        f"What names the targets returns no column {' and no '.join(sorted(missing))}.",
+                        f"The target query returns no column {' and no '.join(sorted(missing))}.",
                         code="InvalidTargetQuery",
                     )
-                found += map(dict, page)
-                letters += sum(len(str(value)) for row in page for value in row)
-                if len(found) > MOST_ROWS or letters > MOST_LETTERS:
+                rows += map(dict, page)
+                characters += sum(len(str(value)) for row in page for value in row)
+                if len(rows) > MAX_ROWS or characters > MAX_CHARACTERS:
                     raise InvalidRequest(
-                        f"What names the targets returns more than {MOST_ROWS} rows"
-                        f" or {MOST_LETTERS} characters.",
+                        f"The target query returns more than {MAX_ROWS} rows"
+                        f" or {MAX_CHARACTERS} characters.",
                         code="TooManyTargets",
                     )
-            return found
+            return rows
 
     @contextlib.asynccontextmanager
     async def _session(
-        self, server: Server, database: str, who: Credential
+        self, server: Server, database: str, credential: Credential
     ) -> AsyncIterator[Connection]:
-        with _told():
-            way = ServerConnection(self._connector, server, who, self._credentials, self._identity)
-            connection = await way.open(database, APPLICATION)
+        with _translate_errors():
+            server_connection = ServerConnection(
+                self._connector, server, credential, self._credentials, self._identity
+            )
+            connection = await server_connection.open(database, APPLICATION)
             try:
-                async with _in_time(server, SESSION_LIMIT):
-                    async with _in_time(server):
+                async with _timeout(server, SESSION_TIMEOUT):
+                    async with _timeout(server):
                         await connection.transaction(readonly=True).start()
                         await connection.execute(Q.guard)
                     yield connection
             except BaseException:
-                connection.terminate()  # a good-bye that is waited for could hang as well
+                connection.terminate()  # an orderly close could hang as well
                 raise
             await close(connection)
 
@@ -103,43 +105,47 @@ class Discovery:
 async def _pages(
     connection: Connection, server: Server, member: Member
 ) -> AsyncIterator[list[asyncpg.Record]]:
-    async with _in_time(server):
-        question = member.query or await _relation(connection, member.shard_map_name or "")
-        cursor = await connection.cursor(question)
+    async with _timeout(server):
+        query = member.query or await _relation(connection, member.shard_map_name or "")
+        cursor = await connection.cursor(query)
     while True:
-        async with _in_time(server):
-            page = await cursor.fetch(AT_ONCE)
+        async with _timeout(server):
+            page = await cursor.fetch(FETCH_ROWS)
         if not page:
             return
         yield page
 
 
 async def _relation(connection: Connection, name: str) -> str:
-    question: str | None = await connection.fetchval(Q.relation, name)
-    if question is None:
+    query: str | None = await connection.fetchval(Q.relation, name)
+    if query is None:
         raise NotFound(f"There is no relation '{name}'.", code="ShardMapNotFound")
-    return question
+    return query
 
 
 @contextlib.asynccontextmanager
-async def _in_time(server: Server, limit: float | None = None) -> AsyncIterator[None]:
+async def _timeout(server: Server, seconds: float | None = None) -> AsyncIterator[None]:
     try:
-        async with asyncio.timeout(limit or LIMIT):
+        async with asyncio.timeout(seconds or REPLY_TIMEOUT):
             yield
     except TimeoutError:
-        message = f"The server {server.name} accepted us and then did not answer."
+        message = f"The server {server.name} accepted the connection and then did not answer."
         raise Unavailable(message, code="TargetTimeout") from None
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """What a target answers, as a Fault with the server's own words."""
+def _translate_errors() -> Iterator[None]:
+    """Turns errors of a server into Faults with its own message."""
     try:
         yield
     except (*CONNECTION_LOST, *CONFUSED) as error:
         raise Unavailable("The connection was lost.", code="TargetUnreachable") from error
     except asyncpg.PostgresError as error:
         state = error.sqlstate or ""
-        kind = Unavailable if state[:2] in PASSING or state == LOCKED else InvalidRequest
-        words = error.args[0] if error.args else repr(error)
-        raise kind(f"The server answered: {words} ({state}).", code="TargetRefused") from error
+        kind = (
+            Unavailable
+            if state[:2] in TRANSIENT_CLASSES or state == LOCK_NOT_AVAILABLE
+            else InvalidRequest
+        )
+        message = error.args[0] if error.args else repr(error)
+        raise kind(f"The server answered: {message} ({state}).", code="TargetRefused") from error

@@ -1,4 +1,4 @@
-"""What a target group takes away again, by the words of its members or by what they found."""
+"""The Exclude members of one target group: by the names they contain, or by the targets they list."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,9 +8,9 @@ from engine.targets.sql_like import LikePattern, database_pattern
 
 
 class Exclusions:
-    """What is taken away; a database takes its schemas along, a server everything."""
+    """A server is excluded with all of its databases, a database with all of its schemas."""
 
-    BY_WORDS = frozenset({"SqlServer", "SqlElasticPool", "SqlDatabase", "SqlSchema"})
+    BY_NAME = frozenset({"SqlServer", "SqlElasticPool", "SqlDatabase", "SqlSchema"})
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -21,7 +21,7 @@ class Exclusions:
         self._patterns: list[tuple[str, Callable[[Target], bool], Member]] = []
 
     def add(self, member: Member, targets: list[Target]) -> None:
-        if member.type not in self.BY_WORDS:
+        if member.type not in self.BY_NAME:
             self._add_targets(member, targets)
             return
         server = self._document.server(member.server_name or "")
@@ -39,8 +39,8 @@ class Exclusions:
             case _:
                 self._patterns.append((id, _in_schemas(member), member))
 
-    def takes(self, target: Target) -> Member | None:
-        """The rule that takes it away."""
+    def rule_for(self, target: Target) -> Member | None:
+        """The rule that excludes the target."""
         return next(self._rules(target), None)
 
     def _rules(self, target: Target) -> Iterator[Member]:
@@ -53,11 +53,13 @@ class Exclusions:
             yield rule
         if (rule := self._pools.get((id, (target.pool or "").lower()))) is not None:
             yield rule
-        yield from (rule for server, fits, rule in self._patterns if server == id and fits(target))
+        yield from (
+            rule for server, matches, rule in self._patterns if server == id and matches(target)
+        )
 
     def _add_targets(self, member: Member, targets: list[Target]) -> None:
         for target in targets:
-            if target.error is not None:  # whom it would spare is not known: nobody is touched
+            if target.error is not None:  # unknown what it excludes: no target may start
                 raise target.error
             if target.schema is None:
                 self._databases.setdefault(target.key[:2], member)
@@ -70,13 +72,13 @@ def _in_databases(pattern: LikePattern) -> Callable[[Target], bool]:
 
 
 def _in_schemas(member: Member) -> Callable[[Target], bool]:
-    """Of one database, of those that fit a pattern, or of all."""
-    schemas, one = LikePattern(member.schema_pattern or "%"), member.database_name
-    databases = database_pattern(one)
+    """Matches schemas of one database, of the databases that match a pattern, or of all."""
+    schemas, name = LikePattern(member.schema_pattern or "%"), member.database_name
+    databases = database_pattern(name)
 
-    def fits(target: Target) -> bool:
+    def matches(target: Target) -> bool:
         database = target.database or ""
-        inside = one in {None, database} or (databases is not None and databases.matches(database))
+        inside = name in {None, database} or (databases is not None and databases.matches(database))
         return target.schema is not None and inside and schemas.matches(target.schema)
 
-    return fits
+    return matches

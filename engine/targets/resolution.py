@@ -1,4 +1,4 @@
-"""What a target group yields: targets, and what was passed over."""
+"""The result of resolving a target group: its targets, and what is no target and why."""
 
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -8,26 +8,28 @@ from engine.model.task import UNLISTED
 from muster.core.errors import Fault
 from muster.core.sanitize import plain
 
+TargetKey = tuple[str, str, str]  # server id, database, schema
+
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
     server: Server
-    database: str | None = None  # None: the server itself, since it could not be listed
+    database: str | None = None  # None: the server itself, since listing it failed
     schema: str | None = None
     labels: dict[str, str] = field(default_factory=dict, compare=False)
     credential_id: UUID | None = field(default=None, compare=False)
     rule: UUID = field(compare=False)
-    # Why nobody knows what stands in it: then it is there in the place of its databases or schemas.
+    # Set when listing failed; this target then stands in for its databases or schemas.
     error: Fault | None = field(default=None, compare=False)
-    named: bool = field(default=False, compare=False)  # not listed: it may not exist
+    named: bool = field(default=False, compare=False)  # by a member, not listed: it may not exist
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> TargetKey:
         return self.server.server_id.lower(), self.database or "", self.schema or ""
 
     @property
-    def told(self) -> dict[str, str]:
-        """Its labels, and why it is there itself."""
+    def snapshot_labels(self) -> dict[str, str]:
+        """Its labels, and why listing failed."""
         if self.error is None:
             return self.labels
         return self.labels | {UNLISTED: f"{self.error.code}: {plain(self.error.message)}"}
@@ -55,13 +57,13 @@ class SkippedDatabase:
 class Excluded:
     target: Target
     rule: UUID
-    text: str  # of the rule, for people
+    text: str  # of the rule, as users read it
 
 
 @dataclass(frozen=True)
 class Resolution:
     targets: list[Target]
-    left_out: list[SkippedDatabase]
+    skipped: list[SkippedDatabase]
     excluded: list[Excluded] = field(default_factory=list)
-    missing: list[Target] = field(default_factory=list)  # named, and not there
-    unchecked: dict[tuple[str, str, str], Fault] = field(default_factory=dict)  # why, by key
+    missing: list[Target] = field(default_factory=list)  # named, and not existing
+    unchecked: dict[TargetKey, Fault] = field(default_factory=dict)  # why a check was impossible

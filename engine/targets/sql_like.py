@@ -1,60 +1,60 @@
-"""LIKE without a database: whether a name fits a pattern.
+"""Matches names against SQL LIKE patterns, without a database.
 
-Schemas have patterns of LIKE. Databases have `*` and `?`, since `_` is a letter of many names.
+Patterns of schemas are those of LIKE. Patterns of databases have `*` and `?`, since many names contain `_`.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-ANY = "any text"  # no letter is so long
+ANY = "any text"  # longer than any character, so different from all
 
 
 @dataclass(frozen=True)
 class LikePattern:
-    """A pattern of SQL's LIKE: % is any text, _ any letter, a backslash takes the next one as it is."""
+    """A LIKE pattern: % matches any text, _ any character, a backslash escapes the next character."""
 
     pattern: str
 
     def matches(self, text: str) -> bool:
-        """In time of pattern × text at worst: of a % only the last one is ever gone back to."""
+        """Takes at most pattern × text steps: only the last % is backtracked to."""
         parts = list(_parts(self.pattern))
-        at = here = 0
-        back: tuple[int, int] | None = None
-        while here < len(text):
-            if at < len(parts) and parts[at] is ANY:
-                back, at = (at, here), at + 1
-            elif at < len(parts) and parts[at] in (None, text[here]):
-                at, here = at + 1, here + 1
-            elif back is not None:
-                back = (back[0], back[1] + 1)
-                at, here = back[0] + 1, back[1]
+        part = position = 0
+        last_any: tuple[int, int] | None = None  # its part, and where the text after it begins
+        while position < len(text):
+            if part < len(parts) and parts[part] is ANY:
+                last_any, part = (part, position), part + 1
+            elif part < len(parts) and parts[part] in (None, text[position]):
+                part, position = part + 1, position + 1
+            elif last_any is not None:
+                last_any = (last_any[0], last_any[1] + 1)
+                part, position = last_any[0] + 1, last_any[1]
             else:
                 return False
-        return all(part is ANY for part in parts[at:])
+        return all(each is ANY for each in parts[part:])
 
 
 def _parts(pattern: str) -> Iterator[str | None]:
-    """Letters; None for any one of them."""
-    letters = iter(pattern)
-    for letter in letters:
-        if letter == "\\":
-            yield next(letters, "\\")
+    """Characters, ANY, and None for any one character."""
+    characters = iter(pattern)
+    for character in characters:
+        if character == "\\":
+            yield next(characters, "\\")
         else:
-            yield {"%": ANY, "_": None}.get(letter, letter)
+            yield {"%": ANY, "_": None}.get(character, character)
 
 
 def database_pattern(name: str | None) -> LikePattern | None:
-    """None: it is a name. With * (any text) or ? (any letter) it is a pattern.
+    """None for a plain name. A name with * (any text) or ? (any character) is a pattern.
 
-    In a pattern, a backslash takes the next letter as it is.
+    In a pattern, a backslash escapes the next character.
     """
     if name is None or not {"*", "?"} & set(name):
         return None
-    letters = iter(name)
+    characters = iter(name)
     wild = {"*": "%", "?": "_", "%": "\\%", "_": "\\_"}
     return LikePattern(
         "".join(
-            "\\" + next(letters, "\\") if letter == "\\" else wild.get(letter, letter)
-            for letter in letters
+            "\\" + next(characters, "\\") if character == "\\" else wild.get(character, character)
+            for character in characters
         )
     )

@@ -1,4 +1,4 @@
-"""How the engine reaches servers: by the directory, with credentials opened here and nowhere else."""
+"""Connections of the core to servers, with the addresses and credentials of the directory."""
 
 import asyncio
 from uuid import UUID
@@ -23,28 +23,30 @@ class TargetAccess:
         self.clock = clock
         self._connector = bootstrap.target_connector()
         self.credentials = Credentials.of(bootstrap, clock)
-        self._doors: dict[str, asyncio.Lock] = {}
+        self._admin_locks: dict[str, asyncio.Lock] = {}
 
-    def door(self, server_id: str) -> asyncio.Lock:
-        """To the one session that each server spares us, for looking and ending."""
-        return self._doors.setdefault(server_id.lower(), asyncio.Lock())
+    def admin_lock(self, server_id: str) -> asyncio.Lock:
+        """The core opens one admin session at a time on each server; the session budget reserves it."""
+        return self._admin_locks.setdefault(server_id.lower(), asyncio.Lock())
 
-    def listing(self, document: Document) -> Discovery:
+    def discovery(self, document: Document) -> Discovery:
         return Discovery(
             self._connector,
             self.credentials,
             document.identity,
-            self.door,
+            self.admin_lock,
         )
 
-    async def way(
-        self, line: ControlConnection, server_id: str, credential_id: UUID | None
+    async def server_connection(
+        self, connection: ControlConnection, server_id: str, credential_id: UUID | None
     ) -> ServerConnection | None:
-        """None: the server or the credential is gone."""
-        text = await line.value(Q.servers, [server_id])
+        """None when the server or the credential does not exist any more."""
+        text = await connection.value(Q.servers, [server_id])
         served = msgspec.json.decode(text, type=Served)
-        rows = await line.fetch(Q.secrets, [credential_id])
+        rows = await connection.fetch(Q.secrets, [credential_id])
         if not served.servers or not rows:
             return None
-        server, who = served.servers[0], VersionedCredential.of(dict(rows[0]))
-        return ServerConnection(self._connector, server, who, self.credentials, served.identity)
+        server, credential = served.servers[0], VersionedCredential.of(dict(rows[0]))
+        return ServerConnection(
+            self._connector, server, credential, self.credentials, served.identity
+        )

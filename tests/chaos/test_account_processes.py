@@ -62,7 +62,7 @@ class Life:
         self.engines()[0].send(signal.SIGKILL)
         here.until(self.recovered)
         self.check()
-        charges = [line["epoch"] for line in here.logged("this engine is in charge")]
+        charges = [line["epoch"] for line in here.logged("acquired leadership")]
         assert charges == sorted(set(charges)) and set(self.epochs) <= set(charges)
         uid = here.uid("a")
         self.succeeds(here.delete("a", dropSchema="true"))

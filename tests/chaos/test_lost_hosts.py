@@ -170,7 +170,7 @@ async def test_a_host_that_dies_between_its_commit_and_its_word_has_succeeded_on
     assert here.ends == [(Kind.HOST, -signal.SIGKILL)]
     assert await here.fleet.lifecycle(run) == "Succeeded"
     tasks = await here.fleet.tasks(run)
-    judged = "It committed; its host was lost before it could say so."
+    judged = "It committed; its host was lost before it reported that."
     assert judged in {task["message"] for task in tasks}
     assert {
         (task["attempt"], task["lifecycle"]) for task in tasks if task["message"] == judged

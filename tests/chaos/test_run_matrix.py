@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from engine.core.runs import run_lifecycle
+from engine.core.runs import run_actions
 from engine.core.main import Core
 from muster.core import failpoints
 from tests.chaos.run_cells import POINTS, begin, cancels, overdone, prepare
@@ -82,7 +82,7 @@ async def here(shared, request):
 @together
 @pytest.mark.parametrize("cell", CHOSEN, ids=str)
 async def test_a_fault_on_the_road_leaves_nothing_wrong(cell: Cell, here: Fleet, monkeypatch):
-    monkeypatch.setattr(run_lifecycle, "REST", 0.5)  # seconds for a run that broke us
+    monkeypatch.setattr(run_actions, "FAILURE_PAUSE", 0.5)
     action: str | Callable = "raise times:1" if cell.fault == RAISES else Replacement(here)
 
     with failpoints.armed({cell.point: action}) as armed:

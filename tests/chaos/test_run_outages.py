@@ -38,8 +38,8 @@ async def line(targets):
 async def gated(settings, db, targets, tmp_path, monkeypatch):
     """The core looks more often than hosts beat, as it does outside of tests."""
     monkeypatch.setattr(fleets, "HEARTBEAT", HEARTBEAT)
-    for part in (communicator, controller):
-        monkeypatch.setattr(part, "LOOK", timedelta(seconds=0.05))
+    for service in (communicator, controller):
+        monkeypatch.setattr(service, "POLL_INTERVAL", timedelta(seconds=0.05))
     async with fleet(settings, db, targets, tmp_path, databases=2, start=False) as made:
         for name in made.databases:
             await made.query(name, PROBE)
@@ -82,7 +82,7 @@ async def test_an_outage_costs_nobody_an_attempt(here: Fleet, line: Line):
     run = await running(here)
 
     line.cut()
-    await asyncio.sleep((communicator.BEATS + 0.5) * HEARTBEAT)
+    await asyncio.sleep((communicator.MAX_MISSED_HEARTBEATS + 0.5) * HEARTBEAT)
     line.mend()
     await beats(here)
     await open_gate(here)

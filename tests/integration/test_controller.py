@@ -15,7 +15,7 @@ from tests.support.engine_fixture import bootstrap
 from tests.support.executions import EPOCH
 from tests.support.fake_clock import FakeClock
 from tests.support.launching import until
-from tests.support.core_services import means
+from tests.support.core_services import core_context
 from tests.support.execution_fixture import FAILED, SUCCEEDED, Key, Stage, another_run, set_steps
 
 pytestmark = pytest.mark.newest
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.newest
 async def controller(account, stage):
     """Its turns are taken by the test; no second passes, so nobody looks without being told."""
     store = ControlDatabase(bootstrap(account, EPOCH))
-    part = Controller(dataclasses.replace(means(account, store), clock=a_clock()))
-    has_slots(part, stage, 2)
-    yield part
-    part._forget()
-    part._planner.hang_up()
-    part._road.hang_up()
+    service = Controller(dataclasses.replace(core_context(account, store), clock=a_clock()))
+    has_slots(service, stage, 2)
+    yield service
+    service._reset()
+    service._planner.hang_up()
+    service._executions.hang_up()
     await store.close()
 
 
@@ -63,7 +63,7 @@ def statements(monkeypatch):
 
 
 def held(controller: Controller) -> set[str]:
-    return {str(invocation) for invocation in controller.means.view.floor.running}
+    return {str(invocation) for invocation in controller.context.cluster_state.run_state.running}
 
 
 async def test_runs_that_met_a_pause_which_was_not_heard_of_begin_after_it(
@@ -73,8 +73,8 @@ async def test_runs_that_met_a_pause_which_was_not_heard_of_begin_after_it(
     here = "select count(*) from jobs_internal.job_execution where job_execution_id = any($1) and "
 
     async def both(what: str) -> bool:
-        controller.means.clock.passed += 1  # it looks at everything
-        await controller.turn()
+        controller.context.clock.passed += 1  # it looks at everything
+        await controller.run_once()
         return await owner.fetchval(here + what, runs) == 2
 
     await owner.execute("update jobs_internal.instance set paused = true")
@@ -93,14 +93,14 @@ async def test_what_is_told_while_a_reservation_is_under_way_is_heard(
 
     async def tell() -> None:
         await stage.report(results=[first | SUCCEEDED])
-        controller.means.rings.ring(RESULTS)
+        controller.context.wakeups.ring(RESULTS)
 
     behind.append(tell)
-    await controller.turn()  # there is room for one more of three
+    await controller.run_once()  # there is room for one more of three
 
     assert made == ["reserve", "completions"]
     assert first["i"] not in held(controller)
-    await controller.turn()
+    await controller.run_once()
     assert made == ["reserve", "completions", "reserve"]
     assert len(held(controller)) == 2
 
@@ -112,9 +112,9 @@ async def test_what_came_with_a_reservation_is_not_asked_for(controller, stage, 
 
     await stage.report(results=[first | SUCCEEDED])
     has_slots(controller, stage, 2)
-    await controller.turn()
+    await controller.run_once()
     assert (made, first["i"] in held(controller)) == (["reserve"], False)
-    await controller.turn()
+    await controller.run_once()
 
     assert made == ["reserve", "reserve"]
     assert [row["lifecycle"] for row in await tasks(stage)] == ["Succeeded", "Created", "Created"]
@@ -132,9 +132,9 @@ async def test_a_reservation_of_which_no_answer_came_is_read_again(controller, s
     await stage.report(results=[first | SUCCEEDED])
     has_slots(controller, stage, 2)
     with pytest.raises(Unavailable):
-        await controller.turn()
-    assert controller.means.view.floor is None
-    await controller.turn()
+        await controller.run_once()
+    assert controller.context.cluster_state.run_state is None
+    await controller.run_once()
 
     assert made[:2] == ["reserve", "reserve"]
     over, *reserved = await tasks(stage)
@@ -150,13 +150,13 @@ async def test_a_retry_that_waits_for_a_slot_times_out(controller, stage, owner)
     await stage.report(results=[first | FAILED | {"retry": True}])
     await began_ago(owner, 59.2)
     has_slots(controller, stage, 1)  # which the other has
-    await controller.turn()
-    await controller.turn()
+    await controller.run_once()
+    await controller.run_once()
     assert list(waiting(controller)) == [1, 3]
 
-    controller.means.clock.passed += 0.9
+    controller.context.clock.passed += 0.9
     await began_ago(owner, 61)
-    await controller.turn()
+    await controller.run_once()
 
     late, never = await stage.target(1), await stage.target(3)
     assert (late["lifecycle"], late["end_reason"]) == ("TimedOut", "TimedOut")
@@ -176,7 +176,7 @@ async def began_ago(owner, seconds: float) -> None:
 
 
 def waiting(controller: Controller) -> dict:
-    (run,) = controller.means.view.floor.runs.values()
+    (run,) = controller.context.cluster_state.run_state.runs.values()
     return run.step.waiting
 
 
@@ -184,14 +184,14 @@ async def a_full_host(controller: Controller, stage: Stage) -> Key:
     """With the first of three tasks, which the controller holds."""
     (first,) = await stage.started(1)
     has_slots(controller, stage, 1)
-    await controller.turn()
+    await controller.run_once()
     assert held(controller) == {first["i"]}
     return first
 
 
 def has_slots(controller: Controller, stage: Stage, slots: int) -> None:
     host = HostRow(stage.host, "machine", 1, slots, "live", Clock().now())
-    controller.means.view.hosts[stage.host] = host
+    controller.context.cluster_state.hosts[stage.host] = host
 
 
 async def tasks(stage: Stage) -> list:

@@ -43,7 +43,7 @@ async def is_rid_of_us(place) -> bool:
 
 @pytest.mark.parametrize("silent_at", [b"BEGIN", b"pg_database"])
 async def test_a_server_that_falls_silent_is_hung_up_on(place, monkeypatch, silent_at):
-    monkeypatch.setattr(discovery, "LIMIT", 0.3)
+    monkeypatch.setattr(discovery, "REPLY_TIMEOUT", 0.3)
     async with line_to(place.targets.port, silent_at=silent_at) as line:
         server = msgspec.structs.replace(place.server, port=line.port)
 
@@ -60,11 +60,11 @@ async def test_each_page_of_rows_has_its_time_and_all_of_them_have_theirs(place,
     slowly = a_query(
         "select 's' as server_name, 'd' as database_name, pg_sleep(0.2)::text from generate_series(1, 4)"
     )
-    monkeypatch.setattr(discovery, "AT_ONCE", 1)
-    monkeypatch.setattr(discovery, "LIMIT", 0.6)
+    monkeypatch.setattr(discovery, "FETCH_ROWS", 1)
+    monkeypatch.setattr(discovery, "REPLY_TIMEOUT", 0.6)
 
     found = await a_listing().rows(place.server, place.database, slowly, place.who())
-    monkeypatch.setattr(discovery, "SESSION_LIMIT", 0.3)
+    monkeypatch.setattr(discovery, "SESSION_TIMEOUT", 0.3)
     with pytest.raises(Unavailable) as caught:
         await a_listing().rows(place.server, place.database, slowly, place.who())
 

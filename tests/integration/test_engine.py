@@ -3,7 +3,7 @@
 import pytest
 import signal
 
-from engine.core.main import PARTS
+from engine.core.main import SERVICES
 from engine.process.exit_codes import Exit
 from fsm.launch.protocol import Kind, Reason
 from nodeagent.protocol import Drain, Pause, Resume
@@ -28,7 +28,9 @@ async def test_an_engine_takes_charge_and_beats_on_both_lines(here: World):
     assert here.account.engine_password not in line + engine.log()
     assert (first.epoch, first.workload_id, first.version) == (7, engine.workload.id, "0.1.0")
     assert row.state == "running" and row.report["pid"] == engine.pid
-    await here.until(engine, lambda told: told["parts"].keys() == {part.name for part in PARTS})
+    await here.until(
+        engine, lambda told: told["parts"].keys() == {service.name for service in SERVICES}
+    )
     await here.until(engine, lambda told: told["parts"].get("agreement") == "agrees")
 
     async def both_went_on() -> bool:
@@ -199,7 +201,7 @@ async def test_a_directory_that_went_back_makes_the_same_process_start_anew_from
 
     await here.until(engine, lambda told: told["restarts"].get("core") == 1, "restarted")
     await here.until_reports(engine, directoryRevision=3, hosts=[str(host.workload.id)])
-    said = engine.lines("memory and database disagree: the core starts anew from the database")
+    said = engine.lines("memory and database disagree: restarting the core")
     assert [line["why"] for line in said] == ["the directory was at 5 and is at 3"]
     assert engine.process.alive and (await here.read()).generation == 1
 

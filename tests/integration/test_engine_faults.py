@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from engine.db import membership
-from engine.core.main import PARTS, Core
+from engine.core.main import SERVICES, Core
 from engine.process.exit_codes import Exit, Fenced, HostEnded
 from engine.process.lease import Lease
 from engine.db.control_connection import ControlConnection
@@ -49,7 +49,7 @@ async def living(account, store: ControlDatabase, epoch: int, **more):
     stop = asyncio.Event()
     task = asyncio.create_task(core.run(stop))
     try:
-        await until(lambda: len(core.hosting.parts) == len(PARTS) or task.done())
+        await until(lambda: len(core.hosting.services) == len(SERVICES) or task.done())
         yield core, task
     finally:
         stop.set()
@@ -150,7 +150,9 @@ async def test_an_ended_registration_does_not_come_back(open_store):
 async def test_a_host_that_only_memory_knows_makes_the_core_start_anew_from_the_database(
     account, open_store, monkeypatch
 ):
-    monkeypatch.setattr("engine.core.communicator.Communicator.turn", lambda self: asyncio.sleep(0))
+    monkeypatch.setattr(
+        "engine.core.communicator.Communicator.run_once", lambda self: asyncio.sleep(0)
+    )
     store = open_store(1)
     async with living(account, store, 1) as (core, _):
         real = uuid4()
@@ -158,7 +160,9 @@ async def test_a_host_that_only_memory_knows_makes_the_core_start_anew_from_the_
 
         await until(lambda: core.hosting.restarts["core"] == 1)
 
-        await until(lambda: core.hosting.view and core.hosting.view.hosts.keys() == {real})
+        await until(
+            lambda: core.hosting.cluster_state and core.hosting.cluster_state.hosts.keys() == {real}
+        )
 
 
 async def test_an_upgraded_schema_makes_the_core_start_anew(account, open_store):
@@ -166,7 +170,7 @@ async def test_an_upgraded_schema_makes_the_core_start_anew(account, open_store)
         await account.execute("update jobs_internal.instance set schema_version = 99")
 
         await until(lambda: core.hosting.restarts["core"] == 1)
-        await until(lambda: core.hosting.view.beat.schema_version == 99)
+        await until(lambda: core.hosting.cluster_state.beat.schema_version == 99)
         assert not task.done()
 
 
@@ -212,19 +216,19 @@ async def test_a_part_that_crashes_and_one_that_hangs_are_started_anew_beside_th
 ):
     acts = {"scheduler": ["crash", "crash"], "controller": ["hang"]}
 
-    async def turn(part) -> None:
-        match acts[part.name].pop(0) if acts[part.name] else "idle":
+    async def run_once(service) -> None:
+        match acts[service.name].pop(0) if acts[service.name] else "idle":
             case "crash":
                 raise RuntimeError("a mistake of ours")
             case "hang":
                 await asyncio.Event().wait()
 
-    monkeypatch.setattr("engine.core.scheduler.Scheduler.turn", turn)
-    monkeypatch.setattr("engine.core.controller.Controller.turn", turn)
+    monkeypatch.setattr("engine.core.scheduler.Scheduler.run_once", run_once)
+    monkeypatch.setattr("engine.core.controller.Controller.run_once", run_once)
     async with living(account, open_store(1), 1, partPatience=1.0) as (core, task):
         restarts = core.hosting.restarts  # a busy machine may make another part seem to hang
         await until(lambda: (restarts["scheduler"], restarts["controller"]) == (2, 1))
-        await until(lambda: len(core.hosting.parts) == len(PARTS))
+        await until(lambda: len(core.hosting.services) == len(SERVICES))
 
         assert not task.done() and core.hosting.restarts["core"] == 0
 
@@ -273,7 +277,7 @@ async def test_both_lines_may_break_for_a_while_and_everything_goes_on(
             line.cut()
         await until(
             lambda: (
-                engine.lines("a part waits") and host.lines("the control database is waited for")
+                engine.lines("service waits") and host.lines("the control database is waited for")
             )
         )
         before = await here.read()
@@ -287,7 +291,7 @@ async def test_both_lines_may_break_for_a_while_and_everything_goes_on(
             )
 
         await until(gone_on)
-        await until(lambda: engine.lines("a part goes on"))
+        await until(lambda: engine.lines("service goes on"))
         assert engine.process.alive and host.process.alive
         assert (await here.report(engine))["restarts"] == {}
 

@@ -34,7 +34,7 @@ async def line(targets):
 
 @pytest.fixture
 async def here(settings, db, targets, tmp_path, line, monkeypatch):
-    monkeypatch.setattr(planner, "LARGE", 2)
+    monkeypatch.setattr(planner, "MAX_INLINE_TARGETS", 2)
     endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
     async with fleet(settings, db, targets, tmp_path, endpoint=endpoint) as made:
         await made.root.execute(LONG)

@@ -15,7 +15,7 @@ from tests.support.control_db import installed
 from tests.support.definitions import a_definer, some_steps
 from tests.support.executions import a_job, a_session
 from tests.support.launching import until
-from tests.support.core_services import a_store, means, running
+from tests.support.core_services import a_store, core_context, running
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
@@ -95,8 +95,8 @@ async def test_the_system_jobs_are_there_and_nobody_sees_them_among_the_others(
         ("adhoc", False, "Once"), (HISTORY, True, "Days"), (LOST_TASKS, True, "Minutes"),
         (PARTITIONS, True, "Days"), (STATISTICS, True, "Hours"),
     ]  # fmt: skip
-    for view in ("jobs", "job_versions", "jobsteps", "jobstep_versions"):
-        assert await admin.rows(f"select * from jobs.{view}") == []
+    for cluster_state in ("jobs", "job_versions", "jobsteps", "jobstep_versions"):
+        assert await admin.rows(f"select * from jobs.{cluster_state}") == []
     async with a_definer(account, "agent") as agent:
         page = await agent.call(
             "list_items", p_kind="jobs", p_path=[], p_after=None, p_top=100, p_filters={}
@@ -252,14 +252,14 @@ async def test_at_the_start_there_is_room_and_every_duty_is_done(account, admin,
     async def lost():
         told.append("lost")
 
-    maintainer = Maintainer(means(account, store), {LOST_TASKS: lost})
+    maintainer = Maintainer(core_context(account, store), {LOST_TASKS: lost})
     async with running(maintainer):
 
         async def settled():
             rows = await admin.rows(
                 "select job_name from jobs.system_jobs where next_run_time > now()"
             )
-            return len(rows) == 4 and not maintainer._busy
+            return len(rows) == 4 and not maintainer._duty_tasks
 
         await until(settled)
 
@@ -275,7 +275,7 @@ async def test_at_the_start_there_is_room_and_every_duty_is_done(account, admin,
 
 
 async def test_runs_of_duties_are_shown_with_the_system_jobs_only(account, admin, store):
-    async with running(Maintainer(means(account, store))):
+    async with running(Maintainer(core_context(account, store))):
         await until(lambda: _done(account, HISTORY))
 
     assert await admin.rows("select * from jobs.job_executions") == []
@@ -291,7 +291,7 @@ async def _done(account, name: str) -> bool:
 
 
 async def test_a_repair_needs_one_sweep_of_the_running_part(account, store):
-    async with running(Maintainer(means(account, store))):
+    async with running(Maintainer(core_context(account, store))):
         await until(lambda: _done(account, HISTORY))
         await account.execute(
             f"update jobs_internal.job set enabled = false, name = 'x' where name = '{HISTORY}'"
@@ -310,7 +310,7 @@ async def test_a_quiet_duty_tells_what_it_did(account, store):
     async def lost():
         return "2 tasks were taken up."
 
-    async with running(Maintainer(means(account, store), {LOST_TASKS: lost})):
+    async with running(Maintainer(core_context(account, store), {LOST_TASKS: lost})):
         await until(lambda: _done(account, LOST_TASKS))
 
     assert await runs(account, LOST_TASKS) == [
@@ -325,12 +325,12 @@ async def test_a_duty_that_fails_is_recorded_comes_again_and_harms_no_other(acco
     async def forget():
         raise RuntimeError("another")
 
-    part = Maintainer(means(account, store), {LOST_TASKS: lost, HISTORY: forget})
-    async with running(part):
+    service = Maintainer(core_context(account, store), {LOST_TASKS: lost, HISTORY: forget})
+    async with running(service):
 
         async def ended():
             both = await runs(account, LOST_TASKS) + await runs(account, HISTORY)
-            return len([row for row in both if row[0] == "Failed"]) == 2 and not part._busy
+            return len([row for row in both if row[0] == "Failed"]) == 2 and not service._duty_tasks
 
         await until(ended)
         await until(lambda: _done(account, PARTITIONS))
@@ -380,11 +380,11 @@ async def test_a_duty_is_due_once_an_interval(account, store):
 
 
 async def test_an_account_that_is_going_has_no_duties(account, store):
-    part = Maintainer(means(account, store, draining=True))
-    async with running(part):
+    service = Maintainer(core_context(account, store, draining=True))
+    async with running(service):
 
         async def swept():
-            return part._swept is not None
+            return service._swept_at is not None
 
         await until(swept)
 
@@ -392,10 +392,10 @@ async def test_an_account_that_is_going_has_no_duties(account, store):
 
 
 async def test_a_stale_epoch_ends_it(account, store):
-    part = Maintainer(means(account, store))
+    service = Maintainer(core_context(account, store))
     async with a_store(account, 2):
         with pytest.raises(Fenced):
-            await part.run(asyncio.Event())
+            await service.run(asyncio.Event())
 
 
 async def test_a_stale_epoch_that_a_duty_finds_ends_it_too(account, store):
@@ -407,4 +407,4 @@ async def test_a_stale_epoch_that_a_duty_finds_ends_it_too(account, store):
 
     async with taken:
         with pytest.raises(Fenced):
-            await Maintainer(means(account, store), {LOST_TASKS: lost}).run(asyncio.Event())
+            await Maintainer(core_context(account, store), {LOST_TASKS: lost}).run(asyncio.Event())

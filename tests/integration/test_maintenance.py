@@ -94,7 +94,7 @@ async def test_each_job_keeps_its_runs_as_long_as_it_says(owner, store):
     # A day that no job keeps for longer goes as a whole.
     await end(owner, await a_run_on(owner, plain, ago(70)))
 
-    message = await Maintenance(store).forget_history()
+    message = await Maintenance(store).prune_history()
 
     assert await left(owner) == sorted(
         [("long", day) for day in (2, 3, 4, 45, 46, 60, 99)]
@@ -103,7 +103,7 @@ async def test_each_job_keeps_its_runs_as_long_as_it_says(owner, store):
     )
     assert await orphans(owner) == [0, 0, 0, 0]
     assert message == "2 days dropped, 12 runs deleted."
-    assert await Maintenance(store).forget_history() is None
+    assert await Maintenance(store).prune_history() is None
 
 
 async def test_what_lives_is_never_touched_and_keeps_only_itself(owner, store):
@@ -111,11 +111,11 @@ async def test_what_lives_is_never_touched_and_keeps_only_itself(owner, store):
     live = await a_run_on(owner, job, ago(60))
     await end(owner, await a_run_on(owner, job, ago(60)))
 
-    assert await Maintenance(store).forget_history() == "0 days dropped, 1 run deleted."
+    assert await Maintenance(store).prune_history() == "0 days dropped, 1 run deleted."
 
     assert await left(owner) == [("stuck", 60)]
     await end(owner, live)
-    assert await Maintenance(store).forget_history() == "1 day dropped, 1 run deleted."
+    assert await Maintenance(store).prune_history() == "1 day dropped, 1 run deleted."
     assert await left(owner) == []
 
 
@@ -128,10 +128,10 @@ async def test_a_deleted_job_goes_with_its_last_run(owner, store):
         "update jobs_internal.job set deleted_at = now() - interval '50 days' where name = 'gone'"
     )
 
-    await Maintenance(store).forget_history()
+    await Maintenance(store).prune_history()
     assert await left(owner) == [("gone", 10)]
     await keep(owner, job, 5)
-    await Maintenance(store).forget_history()
+    await Maintenance(store).prune_history()
 
     assert (
         await left(owner) == []
@@ -149,7 +149,7 @@ async def test_a_large_run_goes_in_several_bites(owner, store):
         bite = await tx.fetchrow(Q.prune_history, 1, 45)
     assert tuple(bite) == (0, 0, True)
     assert await owner.fetchval("select count(*) from jobs_internal.target_execution") == 5_002
-    assert await Maintenance(store).forget_history() == "0 days dropped, 1 run deleted."
+    assert await Maintenance(store).prune_history() == "0 days dropped, 1 run deleted."
 
     assert await left(owner) == [("other", 50)] and await orphans(owner) == [0, 0, 0, 0]
 
@@ -158,10 +158,10 @@ async def test_a_day_that_is_read_for_long_goes_the_next_time(account, owner, st
     await end(owner, await a_run_on(owner, await a_job(owner), ago(60)))
     async with a_session(account) as reader, reader.transaction():
         await reader.fetch("select * from jobs_internal.task")
-        await Maintenance(store).forget_history()
+        await Maintenance(store).prune_history()
         assert (await owner.fetchval(PARTITION, ago(60))) is True
 
-    assert await Maintenance(store).forget_history() == "1 day dropped, 0 runs deleted."
+    assert await Maintenance(store).prune_history() == "1 day dropped, 0 runs deleted."
     assert await orphans(owner) == [0, 0, 0, 0]
 
 
@@ -176,7 +176,7 @@ async def test_old_slots_go_but_for_the_last(owner, store):
         "  from generate_series(1, 3) n", rare.id,
     )  # fmt: skip
 
-    await Maintenance(store).forget_history()
+    await Maintenance(store).prune_history()
 
     counts = await owner.fetch(
         "select name, count(*), max(slot) > now() - interval '366 days' from jobs_internal.slot"
@@ -196,7 +196,7 @@ async def test_queries_go_with_the_runs_that_asked_them(account, owner, store):
         " create_time = ($1::date + time '12:00') at time zone 'UTC' where job_version < 3", ago(50),
     )  # fmt: skip
 
-    await Maintenance(store).forget_history()
+    await Maintenance(store).prune_history()
 
     versions = await owner.fetch("select v.version from jobs_internal.job_version v join jobs_internal.job j"
                                  " using (job_id) where j.name = 'adhoc'")  # fmt: skip
@@ -225,7 +225,7 @@ async def test_tables_that_changed_much_are_counted(owner, store):
 
     await owner.execute("select pg_stat_clear_snapshot()")
     await until(known)
-    message = await Maintenance(store).count_tables()
+    message = await Maintenance(store).analyze_tables()
 
     assert message == "2 tables counted."
     assert (

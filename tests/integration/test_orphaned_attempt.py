@@ -171,7 +171,7 @@ async def test_a_target_that_is_away_is_a_fault(place):
 
 
 async def test_a_session_that_does_not_end_is_a_fault(place, monkeypatch):
-    monkeypatch.setattr(judging, "GONE_LIMIT", 0.5)
+    monkeypatch.setattr(judging, "SESSION_END_TIMEOUT", 0.5)
     task = place.task()
     running, pid = await lost_while_running(place, task)
     os.kill(pid, signal.SIGSTOP)

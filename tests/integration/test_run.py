@@ -512,4 +512,4 @@ async def test_what_is_only_reserved_is_cancelled_without_its_host(here: Fleet):
 
     core = here.alive[0].living
     assert (await here.lifecycles(run), await here.tasks(run)) == ({"Canceled": 3}, [])
-    assert core.hosting.view.floor.running == {} and core.hosting.restarts["core"] == 0
+    assert core.hosting.cluster_state.run_state.running == {} and core.hosting.restarts["core"] == 0

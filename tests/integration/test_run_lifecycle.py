@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from engine.core.runs import planner
-from engine.core.runs import run_lifecycle
+from engine.core.runs import run_actions
 from engine.core.main import Core
 from engine.targets.discovery import Discovery
 from engine.core.runs.planner import StepPlan, Planner
@@ -23,8 +23,8 @@ async def here(settings, db, targets, tmp_path):
 
 async def slots_are_free(here: Fleet) -> bool:
     (core,) = [one.living for one in here.alive if isinstance(one.living, Core)]
-    floor = core.hosting.view.floor
-    return not floor.runs and floor.tree.instance.room == floor.tree.instance.slots
+    run_state = core.hosting.cluster_state.run_state
+    return not run_state.runs and run_state.tree.instance.room == run_state.tree.instance.slots
 
 
 async def test_one_that_is_queued_begins_when_it_may_and_holds_nothing_before(here: Fleet):
@@ -40,7 +40,7 @@ async def test_one_that_is_queued_begins_when_it_may_and_holds_nothing_before(he
 
 
 async def test_a_large_fleet_is_written_beside_everything_else(here: Fleet, monkeypatch):
-    monkeypatch.setattr(planner, "LARGE", 2)
+    monkeypatch.setattr(planner, "MAX_INLINE_TARGETS", 2)
 
     run = await here.run("select 1", "select 2")
 
@@ -52,7 +52,7 @@ async def test_a_large_fleet_is_written_beside_everything_else(here: Fleet, monk
 async def test_it_is_written_by_a_server_that_can_not_watch_its_client_too(
     here: Fleet, monkeypatch, name, value
 ):
-    monkeypatch.setattr(planner, "LARGE", 2)
+    monkeypatch.setattr(planner, "MAX_INLINE_TARGETS", 2)
     refused = f"select pg_catalog.set_config('{name}', '{value}', true)"
     monkeypatch.setitem(planner.Q._texts, "watch_client", refused)
 
@@ -89,7 +89,7 @@ async def test_a_run_whose_server_does_not_answer_can_be_stopped(here: Fleet, mo
 
 
 async def test_a_plan_that_is_refused_breaks_no_other_run(here: Fleet, monkeypatch):
-    monkeypatch.setattr(run_lifecycle, "REST", 1.0)
+    monkeypatch.setattr(run_actions, "FAILURE_PAUSE", 1.0)
     good, refused = Planner.draft, []
 
     async def bad(self, run, plan, document):

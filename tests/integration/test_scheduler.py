@@ -13,7 +13,7 @@ from engine.core.scheduler import Q, Scheduler
 from tests.support.control_db import installed
 from tests.support.definitions import a_definer, a_step, some_steps
 from tests.support.launching import until
-from tests.support.core_services import a_store, means, running
+from tests.support.core_services import a_store, core_context, running
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
@@ -23,14 +23,14 @@ RUNS = "select origin, slot, actor, door, job_version, lifecycle from jobs.job_e
 
 @pytest.fixture
 async def scheduler(account):
-    async with a_scheduler(account, 1) as part:
-        yield part
+    async with a_scheduler(account, 1) as service:
+        yield service
 
 
 @contextlib.asynccontextmanager
 async def a_scheduler(account, epoch: int, **more):
     async with a_store(account, epoch) as store:
-        yield Scheduler(means(account, store, **more))
+        yield Scheduler(core_context(account, store, **more))
 
 
 async def a_job(
@@ -62,7 +62,7 @@ async def test_a_due_slot_has_a_run_of_the_current_version(account, admin, sched
     await a_job(admin, steps=("a", "b"), schedule_interval_type="Hours")
     await since(account, "nightly", "1 h 10 s")
 
-    await scheduler.turn()
+    await scheduler.run_once()
 
     rows = await admin.rows(SLOTS, "nightly")
     assert [row[1:3] for row in rows] == [("missed", "Late"), ("fired", None)]
@@ -77,12 +77,12 @@ async def test_a_due_slot_has_a_run_of_the_current_version(account, admin, sched
 async def test_looking_again_changes_nothing(account, admin, scheduler):
     await a_job(admin, schedule_interval_type="Minutes")
     await since(account, "nightly", "10 min 5 s")
-    await scheduler.turn()
+    await scheduler.run_once()
     before = await admin.rows(SLOTS, "nightly")
 
     for _ in range(3):
         await account.execute("update jobs_internal.job set next_slot = null")
-        await scheduler.turn()
+        await scheduler.run_once()
 
     assert await admin.rows(SLOTS, "nightly") == before
     assert len(await admin.rows(RUNS, "nightly")) == 1
@@ -91,11 +91,11 @@ async def test_looking_again_changes_nothing(account, admin, scheduler):
 async def test_a_schedule_of_now_fires_at_once_and_then_waits_for_its_interval(admin, scheduler):
     await a_job(admin, schedule_interval_type="Hours", schedule_interval_count=2)
 
-    await scheduler.turn()
-    await scheduler.turn()
+    await scheduler.run_once()
+    await scheduler.run_once()
 
     assert await told(admin) == [("fired", None)]
-    assert scheduler.pause == scheduler.means.heartbeat  # nothing comes sooner
+    assert scheduler.pause == scheduler.context.heartbeat  # nothing comes sooner
 
 
 async def test_a_disabled_or_deleted_job_never_fires(account, admin, scheduler):
@@ -104,7 +104,7 @@ async def test_a_disabled_or_deleted_job_never_fires(account, admin, scheduler):
     await a_job(admin, "gone", schedule_interval_type="Minutes")
     await admin.call("sp_delete_job", job_name="gone")
 
-    await scheduler.turn()
+    await scheduler.run_once()
 
     assert await account.fetch("select from jobs_internal.slot") == []
 
@@ -114,7 +114,7 @@ async def test_once_in_the_past_fires_once_and_disables_itself(account, admin, s
     before = await admin.value("select row_version from jobs.jobs")
 
     for _ in range(3):
-        await scheduler.turn()
+        await scheduler.run_once()
 
     assert await told(admin) == [("fired", None)]
     row = await admin.rows(
@@ -125,10 +125,10 @@ async def test_once_in_the_past_fires_once_and_disables_itself(account, admin, s
 
 async def test_once_fires_anew_when_it_is_enabled_anew(admin, scheduler):
     await a_job(admin, schedule_interval_type="Once")
-    await scheduler.turn()
+    await scheduler.run_once()
 
     await admin.call("sp_update_job", job_name="nightly", enabled=True)
-    await scheduler.turn()
+    await scheduler.run_once()
 
     assert await told(admin) == [("fired", None)] * 2
 
@@ -137,8 +137,8 @@ async def test_once_that_was_too_late_is_missed_and_disabled(account, admin, sch
     await a_job(admin, schedule_interval_type="Once")
     await since(account, "nightly", "25 h")
 
-    await scheduler.turn()
-    await scheduler.turn()
+    await scheduler.run_once()
+    await scheduler.run_once()
 
     assert await told(admin) == [("missed", "Late")]
     assert await admin.rows("select enabled, next_slot from jobs.jobs") == [(False, None)]
@@ -148,7 +148,7 @@ async def test_three_hours_down_fire_once(account, admin, scheduler):
     await a_job(admin, schedule_interval_type="Minutes")
     await since(account, "nightly", "3 h 3 s")
 
-    await scheduler.turn()
+    await scheduler.run_once()
 
     outcomes = await told(admin)
     assert outcomes == [("missed", "Late")] * 180 + [("fired", None)]
@@ -158,7 +158,7 @@ async def test_three_hours_down_fire_once(account, admin, scheduler):
 async def test_a_new_day_has_room_for_its_runs(account, admin, scheduler):
     await a_job(admin, schedule_interval_type="Once")
 
-    await scheduler.turn()
+    await scheduler.run_once()
 
     made = await account.fetch(
         "select to_regclass('jobs_internal.task_' || to_char(now() at time zone 'UTC', 'YYYYMMDD'))"
@@ -174,7 +174,7 @@ async def test_what_may_not_start_is_skipped_with_the_reason(account, admin, sch
     await a_job(admin, "held", schedule_interval_type="Hours")
     await admin.call("sp_update_job", job_name="held", paused=True)
 
-    await scheduler.turn()
+    await scheduler.run_once()
 
     assert await told(admin, "bare") == [("skipped", "NoSteps")]
     assert await told(admin, "held") == [("skipped", "JobPaused")]
@@ -185,9 +185,9 @@ async def test_slots_of_a_paused_account_are_skipped_and_do_not_come_back(admin,
     await a_job(admin, "often", schedule_interval_type="Minutes")
     await admin.call("sp_pause")
 
-    await scheduler.turn()
+    await scheduler.run_once()
     await admin.call("sp_resume")
-    await scheduler.turn()
+    await scheduler.run_once()
 
     assert await told(admin, "often") == [("skipped", "AccountPaused")]
 
@@ -220,11 +220,11 @@ HELD = pytest.mark.parametrize("why", ["AccountPaused", "JobPaused", "NoSteps"])
 @HELD
 async def test_once_fires_as_soon_as_nothing_holds_it(admin, scheduler, why):
     await held(admin, why)
-    await scheduler.turn()
+    await scheduler.run_once()
     assert await told(admin) == [] and await admin.value("select enabled from jobs.jobs")
 
     await freed(admin, why)
-    await scheduler.turn()
+    await scheduler.run_once()
 
     assert await told(admin) == [("fired", None)]
     assert await admin.value("select enabled from jobs.jobs") is False
@@ -234,11 +234,11 @@ async def test_once_fires_as_soon_as_nothing_holds_it(admin, scheduler, why):
 async def test_once_that_is_held_is_looked_at_once_a_minute(admin, scheduler, why):
     await held(admin, why)
 
-    await scheduler.turn()
+    await scheduler.run_once()
 
     left = await admin.value("select next_slot - clock_timestamp() from jobs.jobs")
     assert timedelta(seconds=30) < left <= timedelta(seconds=60)
-    async with scheduler.means.store.calling() as tx:
+    async with scheduler.context.store.calling() as tx:
         assert await tx.fetch(Q.due_jobs, 1, 10) == []
 
 
@@ -247,12 +247,12 @@ async def test_once_that_was_held_too_long_is_missed_for_that_and_disabled(
     account, admin, scheduler, why
 ):
     await held(admin, why)
-    await scheduler.turn()
+    await scheduler.run_once()
     await since(account, "nightly", "25 h")
 
-    await scheduler.turn()
+    await scheduler.run_once()
     await freed(admin, why)
-    await scheduler.turn()
+    await scheduler.run_once()
 
     assert await told(admin) == [("missed", why)]
     assert await admin.value("select enabled from jobs.jobs") is False
@@ -262,12 +262,12 @@ async def test_an_account_that_is_going_decides_nothing(account, admin, schedule
     await a_job(admin, schedule_interval_type="Once")
     await account.execute("update jobs_internal.instance set draining = true")
 
-    await scheduler.begin()
+    await scheduler.decide_due()
     async with a_scheduler(account, 2, draining=True) as knowing:
-        await knowing.turn()
+        await knowing.run_once()
 
     assert await account.fetch("select from jobs_internal.slot") == []
-    assert knowing.doing == "draining"
+    assert knowing.status == "draining"
 
 
 # Edits
@@ -283,8 +283,8 @@ async def test_an_edit_between_reading_and_deciding_wins(account, admin, schedul
         return await record(batch)
 
     monkeypatch.setattr(scheduler, "_record", edited_first)
-    await scheduler.turn()
-    await scheduler.turn()
+    await scheduler.run_once()
+    await scheduler.run_once()
 
     assert await admin.rows(SLOTS, "nightly") == []
 
@@ -297,19 +297,19 @@ async def test_a_job_that_somebody_holds_is_passed_over_and_the_others_go_on(
 
     async with a_definer(account) as other, other.connection.transaction():
         await other.call("sp_update_job", job_name="held", description="in the middle of it")
-        await scheduler.turn()
+        await scheduler.run_once()
         assert await told(admin, "free") == [("fired", None)] and await told(admin, "held") == []
-    await scheduler.turn()
+    await scheduler.run_once()
 
     assert await told(admin, "held") == [("fired", None)]
 
 
 async def test_a_later_schedule_fires_for_nothing_before_it(account, admin, scheduler):
     await a_job(admin, schedule_cron="0 0 1 1 *")
-    await scheduler.turn()
+    await scheduler.run_once()
 
     await admin.call("sp_update_job", job_name="nightly", schedule_interval_type="Minutes")
-    await scheduler.turn()
+    await scheduler.run_once()
 
     rows = await admin.rows(SLOTS, "nightly")
     assert [row[1] for row in rows] == ["fired"]
@@ -326,7 +326,7 @@ async def test_slots_that_a_wrong_clock_decided_stand_in_the_way_of_no_edit(
     )  # fmt: skip
 
     await admin.call("sp_update_job", job_name="nightly", schedule_interval_type="Hours")
-    await scheduler.turn()
+    await scheduler.run_once()
 
     assert [row[0] for row in await told(admin)] == ["fired", "missed"]
 
@@ -340,18 +340,18 @@ async def test_a_schedule_that_cannot_be_followed_is_told_and_stops_nobody(
     await a_job(admin, "bad", schedule_cron="0 0 30 2 *")
     await a_job(admin, "good", schedule_interval_type="Hours")
 
-    await scheduler.turn()
+    await scheduler.run_once()
 
     assert await told(admin, "good") == [("fired", None)] and await told(admin, "bad") == []
     notes = await account.fetch(
         "select detail ->> 'job_name', detail ->> 'why' from jobs_internal.audit where action = 'break_schedule'"
     )
     assert [row[0] for row in notes] == ["bad"] and "never have" in notes[0][1]
-    async with scheduler.means.store.calling() as tx:
+    async with scheduler.context.store.calling() as tx:
         assert await tx.fetch(Q.due_jobs, 1, 10) == []
 
     await admin.call("sp_update_job", job_name="bad", schedule_interval_type="Hours")
-    await scheduler.turn()
+    await scheduler.run_once()
     assert await told(admin, "bad") == [("fired", None)]
 
 
@@ -363,7 +363,7 @@ async def test_times_that_no_calendar_has_break_only_themselves(account, admin, 
         " where name = 'odd'"
     )
 
-    await scheduler.turn()
+    await scheduler.run_once()
 
     assert await told(admin, "good") == [("fired", None)] and await told(admin, "odd") == [
         ("fired", None)
@@ -378,8 +378,8 @@ async def test_whoever_was_replaced_decides_nothing_more(account, admin, schedul
 
     async with a_scheduler(account, 2) as newer:
         with pytest.raises(Fenced):
-            await scheduler.turn()
-        await newer.turn()
+            await scheduler.run_once()
+        await newer.run_once()
 
     assert await told(admin) == [("fired", None)]
 
@@ -391,7 +391,7 @@ async def test_the_next_one_in_charge_finds_what_the_last_one_left(
     for name in ("one", "two", "three"):
         await a_job(admin, name, schedule_interval_type="Hours")
         await since(account, name, "2 h 5 s")
-    record, calling = scheduler._record, scheduler.means.store.calling
+    record, calling = scheduler._record, scheduler.context.store.calling
 
     @contextlib.asynccontextmanager
     async def uncommitted():
@@ -401,17 +401,17 @@ async def test_the_next_one_in_charge_finds_what_the_last_one_left(
 
     async def killed(batch):
         if moment == "within":
-            monkeypatch.setattr(scheduler.means.store, "calling", uncommitted)
+            monkeypatch.setattr(scheduler.context.store, "calling", uncommitted)
         if moment != "before":
             await record(batch)
         raise asyncio.CancelledError
 
     monkeypatch.setattr(scheduler, "_record", killed)
     with pytest.raises(asyncio.CancelledError):
-        await scheduler.turn()
+        await scheduler.run_once()
     left = len(await account.fetch("select from jobs_internal.slot"))
     async with a_scheduler(account, 2) as newer:
-        await newer.turn()
+        await newer.run_once()
 
     assert left == (9 if moment == "after" else 0)
     for name in ("one", "two", "three"):
@@ -424,10 +424,10 @@ async def test_many_at_once_decide_each_slot_once(account, admin, scheduler):
     for name in ("one", "two", "three", "four"):
         await a_job(admin, name, schedule_interval_type="Minutes")
         await since(account, name, "20 min 2 s")
-    others = [Scheduler(means(account, scheduler.means.store)) for _ in range(6)]
+    others = [Scheduler(core_context(account, scheduler.context.store)) for _ in range(6)]
 
-    await asyncio.gather(*(part.begin() for part in others))
-    await scheduler.begin()
+    await asyncio.gather(*(service.decide_due() for service in others))
+    await scheduler.decide_due()
 
     for name in ("one", "two", "three", "four"):
         assert await told(admin, name) == [("missed", "Late")] * 20 + [("fired", None)]
@@ -436,13 +436,13 @@ async def test_many_at_once_decide_each_slot_once(account, admin, scheduler):
 
 async def test_a_run_whose_slot_row_was_lost_is_not_started_twice(account, admin, scheduler):
     await a_job(admin, schedule_interval_type="Hours")
-    await scheduler.turn()
+    await scheduler.run_once()
     run = await admin.value("select job_execution_id from jobs.job_executions")
     await account.execute(
         "delete from jobs_internal.slot; update jobs_internal.job set next_slot = null"
     )
 
-    await scheduler.turn()
+    await scheduler.run_once()
 
     assert [row[3] for row in await admin.rows(SLOTS, "nightly")] == [run]
     assert len(await admin.rows(RUNS, "nightly")) == 1
@@ -455,10 +455,10 @@ async def test_an_edit_wakes_it_and_the_next_slot_ends_the_pause(account, admin)
     minute = timedelta(seconds=60)
     await some_steps(admin, "a")
     async with a_store(account) as store:
-        shared = means(account, store, heartbeat=minute)
+        shared = core_context(account, store, heartbeat=minute)
         listener, scheduler = Listener(shared), Scheduler(shared)
         async with running(listener, scheduler):
-            await until(lambda: listener.doing == "listens" and scheduler.pause == minute)
+            await until(lambda: listener.status == "listens" and scheduler.pause == minute)
             soon = await admin.value("select clock_timestamp() + interval '2 s'")
             await admin.call(
                 "sp_update_job", job_name="nightly", enabled=True,
@@ -501,7 +501,7 @@ async def test_a_thousand_in_the_same_second_are_all_started_in_few_transactions
         return await record(batch)
 
     monkeypatch.setattr(scheduler, "_record", counted)
-    await scheduler.turn()
+    await scheduler.run_once()
 
     assert sum(calls) == 1000 and len(calls) == 4
     assert (

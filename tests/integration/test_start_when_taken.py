@@ -52,8 +52,8 @@ async def rests(here: Fleet, run: UUID) -> None:
     core, host = (one.living for one in here.alive)
 
     async def idle() -> bool:
-        floor = core.hosting.view.floor
-        return floor is not None and not floor.runs and not host._hand
+        run_state = core.hosting.cluster_state.run_state
+        return run_state is not None and not run_state.runs and not host._hand
 
     await until(idle)
     desks = host._sessions._desks.values()

@@ -1,8 +1,8 @@
-"""Parts of the core inside the test process, on a real control database.
+"""Services of the core inside the test process, on a real control database.
 
-async with a_store(account, epoch=1) as store: ...       in charge with this epoch
-part = Scheduler(means(account, store))                  a part alone, its turns taken by the test
-async with running(part): ...                            or running by itself
+async with a_store(account, epoch=1) as store: ...       has leadership with this epoch
+service = Scheduler(core_context(account, store))        a single service; the test calls run_once()
+async with running(service): ...                         or its loop runs
 """
 
 import asyncio
@@ -35,21 +35,21 @@ async def a_store(account: Account, epoch: int = 1) -> AsyncIterator[ControlData
         await store.close()
 
 
-def means(
+def core_context(
     account: Account, store: ControlDatabase, *, draining: bool = False, **more: Any
 ) -> CoreContext:
     given, clock = bootstrap(account, store.epoch), Clock()
     return CoreContext(
-        view=ClusterState(InstanceState(False, draining, 7, 0)), store=store, clock=clock, capacity=100,
+        cluster_state=ClusterState(InstanceState(False, draining, 7, 0)), store=store, clock=clock, capacity=100,
         lease=Lease("control", timedelta(60), clock), host_patience=given.host_patience,
         targets=TargetAccess(given, clock), **({"heartbeat": given.heartbeat} | more),
     )  # fmt: skip
 
 
 @contextlib.asynccontextmanager
-async def running(*parts: Service) -> AsyncIterator[None]:
+async def running(*services: Service) -> AsyncIterator[None]:
     stop = asyncio.Event()
-    tasks = [asyncio.create_task(part.run(stop)) for part in parts]
+    tasks = [asyncio.create_task(service.run(stop)) for service in services]
     try:
         yield
     finally:

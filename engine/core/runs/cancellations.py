@@ -1,4 +1,4 @@
-"""Cancellations: who wanted what to stop. Each is signalled to what it concerns, and closed when that is over."""
+"""Cancellations of runs, steps and targets: signalled to the running tasks, closed when those have ended."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from uuid import UUID
 
 from engine.core.runs.execution_store import ExecutionStore, Q
 from engine.scheduling.run_state import RunState
-from engine.scheduling.runs import NEEDS, Run, StepRun, strongest
+from engine.scheduling.runs import CANCEL_METHODS, Run, StepRun, strongest
 from muster.core.failpoints import reach
 
-LIMIT = 60.0  # seconds to cancel a step; it may have a million targets
+CANCEL_TIMEOUT = 60.0  # seconds to cancel a step; it may have a million targets
 
 
 @dataclass(eq=False)
@@ -18,87 +18,93 @@ class Cancellation:
     run: UUID
     step_id: int | None  # None: the whole run
     ordinal: int | None  # None: the whole step
-    signalled: bool = False  # to the step that is at work
-    needed: str = NEEDS[0]
+    signalled: bool = False  # to the current step
+    needed: str = CANCEL_METHODS[0]
 
     def concerns(self, step: StepRun) -> bool:
         return self.run == step.run.id and self.step_id in {None, step.plan.step_id}
 
-    def note(self, step: StepRun) -> None:
-        """What it took so far."""
+    def add_methods(self, step: StepRun) -> None:
+        """Records the strongest cancel method that the step needed so far."""
         self.needed = strongest((self.needed, step.needed(self.ordinal)))
 
 
 class Cancellations:
-    def __init__(self, road: ExecutionStore, break_off: Callable[[StepRun], None]) -> None:
-        self._road = road
-        self._break_off = break_off  # its targets are being looked up
+    def __init__(
+        self, executions: ExecutionStore, stop_planning: Callable[[StepRun], None]
+    ) -> None:
+        self._executions = executions
+        self._stop_planning = stop_planning  # cancels its background task
         self._open: dict[UUID, Cancellation] = {}
 
-    def see(self, orders: Iterable[Cancellation]) -> None:
-        """Those that are open."""
-        for order in orders:
-            self._open.setdefault(order.id, order)
+    def add(self, cancellations: Iterable[Cancellation]) -> None:
+        """Adds those that are open."""
+        for cancellation in cancellations:
+            self._open.setdefault(cancellation.id, cancellation)
 
-    async def signal(self, floor: RunState) -> list[Run]:
-        """The runs that somebody wants to stop, or part of them."""
-        stirred = []
-        for order in [order for order in self._open.values() if not order.signalled]:
-            run = floor.runs.get(order.run)
+    async def signal(self, run_state: RunState) -> list[Run]:
+        """Signals new cancellations; returns the runs that they concern."""
+        runs = []
+        for cancellation in [
+            cancellation for cancellation in self._open.values() if not cancellation.signalled
+        ]:
+            run = run_state.runs.get(cancellation.run)
             if run is not None:
-                stirred.append(run)
-                run.canceled = run.canceled or order.step_id is None
-                if run.step is not None and order.concerns(run.step):
-                    await self._stop(floor, run.step, order)
-            order.signalled = True
-        return stirred
+                runs.append(run)
+                run.canceled = run.canceled or cancellation.step_id is None
+                if run.step is not None and cancellation.concerns(run.step):
+                    await self._stop(run_state, run.step, cancellation)
+            cancellation.signalled = True
+        return runs
 
-    def reached(self, step: StepRun) -> None:
-        """The step has targets now: what concerns it is signalled to them as well."""
-        for order in self._open.values():
-            order.signalled = order.signalled and not order.concerns(step)
+    def step_queued(self, step: StepRun) -> None:
+        """The step has targets now: cancellations that concern it are signalled to them as well."""
+        for cancellation in self._open.values():
+            cancellation.signalled = cancellation.signalled and not cancellation.concerns(step)
 
-    def over(self, step: StepRun) -> None:
-        for order in self._open.values():
-            if order.concerns(step):
-                order.note(step)
+    def step_ended(self, step: StepRun) -> None:
+        for cancellation in self._open.values():
+            if cancellation.concerns(step):
+                cancellation.add_methods(step)
 
-    async def close(self, floor: RunState) -> None:
-        for order in list(self._open.values()):
-            run = floor.runs.get(order.run)
-            if run is None or _obeyed(floor, run, order):
-                if run is not None and run.step is not None and order.concerns(run.step):
-                    order.note(run.step)
-                await self._road.rows(Q.close_cancellation, order.id, order.needed)
-                del self._open[order.id]
+    async def close(self, run_state: RunState) -> None:
+        for cancellation in list(self._open.values()):
+            run = run_state.runs.get(cancellation.run)
+            if run is None or _is_done(run_state, run, cancellation):
+                if run is not None and run.step is not None and cancellation.concerns(run.step):
+                    cancellation.add_methods(run.step)
+                await self._executions.rows(
+                    Q.close_cancellation, cancellation.id, cancellation.needed
+                )
+                del self._open[cancellation.id]
 
-    async def _stop(self, floor: RunState, step: StepRun, order: Cancellation) -> None:
-        step.canceled = step.canceled or order.ordinal is None
+    async def _stop(self, run_state: RunState, step: StepRun, cancellation: Cancellation) -> None:
+        step.canceled = step.canceled or cancellation.ordinal is None
         if step.canceled:
-            self._break_off(step)
-        if not step.planned:
+            self._stop_planning(step)
+        if not step.is_queued:
             return
         await reach("core.before_cancel")
-        ordinals = None if order.ordinal is None else [order.ordinal]
-        which = (step.run.id, step.plan.step_id, ordinals)
-        rows = await self._road.rows(Q.cancel_targets, *which, limit=LIMIT)
+        ordinals = None if cancellation.ordinal is None else [cancellation.ordinal]
+        key = (step.run.id, step.plan.step_id, ordinals)
+        rows = await self._executions.rows(Q.cancel_targets, *key, limit=CANCEL_TIMEOUT)
         await reach("core.canceled")
-        held = floor.held(step)
+        invocations = run_state.invocations(step)
         for row in rows:
             if row["ended"]:
-                floor.remove(step, row["ordinal"], held.get(row["ordinal"]))
+                run_state.remove(step, row["ordinal"], invocations.get(row["ordinal"]))
         running = [(row["host_id"], row["invocation_id"]) for row in rows if not row["ended"]]
         if running:
-            await self._road.cancel(running)
+            await self._executions.cancel(running)
 
 
-def _obeyed(floor: RunState, run: Run, order: Cancellation) -> bool:
-    """Nothing that it concerns goes on."""
+def _is_done(run_state: RunState, run: Run, cancellation: Cancellation) -> bool:
+    """Nothing that the cancellation concerns is running."""
     step = run.step
-    if order.step_id is None:
+    if cancellation.step_id is None:
         return False
-    if step is None or step.plan.step_id != order.step_id:
+    if step is None or step.plan.step_id != cancellation.step_id:
         return True
-    if order.ordinal is None or order.ordinal in step.waiting:
+    if cancellation.ordinal is None or cancellation.ordinal in step.waiting:
         return False
-    return order.ordinal not in floor.held(step)
+    return cancellation.ordinal not in run_state.invocations(step)

@@ -1,4 +1,4 @@
-"""What the core says to the control database about executions; every word under its epoch."""
+"""The core's statements about executions in the control database; each carries the epoch."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from muster.core.sql import Queries
 
 Q = Queries("engine.db.queries", "executions.sql", "planning.sql")
 
-TICK = 2.0  # seconds between two signs of life
+HEARTBEAT_INTERVAL = 2.0  # seconds, during a long statement
 
 
 @dataclass
@@ -31,7 +31,7 @@ class ReservationBatch:
     slots: list[UUID | None] = field(default_factory=list)  # of prefetched tasks
 
     def add(self, task: RunningTask) -> UUID:
-        """The invocation id of the task."""
+        """Returns the new invocation id of the task."""
         step, target = task.step, task.target
         self.hosts.append(task.host)
         self.days.append(step.run.day)
@@ -45,53 +45,56 @@ class ReservationBatch:
 
     @property
     def columns(self) -> tuple[list[Any], ...]:
-        """As every reserve function takes them."""
-        placed = (self.days, self.runs, self.steps, self.ordinals)
-        return (self.hosts, *placed, self.attempts, self.invocations)
+        """Arguments of every reserve function."""
+        targets = (self.days, self.runs, self.steps, self.ordinals)
+        return (self.hosts, *targets, self.attempts, self.invocations)
 
 
 class ExecutionStore:
-    def __init__(self, store: ControlDatabase, alive: Callable[[], None]) -> None:
+    def __init__(self, store: ControlDatabase, heartbeat: Callable[[], None]) -> None:
         self._store = store
-        self._line = ControlConnection(store)
-        self._alive = alive  # said while something takes long
+        self._connection = ControlConnection(store)
+        self._heartbeat = heartbeat  # called during a long statement
 
     async def rows(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
-        asked = self._asked(query, *args, limit=limit)
+        statement = self._fetch(query, *args, limit=limit)
         if limit is None:
-            return await asked
-        asking = asyncio.ensure_future(asked)
+            return await statement
+        task = asyncio.ensure_future(statement)
         try:
-            while not asking.done():
-                self._alive()
-                await asyncio.wait({asking}, timeout=TICK)
+            while not task.done():
+                self._heartbeat()
+                await asyncio.wait({task}, timeout=HEARTBEAT_INTERVAL)
         finally:
-            asking.cancel()
-        return asking.result()
+            task.cancel()
+        return task.result()
 
     async def value(self, query: str, *args: Any) -> Any:
-        ((said,),) = await self._asked(query, *args)
-        return said
+        ((value,),) = await self._fetch(query, *args)
+        return value
 
-    async def _asked(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
-        return await self._line.fetch(query, self._store.epoch, *args, limit=limit)
+    async def _fetch(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
+        return await self._connection.fetch(query, self._store.epoch, *args, limit=limit)
 
-    async def reserve(self, batch: ReservationBatch, known: Mapping[UUID, int]) -> list[Row]:
-        """Completions behind the known numbers of each host."""
-        return await self.rows(Q.reserve_and_read, *batch.columns, batch.slots, *_numbers(known))
+    async def reserve(self, batch: ReservationBatch, marks: Mapping[UUID, int]) -> list[Row]:
+        """Reserves the batch; returns the completions after the marks, which are numbers by host."""
+        return await self.rows(Q.reserve_and_read, *batch.columns, batch.slots, *_columns(marks))
 
-    async def completions(self, known: Mapping[UUID, int]) -> list[Row]:
-        """The same, when nothing is to be reserved."""
-        return await self.rows(Q.read_completions, *_numbers(known))
+    async def completions(self, marks: Mapping[UUID, int]) -> list[Row]:
+        """The same without a reservation."""
+        return await self.rows(Q.read_completions, *_columns(marks))
 
     async def cancel(self, running: list[tuple[UUID, UUID]]) -> None:
-        """Hosts and invocations."""
-        hosts, invocations = [host for host, _ in running], [each for _, each in running]
+        """Cancels tasks, given by host and invocation."""
+        hosts, invocations = (
+            [host for host, _ in running],
+            [invocation for _, invocation in running],
+        )
         await self.rows(Q.reserve, [], [], [], [], [], [], [], hosts, invocations)
 
     def hang_up(self) -> None:
-        self._line.hang_up()
+        self._connection.hang_up()
 
 
-def _numbers(known: Mapping[UUID, int]) -> tuple[list[UUID], list[int]]:
-    return list(known), list(known.values())
+def _columns(marks: Mapping[UUID, int]) -> tuple[list[UUID], list[int]]:
+    return list(marks), list(marks.values())

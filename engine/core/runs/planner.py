@@ -1,4 +1,4 @@
-"""Finds the targets of a step: its group is read and resolved into a draft of what the database is told."""
+"""Plans a step: reads its target group, resolves it, and writes the targets to the control database."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -16,37 +16,39 @@ from engine.db.control_db import Q as S
 from engine.model.group_document import Credential, Document
 from engine.scheduling.runs import Run, StepDefinition
 from engine.targets.resolution import Resolution, Target
-from engine.targets.resolver import Resolver, asks
+from engine.targets.resolver import Resolver, needs_listing
 from engine.targets.server_retry import ServerRetry
 from engine.targets.target_access import TargetAccess
 from muster.core.errors import Fault, InvalidRequest
 
 BEGUN = "Begun"
-# What a server says whose system, or whose version, can't watch its client.
-CANNOT = (asyncpg.InvalidParameterValueError, asyncpg.UndefinedObjectError)
-LARGE = 1_000  # targets; more are written beside everything else
-LIMIT = 900.0  # seconds to write them; a fleet has a million targets at most
-PATIENCE = 60.0  # seconds for a server that is away while it is listed; a step may have fewer
-NOT_YET = {
+# Errors of a server whose system or version has no client_connection_check_interval.
+CHECK_UNSUPPORTED = (asyncpg.InvalidParameterValueError, asyncpg.UndefinedObjectError)
+MAX_INLINE_TARGETS = 1_000  # a plan with more is written in the background
+WRITE_TIMEOUT = 900.0  # seconds to write a plan; a fleet has a million targets at most
+LISTING_TIMEOUT = (
+    60.0  # seconds for a server that is unavailable; the timeout of a step may be shorter
+)
+NOT_SUPPORTED = {
     "rollout": "waves",
     "verify": "verification",
     "output": "output options",
-}  # refused when a step is written; a step of an older version of Muster may still have them
+}  # refused when a step is defined; a step of an older version of Muster may still have them
 
 
 @dataclass(frozen=True)
 class StepPlan:
     """The targets of a step before they are in the database."""
 
-    said: tuple[Any, ...]  # as plan_step takes them, behind the epoch
+    arguments: tuple[Any, ...]  # of plan_step, after the epoch
     columns: tuple[list[Any], ...]
 
     @property
     def is_large(self) -> bool:
-        return len(self.columns[0]) > LARGE
+        return len(self.columns[0]) > MAX_INLINE_TARGETS
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """As live_targets gives those that were just planned."""
+        """As live_targets returns targets that were just planned."""
         _, servers, _, pools, databases, *_ = self.columns
         places = zip(servers, pools, databases, strict=True)
         for ordinal, (server, pool, database) in enumerate(places, 1):
@@ -66,75 +68,75 @@ class Planner:
     def __init__(self, store: ControlDatabase, targets: TargetAccess) -> None:
         self._store = store
         self._targets = targets
-        self._line = ControlConnection(store)
+        self._connection = ControlConnection(store)
 
     async def read(self, group: str) -> Document:
-        return read(await self._line.value(S.group_document, group))
+        return read_document(await self._connection.value(S.group_document, group))
 
     async def reach(self, run: Run, plan: StepDefinition) -> str:
-        """The run has begun, if it may, and come to this step."""
-        said: str = await self._line.value(Q.reach_step, self._store.epoch, run.id, plan.step_id)
-        return said
+        """Records that the run has begun, if it may, and entered this step."""
+        reply: str = await self._connection.value(
+            Q.reach_step, self._store.epoch, run.id, plan.step_id
+        )
+        return reply
 
     async def draft(self, run: Run, plan: StepDefinition, document: Document) -> StepPlan:
-        """A Fault says why there are no targets."""
+        """Resolves the targets. A Fault says why there are none."""
         refuse(plan)
-        own = await self._own_login(plan) if asks(document) else None
-        patience = ServerRetry(self._targets.clock, min(PATIENCE, plan.timeout_seconds))
-        listing = self._targets.listing(document)
-        found = await Resolver(document, listing, own, patience).resolve()
-        columns = _columns(found)
-        said = (
+        credential = await self._step_credential(plan) if needs_listing(document) else None
+        retry = ServerRetry(self._targets.clock, min(LISTING_TIMEOUT, plan.timeout_seconds))
+        discovery = self._targets.discovery(document)
+        resolution = await Resolver(document, discovery, credential, retry).resolve()
+        columns = _columns(resolution)
+        arguments = (
             run.id,
             plan.step_id,
             uuid5(run.id, f"step {plan.step_id}"),  # the snapshot: planning again is harmless
             document.target_group_id,
             bytes.fromhex(document.hash),
             document.directory.revision,
-            msgspec.json.encode(_left_out(found)).decode(),
+            msgspec.json.encode(_skipped(resolution)).decode(),
             *columns,
         )
-        return StepPlan(said, columns)
+        return StepPlan(arguments, columns)
 
-    async def _own_login(self, plan: StepDefinition) -> Credential | None:
-        """Whom the step names, unless it is somebody else at each target."""
+    async def _step_credential(self, plan: StepDefinition) -> Credential | None:
+        """The credential of the step, unless its user name depends on the target."""
         if plan.credential_id is None:
             return None
-        rows = await self._line.fetch(Q.secrets, [plan.credential_id])
+        rows = await self._connection.fetch(Q.secrets, [plan.credential_id])
         if not rows or "$(" in rows[0]["username"]:
             return None
         return Credential.of(dict(rows[0]))
 
     async def write(self, draft: StepPlan) -> tuple[str, list[int] | None]:
-        """Whether the run began, and which targets are skipped; None: they were planned before."""
-        async with self._store.calling(LIMIT) as tx:
+        """Returns whether the run began, and which targets are skipped; None: the step was planned before."""
+        async with self._store.calling(WRITE_TIMEOUT) as tx:
             await tx.execute(Q.plenty_of_time)
-            with contextlib.suppress(*CANNOT):
+            with contextlib.suppress(*CHECK_UNSUPPORTED):
                 async with tx.transaction():  # a savepoint
                     await tx.execute(Q.watch_client)
-            row = await tx.fetchrow(Q.plan_step, self._store.epoch, *draft.said)
+            row = await tx.fetchrow(Q.plan_step, self._store.epoch, *draft.arguments)
         assert row is not None
         return row["begun"], row["skipped"]
 
     def hang_up(self) -> None:
-        self._line.hang_up()
+        self._connection.hang_up()
 
 
-def read(text: str) -> Document:
+def read_document(text: str) -> Document:
     return msgspec.json.decode(text, type=Document)
 
 
 def refuse(plan: StepDefinition) -> None:
-    """What would be passed over in silence is refused: a status must not tell more than was done."""
-    wanted = [word for name, word in NOT_YET.items() if name in plan.options]
+    """Refuses options that have no effect: a status must not claim more than was done."""
+    unsupported = [word for name, word in NOT_SUPPORTED.items() if name in plan.options]
     if plan.has_output:
-        wanted.append("an output table")
+        unsupported.append("an output table")
     if plan.options.get("advance") == "perTarget":
-        wanted.append("advance perTarget")
-    if wanted:
-        message = (
-            f"This version can't carry out {', '.join(wanted)}; nothing of this step was started."
-        )
+        unsupported.append("advance perTarget")
+    if unsupported:
+        message = f"This version can't carry out {', '.join(unsupported)}; nothing of this step was started."
         raise InvalidRequest(message, code="NotSupported")
 
 
@@ -142,14 +144,14 @@ def reason_of(fault: Fault) -> str:
     return "NotSupported" if fault.code == "NotSupported" else "TargetsUnresolved"
 
 
-def _columns(found: Resolution) -> tuple[list[Any], ...]:
-    """As plan_step takes them."""
-    rows = [_row(target) for target in found.targets]
+def _columns(resolution: Resolution) -> tuple[list[Any], ...]:
+    """Arguments of plan_step."""
+    rows = [_row(target) for target in resolution.targets]
     return tuple(list(column) for column in zip(*rows, strict=True)) or tuple([] for _ in range(9))
 
 
 def _row(target: Target) -> tuple[Any, ...]:
-    labels = msgspec.json.encode(target.told).decode()
+    labels = msgspec.json.encode(target.snapshot_labels).decode()
     return (
         target.type,
         target.server.server_id,
@@ -163,8 +165,8 @@ def _row(target: Target) -> tuple[Any, ...]:
     )
 
 
-def _left_out(found: Resolution) -> list[dict[str, str]]:
+def _skipped(resolution: Resolution) -> list[dict[str, str]]:
     return [
         {"server": each.server, "database": each.database, "reason": each.reason}
-        for each in found.left_out
+        for each in resolution.skipped
     ]

@@ -1,4 +1,4 @@
-"""What somebody started or wants to stop, as the control database tells it."""
+"""Decodes new runs and cancellations, as the control database returns them."""
 
 from datetime import date
 from typing import Any
@@ -10,7 +10,7 @@ from engine.core.runs.cancellations import Cancellation
 from engine.scheduling.runs import ReachedStep, Run, StepDefinition
 
 
-class _Started(msgspec.Struct, frozen=True):
+class _RunRow(msgspec.Struct, frozen=True):
     job_execution_id: UUID
     job_id: UUID
     job_name: str
@@ -22,7 +22,7 @@ class _Started(msgspec.Struct, frozen=True):
     reached: tuple[ReachedStep, ...]
 
 
-class _Stopped(msgspec.Struct, frozen=True):
+class _CancellationRow(msgspec.Struct, frozen=True):
     cancellation_id: UUID
     job_execution_id: UUID
     step_id: int | None
@@ -38,18 +38,18 @@ def runs(text: str) -> list[Run]:
             version=each.job_version,
             day=each.run_day,
             steps=each.steps,
-            reached={seen.step_id: seen for seen in each.reached},
+            reached={step.step_id: step for step in each.reached},
             begun=each.lifecycle != "Created",
             canceled=each.cancel_requested_at is not None,
         )
-        for each in _read(text, _Started)
+        for each in _read(text, _RunRow)
     ]
 
 
-def orders(text: str) -> list[Cancellation]:
+def cancellations(text: str) -> list[Cancellation]:
     return [
         Cancellation(each.cancellation_id, each.job_execution_id, each.step_id, each.ordinal)
-        for each in _read(text, _Stopped)
+        for each in _read(text, _CancellationRow)
     ]
 
 

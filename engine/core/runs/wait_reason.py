@@ -1,4 +1,4 @@
-"""Why a target waits, as the core knows it: the first thing on its way that is missing."""
+"""Why a target waits, as the core knows it: the first resource that it lacks."""
 
 from typing import Any
 from uuid import UUID
@@ -17,44 +17,46 @@ UNITS = {
 }
 
 
-def why(view: ClusterState, run_id: UUID, step_id: int, ordinal: int) -> dict[str, Any]:
-    floor = view.floor
-    run = floor.runs.get(run_id) if floor else None
-    if floor is None or run is None:
-        return _told(
-            None, "The engine does not hold this run: it is over, or was started just now."
+def why(cluster_state: ClusterState, run_id: UUID, step_id: int, ordinal: int) -> dict[str, Any]:
+    run_state = cluster_state.run_state
+    run = run_state.runs.get(run_id) if run_state else None
+    if run_state is None or run is None:
+        return _reply(
+            None, "The engine does not hold this run: it has ended, or was started just now."
         )
     step = run.step
     if step is None or step.plan.step_id != step_id:
-        return _told("Overlap") if run.queued else _told(None, "Its step is not at work.")
-    if not step.planned:
-        return _told("Resolving")
+        return (
+            _reply("Overlap") if run.overlaps else _reply(None, "Its step is not the current one.")
+        )
+    if not step.is_queued:
+        return _reply("Resolving")
     target = step.waiting.get(ordinal)
     if target is not None:
-        return _waits(view, floor, step, target)
-    held = ordinal in floor.held(step)
-    return _told("Reserved") if held else _told(None, "It waits for nothing.")
+        return _waits(cluster_state, run_state, step, target)
+    is_reserved = ordinal in run_state.invocations(step)
+    return _reply("Reserved") if is_reserved else _reply(None, "It waits for nothing.")
 
 
 def _waits(
-    view: ClusterState, floor: RunState, step: StepRun, target: WaitingTarget
+    cluster_state: ClusterState, run_state: RunState, step: StepRun, target: WaitingTarget
 ) -> dict[str, Any]:
-    if not view.open:
-        return _told("AccountPaused")
-    if floor.policy.closed(step.run.job_id):
-        return _told("JobPaused")
+    if not cluster_state.open:
+        return _reply("AccountPaused")
+    if run_state.tree.is_paused(step.run.job_id):
+        return _reply("JobPaused")
     if target.due is not None:
-        return _told(
-            None, "Its pause is just over.", notBefore=target.due
-        )  # for what, the rows say
+        return _reply(
+            None, "Its pause has just ended.", notBefore=target.due
+        )  # the rows tell the cause
     if target.ordinal not in target.queue.items:
-        return _told(None, "Its time is over.")  # and the database is being told so
-    full = floor.policy.why(target.queue) or floor.tree.missing(target.queue.path)
+        return _reply(None, "Its deadline has passed.")  # the database ends it in the next round
+    full = run_state.policy.why(target.queue)
     if full is None:
-        return _told(None, "It is about to be reserved.", ahead=_ahead(target))
-    return _told(
+        return _reply(None, "It is about to be reserved.", ahead=_ahead(target))
+    return _reply(
         full.reason,
-        _counted(full),
+        _usage(full),
         node=full.name,
         used=full.used,
         slots=full.slots,
@@ -62,8 +64,8 @@ def _waits(
     )
 
 
-def _counted(node: Node) -> str:
-    """The numbers in words where a limit has some, such as "4 of 4 connections of db-7 are in use."."""
+def _usage(node: Node) -> str:
+    """Such as "4 of 4 connections of db-7 are in use."; empty where a limit has no number."""
     unit = UNITS.get(node.reason)
     if unit is None or not node.slots:
         return ""
@@ -75,7 +77,7 @@ def _ahead(target: WaitingTarget) -> int:
     return target.queue.items.index(target.ordinal)
 
 
-def _told(reason: str | None, message: str = "", **details: Any) -> dict[str, Any]:
+def _reply(reason: str | None, message: str = "", **details: Any) -> dict[str, Any]:
     return {
         "waitReason": reason,
         "message": message or WAIT[reason or ""],

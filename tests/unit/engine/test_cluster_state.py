@@ -17,42 +17,47 @@ def look(beat: InstanceState = BEAT, *hosts: HostRow) -> MembershipSnapshot:
 
 
 def test_ordinary_changes_are_followed():
-    view = ClusterState.of(look(BEAT, HOST))
+    cluster_state = ClusterState.of(look(BEAT, HOST))
 
-    view.learn(replace(BEAT, paused=True, directory_revision=6))
+    cluster_state.update(replace(BEAT, paused=True, directory_revision=6))
 
-    assert not view.open and view.beat.directory_revision == 6
+    assert not cluster_state.open and cluster_state.beat.directory_revision == 6
 
 
 @pytest.mark.parametrize(
     "change", [{"directory_revision": 4}, {"schema_version": 4}, {"schema_version": 2}]
 )
 def test_what_no_ordinary_change_leads_to_is_a_disagreement(change):
-    view = ClusterState.of(look())
+    cluster_state = ClusterState.of(look())
 
     with pytest.raises(Disagreement):
-        view.learn(replace(BEAT, **change))
+        cluster_state.update(replace(BEAT, **change))
 
 
 def test_memory_that_agrees_differs_in_nothing_though_hearts_beat_on():
-    view = ClusterState.of(look(BEAT, HOST))
+    cluster_state = ClusterState.of(look(BEAT, HOST))
     later = replace(HOST, heartbeat_at=datetime(2026, 1, 2, tzinfo=UTC))
 
-    assert view.differs(look(replace(BEAT, directory_revision=9), later)) == frozenset()
+    assert (
+        cluster_state.differences(look(replace(BEAT, directory_revision=9), later)) == frozenset()
+    )
 
 
 @pytest.mark.parametrize(
     ("there", "wrong"),
     [
-        (look(replace(BEAT, paused=True), HOST), "paused is True and held to be False"),
-        (look(replace(BEAT, draining=True), HOST), "draining is True and held to be False"),
-        (look(BEAT), f"host {HOST.host_id} is known and has no row"),
+        (look(replace(BEAT, paused=True), HOST), "paused is True in the database and False here"),
+        (
+            look(replace(BEAT, draining=True), HOST),
+            "draining is True in the database and False here",
+        ),
+        (look(BEAT), f"host {HOST.host_id} has no row"),
         (
             look(BEAT, HOST, replace(HOST, host_id=UUID(int=2))),
-            f"host {UUID(int=2)} has a row and is not known",
+            f"host {UUID(int=2)} has a row and is missing here",
         ),
         (look(BEAT, replace(HOST, state="draining")), f"host {HOST.host_id} is draining"),
     ],
 )
 def test_each_mistake_is_a_sentence(there, wrong):
-    assert ClusterState.of(look(BEAT, HOST)).differs(there) == {wrong}
+    assert ClusterState.of(look(BEAT, HOST)).differences(there) == {wrong}

@@ -16,7 +16,7 @@ H1, H2 = UUID(int=1), UUID(int=2)
 
 def a_tree(slots: int = 100, hosts: int = 1, **servers: int | None) -> ResourceTree:
     tree = ResourceTree(slots)
-    tree.see_hosts({UUID(int=n + 1): 100 for n in range(hosts)}, {})
+    tree.set_hosts({UUID(int=n + 1): 100 for n in range(hosts)}, {})
     for name, number in servers.items():
         tree.limit(tree.server(name), number)
     return tree
@@ -65,13 +65,13 @@ def test_each_database_has_one_task_before_any_has_two():
     assert [database for _, database, _ in picked(policy)] == ["a", "b", "c", "a", "b"]
 
 
-def test_a_database_whose_task_is_over_comes_first():
+def test_a_database_whose_task_finished_comes_first():
     tree = a_tree(2, s=None)
     policy = RoundRobin(tree)
     queues = [a_queue(policy, tree, "job", "s", name, 10) for name in ("a", "b", "c")]
     assert len(picked(policy)) == 2
 
-    policy.over(queues[1], H1)
+    policy.release(queues[1], H1)
 
     assert picked(policy) == [("job", "b", 1)]
 
@@ -105,7 +105,7 @@ def test_without_a_host_nothing_starts_and_everything_starts_when_one_comes():
     queue = a_queue(policy, tree, "job", "s", "a", 2)
     assert picked(policy) == [] and policy.why(queue).reason == "NoHost"
 
-    policy.wake(tree.see_hosts({H1: 5}, {}))
+    policy.wake(tree.set_hosts({H1: 5}, {}))
 
     assert len(picked(policy)) == 2
 
@@ -118,20 +118,20 @@ def test_servers_are_shared_out_over_hosts_and_move_when_theirs_goes():
     owners = [tree.host_of(queue.path).id for queue in queues]
     assert set(owners) == {H1, H2}
 
-    policy.wake(tree.see_hosts({owners[0]: 100}, {}))
+    policy.wake(tree.set_hosts({owners[0]: 100}, {}))
 
     assert {tree.host_of(queue.path).id for queue in queues} == {owners[0]}
 
 
-def test_a_closed_job_starts_nothing_until_it_is_open_again():
+def test_a_paused_job_starts_nothing_until_it_goes_on():
     tree = a_tree()
     policy = RoundRobin(tree)
     a_queue(policy, tree, "paused", "s", "a", 1)
     a_queue(policy, tree, "other", "s", "b", 1)
-    policy.close({"paused"})
+    tree.pause_jobs({"paused"})
     assert [job for job, _, _ in picked(policy)] == ["other"]
 
-    policy.close(set())
+    tree.pause_jobs(set())
 
     assert [job for job, _, _ in picked(policy)] == ["paused"]
 
@@ -144,9 +144,9 @@ def test_a_queue_that_was_dropped_leaves_its_place_to_others():
     assert picked(policy) == [("job", "a", 0)]
 
     policy.drop([gone])
-    policy.over(first, H1)
+    policy.release(first, H1)
 
-    assert picked(policy) == [("job", "c", 0)] and last.at is None
+    assert picked(policy) == [("job", "c", 0)] and last.parked_at is None
 
 
 @pytest.mark.parametrize("further", [True, False])
@@ -179,5 +179,5 @@ def test_whatever_happens_limits_hold_and_all_is_done(further: bool, seed: int):
         if not running:
             break
         queue, host = running.pop(chance.randrange(len(running)))
-        policy.over(queue, host)
+        policy.release(queue, host)
     assert left == 0 and not any(node.used for node in nodes)

@@ -6,7 +6,7 @@ import msgspec
 
 from engine.model.group_document import Server
 from engine.targets.resolution import Resolution, SkippedDatabase, Target
-from engine.core.requests import LONGEST_MESSAGE, MOST_BYTES, MOST_SHOWN, told
+from engine.core.requests import MAX_MESSAGE_LENGTH, MAX_BYTES, MAX_ELEMENTS, resolution_answer
 from muster.core.errors import Unavailable
 
 RULE = UUID(int=1)
@@ -18,19 +18,21 @@ def targets(count: int, **more: object) -> list[Target]:
 
 
 def test_a_short_answer_is_whole() -> None:
-    answer = told(Resolution(targets(2), [SkippedDatabase("eu1", "postgres", "ServersOwn", RULE)]))
+    answer = resolution_answer(
+        Resolution(targets(2), [SkippedDatabase("eu1", "postgres", "ServersOwn", RULE)])
+    )
 
     assert (answer["count"], answer["leftOutCount"], answer["truncated"]) == (2, 1, False)
     assert [each["databaseName"] for each in answer["targets"]] == ["d0", "d1"]
 
 
 def test_each_list_is_cut_and_counted() -> None:
-    away = targets(MOST_SHOWN + 1, error=Unavailable("It is away.", code="TargetUnreachable"))
+    away = targets(MAX_ELEMENTS + 1, error=Unavailable("It is away.", code="TargetUnreachable"))
 
-    answer = told(Resolution(away, [], missing=targets(3)))
+    answer = resolution_answer(Resolution(away, [], missing=targets(3)))
 
-    assert len(answer["unreachable"]) == MOST_SHOWN
-    assert (answer["unreachableCount"], answer["missingCount"]) == (MOST_SHOWN + 1, 3)
+    assert len(answer["unreachable"]) == MAX_ELEMENTS
+    assert (answer["unreachableCount"], answer["missingCount"]) == (MAX_ELEMENTS + 1, 3)
     assert answer["truncated"] is True
 
 
@@ -38,9 +40,9 @@ def test_labels_and_messages_do_not_make_an_answer_endless() -> None:
     labels = {f"label_{n}": "x" * 256 for n in range(64)}
     away = targets(3, error=Unavailable("x" * 100_000, code="TargetUnreachable"))
 
-    answer = told(Resolution([*targets(2000, labels=labels), *away], []))
+    answer = resolution_answer(Resolution([*targets(2000, labels=labels), *away], []))
 
-    assert len(msgspec.json.encode(answer)) < MOST_BYTES + 10_000
+    assert len(msgspec.json.encode(answer)) < MAX_BYTES + 10_000
     assert 0 < len(answer["targets"]) < 2000
     assert (answer["count"], answer["truncated"]) == (2000, True)
-    assert {len(each["message"]) for each in answer["unreachable"]} == {LONGEST_MESSAGE}
+    assert {len(each["message"]) for each in answer["unreachable"]} == {MAX_MESSAGE_LENGTH}

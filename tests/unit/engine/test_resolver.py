@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from engine.model.group_document import Credential, Directory, Document, Group, Member, Pool, Server
 from engine.targets.sql_like import LikePattern, database_pattern
+from engine.targets.member_listing import ListedDatabase
 from engine.targets.server_retry import ServerRetry
-from engine.targets.resolver import Listed, Resolver, asks
+from engine.targets.resolver import Resolver, needs_listing
 from muster.core.connect_errors import NoRoom
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 from tests.support.fake_clock import FakeClock
@@ -35,16 +36,16 @@ class Fleet:
         self.by: list[str] = []  # who listed databases
         self.open: Counter[str] = Counter()
         self.most: Counter[str] = Counter()  # sessions at once
-        self.doors: dict[str, asyncio.Lock] = {}
+        self.admin_locks: dict[str, asyncio.Lock] = {}
 
-    def door(self, server_id):
-        return self.doors.setdefault(server_id, asyncio.Lock())
+    def admin_lock(self, server_id):
+        return self.admin_locks.setdefault(server_id, asyncio.Lock())
 
     async def databases(self, server, who):
         self._ask(server)
         self.by.append(who.name)
-        own = [Listed("postgres", "ServersOwn")]
-        return own + [Listed(name) for name in self.servers[server.name]]
+        own = [ListedDatabase("postgres", "ServersOwn")]
+        return own + [ListedDatabase(name) for name in self.servers[server.name]]
 
     async def schemas(self, server, database, pattern, who):
         self._ask(server)
@@ -123,8 +124,8 @@ async def resolve(
         credentials={REFRESH: Credential(name="refresh", username="u", secret="env:X")},
         directory=Directory(revision=1, servers=servers(job)),
     )
-    found = await Resolver(document, here, otherwise, patience).resolve(look=look)
-    assert look or asks(document) or not here.asked, "who asks nobody says so"
+    found = await Resolver(document, here, otherwise, patience).resolve(check_named=look)
+    assert look or needs_listing(document) or not here.asked, "who asks nobody says so"
     return found
 
 
@@ -139,7 +140,7 @@ async def test_a_server_is_enumerated_and_what_is_left_out_is_told() -> None:
     found = await resolve(fleet(), member("SqlServer"))
 
     assert names(found) == ["eu1.a1", "eu1.a2", "eu1.gold1"]
-    assert [(each.database, each.reason) for each in found.left_out] == [("postgres", "ServersOwn")]
+    assert [(each.database, each.reason) for each in found.skipped] == [("postgres", "ServersOwn")]
     assert found.targets[0].labels == {"region": "eu"}
 
 
@@ -170,7 +171,7 @@ def test_whether_a_server_must_be_asked(one: Member, expected: bool) -> None:
         directory=Directory(revision=1, servers=servers()),
     )
 
-    assert asks(document) is expected
+    assert needs_listing(document) is expected
 
 
 async def test_a_named_database_is_not_asked_for_even_if_it_is_postgres() -> None:
@@ -238,7 +239,7 @@ async def test_a_pattern_names_the_databases_that_fit(pattern: str, expected: li
     found = await resolve(fleet(), member("SqlDatabase", database_name=pattern))
 
     assert [target.database for target in found.targets] == expected
-    assert [each.database for each in found.left_out] == (["postgres"] if pattern in "*p*" else [])
+    assert [each.database for each in found.skipped] == (["postgres"] if pattern in "*p*" else [])
 
 
 async def test_schemas_can_be_of_the_databases_that_fit_a_pattern() -> None:
@@ -422,14 +423,14 @@ async def test_a_server_that_is_away_is_one_target_and_the_others_stay() -> None
 
 
 class Onlooker(FakeClock):
-    """Sees at each pause which doors are shut."""
+    """Sees at each pause which admin locks are held."""
 
     def __init__(self, here: Fleet) -> None:
         super().__init__()
         self.here, self.shut = here, 0
 
     async def sleep(self, delay):
-        self.shut += sum(door.locked() for door in self.here.doors.values())
+        self.shut += sum(lock.locked() for lock in self.here.admin_locks.values())
         await super().sleep(delay)
 
 
@@ -504,7 +505,7 @@ async def test_a_database_that_can_not_be_entered_is_one_target_and_the_schemas_
     assert names(found) == ["eu1.a1", "eu1.a2.t_3"]
     one = found.targets[0]
     assert (one.type, one.credential_id) == ("SqlDatabase", REFRESH)
-    assert one.told == {"region": "eu", "muster.unlisted": "ConnectNotGranted: No."}
+    assert one.snapshot_labels == {"region": "eu", "muster.unlisted": "ConnectNotGranted: No."}
 
 
 async def test_where_one_database_keeps_us_waiting_the_others_are_not_asked() -> None:
@@ -539,7 +540,7 @@ async def test_nobody_can_pretend_that_a_target_was_not_listed() -> None:
 
     found = await resolve(here, member("SqlQuery", database_name="a1", query="q"))
 
-    assert found.targets[0].told == {"region": "eu"}
+    assert found.targets[0].snapshot_labels == {"region": "eu"}
 
 
 async def test_nobody_to_list_with_is_that_servers_failure() -> None:
@@ -580,7 +581,7 @@ async def test_what_a_server_said_is_told_in_one_short_line() -> None:
 
     (target,) = (await resolve(here, member("SqlServer", credential_id=REFRESH))).targets
 
-    said = target.told["muster.unlisted"]
+    said = target.snapshot_labels["muster.unlisted"]
     assert said.startswith("TargetUnreachable: no roomx") and len(said) < 600
     assert target.credential_id == REFRESH, "for who goes there"
 

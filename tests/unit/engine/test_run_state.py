@@ -9,6 +9,7 @@ from engine.scheduling.run_state import RunState
 from engine.scheduling.runs import (
     PREFETCH_DEPTH,
     StepDefinition,
+    RunPhase,
     Run,
     RunningTask,
     StepRun,
@@ -25,7 +26,7 @@ FAST = 0.001
 
 def a_state(slots: int = 2) -> RunState:
     state = RunState(slots)
-    state.tree.see_hosts({HOST: 100}, {})
+    state.tree.set_hosts({HOST: 100}, {})
     state.tree.limit(state.tree.server("s"), None)
     return state
 
@@ -46,7 +47,7 @@ def a_step(
     )
     run = Run(uuid4(), uuid4(), "job", 1, None, (plan,), {}, begun=True, canceled=False)
     state.runs[run.id] = run
-    step = run.step = StepRun(run, plan, planned=True, seconds=seconds)
+    step = run.step = StepRun(run, plan, phase=RunPhase.QUEUED, seconds=seconds)
     for ordinal in range(1, targets + 1):
         row = {"ordinal": ordinal, "attempts": 0, "not_before": None, "deadline": None}
         place = {"server_id": "s", "pool_name": pool, "database_name": "d"}
@@ -102,7 +103,7 @@ def test_each_slot_prefetches_one_and_passes_to_it():
     while state.running:
         over(state, next(iter(state.running.values())))
         reserve(state)
-    assert step.over
+    assert step.finished
     assert state.tree.instance.used == 0
 
 
@@ -154,10 +155,10 @@ def test_no_prefetch_for_a_paused_job():
     first = RunningTask(*state.pick())
     take(state, first)
 
-    state.policy.close({step.run.job_id})
+    state.tree.pause_jobs({step.run.job_id})
 
     assert reserve(state) == []
-    state.policy.close(set())
+    state.tree.pause_jobs(set())
     assert ordinals(reserve(state)) == [(2, 1)]
 
 
@@ -170,7 +171,7 @@ def test_a_slot_is_free_when_both_tasks_are_gone_in_any_order():
         for number in (first, 1 - first):
             state.remove(step, both[number].target.ordinal, both[number].invocation)
 
-        assert (state.tree.instance.used, step.over, state.running) == (0, True, {})
+        assert (state.tree.instance.used, step.finished, state.running) == (0, True, {})
 
 
 def test_a_prefetched_task_of_a_lost_host_returns_without_its_slot():
@@ -372,7 +373,7 @@ def test_the_nodes_of_a_slot_are_held_until_its_last_task_finished():
         used.append((state.tree.instance.used, state.tree.server("s").used))
 
     assert used == [(1, 1)] * (PREFETCH_DEPTH - 1) + [(0, 0)]
-    assert step.over
+    assert step.finished
 
 
 def test_no_prefetch_for_a_cancelled_step():
@@ -415,7 +416,7 @@ def test_a_retry_that_waits_for_a_slot_is_late_at_its_deadline_and_not_before():
     assert (early, waited, late) == ([[], [], []], 160.0, [(step, target)])
     assert not target.queue.items, "nobody may pick it any more"
     state.expire(step, 1)
-    assert (step.over, state.next_due) == (True, None)
+    assert (step.finished, state.next_due) == (True, None)
 
 
 def test_a_target_that_never_began_is_never_late():
@@ -439,7 +440,7 @@ def test_what_was_tried_has_the_deadline_that_the_database_tells():
     state.apply_result(
         CompletionRow(running.invocation, "Created", 0, not_before=102.0, until=150.0), NOW
     )
-    state.policy.close({step.run.job_id})
+    state.tree.pause_jobs({step.run.job_id})
 
     assert (state.next_due, state.due(102.0), state.next_due) == (102.0, [], 150.0)
     assert state.due(150.0) == [(step, step.waiting[1])]
@@ -487,7 +488,7 @@ def test_a_target_has_one_timer_for_its_deadline_however_often_it_is_tried():
 
 
 def test_timers_of_what_no_longer_waits_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr("engine.scheduling.timers.LEAST", 10)
+    monkeypatch.setattr("engine.scheduling.timers.MIN_CLEANUP", 10)
     state = a_state(slots=1)
     step = a_step(state, 0)
 
@@ -500,7 +501,7 @@ def test_timers_of_what_no_longer_waits_do_not_pile_up(monkeypatch):
 
 
 def test_a_run_that_is_over_leaves_no_timers(monkeypatch):
-    monkeypatch.setattr("engine.scheduling.timers.LEAST", 0)
+    monkeypatch.setattr("engine.scheduling.timers.MIN_CLEANUP", 0)
     state = a_state(slots=1)
     step, other = a_step(state, 0), a_step(state, 0)
     for ordinal in range(1, 9):
@@ -508,7 +509,7 @@ def test_a_run_that_is_over_leaves_no_timers(monkeypatch):
     a_retry(state, other, deadline=2_000.0)
 
     state.remove_waiting(step)
-    state.forget(step.run)
+    state.remove_run(step.run)
 
     assert (len(state._timers), state.next_due) == (1, 2_000.0)
 

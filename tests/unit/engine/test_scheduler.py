@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.core.scheduler import MOST, Decision, ScheduledJob, SlotOutcome, decide
+from engine.core.scheduler import MAX_SLOTS, Decision, ScheduledJob, SlotOutcome, decide
 from muster.core.schedule import DEFAULT_END, DEFAULT_START
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -206,9 +206,9 @@ def test_a_long_outage_is_told_by_a_day_of_rows(outage):
     since = NOON - outage
     decision = decide(a_cron("* * * * *", since=since, last_slot=None, now=NOON + SECOND))
 
-    assert len(decision.slots) == MOST + 1
+    assert len(decision.slots) == MAX_SLOTS + 1
     assert told(decision)[0] == (since, "missed", "LateUntilNextRow")
-    assert decision.slots[1].at == NOON - (MOST - 1) * MINUTE and fired(decision) == [NOON]
+    assert decision.slots[1].at == NOON - (MAX_SLOTS - 1) * MINUTE and fired(decision) == [NOON]
 
 
 def test_what_a_long_outage_leaves_within_the_limit_gave_way():

@@ -17,7 +17,7 @@ class Scripted:
 
     def __init__(self, stage: "Stage", name: str) -> None:
         self.stage, self.name = stage, name
-        self.watch = stage.clock.monotonic()
+        self.last_heartbeat = stage.clock.monotonic()
 
     async def run(self, stop: asyncio.Event) -> None:
         act = self.stage.next_act(self.name)
@@ -28,7 +28,7 @@ class Scripted:
         if act == "end":
             return
         while not stop.is_set():
-            self.watch = self.stage.clock.monotonic()
+            self.last_heartbeat = self.stage.clock.monotonic()
             self.stage.breathed(self.name, stop)
             await self.stage.clock.sleep_or(stop, timedelta(seconds=1))
 
@@ -50,7 +50,7 @@ class Stage:
         self.loads += 1
         return ClusterState(InstanceState(False, False, 3, 0))
 
-    def make(self, view: ClusterState):
+    def make(self, cluster_state: ClusterState):
         self.well.clear()
         return {name: lambda name=name: Scripted(self, name) for name in self.scripts}
 
@@ -73,7 +73,7 @@ async def test_healthy_parts_live_once_until_they_are_stopped():
     stage = await Stage(scheduler=[], controller=[]).play()
 
     assert stage.lives == {"scheduler": 1, "controller": 1}
-    assert stage.hosting.restarts == {} and stage.hosting.parts == {}
+    assert stage.hosting.restarts == {} and stage.hosting.services == {}
 
 
 async def test_a_crashed_part_is_started_anew_and_the_others_go_on():
@@ -108,7 +108,9 @@ async def test_a_part_that_cancels_itself_is_started_anew():
             await super().run(stop)
 
     stage = Stage(maintainer=[])
-    stage.hosting.make = lambda view: {"maintainer": lambda: Cancelled(stage, "maintainer")}
+    stage.hosting.make = lambda cluster_state: {
+        "maintainer": lambda: Cancelled(stage, "maintainer")
+    }
 
     await stage.play()
 

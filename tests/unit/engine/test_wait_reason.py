@@ -10,20 +10,20 @@ from engine.core.runs.wait_reason import why
 from tests.unit.engine.test_run_state import a_state, a_retry, a_step, reserve
 
 
-def asked(floor: RunState, step: StepRun) -> dict[str, Any]:
+def asked(run_state: RunState, step: StepRun) -> dict[str, Any]:
     """Of its first target."""
-    view = ClusterState(InstanceState(False, False, 1, 1), floor=floor)
-    return why(view, step.run.id, 1, 1)
+    cluster_state = ClusterState(InstanceState(False, False, 1, 1), run_state=run_state)
+    return why(cluster_state, step.run.id, 1, 1)
 
 
 def test_who_waits_for_a_slot_names_what_is_full_and_how_many_are_ahead():
-    floor = a_state(slots=1)
-    a_step(floor, 1, seconds=None)
-    reserve(floor)
-    step = a_step(floor, 1)
-    floor.pick()
+    run_state = a_state(slots=1)
+    a_step(run_state, 1, seconds=None)
+    reserve(run_state)
+    step = a_step(run_state, 1)
+    run_state.pick()
 
-    told = asked(floor, step)
+    told = asked(run_state, step)
 
     assert told["waitReason"] == "InstanceSlots"
     assert told["message"] == "1 of 1 task slots of the account are in use."
@@ -31,34 +31,34 @@ def test_who_waits_for_a_slot_names_what_is_full_and_how_many_are_ahead():
 
 
 def test_full_connections_are_counted_by_the_short_name_of_the_server():
-    floor = a_state()
-    step = a_step(floor, 1)
-    server = next(iter(floor.tree.servers.values()))
+    run_state = a_state()
+    step = a_step(run_state, 1)
+    server = next(iter(run_state.tree.servers.values()))
     server.name, server.slots, server.used = "/subscriptions/s/x/servers/db-7", 4, 4
-    floor.pick()
+    run_state.pick()
 
-    told = asked(floor, step)
+    told = asked(run_state, step)
 
     assert told["waitReason"] == "ServerConnections"
     assert told["message"] == "4 of 4 connections of db-7 are in use."
 
 
 def test_what_a_pause_is_for_is_left_to_the_rows():
-    floor = a_state()
-    step = a_step(floor, 0)
-    a_retry(floor, step, due=101.0, deadline=160.0)
+    run_state = a_state()
+    step = a_step(run_state, 0)
+    a_retry(run_state, step, due=101.0, deadline=160.0)
 
-    told = asked(floor, step)
+    told = asked(run_state, step)
 
     assert (told["waitReason"], told["details"]) == (None, {"notBefore": 101.0})
 
 
 def test_one_that_is_late_waits_for_nothing_any_more():
-    floor = a_state()
-    step = a_step(floor, 0)
-    a_retry(floor, step, deadline=160.0)
-    floor.due(160.0)
+    run_state = a_state()
+    step = a_step(run_state, 0)
+    a_retry(run_state, step, deadline=160.0)
+    run_state.due(160.0)
 
-    told = asked(floor, step)
+    told = asked(run_state, step)
 
-    assert (told["waitReason"], told["message"]) == (None, "Its time is over.")
+    assert (told["waitReason"], told["message"]) == (None, "Its deadline has passed.")

@@ -1,0 +1,135 @@
+"""The table of a run's life: every phase leads on, and the gate keeps planned steps out of the queues."""
+
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+
+from engine.core.runs.queue_gate import BeginGate
+from engine.core.runs.run_actions import RunActions
+from engine.core.runs.run_lifecycle import MOVES, By
+from engine.scheduling.run_state import RunState
+from engine.scheduling.runs import Run, RunPhase, StepDefinition, StepRun
+
+STEP = StepDefinition(1, "step", uuid4(), "group", 60)
+
+
+def a_run(state: RunState, *, begun=False, canceled=False, job=None) -> Run:
+    run = Run(uuid4(), job or uuid4(), "job", 1, None, (STEP,), {}, begun=begun, canceled=canceled)
+    state.runs[run.id] = run
+    return run
+
+
+def a_gate(state: RunState, *, open=True) -> BeginGate:
+    return BeginGate(SimpleNamespace(open=open), state)
+
+
+class Closed:
+    def is_open(self, run):
+        return False
+
+
+def actions(state: RunState, *, queue_gate=None) -> RunActions:
+    gate = a_gate(state)
+    others = dict.fromkeys(("clock", "executions", "planner", "cancellations", "wake"))
+    return RunActions(**others, run_state=state, begin_gate=gate, queue_gate=queue_gate or gate)
+
+
+def planned(state: RunState, do: RunActions, *, is_large: bool) -> Run:
+    run = a_run(state)
+    run.step = StepRun(run, STEP, phase=RunPhase.PLANNED)
+    do.plans[run.step] = SimpleNamespace(is_large=is_large)
+    return run
+
+
+def next_move(do: RunActions, run: Run):
+    fitting = (move for move in MOVES if move.phase is run.phase and move.condition(do, run))
+    return next(fitting, None)
+
+
+def test_every_phase_leads_to_the_end():
+    for phase in RunPhase:
+        reached = {phase}
+        while more := {p for m in MOVES if m.phase in reached for p in m.next} - reached:
+            reached |= more
+        assert RunPhase.ENDED in reached
+
+
+def test_every_phase_is_reached_and_an_ended_run_does_not_move():
+    targets = {phase for move in MOVES for phase in move.next}
+    assert targets == set(RunPhase)
+    assert RunPhase.ENDED not in {move.phase for move in MOVES}
+
+
+def test_targets_are_queued_only_from_a_snapshot_a_cancelled_entry_or_a_plan():
+    sources = {move.phase for move in MOVES if RunPhase.QUEUED in move.next}
+    assert sources == {RunPhase.ENTERED, RunPhase.PLANNED, RunPhase.LOADED}
+
+
+@pytest.mark.parametrize(
+    ("is_large", "by"), [(False, By.RESERVE), (True, By.BACKGROUND)], ids=["small", "large"]
+)
+def test_an_open_gate_lets_a_plan_be_queued(is_large, by):
+    state = RunState(4)
+    do = actions(state)
+    move = next_move(do, planned(state, do, is_large=is_large))
+    assert move is not None
+    assert move.by is by
+
+
+@pytest.mark.parametrize("is_large", [False, True], ids=["small", "large"])
+def test_a_closed_gate_keeps_a_plan_of_any_size_out_of_the_queues(is_large):
+    state = RunState(4)
+    do = actions(state, queue_gate=Closed())
+    assert next_move(do, planned(state, do, is_large=is_large)) is None
+
+
+async def test_a_step_canceled_at_a_closed_gate_loses_its_plan():
+    state = RunState(4)
+    do = actions(state, queue_gate=Closed())
+    run = planned(state, do, is_large=False)
+    run.step.canceled = True
+    await next_move(do, run).action(do, run)
+    assert (run.phase, do.plans) == (RunPhase.ENTERED, {})
+    assert next_move(do, run).action is RunActions.end_step
+
+
+def test_a_run_may_begin_unless_the_account_is_paused():
+    state = RunState(4)
+    run = a_run(state)
+    assert a_gate(state).is_open(run)
+    assert not a_gate(state, open=False).is_open(run)
+
+
+def test_a_canceled_run_begins_in_a_paused_account_so_that_it_can_end():
+    state = RunState(4)
+    assert a_gate(state, open=False).is_open(a_run(state, canceled=True))
+
+
+def test_a_begun_run_goes_on_in_a_paused_account():
+    state = RunState(4)
+    assert a_gate(state, open=False).is_open(a_run(state, begun=True))
+
+
+def test_a_run_that_overlaps_waits_for_the_other_runs_of_its_job():
+    state = RunState(4)
+    older = a_run(state, begun=True)
+    run = a_run(state, job=older.job_id)
+    run.overlaps = True
+    assert not a_gate(state).is_open(run)
+    state.remove_run(older)
+    assert a_gate(state).is_open(run)
+
+
+async def test_a_run_is_entered_at_its_first_unfinished_step():
+    state = RunState(4)
+    do, run = actions(state), a_run(state)
+    await next_move(do, run).action(do, run)
+    assert (run.phase, run.step.plan) == (RunPhase.ENTERED, STEP)
+
+
+def test_a_begun_run_without_a_step_left_ends():
+    state = RunState(4)
+    do, run = actions(state), a_run(state, begun=True, canceled=True)
+    assert run.phase is RunPhase.BETWEEN_STEPS
+    assert next_move(do, run).action is RunActions.end_run
