@@ -48,7 +48,7 @@ class CompletionRow(msgspec.Struct, frozen=True):
     lifecycle: str = msgspec.field(name="l")  # of its target
     attempts: int = msgspec.field(name="a")
     not_before: float | None = msgspec.field(name="b", default=None)
-    needed: str | None = msgspec.field(name="n", default=None)
+    cancel_method: str | None = msgspec.field(name="n", default=None)
     until: float | None = msgspec.field(name="u", default=None)  # None: its time has not begun
 
 

@@ -39,12 +39,12 @@ create table jobs_internal.cancellation (
     reason text,
     requested_at timestamp with time zone not null default clock_timestamp(),
     completed_at timestamp with time zone,
-    needed text,
+    cancel_method text,
     constraint a_cancelled_target_has_a_step CHECK (((ordinal IS NULL) OR (step_id IS NOT NULL))),
     constraint a_door_of_a_cancellation_is_known CHECK ((door = ANY (ARRAY['rest'::text, 'fsm'::text, 'psql'::text, 'engine'::text]))),
     constraint cancellation_job_execution_id_fkey FOREIGN KEY (job_execution_id) REFERENCES job_execution(job_execution_id) ON DELETE CASCADE,
     constraint cancellation_pkey PRIMARY KEY (cancellation_id),
-    constraint what_was_needed_is_known CHECK ((needed = ANY (ARRAY['nothing'::text, 'protocol'::text, 'pg_cancel_backend'::text, 'pg_terminate_backend'::text])))
+    constraint what_was_needed_is_known CHECK ((cancel_method = ANY (ARRAY['nothing'::text, 'protocol'::text, 'pg_cancel_backend'::text, 'pg_terminate_backend'::text])))
 );
 CREATE INDEX cancellation_by_run ON jobs_internal.cancellation USING btree (job_execution_id);
 CREATE INDEX open_cancellation ON jobs_internal.cancellation USING btree (requested_at) WHERE (completed_at IS NULL);
@@ -64,7 +64,7 @@ CREATE INDEX journal_by_age ON jobs_internal.command_journal USING btree (at);
 
 create table jobs_internal.completion (
     host_id uuid not null,
-    number bigint not null default nextval('hand_over'::regclass),
+    number bigint not null default nextval('dispatch_number'::regclass),
     report jsonb not null,
     constraint completion_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(host_id) ON DELETE CASCADE,
     constraint completion_pkey PRIMARY KEY (host_id, number)
@@ -97,7 +97,7 @@ create table jobs_internal.directory_revision (
 
 create table jobs_internal.dispatch (
     host_id uuid not null,
-    number bigint not null default nextval('hand_over'::regclass),
+    number bigint not null default nextval('dispatch_number'::regclass),
     run_days date[] not null default '{}'::date[],
     runs uuid[] not null default '{}'::uuid[],
     steps integer[] not null default '{}'::integer[],
@@ -519,7 +519,7 @@ create table jobs_internal.target_execution (
     last_message text,
     checkpoint jsonb,
     tried_at timestamp with time zone,
-    uncounted integer not null default 0,
+    free_attempts integer not null default 0,
     constraint a_phase_is_known CHECK ((phase = ANY (ARRAY['connect'::text, 'run'::text, 'commit'::text, 'verify'::text, 'output'::text]))),
     constraint a_target_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text, 'WaitingForRetry'::text, 'Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))),
     constraint a_target_that_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text])))),
@@ -690,7 +690,7 @@ SELECT c.cancellation_id,
     c.reason,
     c.requested_at,
     c.completed_at,
-    c.needed
+    c.cancel_method AS needed
    FROM ((((cancellation c
      JOIN job_execution x ON ((x.job_execution_id = c.job_execution_id)))
      JOIN job j ON ((j.job_id = x.job_id)))
@@ -1418,7 +1418,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.check_variables(p_text text, p_column t
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: engine
-CREATE OR REPLACE FUNCTION jobs_internal.close_cancellation(p_epoch bigint, p_id uuid, p_needed text)
+CREATE OR REPLACE FUNCTION jobs_internal.close_cancellation(p_epoch bigint, p_id uuid, p_method text)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2309,7 +2309,7 @@ CREATE OR REPLACE FUNCTION jobs_internal.record_commit_intents(p_commits jsonb)
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.record_results(p_results jsonb)
- RETURNS TABLE(invocation_id uuid, lifecycle text, attempts integer, not_before timestamp with time zone, needed text, deadline timestamp with time zone)
+ RETURNS TABLE(invocation_id uuid, lifecycle text, attempts integer, not_before timestamp with time zone, cancel_method text, deadline timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp'

@@ -143,6 +143,7 @@ async def test_a_group_s_document_holds_all_that_resolving_needs(owner):
         "name": "R",
         "username": "u",
         "secret": "env:X",
+        "servers": None,
     }
     assert document["directory"]["revision"] == 0
     assert document["directory"]["servers"][0]["server_id"] == "/servers/one"

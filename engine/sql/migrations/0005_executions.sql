@@ -181,7 +181,7 @@ create table jobs_internal.target_execution (
     last_message        text,
     checkpoint          jsonb,
     tried_at            timestamptz,
-    uncounted           integer not null default 0,
+    free_attempts       integer not null default 0,
     primary key (run_day, job_execution_id, step_id, ordinal),
     constraint a_target_lifecycle_is_known check (lifecycle in
         ('Created', 'InProgress', 'WaitingForRetry', 'Succeeded', 'Failed', 'TimedOut', 'Canceled', 'Skipped')),
@@ -215,7 +215,7 @@ comment on column jobs_internal.target_execution.last_message is 'For people.';
 comment on column jobs_internal.target_execution.checkpoint is 'Where a resumable script goes on.';
 comment on column jobs_internal.target_execution.tried_at is
     'When its server first had no room for us: no attempt began, and the wait is bounded by the step''s timeout.';
-comment on column jobs_internal.target_execution.uncounted is
+comment on column jobs_internal.target_execution.free_attempts is
     'How many of its attempts we stopped ourselves: they do not count against the step''s retries.';
 
 create table jobs_internal.task (
@@ -327,11 +327,11 @@ create table jobs_internal.cancellation (
     reason           text,
     requested_at     timestamptz not null default clock_timestamp(),
     completed_at     timestamptz,
-    needed           text,
+    cancel_method    text,
     constraint a_cancelled_target_has_a_step check (ordinal is null or step_id is not null),
     constraint a_door_of_a_cancellation_is_known check (door in ('rest', 'fsm', 'psql', 'engine')),
     constraint what_was_needed_is_known check
-        (needed in ('nothing', 'protocol', 'pg_cancel_backend', 'pg_terminate_backend'))
+        (cancel_method in ('nothing', 'protocol', 'pg_cancel_backend', 'pg_terminate_backend'))
 );
 create index cancellation_by_run on jobs_internal.cancellation (job_execution_id);
 create index open_cancellation on jobs_internal.cancellation (requested_at) where completed_at is null;
@@ -345,7 +345,7 @@ comment on column jobs_internal.cancellation.door is 'By which way: rest, fsm, p
 comment on column jobs_internal.cancellation.reason is 'Why.';
 comment on column jobs_internal.cancellation.requested_at is 'When.';
 comment on column jobs_internal.cancellation.completed_at is 'When nothing of it ran any more.';
-comment on column jobs_internal.cancellation.needed is 'nothing, protocol, pg_cancel_backend or pg_terminate_backend.';
+comment on column jobs_internal.cancellation.cancel_method is 'nothing, protocol, pg_cancel_backend or pg_terminate_backend.';
 
 create table jobs_internal.target_ledger (
     job_id           uuid not null,

@@ -1,10 +1,10 @@
 -- expand: how the core hands tasks to hosts, and how it learns what became of them
-create sequence jobs_internal.hand_over as bigint;
-comment on sequence jobs_internal.hand_over is 'Numbers of dispatches and completions; each writer''s rise.';
+create sequence jobs_internal.dispatch_number as bigint;
+comment on sequence jobs_internal.dispatch_number is 'Numbers of dispatches and completions; each writer''s rise.';
 
 create table jobs_internal.dispatch (
     host_id     uuid not null references jobs_internal.host on delete cascade,
-    number      bigint not null default nextval('jobs_internal.hand_over'),
+    number      bigint not null default nextval('jobs_internal.dispatch_number'),
     run_days    date[] not null default '{}',
     runs        uuid[] not null default '{}',
     steps       integer[] not null default '{}',
@@ -36,7 +36,7 @@ comment on column jobs_internal.dispatch.slots is
 
 create table jobs_internal.completion (
     host_id uuid not null references jobs_internal.host on delete cascade,
-    number  bigint not null default nextval('jobs_internal.hand_over'),
+    number  bigint not null default nextval('jobs_internal.dispatch_number'),
     report  jsonb not null,
     primary key (host_id, number)
 );

@@ -7,7 +7,7 @@ begin
     return (
         select coalesce(jsonb_agg(jsonb_build_object(
                    'i', t.invocation_id, 'l', t.lifecycle, 'a', t.attempts, 'b', extract(epoch from t.not_before),
-                   'u', extract(epoch from t.deadline), 'n', t.needed, 'k', 'result')), '[]')
+                   'u', extract(epoch from t.deadline), 'n', t.cancel_method, 'k', 'result')), '[]')
           from record_results(p_results) t);
 end $$;
 comment on function jobs_internal.record_results_as_json(jsonb) is

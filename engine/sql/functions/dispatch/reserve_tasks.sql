@@ -30,7 +30,7 @@ begin
                   and x.end_time is null limit 1) x
          where t.run_day = day;
     end loop;
-    next := nextval('hand_over');
+    next := nextval('dispatch_number');
     insert into dispatch (host_id, number, run_days, runs, steps, ordinals, attempts, invocations, slots, cancels)
     select t.host, next,
            coalesce(array_agg(t.run_day order by t.place) filter (where t.stop is null), '{}'),
