@@ -42,9 +42,9 @@ async def ensure(connection: Connection, work: Work) -> None:
 
 
 async def close_to_public(connection: Connection, work: Work) -> None:
-    """Only the account's roles may connect: others could hold the locks that the engine needs.
+    """Only the account's roles may connect: a login without rights could still use up sessions.
 
-    Where the login may not do that any more, `doctor` shows what to run.
+    Where the login may not revoke that, `doctor` shows what to run.
     """
     with contextlib.suppress(asyncpg.InsufficientPrivilegeError):
         async with connection.transaction():

@@ -112,6 +112,10 @@ create table jobs_internal.dispatch (
     constraint tasks_are_given_in_columns_of_one_length CHECK (((cardinality(run_days) = cardinality(invocations)) AND (cardinality(runs) = cardinality(invocations)) AND (cardinality(steps) = cardinality(invocations)) AND (cardinality(ordinals) = cardinality(invocations)) AND (cardinality(attempts) = cardinality(invocations))))
 );
 
+create table jobs_internal.dispatch_lock (
+
+);
+
 create table jobs_internal.host (
     host_id uuid not null,
     epoch bigint not null,
@@ -327,6 +331,11 @@ create table jobs_internal.migration (
     constraint migration_pkey PRIMARY KEY (name)
 );
 
+create table jobs_internal.name_lock (
+    name text not null,
+    constraint name_lock_pkey PRIMARY KEY (name)
+);
+
 create table jobs_internal.private_endpoint (
     private_endpoint_id text not null,
     name text not null,
@@ -341,6 +350,10 @@ create table jobs_internal.private_endpoint (
     constraint private_endpoint_pkey PRIMARY KEY (private_endpoint_id)
 );
 CREATE UNIQUE INDEX a_private_endpoint_name_is_taken_once ON jobs_internal.private_endpoint USING btree (lower(name));
+
+create table jobs_internal.report_lock (
+
+);
 
 create table jobs_internal.request (
     request_id uuid not null,
@@ -1811,13 +1824,6 @@ CREATE OR REPLACE FUNCTION jobs_internal.host_heartbeat(p_host uuid, p_running i
  SECURITY DEFINER
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
--- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.host_report_key(p_host uuid)
- RETURNS bigint
- LANGUAGE plpgsql
- IMMUTABLE STRICT SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
 -- for: engine
 CREATE OR REPLACE FUNCTION jobs_internal.install_epoch(p_epoch bigint, p_workload uuid, p_host text, p_version text)
  RETURNS boolean
@@ -1996,13 +2002,6 @@ CREATE OR REPLACE FUNCTION jobs_internal.lock_group(p_name text)
  SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
 
 -- for: owner
-CREATE OR REPLACE FUNCTION jobs_internal.lock_hosts(p_hosts uuid[])
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
-
--- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.lock_job(p_name text)
  RETURNS job
  LANGUAGE plpgsql
@@ -2011,6 +2010,13 @@ CREATE OR REPLACE FUNCTION jobs_internal.lock_job(p_name text)
 
 -- for: owner
 CREATE OR REPLACE FUNCTION jobs_internal.lock_name(p_kind text, p_name text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'jobs', 'jobs_internal', 'pg_temp';
+
+-- for: owner
+CREATE OR REPLACE FUNCTION jobs_internal.lock_reports()
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER

@@ -3,6 +3,13 @@ create sequence jobs_internal.row_version as bigint;
 comment on sequence jobs_internal.row_version is
     'A number for each change of a definition: no two states of anything ever have the same one.';
 
+create table jobs_internal.name_lock (
+    name text primary key
+);
+comment on table jobs_internal.name_lock is
+    'Always empty: lock_name inserts a name and deletes it, and the unique index makes the next inserter wait.';
+comment on column jobs_internal.name_lock.name is 'What is locked.';
+
 create table jobs_internal.credential (
     credential_id uuid primary key default gen_random_uuid(),
     name          text not null,
@@ -368,7 +375,7 @@ language plpgsql security definer set search_path = jobs_internal, pg_temp
 as $$
 begin
     -- One at a time, so that two halves of a cycle can't be made side by side.
-    perform pg_advisory_xact_lock(hashtextextended('muster nested groups', 0));
+    perform lock_name('nested groups', '');
     if exists (
         with recursive inside (id) as (
             select new.nested_group_id

@@ -34,6 +34,14 @@ comment on column jobs_internal.dispatch.cancels is 'Invocations that must stop.
 comment on column jobs_internal.dispatch.slots is
     'Of each prefetched task the slot, by the invocation that it was reserved for; null otherwise; empty where none is.';
 
+create table jobs_internal.dispatch_lock ();
+comment on table jobs_internal.dispatch_lock is
+    'Always empty: lock_dispatch locks the table, which only one transaction at a time can do.';
+
+create table jobs_internal.report_lock ();
+comment on table jobs_internal.report_lock is
+    'Always empty: reports of hosts lock the table together, lock_reports locks it alone.';
+
 create table jobs_internal.completion (
     host_id uuid not null references jobs_internal.host on delete cascade,
     number  bigint not null default nextval('jobs_internal.dispatch_number'),

@@ -20,8 +20,8 @@ begin
         -- the host names as known with every call, and never a later word without an earlier one.
         perform set_config('synchronous_commit', 'off', true);
     else
-        -- First, as for who takes tasks from the host: see report.
-        perform pg_advisory_xact_lock_shared(host_report_key(p_host));
+        -- Before any row, as revoke_host_tasks does; report follows in the same transaction.
+        lock table report_lock in row share mode;
     end if;
     perform from host h where h.host_id = p_host and h.state <> 'gone';
     if not found then

@@ -14,8 +14,8 @@ begin
     if not found then
         raise exception 'host % is not known or has ended', p_host using errcode = 'MU004';
     end if;
-    -- Together with others of this host, and with nobody who takes its tasks away.
-    perform pg_advisory_xact_lock_shared(host_report_key(p_host));
+    -- Reports exclude only lock_reports, not each other.
+    lock table report_lock in row share mode;
     if p_starts <> '[]' then
         refused := start_tasks(p_starts);
     end if;
@@ -23,8 +23,8 @@ begin
         refused := refused || record_commit_intents(p_commits);
     end if;
     if p_results <> '[]' or p_returns <> '[]' then
-        -- One after the other, so that its completions appear in the order of their numbers.
-        perform pg_advisory_xact_lock(hashtextextended('muster completions ' || p_host, 0));
+        -- One report of the host at a time, so that its completions appear in the order of their numbers.
+        perform from host h where h.host_id = p_host for no key update;
     end if;
     if p_results <> '[]' then
         told := record_results_as_json(p_results);

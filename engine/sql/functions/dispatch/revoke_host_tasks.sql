@@ -14,7 +14,7 @@ declare
     days constant date[] := array(select distinct x.run_day from job_execution x where x.end_time is null);
 begin
     perform check_epoch(p_epoch);
-    perform lock_hosts(array[p_host]);
+    perform lock_reports();
     delete from dispatch b where b.host_id = p_host;
     return query
     with gone as (

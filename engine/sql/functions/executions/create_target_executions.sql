@@ -16,7 +16,7 @@ declare
 begin
     if exists (select from job j where j.job_id = p_run.job_id and j.overlap = 'skipTarget') then
         -- One plan of the job at a time, so that of two runs one sees the other's targets.
-        perform pg_advisory_xact_lock(hashtextextended('muster plan ' || p_run.job_id, 0));
+        perform lock_name('plan', p_run.job_id::text);
         if exists (select from job_execution x
                     where x.job_id = p_run.job_id and x.end_time is null
                       and x.job_execution_id <> p_run.job_execution_id) then
