@@ -154,5 +154,5 @@ begin
     end loop;
 end $$;
 comment on function jobs_internal.record_results(jsonb) is
-    'The outcome of attempts, and whether their targets are over or wait for another one, and until when. What is not '
-    'returned was refused: nothing runs under that invocation.';
+    'Records the outcome of attempts, and whether each target is finished or waits for another attempt, and until '
+    'when. An invocation that is not returned was refused: no attempt runs under it.';

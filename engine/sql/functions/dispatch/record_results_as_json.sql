@@ -11,4 +11,4 @@ begin
           from record_results(p_results) t);
 end $$;
 comment on function jobs_internal.record_results_as_json(jsonb) is
-    'The outcome of attempts is recorded, and told as the core reads it.';
+    'Records the outcome of attempts and returns it as the core reads completions.';

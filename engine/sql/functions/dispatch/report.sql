@@ -51,6 +51,6 @@ begin
     return refused;
 end $$;
 comment on function jobs_internal.report(uuid, bigint, jsonb, jsonb, jsonb, jsonb, jsonb) is
-    'All that a host has to say: attempts that begin, intended commits, results, reservations that never began, '
-    'servers that it met. Returns the invocations that were refused; results and returns of the others are told to the '
-    'core in one completion. Since an answer can get lost, a start or result that was taken before is not refused.';
+    'Everything that a host reports: attempts that start, intended commits, results, released tasks, and servers '
+    'that it connected to. Returns the refused invocations; the core reads results and released tasks of the others '
+    'in one completion. Since a reply can be lost, a start or result that is already recorded is not refused.';

@@ -57,5 +57,5 @@ begin
       from end_canceled(day, p_run, p_step_id, array(select b from unnest(busy) b where b <> all(running))) o;
 end $$;
 comment on function jobs_internal.cancel_targets(bigint, uuid, integer, integer[]) is
-    'Targets of the step, or all, end Canceled where nothing runs, reservations and all; where an attempt runs, its '
-    'host must stop it. Again is harmless.';
+    'Targets of the step, or all, end as Canceled where no attempt runs, and their reservations are deleted; for '
+    'running attempts returns the host that must stop them. Repeating it is harmless.';

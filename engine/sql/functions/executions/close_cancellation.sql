@@ -11,4 +11,4 @@ begin
      where c.cancellation_id = p_id and c.completed_at is null;
 end $$;
 comment on function jobs_internal.close_cancellation(bigint, uuid, text) is
-    'Nothing of it runs any more, and this is what that took; again is harmless.';
+    'The cancellation is complete, by this method. Repeating it is harmless.';

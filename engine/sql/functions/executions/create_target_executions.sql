@@ -37,5 +37,6 @@ begin
     return taken;
 end $$;
 comment on function jobs_internal.create_target_executions(jobs_internal.job_execution, integer, uuid, integer[]) is
-    'Every target of the snapshot is a target execution of the step: the ordinals of those that are Skipped, since the '
-    'job says skipTarget and another run works on them. Wave 2 and later begin at the ordinals given.';
+    'Creates a target execution of the step for every target of the snapshot. Returns the ordinals that are Skipped '
+    'because the job says skipTarget and another run works on them. Waves after the first begin at the given '
+    'ordinals.';

@@ -43,5 +43,5 @@ begin
                         prefix || 'engine', prefix || 'reader', prefix || 'operator', prefix || 'admin'));
 end $$;
 comment on function jobs_internal.diagnose() is
-    'Sessions of others that hold a lock which the account needs; whether everybody may connect to the database, and the '
-    'statements that end that. What PostgreSQL does not show of another''s session is null.';
+    'Sessions of other roles that hold a lock which the account needs; whether PUBLIC may connect to the database, '
+    'and the statements that revoke that. What PostgreSQL does not show of another role''s session is null.';
