@@ -29,7 +29,7 @@ alter table bare add primary key (run_day, job_execution_id, step_id, ordinal)
 """
 LIMIT = """
 insert into bare (run_day, job_execution_id, step_id, ordinal, target_execution_id, snapshot_id,
-                  lifecycle, wave, priority, attempts, uncounted, create_time)
+                  lifecycle, wave, priority, attempts, free_attempts, create_time)
 select current_date, $1, 1, ordinal, gen_random_uuid(), snapshot_id, 'Created', 1, 0, 0, 0, now()
   from jobs_internal.snapshot_target
  where snapshot_id = $2

@@ -44,9 +44,9 @@ async def ensure(connection: Connection, invocation: Invocation) -> None:
 
 
 async def close_to_public(connection: Connection, invocation: Invocation) -> None:
-    """Only the account's roles may connect: others could hold the locks that the engine needs.
+    """Only the account's roles may connect: a login without rights could still use up sessions.
 
-    Where the login may not do that any more, `doctor` shows what to run.
+    Where the login may not revoke that, `doctor` shows what to run.
     """
     with contextlib.suppress(asyncpg.InsufficientPrivilegeError):
         async with connection.transaction():

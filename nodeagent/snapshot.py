@@ -1,7 +1,7 @@
-"""`python -P -m nodeagent.snapshot`: the schema of a control database as reviewers read it.
+"""`python -P -m nodeagent.snapshot`: writes engine/sql/schema.sql, the schema as reviewers read it.
 
-Machines run the migrations; this writes what they lead to into engine/sql/schema.sql, from a
-throw-away cluster. `--check` fails when the file tells something else.
+The tables, constraints, triggers and views are those of a schema that is installed in a throw-away
+cluster. `--check` fails when the file differs.
 """
 
 import asyncio
@@ -24,17 +24,16 @@ from muster.core.sql import Queries
 from nodeagent.client import seal
 from nodeagent.commands import install_schema
 from nodeagent.control_db import Access, ControlDatabases
-from nodeagent.expected_schema import ExpectedSchema
 from nodeagent.invocation import Invocation, Services
 from nodeagent.protocol import COMMANDS, Door, InstallSchema
 
 A = Queries("nodeagent.sql", "administer.sql")
 
 HEAD = """\
--- Written by `python -P -m nodeagent.snapshot` and never run: what migrations/, functions/ and views/
--- lead to, for reviewers.
+-- Written by `python -P -m nodeagent.snapshot` and never run: the tables and views that migrations/ and
+-- views/ create, for reviewers. Functions are in functions/.
 """
-NOBODY = UUID(int=0)
+NO_ACCOUNT = UUID(int=0)
 SPEC = COMMANDS["install_schema"]
 ZEROS = "A" * 43 + "="  # 32 bytes in base64
 
@@ -58,12 +57,6 @@ def render(objects: Iterable[tuple[str, str, str]]) -> str:
     parts += [
         f"create view {name} as\n{text.strip()}" for name, text in by_kind.get("view", {}).items()
     ]
-    audiences: dict[str, list[str]] = {}
-    for function, role in ExpectedSchema().audiences():
-        audiences.setdefault(function, []).append(role)
-    for name, text in by_kind.get("function", {}).items():
-        roles = audiences.get(name.partition("(")[0].rpartition(".")[2], ["owner"])
-        parts.append(f"-- for: {', '.join(roles)}\n{_signature(text)};")
     return HEAD + "\n" + "\n\n".join(parts) + "\n"
 
 
@@ -75,50 +68,43 @@ def _table(name: str, by_kind: Mapping[str, Mapping[str, str]]) -> str:
         text for each, text in _inside(by_kind, "index", name).items() if each not in constraints
     ]
     triggers = list(_inside(by_kind, "trigger", name).values())
-    return "\n".join(
-        [f"create table {name} (\n" + ",\n".join(lines) + "\n);"]
-        + [f"{text};" for text in indexes + triggers]
-    )
+    body = "(\n" + ",\n".join(lines) + "\n)" if lines else "()"
+    return "\n".join([f"create table {name} {body};"] + [f"{text};" for text in indexes + triggers])
 
 
 def _inside(by_kind: Mapping[str, Mapping[str, str]], kind: str, table: str) -> dict[str, str]:
     start = f"{table}."
-    found = by_kind.get(kind, {}).items()
-    return {name.removeprefix(start): text for name, text in found if name.startswith(start)}
+    objects = by_kind.get(kind, {}).items()
+    return {name.removeprefix(start): text for name, text in objects if name.startswith(start)}
 
 
-def _signature(text: str) -> str:
-    head = text.partition("\nAS $")[0]
-    return "\n".join(line.rstrip() for line in head.splitlines())
-
-
-async def made_anew() -> str:
+async def build() -> str:
     with tempfile.TemporaryDirectory(prefix="muster-snapshot-") as folder:
         Path(folder).chmod(0o755)  # noqa: ASYNC240 - PostgreSQL may run as another user
         cluster = Cluster(Path(folder) / "cluster")
         await cluster.create()
         await cluster.start()
         try:
-            return await _installed(cluster.superuser_url())
+            return await _install_and_describe(cluster.superuser_url())
         finally:
             await cluster.destroy()
 
 
-async def _installed(superuser: Secret) -> str:
+async def _install_and_describe(superuser: Secret) -> str:
     url = urlsplit(superuser.reveal())
     settings = Settings(database_url=Secret("postgresql://nowhere.invalid/none"))
     connector = Connector(settings, embedded((HOST, url.port or 0)))
     databases = ControlDatabases(connector, settings, Clock())
     keyring = Keyring(Secret(f"snapshot:{ZEROS}"))
     password = Secret(url.password or "")
-    sealed = {name: seal(keyring, NOBODY, name, password) for name in SPEC.sealed}
+    sealed = {name: seal(keyring, NO_ACCOUNT, name, password) for name in SPEC.sealed}
     invocation = Invocation(
         services=Services(databases, connector, keyring),
-        account_uid=NOBODY,
-        command_id=NOBODY,
+        account_uid=NO_ACCOUNT,
+        command_id=NO_ACCOUNT,
         spec=SPEC,
         args=InstallSchema(
-            identity=NOBODY,
+            identity=NO_ACCOUNT,
             public_key=ZEROS,
             agent_password=sealed["agent_password"],
             engine_password=sealed["engine_password"],
@@ -139,7 +125,7 @@ async def _installed(superuser: Secret) -> str:
 
 
 def main() -> int:
-    text = asyncio.run(made_anew())
+    text = asyncio.run(build())
     if "--check" in sys.argv[1:]:
         return 0 if path().read_text(encoding="utf-8") == text else 1
     path().write_text(text, encoding="utf-8")

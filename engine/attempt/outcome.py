@@ -57,7 +57,7 @@ class Outcome(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     timings: dict[str, float] = {}  # milliseconds
     blockers: list[dict[str, Any]] = []
     last_message: str = ""
-    needed: str | None = None  # what it took to stop it
+    cancel_method: str | None = None  # what it took to stop it
 
     @classmethod
     def of_connect(cls, fault: Fault, retry_on: tuple[str, ...] = ()) -> Self:

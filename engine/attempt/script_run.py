@@ -298,7 +298,7 @@ class ScriptRun:
             bytes=ear.received,
             statement_no=self.completed or None,
             timings=self.watch.taken,
-            needed=self.stop.needed,
+            cancel_method=self.stop.needed,
             phase=self.phase,
             **how,
         )

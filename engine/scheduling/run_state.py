@@ -138,8 +138,8 @@ class RunState:
             return None
         step, target = running.step, running.target
         step.busy -= 1
-        if completion.needed and completion.lifecycle in {"Canceled", "Failed"}:
-            step.needs[target.ordinal] = completion.needed
+        if completion.cancel_method and completion.lifecycle in {"Canceled", "Failed"}:
+            step.needs[target.ordinal] = completion.cancel_method
         self._measure(running, now)
         self._vacate(running)
         if completion.lifecycle not in FINISHED:

@@ -56,10 +56,9 @@ class CompletionRow(msgspec.Struct, frozen=True):
     lifecycle: str = msgspec.field(name="l")  # of its target
     attempts: int = msgspec.field(name="a")
     not_before: float | None = msgspec.field(name="b", default=None)
-    needed: str | None = msgspec.field(name="n", default=None)
-    until: float | None = msgspec.field(
-        name="u", default=None
-    )  # deadline; None: no attempt has begun
+    cancel_method: str | None = msgspec.field(name="n", default=None)
+    # Deadline; None: no attempt has begun.
+    until: float | None = msgspec.field(name="u", default=None)
 
 
 read_completion = msgspec.json.Decoder(list[CompletionRow]).decode

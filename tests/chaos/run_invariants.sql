@@ -51,11 +51,11 @@ select concat_ws('/', 'step', e.job_execution_id, e.step_id)
 
 -- name: I14_attempts_are_bounded
 -- Those that count against the step's retries.
-select concat_ws('/', x.job_execution_id, x.step_id, x.ordinal, x.attempts, x.uncounted) as what
+select concat_ws('/', x.job_execution_id, x.step_id, x.ordinal, x.attempts, x.free_attempts) as what
   from jobs_internal.target_execution x
   join jobs_internal.job_execution r using (run_day, job_execution_id)
   join jobs_internal.job_step s on (s.job_id, s.version, s.step_id) = (r.job_id, r.job_version, x.step_id)
- where x.attempts - x.uncounted > 1 + s.retry_attempts;
+ where x.attempts - x.free_attempts > 1 + s.retry_attempts;
 
 -- name: I15_everything_ends_in_time
 -- The step's time, or the wish to cancel, and 30 seconds.

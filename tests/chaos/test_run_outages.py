@@ -106,7 +106,7 @@ async def test_a_commit_that_nobody_could_be_told_of_is_not_sent(
     assert await here.ended(run) == "Succeeded"
     told = [(t["attempt"], t["lifecycle"], t["end_reason"]) for t in await here.tasks(run)]
     assert told == [(1, "Canceled", "HostStopped"), (2, "Succeeded", None)] * 2
-    assert {target["uncounted"] for target in await here.targets_of(run)} == {1}
+    assert {target["free_attempts"] for target in await here.targets_of(run)} == {1}
     assert await violations(here) == []
 
 

@@ -80,7 +80,7 @@ async def test_a_running_statement_is_cancelled_by_the_protocol(place, reason, e
     )
 
     assert told(outcome) == expected
-    assert outcome.needed == "protocol"
+    assert outcome.cancel_method == "protocol"
     assert outcome.statement_no == 1
     assert await rows(place) == []
     # What was signalled is not lent again: the signal may come late.
@@ -94,7 +94,7 @@ async def test_a_wish_before_the_start_is_obeyed_after_it(place):
     outcome = await place.run("insert into t values (1)", token=token)
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
-    assert outcome.needed is None
+    assert outcome.cancel_method is None
     assert len(place.started) == 1
     assert await rows(place) == []
 
@@ -122,7 +122,7 @@ async def test_a_wish_during_the_intent_rolls_back(place):
     outcome = await place.run("insert into t values (1)", token=token, intend=intend)
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
-    assert outcome.needed is None
+    assert outcome.cancel_method is None
     assert await rows(place) == []
 
 
@@ -151,7 +151,7 @@ async def test_a_commit_that_is_stopped_is_undone(place):
     outcome, _ = await stopped_while_running(place, "insert into t values (1)")
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
-    assert (outcome.needed, outcome.phase) == ("protocol", "commit")
+    assert (outcome.cancel_method, outcome.phase) == ("protocol", "commit")
     assert await rows(place) == []
 
 
@@ -160,7 +160,7 @@ async def test_what_swallows_cancellations_is_ended(place, monkeypatch):
     outcome, pid = await stopped_while_running(place, "insert into t values (1);" + STUBBORN)
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
-    assert outcome.needed == "pg_terminate_backend"
+    assert outcome.cancel_method == "pg_terminate_backend"
     assert await rows(place) == []
     await gone(place, pid)
 
@@ -176,7 +176,7 @@ async def test_a_stubborn_commit_that_is_ended_is_known_to_be_undone(place, monk
     outcome, _ = await stopped_while_running(place, "insert into t values (1)")
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
-    assert outcome.needed == "pg_terminate_backend"
+    assert outcome.cancel_method == "pg_terminate_backend"
     assert await rows(place) == []
 
 
@@ -185,7 +185,7 @@ async def test_the_deadline_ends_what_is_stubborn(place, monkeypatch):
     outcome = await place.run(STUBBORN, within=0.5)
 
     assert told(outcome) == ("TimedOut", "TimedOut", False, False)
-    assert outcome.needed == "pg_terminate_backend"
+    assert outcome.cancel_method == "pg_terminate_backend"
 
 
 async def test_a_target_that_is_silent_is_hung_up_on(place, monkeypatch):
@@ -203,7 +203,7 @@ async def test_a_target_that_is_silent_is_hung_up_on(place, monkeypatch):
         outcome = await running
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
-    assert outcome.needed == "pg_terminate_backend"
+    assert outcome.cancel_method == "pg_terminate_backend"
     assert await rows(place) == []
 
 

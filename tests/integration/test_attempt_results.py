@@ -176,7 +176,7 @@ async def test_a_report_has_the_words_of_the_control_database(place):
     assert set(Outcome.__struct_encode_fields__) == {
         "lifecycle", "retry", "again", "reason", "sqlstate", "message", "detail", "hint", "context",
         "position", "fingerprint", "notices", "results", "resultHash", "rows", "bytes", "statementNo",
-        "timings", "blockers", "lastMessage", "phase", "needed",
+        "timings", "blockers", "lastMessage", "phase", "cancelMethod",
     }  # fmt: skip
 
 

@@ -300,7 +300,7 @@ async def test_a_statement_that_outlasts_the_time_is_timed_out(place):
 async def test_a_script_may_not_give_itself_more_time(place):
     outcome = await place.run("set local statement_timeout = 0; select pg_sleep(60)", within=0.5)
 
-    assert (outcome.lifecycle, outcome.needed) == ("TimedOut", "protocol")
+    assert (outcome.lifecycle, outcome.cancel_method) == ("TimedOut", "protocol")
 
 
 async def test_many_short_statements_are_timed_out_as_well(place):

@@ -1,7 +1,6 @@
 """Who may connect to a control database, and who stands in the way of its account there."""
 
 import asyncio
-import contextlib
 import secrets
 from dataclasses import dataclass
 
@@ -15,8 +14,13 @@ from tests.support.control_db import a_control_database, agent_beside
 from tests.support.jobs_fixture import ACCOUNT, SERVER, jobs_world
 from tests.support.postgres import Role
 
-DISPATCH = "select pg_advisory_lock(hashtextextended('muster dispatch', 0))"
-WAITS = "select from pg_locks where not granted and locktype = 'advisory' and pid = $1"
+ALLOW = (
+    "grant usage on schema jobs_internal to {0}",
+    "grant update on jobs_internal.dispatch_lock, jobs_internal.instance to {0}",
+)
+HOLD = "begin; lock table jobs_internal.dispatch_lock in exclusive mode"
+FENCE = "begin; lock table jobs_internal.instance in exclusive mode"
+WAITS = "select from pg_locks where not granted and locktype = 'relation' and pid = $1"
 PUBLIC = "select has_database_privilege('public', current_database(), 'connect')"
 
 
@@ -122,24 +126,43 @@ async def test_the_statements_of_the_diagnosis_close_a_database_to_strangers_alo
     await account.execute("select 1", role="engine")
 
 
+async def test_a_stranger_cannot_take_a_lock_of_the_account(agent, control, stranger):
+    account = await a_control_database(control)
+    await install(agent, account)
+    holder = await stranger.connect(account.database)
+    try:
+        for statement in (HOLD, FENCE):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await holder.execute(statement)
+            await holder.execute("rollback")
+    finally:
+        await holder.close()
+
+
 async def test_a_stranger_who_holds_a_lock_of_the_account_is_named(agent, control, stranger):
     account = await a_control_database(control)
     await install(agent, account)
+    for grant in ALLOW:
+        await account.execute(grant.format(stranger.role.name))
     assert (await agent.run(account, Diagnose())).holders == ()
     holder = await stranger.connect(account.database)
     engine = await account.connect("engine")
+    waiting = None
     try:
-        await holder.execute(DISPATCH)
+        await holder.execute(HOLD)
         (held,) = (await agent.run(account, Diagnose())).holders
-        waiting = asyncio.create_task(engine.execute(DISPATCH))
+        await holder.execute("rollback")
+        await holder.execute(FENCE)
+        waiting = asyncio.create_task(engine.execute("select jobs_internal.check_epoch(0)"))
         while not await account.fetch(WAITS, engine.get_server_pid()):
             await asyncio.sleep(0.01)
         (waited,) = (await agent.run(account, Diagnose())).holders
     finally:
         await holder.close()
-        with contextlib.suppress(asyncpg.PostgresError):
+        if waiting is not None:
             await waiting
         await engine.close()
+        await account.execute(f"drop owned by {stranger.role.name}")
 
     who = (holder.get_server_pid(), stranger.role.name, "their tool")
     assert (held.pid, held.user, held.application) == who
@@ -154,9 +177,12 @@ async def test_an_account_made_through_muster_is_closed_and_its_doctor_names_who
         (made,) = await here.control(PUBLIC)
         await here.control(f'grant connect on database "{here.names[0]}" to {stranger.role.name}')
         holder = await stranger.connect(here.names[0])
-        await holder.execute(DISPATCH)
+        for grant in ALLOW:
+            await here.control(grant.format(stranger.role.name))
+        await holder.execute(HOLD)
         told = (await here.post(f"{ACCOUNT}/doctor")).json()
         await holder.close()
+        await here.control(f"drop owned by {stranger.role.name}")
 
     assert made[0] is False
     assert told["healthy"] is False and told["hardening"] == []

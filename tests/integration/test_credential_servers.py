@@ -123,16 +123,6 @@ async def test_a_list_that_names_nothing_or_nobody_is_refused(admin):
     assert (empty.column_name, unknown.column_name) == ("servers", "servers")
 
 
-async def test_an_engine_that_knows_no_lists_gets_no_such_credential(admin):
-    await admin.call("sp_add_credential", **C1, servers=("eu1",))
-
-    rows = await admin.account.fetch(
-        "select * from jobs_internal.secrets_v1(array(select credential_id from jobs_internal.credential))"
-    )
-
-    assert rows == []
-
-
 async def test_rest_lists_servers_keeps_them_and_names_what_is_wrong(settings, targets, tmp_path):
     login = {"username": "u", "password": "a long password"}
 

@@ -454,7 +454,7 @@ async def test_a_summary_and_a_why_tell_who_wanted_it_to_stop(here, owner, job):
     await here.post(f"{one}/cancel", {"reason": "wrong"})
     await here.post(at(run, "cancel"), {"reason": "all of it"})
     await owner.execute(
-        "update jobs_internal.cancellation set needed = 'protocol', completed_at = requested_at"
+        "update jobs_internal.cancellation set cancel_method = 'protocol', completed_at = requested_at"
         " where ordinal is not null"
     )
     await end(owner, run, "Canceled")

@@ -27,7 +27,7 @@ async def agent(account):
 
 
 async def put(agent, kind, name, doc, condition=None):
-    return await agent.call(f"put_{kind}_v1", p_name=name, p_doc=doc, p_condition=condition or {})
+    return await agent.call(f"put_{kind}", p_name=name, p_doc=doc, p_condition=condition or {})
 
 
 async def put_step(agent, name, doc, condition=None, job="J"):

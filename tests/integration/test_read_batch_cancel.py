@@ -93,7 +93,7 @@ async def test_one_that_is_cancelled_while_it_runs_ends_and_the_others_do_not(pl
     outcomes = await riding
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED, CANCELED, SUCCEEDED, SUCCEEDED]
-    assert outcomes[1].needed == "protocol"
+    assert outcomes[1].cancel_method == "protocol"
 
 
 async def test_who_runs_while_another_behind_it_is_cancelled_is_made_again(place):
@@ -117,7 +117,7 @@ async def test_one_that_is_cancelled_while_it_waits_is_stopped_when_it_runs(plac
     outcomes = await riding
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED, AGAIN, SUCCEEDED, CANCELED]
-    assert outcomes[3].needed == "pg_cancel_backend"
+    assert outcomes[3].cancel_method == "pg_cancel_backend"
 
 
 async def test_a_wish_during_the_start_sends_nothing(place):
@@ -134,7 +134,7 @@ async def test_a_wish_during_the_start_sends_nothing(place):
     )
 
     assert [told(outcome) for outcome in outcomes] == [AGAIN, CANCELED, AGAIN, AGAIN]
-    assert outcomes[1].needed is None
+    assert outcomes[1].cancel_method is None
     assert [text for text in said if "begin" in text] == []
 
 

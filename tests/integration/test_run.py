@@ -325,7 +325,7 @@ async def test_what_a_cancellation_took_is_told_of_its_own_target(here: Fleet):
     ids = await here.root.fetch(
         "select target_id from jobs_internal.snapshot_target order by ordinal"
     )
-    orders = "select ordinal, needed from jobs_internal.cancellation where completed_at is not null"
+    orders = "select ordinal, cancel_method from jobs_internal.cancellation where completed_at is not null"
 
     async def stop(ordinal: int) -> dict[int, str]:
         target = ids[ordinal - 1][0]

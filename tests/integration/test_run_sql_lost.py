@@ -253,7 +253,7 @@ async def test_the_core_settles_what_a_lost_host_left(stage):
     ]  # fmt: skip
     assert again == []
     assert await stage.told() == []
-    assert (await stage.target(1))["uncounted"] == 1
+    assert (await stage.target(1))["free_attempts"] == 1
     assert [(await stage.target(n))["wait_reason"] for n in (1, 2)] == ["Retry", None]
 
 

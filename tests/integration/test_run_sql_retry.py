@@ -128,7 +128,7 @@ async def test_what_we_stopped_ourselves_does_not_count(stage, owner):
 
     assert outcomes == ["WaitingForRetry"] * 3 + ["Failed"]
     target = await stage.target(1)
-    assert (target["attempts"], target["uncounted"]) == (4, 2)
+    assert (target["attempts"], target["free_attempts"]) == (4, 2)
 
 
 async def paused(stage, attempt: int = 1, **says) -> float:

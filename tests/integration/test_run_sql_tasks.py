@@ -208,7 +208,7 @@ async def test_an_attempt_begins_intends_and_succeeds(stage, owner):
 
     result = key | SUCCEEDED | {
         "notices": [{"m": 1}], "results": [{"tag": "SELECT 1"}], "resultHash": "ab01", "rows": 3,
-        "bytes": 2**40, "statementNo": 2, "timings": {"run": 1.5}, "needed": None,
+        "bytes": 2**40, "statementNo": 2, "timings": {"run": 1.5}, "cancelMethod": None,
     }  # fmt: skip
     assert await stage.report(results=[result]) == []
     task, target = await stage.task(1), await stage.target(1)
@@ -233,7 +233,7 @@ async def test_an_error_is_kept_whole(stage):
     (key,) = await stage.started(1)
     error = {
         "sqlstate": "22012", "message": "m", "detail": "d", "hint": "h", "context": "c", "position": 8,
-        "fingerprint": "f", "blockers": [{"pid": 1}], "phase": "commit", "needed": "protocol",
+        "fingerprint": "f", "blockers": [{"pid": 1}], "phase": "commit", "cancelMethod": "protocol",
     }  # fmt: skip
 
     await stage.report(results=[key | FAILED | error])

@@ -108,7 +108,7 @@ async def test_a_start_whose_answer_was_lost_costs_no_attempt(here: Fleet, readi
     assert losing == [True]
     assert await told(here, run) == [(1, "Canceled"), (2, "Succeeded")]
     (target,) = await here.targets_of(run)
-    assert (target["attempts"], target["uncounted"]) == (2, 1)
+    assert (target["attempts"], target["free_attempts"]) == (2, 1)
     assert await done(here) == 2
 
 

@@ -1,4 +1,4 @@
--- expand: every ARM resource is one row; operations, machines, audit and deduplication stand beside it
+-- expand: every ARM resource is one row; operations, machines and deduplication stand beside it
 create table resource (
     uid               uuid primary key default gen_random_uuid(),
     key               text collate "C" not null,   -- the id in lower case: what is compared
@@ -46,6 +46,8 @@ create index lock_by_scope on resource ((properties ->> 'scopeKey'))
     where type = 'Microsoft.Authorization/locks';
 create unique index service_token_by_digest on resource ((sealed ->> 'digest'))
     where type = 'Microsoft.Authorization/serviceTokens';
+create unique index one_account_per_control_database on resource (lower(properties ->> 'databaseId'))
+    where type = 'Microsoft.Sql/servers/jobAgents';
 
 create table operation (
     operation_id     uuid primary key default gen_random_uuid(),
@@ -116,34 +118,6 @@ create table history (
     constraint only_the_birth_comes_from_nowhere check ((seq = 1) = (from_state is null))
 );
 
-create table audit_event (
-    event_id         bigint generated always as identity primary key,
-    at               timestamptz not null default clock_timestamp(),
-    tenant_id        text not null,
-    subscription_key text,
-    group_key        text,
-    resource_id      text not null,
-    action           text not null,                 -- Microsoft.Sql/servers/write
-    status           text not null,                 -- Accepted | Succeeded | Denied
-    caller           text not null,
-    caller_type      text not null,
-    caller_address   text,
-    correlation_id   text not null,
-    request_id       text not null,
-    operation_id     uuid,
-    detail           jsonb not null default '{}',
-    constraint known_audit_status check (status in ('Accepted', 'Succeeded', 'Denied'))
-);
-create index audit_by_subscription on audit_event (subscription_key, event_id desc);
-create index audit_by_tenant on audit_event (tenant_id, event_id desc);
-
-create function audit_is_append_only() returns trigger language plpgsql as $$
-begin
-    raise exception 'audit events are never changed' using errcode = 'insufficient_privilege';
-end $$;
-create trigger audit_is_append_only before update or delete or truncate on audit_event
-    for each statement execute function audit_is_append_only();
-
 create table answer (                               -- what a repeated request is answered with
     caller      text not null,
     request_key text not null,                      -- method, canonical path and the client's key
@@ -153,3 +127,16 @@ create table answer (                               -- what a repeated request i
     primary key (caller, request_key)
 );
 create index answer_by_age on answer (created_at);
+
+create table command (
+    command_id  uuid primary key,                   -- the same at each repeat: what the journal there knows it by
+    account_uid uuid not null,
+    request_key text,                               -- caller, method, path and the client's key; null = none given
+    body_digest bytea not null,
+    status      text not null default 'Started',
+    begun_at    timestamptz not null default clock_timestamp(),
+    constraint known_command_status check (status in ('Started', 'Succeeded', 'Failed'))
+);
+create unique index a_key_belongs_to_one_command on command (request_key) where request_key is not null;
+create index command_open on command (begun_at) where status = 'Started';
+create index command_by_age on command (begun_at);

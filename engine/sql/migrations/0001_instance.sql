@@ -29,8 +29,8 @@ comment on column jobs_internal.instance.singleton is 'Always true: there is one
 comment on column jobs_internal.instance.account_uid is 'The job account, or the last one when released.';
 comment on column jobs_internal.instance.identity is 'Written at install; a clone is told by it.';
 comment on column jobs_internal.instance.epoch is
-    'Fencing token of the engine in charge. A unique key, so that changing it waits for every writer that '
-    'holds the row for key share, while a heartbeat waits for nobody.';
+    'Fencing token of the engine in charge. Changing it locks the table, which waits for every writer that holds it in '
+    'row share mode, while a heartbeat waits for nobody.';
 comment on column jobs_internal.instance.generation is 'How many engines were in charge so far.';
 comment on column jobs_internal.instance.workload_id is 'The engine''s workload.';
 comment on column jobs_internal.instance.host_name is 'The machine on which the engine runs.';
@@ -43,6 +43,19 @@ comment on column jobs_internal.instance.min_engine_version is 'An older engine 
 comment on column jobs_internal.instance.schema_version is 'Number of the newest migration.';
 comment on column jobs_internal.instance.installed_at is 'When the account took the database.';
 comment on column jobs_internal.instance.released_at is 'Set when the account went and the schema stayed.';
+
+create function jobs_internal.hold_instance() returns trigger
+language plpgsql security definer set search_path = jobs_internal, pg_temp
+as $$
+begin
+    lock table instance in exclusive mode;
+    return null;
+end $$;
+comment on function jobs_internal.hold_instance() is
+    'Waits for every transaction behind a fence, of this or an older release, and lets none of them begin.';
+-- Before any row is locked: a heartbeat that waited for the row would be waited for in turn.
+create trigger an_epoch_changes_alone before update of epoch on jobs_internal.instance
+    for each statement execute function jobs_internal.hold_instance();
 
 create table jobs_internal.host (
     host_id       uuid primary key,

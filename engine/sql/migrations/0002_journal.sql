@@ -32,6 +32,7 @@ create table jobs_internal.audit (
     constraint an_audit_door_is_known check (door in ('rest', 'fsm', 'psql'))
 );
 create index audit_by_age on jobs_internal.audit (at);
+create index audit_by_command on jobs_internal.audit (command_id) where command_id is not null;
 comment on table jobs_internal.audit is 'Every change, with who asked for it and by which door.';
 comment on column jobs_internal.audit.audit_id is 'In the order of writing.';
 comment on column jobs_internal.audit.at is 'When.';

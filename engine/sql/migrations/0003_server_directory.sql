@@ -31,6 +31,10 @@ create table jobs_internal.server_directory (
     job_credential         text,
     disabled               boolean not null default false,
     revision               bigint not null,
+    embedded               boolean not null default false,
+    client_certificate     text,
+    client_key             text,
+    client_key_fingerprint text,
     constraint a_server_has_a_host check (cardinality(hosts) > 0),
     constraint a_port_is_a_port check (port between 1 and 65535),
     constraint an_ssl_mode_is_known check (ssl_mode in ('verify-full', 'require', 'disable')),
@@ -39,7 +43,10 @@ create table jobs_internal.server_directory (
     constraint a_rate_allows_something check (connections_per_second > 0),
     constraint slots_allow_something check (slots_per_database > 0),
     constraint pools_are_a_list check (jsonb_typeof(pools) = 'array'),
-    constraint labels_are_an_object check (jsonb_typeof(labels) = 'object')
+    constraint labels_are_an_object check (jsonb_typeof(labels) = 'object'),
+    constraint a_client_key_is_sealed check (client_key like 'sealed:%'),
+    constraint a_client_certificate_has_its_key check
+        (num_nonnulls(client_certificate, client_key, client_key_fingerprint) in (0, 3))
 );
 create unique index a_server_name_is_taken_once on jobs_internal.server_directory (lower(name));
 create index server_by_host on jobs_internal.server_directory using gin (hosts);
@@ -64,3 +71,11 @@ comment on column jobs_internal.server_directory.worker_pool is 'Which hosts may
 comment on column jobs_internal.server_directory.job_credential is 'Name of the credential for its targets.';
 comment on column jobs_internal.server_directory.disabled is 'Nothing starts on it.';
 comment on column jobs_internal.server_directory.revision is 'At which this row last changed.';
+comment on column jobs_internal.server_directory.embedded is
+    'Whether Muster made the cluster; opens nothing: the control plane itself tells engines which addresses are open.';
+comment on column jobs_internal.server_directory.client_certificate is
+    'PEM; what we show to the server, null = nothing.';
+comment on column jobs_internal.server_directory.client_key is
+    'Of the client certificate, sealed for the account and this database.';
+comment on column jobs_internal.server_directory.client_key_fingerprint is
+    'Another one with each key that is set; sealing the same key again does not change it.';

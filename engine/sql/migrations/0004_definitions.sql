@@ -3,6 +3,13 @@ create sequence jobs_internal.row_version as bigint;
 comment on sequence jobs_internal.row_version is
     'A number for each change of a definition: no two states of anything ever have the same one.';
 
+create table jobs_internal.name_lock (
+    name text primary key
+);
+comment on table jobs_internal.name_lock is
+    'Always empty: lock_name inserts a name and deletes it, and the unique index makes the next inserter wait.';
+comment on column jobs_internal.name_lock.name is 'What is locked.';
+
 create table jobs_internal.credential (
     credential_id uuid primary key default gen_random_uuid(),
     name          text not null,
@@ -13,7 +20,10 @@ create table jobs_internal.credential (
     created_at    timestamptz not null default clock_timestamp(),
     modified_by   text not null,
     modified_at   timestamptz not null default clock_timestamp(),
-    constraint a_secret_is_sealed_or_a_reference check (secret ~ '^(sealed|env|file|vault):.')
+    servers       jsonb,
+    constraint a_secret_is_sealed_or_a_reference check (secret ~ '^(sealed|env|file|vault):.'),
+    constraint a_credential_lists_servers check
+        (servers is null or jsonb_typeof(servers) = 'array' and jsonb_array_length(servers) > 0)
 );
 create unique index a_credential_name_is_taken_once on jobs_internal.credential (lower(name));
 comment on table jobs_internal.credential is 'Who logs in at the targets.';
@@ -27,6 +37,8 @@ comment on column jobs_internal.credential.created_by is 'Who made it.';
 comment on column jobs_internal.credential.created_at is 'When it was made.';
 comment on column jobs_internal.credential.modified_by is 'Who changed it last.';
 comment on column jobs_internal.credential.modified_at is 'When it was changed last.';
+comment on column jobs_internal.credential.servers is
+    'Servers that it may log in at: serverId, and the endpoint that each had when it was listed; null = any.';
 
 create table jobs_internal.target_group (
     target_group_id uuid primary key default gen_random_uuid(),
@@ -170,6 +182,8 @@ create table jobs_internal.job (
 );
 create unique index a_job_name_is_taken_once on jobs_internal.job (lower(name)) where deleted_at is null;
 create index job_by_next_slot on jobs_internal.job (next_slot) where next_slot is not null;
+create index job_without_next_slot on jobs_internal.job (job_id)
+    where enabled and next_slot is null and deleted_at is null and not system;
 comment on table jobs_internal.job is 'A versioned list of steps, and when it runs.';
 comment on column jobs_internal.job.job_id is 'Stays when the job is renamed.';
 comment on column jobs_internal.job.name is 'Unique without regard to case among the jobs that are there.';
@@ -186,13 +200,14 @@ comment on column jobs_internal.job.schedule_start_time is 'No run before.';
 comment on column jobs_internal.job.schedule_end_time is 'No run from here on.';
 comment on column jobs_internal.job.scheduled_since is
     'When the schedule was enabled or edited last: it never fires for the time before, but for Once.';
-comment on column jobs_internal.job.next_slot is 'When the engine looks at it next; null = at no time, or not yet known.';
+comment on column jobs_internal.job.next_slot is
+    'When the engine looks at it next; null = not yet known, infinity = at no time.';
 comment on column jobs_internal.job.misfire_policy is 'What becomes of a slot that was missed: runOnce or skip.';
 comment on column jobs_internal.job.misfire_within_seconds is 'How late a slot may still run; null = the default.';
 comment on column jobs_internal.job.overlap is
     'What happens while an earlier run lives: skipTarget, skipExecution, queueOne, allow or cancelPrevious.';
 comment on column jobs_internal.job.paused is 'Nothing of it starts; the schedule stays as it is.';
-comment on column jobs_internal.job.priority is 'Higher goes first.';
+comment on column jobs_internal.job.priority is 'Always 0: no other value is supported by this version.';
 comment on column jobs_internal.job.owner is 'Whom to ask.';
 comment on column jobs_internal.job.labels is 'For selection.';
 comment on column jobs_internal.job.retention_days is 'How long its history is kept; null = the account''s default.';
@@ -203,6 +218,18 @@ comment on column jobs_internal.job.created_at is 'When it was made.';
 comment on column jobs_internal.job.modified_by is 'Who changed it last.';
 comment on column jobs_internal.job.modified_at is 'When it was changed last.';
 comment on column jobs_internal.job.deleted_at is 'Hidden since then, until its history is gone.';
+
+create function jobs_internal.tell_scheduler() returns trigger
+language plpgsql security definer set search_path = jobs_internal, pg_temp
+as $$
+begin
+    perform pg_notify('muster_schedule', '');
+    return null;
+end $$;
+comment on function jobs_internal.tell_scheduler() is 'Whoever follows schedules looks at once.';
+create trigger a_new_schedule_is_told after insert or update of enabled, next_slot on jobs_internal.job
+    for each row when (new.enabled and new.next_slot is null and new.deleted_at is null and not new.system)
+    execute function jobs_internal.tell_scheduler();
 
 create table jobs_internal.job_version (
     job_id     uuid not null references jobs_internal.job on delete cascade,
@@ -279,6 +306,7 @@ create table jobs_internal.job_step (
     constraint options_are_an_object check (jsonb_typeof(options) = 'object')
 );
 create unique index a_step_name_is_taken_once on jobs_internal.job_step (job_id, version, lower(name));
+create index step_by_script on jobs_internal.job_step (script_hash);
 comment on table jobs_internal.job_step is 'The steps of each version; a row never changes.';
 comment on column jobs_internal.job_step.job_id is 'The job.';
 comment on column jobs_internal.job_step.version is 'The version that it belongs to.';
@@ -347,7 +375,7 @@ language plpgsql security definer set search_path = jobs_internal, pg_temp
 as $$
 begin
     -- One at a time, so that two halves of a cycle can't be made side by side.
-    perform pg_advisory_xact_lock(hashtextextended('muster nested groups', 0));
+    perform lock_name('nested groups', '');
     if exists (
         with recursive inside (id) as (
             select new.nested_group_id
@@ -397,7 +425,7 @@ create table jobs_internal.request (
     asked_at    timestamptz not null default clock_timestamp(),
     answered_at timestamptz,
     answer      jsonb,
-    constraint a_request_kind_is_known check (kind in ('resolve')),
+    constraint a_request_kind_is_known check (kind in ('resolve', 'why')),
     constraint an_answer_has_a_time check ((answer is null) = (answered_at is null))
 );
 create index request_by_age on jobs_internal.request (asked_at);
@@ -409,9 +437,3 @@ comment on column jobs_internal.request.asked_by is 'Who asked.';
 comment on column jobs_internal.request.asked_at is 'When.';
 comment on column jobs_internal.request.answered_at is 'When the engine answered.';
 comment on column jobs_internal.request.answer is 'What it answered: a result or an error.';
-
-create index audit_by_command on jobs_internal.audit (command_id) where command_id is not null;
-
-alter table jobs_internal.server_directory add column embedded boolean not null default false;
-comment on column jobs_internal.server_directory.embedded is
-    'A cluster that Muster made: the only servers on loopback that may be reached.';

@@ -70,6 +70,7 @@ create table jobs_internal.snapshot (
     left_out           jsonb not null default '[]',
     made_at            timestamptz not null default clock_timestamp()
 );
+create index snapshot_by_age on jobs_internal.snapshot (made_at);
 comment on table jobs_internal.snapshot is 'What a target group resolved to: shared by runs, plans, reruns and approvals.';
 comment on column jobs_internal.snapshot.snapshot_id is 'Named by step executions.';
 comment on column jobs_internal.snapshot.target_group_id is 'The group.';
@@ -179,6 +180,8 @@ create table jobs_internal.target_execution (
     end_reason          text,
     last_message        text,
     checkpoint          jsonb,
+    tried_at            timestamptz,
+    free_attempts       integer not null default 0,
     primary key (run_day, job_execution_id, step_id, ordinal),
     constraint a_target_lifecycle_is_known check (lifecycle in
         ('Created', 'InProgress', 'WaitingForRetry', 'Succeeded', 'Failed', 'TimedOut', 'Canceled', 'Skipped')),
@@ -210,6 +213,10 @@ comment on column jobs_internal.target_execution.wait_reason is 'Why it waits.';
 comment on column jobs_internal.target_execution.end_reason is 'Why it ended as it did.';
 comment on column jobs_internal.target_execution.last_message is 'For people.';
 comment on column jobs_internal.target_execution.checkpoint is 'Where a resumable script goes on.';
+comment on column jobs_internal.target_execution.tried_at is
+    'When its server first had no room for us: no attempt began, and the wait is bounded by the step''s timeout.';
+comment on column jobs_internal.target_execution.free_attempts is
+    'How many of its attempts we stopped ourselves: they do not count against the step''s retries.';
 
 create table jobs_internal.task (
     run_day             date not null,
@@ -242,6 +249,9 @@ create table jobs_internal.task (
     bytes               bigint,
     timings             jsonb,
     end_reason          text,
+    context             text,
+    blockers            jsonb,
+    disowned            uuid,
     primary key (run_day, job_execution_id, step_id, ordinal, attempt),
     constraint a_task_lifecycle_is_known check
         (lifecycle in ('Created', 'InProgress', 'Succeeded', 'Failed', 'TimedOut', 'Canceled')),
@@ -283,6 +293,10 @@ comment on column jobs_internal.task.rows is 'Returned or touched, in all.';
 comment on column jobs_internal.task.bytes is 'Received from the target.';
 comment on column jobs_internal.task.timings is 'Milliseconds for waiting, connecting, running, committing, recording.';
 comment on column jobs_internal.task.end_reason is 'Why it ended as it did.';
+comment on column jobs_internal.task.context is 'Of the error: where in functions it happened.';
+comment on column jobs_internal.task.blockers is 'Sessions that held the lock which was not given.';
+comment on column jobs_internal.task.disowned is
+    'The invocation under which a host that was lost ran it: by which its session at the target is known.';
 
 create table jobs_internal.slot (
     job_id           uuid not null references jobs_internal.job on delete cascade,
@@ -313,11 +327,11 @@ create table jobs_internal.cancellation (
     reason           text,
     requested_at     timestamptz not null default clock_timestamp(),
     completed_at     timestamptz,
-    needed           text,
+    cancel_method    text,
     constraint a_cancelled_target_has_a_step check (ordinal is null or step_id is not null),
     constraint a_door_of_a_cancellation_is_known check (door in ('rest', 'fsm', 'psql', 'engine')),
     constraint what_was_needed_is_known check
-        (needed in ('nothing', 'protocol', 'pg_cancel_backend', 'pg_terminate_backend'))
+        (cancel_method in ('nothing', 'protocol', 'pg_cancel_backend', 'pg_terminate_backend'))
 );
 create index cancellation_by_run on jobs_internal.cancellation (job_execution_id);
 create index open_cancellation on jobs_internal.cancellation (requested_at) where completed_at is null;
@@ -331,10 +345,10 @@ comment on column jobs_internal.cancellation.door is 'By which way: rest, fsm, p
 comment on column jobs_internal.cancellation.reason is 'Why.';
 comment on column jobs_internal.cancellation.requested_at is 'When.';
 comment on column jobs_internal.cancellation.completed_at is 'When nothing of it ran any more.';
-comment on column jobs_internal.cancellation.needed is 'nothing, protocol, pg_cancel_backend or pg_terminate_backend.';
+comment on column jobs_internal.cancellation.cancel_method is 'nothing, protocol, pg_cancel_backend or pg_terminate_backend.';
 
 create table jobs_internal.target_ledger (
-    job_id           uuid not null references jobs_internal.job on delete cascade,
+    job_id           uuid not null,
     content_hash     bytea not null,
     target_id        uuid not null,
     lifecycle        text not null,
@@ -355,6 +369,18 @@ comment on column jobs_internal.target_ledger.job_execution_id is 'In which run.
 comment on column jobs_internal.target_ledger.step_id is 'In which step.';
 comment on column jobs_internal.target_ledger.ended_at is 'When.';
 comment on column jobs_internal.target_ledger.result_hash is 'Of what it returned.';
+
+-- Not a foreign key: that would look for the job once for every result.
+create function jobs_internal.forget_outcomes() returns trigger
+language plpgsql security definer set search_path = jobs_internal, pg_temp
+as $$
+begin
+    delete from target_ledger l using gone where l.job_id = gone.job_id;
+    return null;
+end $$;
+comment on function jobs_internal.forget_outcomes() is 'With a job its last outcomes go; only a job without a run goes.';
+create trigger a_job_takes_its_outcomes_along after delete on jobs_internal.job
+    referencing old table as gone for each statement execute function jobs_internal.forget_outcomes();
 
 create function jobs_internal.refuse_move() returns trigger
 language plpgsql security definer set search_path = jobs_internal, pg_temp

@@ -11,7 +11,7 @@ select c.cancellation_id,
        c.reason,
        c.requested_at,
        c.completed_at,
-       c.needed
+       c.cancel_method as needed
   from jobs_internal.cancellation c
   join jobs_internal.job_execution x on x.job_execution_id = c.job_execution_id
   join jobs_internal.job j on j.job_id = x.job_id

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine import sql
+from engine.db.membership import OLDEST_SCHEMA
 from muster.core.errors import Internal
 from muster.core.migrate import files, scripts
 from nodeagent.expected_schema import ExpectedSchema
@@ -47,6 +48,10 @@ def test_a_view_file_holds_the_view_of_its_name(file):
 
 def test_the_version_is_the_number_of_the_newest_migration():
     assert ExpectedSchema().version == len(scripts(sql.MIGRATIONS)) > 0
+
+
+def test_the_engine_accepts_the_schema_that_is_installed():
+    assert Blueprint().version >= OLDEST_SCHEMA
 
 
 def test_every_function_of_the_catalogue_is_for_the_agent():

@@ -1,10 +1,11 @@
 from nodeagent.snapshot import render
 
 
-def test_a_table_is_shown_with_what_belongs_to_it():
+def test_a_table_is_shown_with_what_belongs_to_it_and_no_function():
     text = render(
         [
             ("table", "jobs.t", ""),
+            ("table", "jobs.u", ""),
             ("column", "jobs.t.id", "integer not null"),
             ("constraint", "jobs.t.t_pkey", "PRIMARY KEY (id)"),
             ("index", "jobs.t.t_pkey", "CREATE UNIQUE INDEX t_pkey"),
@@ -22,4 +23,5 @@ def test_a_table_is_shown_with_what_belongs_to_it():
         in text
     )
     assert "CREATE INDEX by_age;" in text and "CREATE UNIQUE INDEX" not in text
-    assert "-- for: engine\nCREATE f\n RETURNS x;" in text
+    assert "create table jobs.u ();" in text
+    assert "CREATE f" not in text

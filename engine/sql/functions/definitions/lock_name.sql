@@ -3,8 +3,13 @@ create or replace function jobs_internal.lock_name(p_kind text, p_name text) ret
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
+declare
+    locked constant text := p_kind || ' ' || lower(p_name);
 begin
-    perform pg_advisory_xact_lock(hashtextextended(p_kind || ' ' || lower(p_name), 0));
+    -- A row that is not committed makes every insert of its name wait, even when it is deleted already.
+    insert into name_lock (name) values (locked);
+    delete from name_lock n where n.name = locked;
 end $$;
 comment on function jobs_internal.lock_name(text, text) is
-    'One put of a name at a time, even while nothing has it: the second one finds what the first one made.';
+    'One transaction at a time per name, even while no object has the name: the second transaction finds what the first '
+    'one created.';

@@ -9,4 +9,5 @@ begin
     return query select c.host_id, max(c.number) from completion c group by c.host_id;
 end $$;
 comment on function jobs_internal.completion_marks(bigint) is
-    'The newest completion of each host: all that they tell is in the rows already.';
+    'The number of the newest completion of each host; the rows of executions already hold what those completions '
+    'report.';

@@ -55,5 +55,5 @@ begin
      order by g.place;
 end $$;
 comment on function jobs_internal.expand_dispatch(jobs_internal.dispatch, date) is
-    'The tasks of a dispatch in runs of one day that are not over, with all that running them needs. One that has started is '
-    'told as such: whoever started it did not hear the answer.';
+    'The unfinished tasks of a dispatch in runs of one day, with all that running them needs. A task with started '
+    'was started by a call whose reply was lost.';

@@ -16,12 +16,12 @@ declare
     day date;
 begin
     if p_hurried then
-        -- All that is written is what it forgets. Nobody waits for the disk: a crash brings back at most dispatches that
-        -- the host names as known with every call, and never a later word without an earlier one.
+        -- The call only deletes dispatches that the host has read, so its commit need not wait for the disk: a crash
+        -- brings back at most dispatches that the next call deletes again.
         perform set_config('synchronous_commit', 'off', true);
     else
-        -- First, as for who takes tasks from the host: see report.
-        perform pg_advisory_xact_lock_shared(host_report_key(p_host));
+        -- Before any row, as revoke_host_tasks does; report follows in the same transaction.
+        lock table report_lock in row share mode;
     end if;
     perform from host h where h.host_id = p_host and h.state <> 'gone';
     if not found then
@@ -52,6 +52,8 @@ begin
     end loop;
 end $$;
 comment on function jobs_internal.fetch_dispatches(uuid, bigint, boolean) is
-    'What a host must run and stop, behind the dispatch that it knows; that one and those before it are forgotten. '
-    'Tasks that are over, or no longer this host''s, are left out. One with a slot begins when the tasks before it in that slot have finished; one that has '
-    'started did so in a call whose answer was lost. Who is hurried writes nothing else in the same transaction.';
+    'The tasks that a host must run and the invocations that it must cancel, after the dispatch p_after; that '
+    'dispatch and earlier ones are deleted. Tasks that are finished or belong to another host are left out. A task '
+    'with a slot starts when the tasks before it in that slot have finished. A task with started was started by a '
+    'call whose reply was lost. With p_hurried, the transaction must not write anything else: synchronous_commit is '
+    'off.';

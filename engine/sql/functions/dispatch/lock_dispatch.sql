@@ -4,8 +4,8 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
-    perform pg_advisory_xact_lock(hashtextextended('muster dispatch', 0));
+    lock table dispatch_lock in share update exclusive mode;
 end $$;
 comment on function jobs_internal.lock_dispatch() is
-    'Nobody else reserves tasks until the transaction ends: dispatches appear in the order of their numbers, and '
-    'targets that wait are ended without one of them being reserved meanwhile.';
+    'No other transaction reserves tasks until this one ends: dispatches appear in the order of their numbers, and no '
+    'waiting target is reserved while it is being ended.';

@@ -19,5 +19,5 @@ begin
      order by c.number;
 end $$;
 comment on function jobs_internal.next_completions(uuid[], bigint[]) is
-    'What became of tasks behind the numbers that are known, of hosts that are not named from the beginning; '
-    'what is known is forgotten.';
+    'The completions after the numbers that the caller has read; all completions of hosts that it does not name. '
+    'Completions that it has read are deleted.';

@@ -42,5 +42,5 @@ begin
     return refused;
 end $$;
 comment on function jobs_internal.record_commit_intents(jsonb) is
-    'COMMIT may be sent for these attempts, and can be asked for by its transaction id; returns the invocations under '
-    'which nothing runs.';
+    'COMMIT may be sent for these attempts; its status can be looked up by the transaction id. Returns the '
+    'invocations under which no attempt runs.';

@@ -1,6 +1,6 @@
 -- for: owner
 create or replace function jobs_internal.record_results(p_results jsonb)
-returns table (invocation_id uuid, lifecycle text, attempts integer, not_before timestamptz, needed text,
+returns table (invocation_id uuid, lifecycle text, attempts integer, not_before timestamptz, cancel_method text,
                deadline timestamptz)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
@@ -19,13 +19,13 @@ begin
         with given as materialized (
             select g.*, coalesce(g.again, false) as afresh, t.epoch, t.host_id, t.began,
                    x.target_execution_id, x.snapshot_id, x.attempts, x.start_time,
-                   x.attempts - x.uncounted as counted, x.cancel_requested_at is not null as unwanted
+                   x.attempts - x.free_attempts as counted, x.cancel_requested_at is not null as unwanted
               from jsonb_to_recordset(p_results) g (
                        d date, r uuid, s integer, o integer, a integer, i uuid, lifecycle text, retry boolean,
                        again boolean, reason text, sqlstate text, message text, detail text, hint text, context text,
                        "position" integer, fingerprint text, notices jsonb, results jsonb, "resultHash" text,
                        rows bigint, bytes bigint, "statementNo" integer, timings jsonb, blockers jsonb,
-                       "lastMessage" text, phase text, needed text)
+                       "lastMessage" text, phase text, "cancelMethod" text)
              cross join lateral (
                    select t.epoch, t.host_id, t.start_time as began from task t
                     where (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt) = (day, g.r, g.s, g.o, g.a)
@@ -66,7 +66,7 @@ begin
                        end end)) end as again_at
               from (select g.r, g.s, g.o, g.i, g.lifecycle, g.afresh, g.reason, g."resultHash",
                            coalesce(g."lastMessage", '') as said,
-                           g.phase, g.needed, g.target_execution_id, g.snapshot_id, g.attempts, g.counted,
+                           g.phase, g."cancelMethod", g.target_execution_id, g.snapshot_id, g.attempts, g.counted,
                            p.job_id, p.content_hash, p.growth, p.first_pause, p.longest_pause,
                            p.jitter, p.unwanted or g.unwanted as unwanted,
                            g.start_time + make_interval(secs => p.timeout_seconds) as deadline,
@@ -106,7 +106,7 @@ begin
                    blockers          = excluded.blockers
         ), target as (
             insert into target_execution as x (run_day, job_execution_id, step_id, ordinal, target_execution_id,
-                                               snapshot_id, lifecycle, phase, uncounted, not_before, wait_reason,
+                                               snapshot_id, lifecycle, phase, free_attempts, not_before, wait_reason,
                                                end_time, end_reason, last_message)
             select day, g.r, g.s, g.o, g.target_execution_id, g.snapshot_id, g.outcome, g.phase, g.afresh::integer,
                    g.again_at, case g.outcome when 'WaitingForRetry' then 'Retry' end,
@@ -116,14 +116,14 @@ begin
                    case when g.called_off then 'It was cancelled.' else g.said end
               from decided g
             on conflict (run_day, job_execution_id, step_id, ordinal) do update
-               set lifecycle    = excluded.lifecycle,
-                   phase        = coalesce(excluded.phase, x.phase),
-                   uncounted    = x.uncounted + excluded.uncounted,
-                   not_before   = excluded.not_before,
-                   wait_reason  = excluded.wait_reason,
-                   end_time     = excluded.end_time,
-                   end_reason   = excluded.end_reason,
-                   last_message = excluded.last_message
+               set lifecycle     = excluded.lifecycle,
+                   phase         = coalesce(excluded.phase, x.phase),
+                   free_attempts = x.free_attempts + excluded.free_attempts,
+                   not_before    = excluded.not_before,
+                   wait_reason   = excluded.wait_reason,
+                   end_time      = excluded.end_time,
+                   end_reason    = excluded.end_reason,
+                   last_message  = excluded.last_message
         ), ledger as (
             insert into target_ledger (job_id, content_hash, target_id, lifecycle, end_reason, job_execution_id, step_id,
                                        ended_at, result_hash)
@@ -148,11 +148,11 @@ begin
                    result_hash      = excluded.result_hash
              where target_ledger.ended_at <= excluded.ended_at  -- two runs may end here, written in the other order
         )
-        select g.i, g.outcome, g.attempts, g.again_at, g.needed,
+        select g.i, g.outcome, g.attempts, g.again_at, g."cancelMethod",
                case g.outcome when 'WaitingForRetry' then g.deadline end
           from decided g;
     end loop;
 end $$;
 comment on function jobs_internal.record_results(jsonb) is
-    'The outcome of attempts, and whether their targets are over or wait for another one, and until when. What is not '
-    'returned was refused: nothing runs under that invocation.';
+    'Records the outcome of attempts, and whether each target is finished or waits for another attempt, and until '
+    'when. An invocation that is not returned was refused: no attempt runs under it.';

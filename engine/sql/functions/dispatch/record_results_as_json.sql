@@ -7,8 +7,8 @@ begin
     return (
         select coalesce(jsonb_agg(jsonb_build_object(
                    'i', t.invocation_id, 'l', t.lifecycle, 'a', t.attempts, 'b', extract(epoch from t.not_before),
-                   'u', extract(epoch from t.deadline), 'n', t.needed, 'k', 'result')), '[]')
+                   'u', extract(epoch from t.deadline), 'n', t.cancel_method, 'k', 'result')), '[]')
           from record_results(p_results) t);
 end $$;
 comment on function jobs_internal.record_results_as_json(jsonb) is
-    'The outcome of attempts is recorded, and told as the core reads it.';
+    'Records the outcome of attempts and returns it as the core reads completions.';

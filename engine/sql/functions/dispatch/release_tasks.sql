@@ -74,5 +74,5 @@ begin
     return told;
 end $$;
 comment on function jobs_internal.release_tasks(jsonb) is
-    'Reservations that never began are gone; where a pause is wanted, their targets wait, within the step''s timeout, and '
-    'keep what the server said. What is not told was refused: nothing is reserved under that invocation.';
+    'Deletes reservations that did not start. Where a pause is wanted, the target waits within the step''s timeout '
+    'and keeps the server''s message. An invocation that is not returned was refused: no task is reserved under it.';

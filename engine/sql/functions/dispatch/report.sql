@@ -14,8 +14,8 @@ begin
     if not found then
         raise exception 'host % is not known or has ended', p_host using errcode = 'MU004';
     end if;
-    -- Together with others of this host, and with nobody who takes its tasks away.
-    perform pg_advisory_xact_lock_shared(host_report_key(p_host));
+    -- Reports exclude only lock_reports, not each other.
+    lock table report_lock in row share mode;
     if p_starts <> '[]' then
         refused := start_tasks(p_starts);
     end if;
@@ -23,8 +23,8 @@ begin
         refused := refused || record_commit_intents(p_commits);
     end if;
     if p_results <> '[]' or p_returns <> '[]' then
-        -- One after the other, so that its completions appear in the order of their numbers.
-        perform pg_advisory_xact_lock(hashtextextended('muster completions ' || p_host, 0));
+        -- One report of the host at a time, so that its completions appear in the order of their numbers.
+        perform from host h where h.host_id = p_host for no key update;
     end if;
     if p_results <> '[]' then
         told := record_results_as_json(p_results);
@@ -51,6 +51,6 @@ begin
     return refused;
 end $$;
 comment on function jobs_internal.report(uuid, bigint, jsonb, jsonb, jsonb, jsonb, jsonb) is
-    'All that a host has to say: attempts that begin, intended commits, results, reservations that never began, '
-    'servers that it met. Returns the invocations that were refused; results and returns of the others are told to the '
-    'core in one completion. Since an answer can get lost, a start or result that was taken before is not refused.';
+    'Everything that a host reports: attempts that start, intended commits, results, released tasks, and servers '
+    'that it connected to. Returns the refused invocations; the core reads results and released tasks of the others '
+    'in one completion. Since a reply can be lost, a start or result that is already recorded is not refused.';

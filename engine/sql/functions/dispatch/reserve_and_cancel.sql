@@ -12,5 +12,4 @@ begin
 end $$;
 comment on function jobs_internal.reserve_and_cancel(
     bigint, uuid[], date[], uuid[], integer[], integer[], integer[], uuid[], uuid[], uuid[]) is
-    'Tasks reserved for hosts, and running ones that hosts must stop: a dispatch for each host. A target that is over '
-    'gets no task.';
+    'Reserves tasks for hosts and tells hosts which running tasks to cancel, as reserve_tasks does.';

@@ -13,5 +13,4 @@ begin
 end $$;
 comment on function jobs_internal.reserve_and_poll(
     bigint, uuid[], date[], uuid[], integer[], integer[], integer[], uuid[], uuid[], uuid[], bigint[]) is
-    'Tasks reserved for hosts: a dispatch for each host. A target that is over gets no task. One with a slot is '
-    'prefetched. Returns what read_completions does, so that who reserves need not ask for it.';
+    'Reserves tasks as reserve_tasks does, and returns what read_completions does, which saves the core a call.';

@@ -30,7 +30,7 @@ begin
                   and x.end_time is null limit 1) x
          where t.run_day = day;
     end loop;
-    next := nextval('hand_over');
+    next := nextval('dispatch_number');
     insert into dispatch (host_id, number, run_days, runs, steps, ordinals, attempts, invocations, slots, cancels)
     select t.host, next,
            coalesce(array_agg(t.run_day order by t.place) filter (where t.stop is null), '{}'),
@@ -53,5 +53,6 @@ begin
 end $$;
 comment on function jobs_internal.reserve_tasks(
     bigint, uuid[], date[], uuid[], integer[], integer[], integer[], uuid[], uuid[], uuid[], uuid[]) is
-    'Tasks reserved for hosts, and running ones that hosts must stop: a dispatch for each host. A target that is over '
-    'gets no task. One with a slot is prefetched: it begins when the tasks before it in that slot have finished.';
+    'Reserves tasks for hosts and tells hosts which running tasks to cancel: one dispatch per host. A finished '
+    'target gets no task. A task with a slot is prefetched: it starts when the tasks before it in that slot have '
+    'finished.';

@@ -8,4 +8,5 @@ begin
     return record_results_as_json(p_results);
 end $$;
 comment on function jobs_internal.resolve_orphaned_attempts(bigint, jsonb) is
-    'What the core found out about tasks of lost hosts, decided as a host''s own results are; told as completions are.';
+    'Records what the core found out about attempts of lost hosts, as a host''s own results are recorded; returns '
+    'completions.';

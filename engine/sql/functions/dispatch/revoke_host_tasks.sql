@@ -14,7 +14,7 @@ declare
     days constant date[] := array(select distinct x.run_day from job_execution x where x.end_time is null);
 begin
     perform check_epoch(p_epoch);
-    perform lock_hosts(array[p_host]);
+    perform lock_reports();
     delete from dispatch b where b.host_id = p_host;
     return query
     with gone as (
@@ -56,5 +56,6 @@ begin
      order by t.run_day, t.job_execution_id, t.step_id, t.ordinal;
 end $$;
 comment on function jobs_internal.revoke_host_tasks(bigint, uuid) is
-    'Nothing that a lost host says of its tasks counts any more: reservations are gone, what may be running waits for '
-    'what its target says and is returned under a new invocation, with the one that its session there is known by.';
+    'Revokes the tasks of a lost host, so that its reports are refused. Reservations are deleted. Attempts that may '
+    'be running get a new invocation and are returned with the old one, by which the session at the target is '
+    'found.';

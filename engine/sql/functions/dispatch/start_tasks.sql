@@ -71,4 +71,4 @@ begin
     return refused;
 end $$;
 comment on function jobs_internal.start_tasks(jsonb) is
-    'Reserved tasks are attempts from now on; returns the invocations under which there is no task. Again is harmless.';
+    'Reserved tasks become attempts. Returns the invocations that have no task. Repeating it is harmless.';

@@ -27,14 +27,13 @@ begin
                    where t.run_day = day and t.job_execution_id = p_run and t.step_id = p_step_id
                      and t.lifecycle in ('Created', 'InProgress')
                      and (p_ordinals is null or t.ordinal = any(p_ordinals)));
-    -- Those that wait may be many, and no host has a say in them; the others are few, and their hosts stand still.
+    -- Waiting targets may be many, and no host reports on them. The others are few; reports wait meanwhile.
     return query
     select o, null::uuid, null::uuid, true
       from end_canceled(day, p_run, p_step_id, array(select c from unnest(chosen) c where c <> all(busy))) o;
-    perform lock_hosts(array(
-        select t.host_id from task t
-         where t.run_day = day and t.job_execution_id = p_run and t.step_id = p_step_id
-           and t.lifecycle in ('Created', 'InProgress') and t.ordinal = any(busy)));
+    if busy <> '{}' then
+        perform lock_reports();
+    end if;
     delete from task t
      where t.run_day = day and t.job_execution_id = p_run and t.step_id = p_step_id
        and t.lifecycle = 'Created' and t.ordinal = any(busy);
@@ -58,5 +57,5 @@ begin
       from end_canceled(day, p_run, p_step_id, array(select b from unnest(busy) b where b <> all(running))) o;
 end $$;
 comment on function jobs_internal.cancel_targets(bigint, uuid, integer, integer[]) is
-    'Targets of the step, or all, end Canceled where nothing runs, reservations and all; where an attempt runs, its '
-    'host must stop it. Again is harmless.';
+    'Targets of the step, or all, end as Canceled where no attempt runs, and their reservations are deleted; for '
+    'running attempts returns the host that must stop them. Repeating it is harmless.';

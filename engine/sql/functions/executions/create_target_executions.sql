@@ -16,7 +16,7 @@ declare
 begin
     if exists (select from job j where j.job_id = p_run.job_id and j.overlap = 'skipTarget') then
         -- One plan of the job at a time, so that of two runs one sees the other's targets.
-        perform pg_advisory_xact_lock(hashtextextended('muster plan ' || p_run.job_id, 0));
+        perform lock_name('plan', p_run.job_id::text);
         if exists (select from job_execution x
                     where x.job_id = p_run.job_id and x.end_time is null
                       and x.job_execution_id <> p_run.job_execution_id) then
@@ -37,5 +37,6 @@ begin
     return taken;
 end $$;
 comment on function jobs_internal.create_target_executions(jobs_internal.job_execution, integer, uuid, integer[]) is
-    'Every target of the snapshot is a target execution of the step: the ordinals of those that are Skipped, since the '
-    'job says skipTarget and another run works on them. Wave 2 and later begin at the ordinals given.';
+    'Creates a target execution of the step for every target of the snapshot. Returns the ordinals that are Skipped '
+    'because the job says skipTarget and another run works on them. Waves after the first begin at the given '
+    'ordinals.';

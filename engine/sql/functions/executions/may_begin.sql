@@ -14,8 +14,8 @@ begin
         return 'Begun';
     elsif p_run.cancel_requested_at is not null then
         update cancellation c
-           set completed_at = now,
-               needed       = 'nothing'
+           set completed_at  = now,
+               cancel_method = 'nothing'
          where c.job_execution_id = p_run.job_execution_id and c.completed_at is null;
         update job_execution x
            set lifecycle = 'Canceled', end_time = now, end_reason = 'Canceled', wait_reason = null,

@@ -11,7 +11,7 @@ declare
         select from step_execution s
          where (s.run_day, s.job_execution_id) = (p_run.run_day, p_run.job_execution_id));
 begin
-    insert into cancellation (job_execution_id, requested_by, door, reason, requested_at, completed_at, needed)
+    insert into cancellation (job_execution_id, requested_by, door, reason, requested_at, completed_at, cancel_method)
     values (p_run.job_execution_id, p_by, p_door, p_reason, now,
             case when at_once then now end, case when at_once then 'nothing' end);
     if at_once then

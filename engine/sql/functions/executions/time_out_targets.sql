@@ -45,5 +45,5 @@ begin
     returning x.ordinal;
 end $$;
 comment on function jobs_internal.time_out_targets(bigint, uuid, integer, integer[]) is
-    'Those of the targets that wait and whose time is over are TimedOut, which are returned; they say so, and what the '
-    'last attempt said, or the server that had no room.';
+    'Ends those of the targets that wait and whose timeout has passed, and returns them. Their message holds the '
+    'last attempt''s error, or that of the server that had no room.';

@@ -22,4 +22,4 @@ begin
      where h.state <> 'gone';
 end $$;
 comment on function jobs_internal.adopt_hosts(bigint, integer) is
-    'Every host that is not gone belongs to this epoch from now on, with what it runs, and has so many slots.';
+    'Every host that is not gone belongs to this epoch from now on, with its tasks, and has this number of slots.';

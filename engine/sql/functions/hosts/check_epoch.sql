@@ -17,5 +17,5 @@ begin
     end if;
 end $$;
 comment on function jobs_internal.check_epoch(bigint) is
-    'First statement of every transaction of an engine: until its end no other epoch can take charge; a stale one fails '
-    'here.';
+    'First statement of every transaction of an engine: no other epoch can become current before its end, and a '
+    'stale epoch fails here.';

@@ -8,4 +8,4 @@ begin
     update host set state = 'draining' where state = 'live';
 end $$;
 comment on function jobs_internal.drain_hosts(bigint) is
-    'No host gets anything new; each ends when what it runs is over.';
+    'No host gets new tasks; each ends when its tasks are finished.';

@@ -11,4 +11,4 @@ begin
      where host_id = p_host and state <> 'gone';
 end $$;
 comment on function jobs_internal.end_host(uuid) is
-    'The host runs nothing any more and will not come back; again is harmless.';
+    'The host runs no tasks and will not come back. Repeating it is harmless.';

@@ -19,4 +19,5 @@ begin
     select i.epoch, i.paused, i.draining into current_epoch, paused, draining from instance i;
 end $$;
 comment on function jobs_internal.host_heartbeat(uuid, integer) is
-    'The host lives, and learns which epoch it writes with, whether a newer one did not adopt it, and its slots.';
+    'Records a heartbeat of the host; returns the epoch that it writes with, the current epoch, its state and its '
+    'slots.';

@@ -7,4 +7,4 @@ begin
     update host set state = 'draining' where host_id = p_host and state = 'live';
 end $$;
 comment on function jobs_internal.mark_host_draining(uuid) is
-    'The host gets nothing new and ends when what it runs is over; again is harmless.';
+    'The host gets no new tasks and ends when its tasks are finished. Repeating it is harmless.';

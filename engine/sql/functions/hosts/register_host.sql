@@ -21,4 +21,4 @@ begin
     end if;
 end $$;
 comment on function jobs_internal.register_host(uuid, bigint, text, integer, integer) is
-    'A host that the current epoch may give tasks to; again for the same host is harmless.';
+    'Registers a host to which the current epoch may give tasks. Repeating it is harmless.';

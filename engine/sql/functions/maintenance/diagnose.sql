@@ -8,13 +8,7 @@ declare
     here constant oid := (select d.oid from pg_database d where d.datname = current_database());
     holders jsonb;
 begin
-    with ours (key) as (
-        select hashtextextended('muster dispatch', 0)
-        union all
-        select hashtextextended('muster snapshots', 0)
-        union all
-        select host_report_key(h.host_id) from host h where h.state <> 'gone'
-    ), blocker (pid, waited_since) as (
+    with blocker (pid, waited_since) as (
         -- Who is waited for by one of the account's own sessions.
         select b.pid, w.waitstart
           from pg_locks w
@@ -22,11 +16,14 @@ begin
           cross join lateral unnest(pg_blocking_pids(w.pid)) b (pid)
          where not w.granted and a.datid = here and starts_with(a.usename::text, prefix)
         union all
-        -- Who holds a lock of ours between two tries of the engine.
+        -- Who holds a table of ours in a mode that others wait for, between two tries of the engine.
         select l.pid, null
           from pg_locks l
-         where l.granted and l.locktype = 'advisory' and l.database = here and l.objsubid = 1
-           and (l.classid::bigint << 32 | l.objid::bigint) in (select o.key from ours o)
+          join pg_class c on c.oid = l.relation and c.relnamespace = 'jobs_internal'::regnamespace
+          join pg_stat_activity a on a.pid = l.pid and a.usename is not null  -- not an autovacuum worker
+         where l.granted and l.locktype = 'relation' and l.database = here
+           and l.mode in ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
+                          'AccessExclusiveLock')
     )
     select jsonb_agg(jsonb_build_object('pid', h.pid, 'user', h.usename, 'application', h.application_name,
                                         'since', h.since, 'waited_since', h.waited_since) order by h.pid)
@@ -46,5 +43,5 @@ begin
                         prefix || 'engine', prefix || 'reader', prefix || 'operator', prefix || 'admin'));
 end $$;
 comment on function jobs_internal.diagnose() is
-    'Sessions of others that hold a lock which the account needs; whether everybody may connect to the database, and the '
-    'statements that end that. What PostgreSQL does not show of another''s session is null.';
+    'Sessions of other roles that hold a lock which the account needs; whether PUBLIC may connect to the database, '
+    'and the statements that revoke that. What PostgreSQL does not show of another role''s session is null.';

@@ -21,7 +21,7 @@ begin
         returning x.job_id, x.job_execution_id
     ), closed as (
         update cancellation c
-           set completed_at = now, needed = 'nothing'
+           set completed_at = now, cancel_method = 'nothing'
           from ended e
          where c.job_execution_id = e.job_execution_id and c.completed_at is null
     )

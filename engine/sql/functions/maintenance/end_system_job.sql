@@ -24,7 +24,7 @@ begin
      where x.job_execution_id = p_run and x.end_time is null;
     -- A duty is short: whoever wanted it to stop has what was wanted.
     update cancellation c
-       set completed_at = now, needed = 'nothing'
+       set completed_at = now, cancel_method = 'nothing'
      where c.job_execution_id = p_run and c.completed_at is null;
     if p_lifecycle = 'Failed' then
         update job j set next_slot = least(j.next_slot, now + interval '10 min') where j.job_id = p_job_id;

@@ -11,7 +11,7 @@ begin
     if to_regclass('jobs_internal.task' || suffix) is not null then
         return;
     end if;
-    -- One at a time. Attaching takes this lock anyway; an advisory one would not let us see what others made.
+    -- One at a time. Attaching takes this lock anyway, and what others created is visible after it.
     lock table step_execution in share update exclusive mode;
     if to_regclass('jobs_internal.task' || suffix) is not null then
         return;

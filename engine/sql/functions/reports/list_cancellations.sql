@@ -10,7 +10,7 @@ begin
     return (
         select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                    'requestedBy', c.requested_by, 'requestedAt', iso_time(c.requested_at), 'reason', c.reason,
-                   'door', c.door, 'needed', c.needed, 'completedAt', iso_time(c.completed_at))
+                   'door', c.door, 'needed', c.cancel_method, 'completedAt', iso_time(c.completed_at))
                    || coalesce((select jsonb_build_object('stepName', s.step_name)
                                   from step_execution s
                                  where (s.run_day, s.job_execution_id, s.step_id)

@@ -1,6 +1,27 @@
 -- expand: audit events name the principal and its token, are chained by hash, and leave only by retention
-alter table audit_event add column principal_id text;  -- stable, unlike the display name in caller
-alter table audit_event add column token_id text;      -- which of its tokens; never the token
+create table audit_event (
+    event_id         bigint generated always as identity primary key,
+    at               timestamptz not null default clock_timestamp(),
+    tenant_id        text not null,
+    subscription_key text,
+    group_key        text,
+    resource_id      text not null,
+    action           text not null,                 -- Microsoft.Sql/servers/write
+    status           text not null,                 -- Accepted | Started | Succeeded | Failed | Denied
+    caller           text not null,
+    caller_type      text not null,
+    caller_address   text,
+    correlation_id   text not null,
+    request_id       text not null,
+    operation_id     uuid,
+    detail           jsonb not null default '{}',
+    principal_id     text,                          -- stable, unlike the display name in caller
+    token_id         text,                          -- which of its tokens; never the token
+    constraint known_audit_status check (status in ('Accepted', 'Started', 'Succeeded', 'Failed', 'Denied'))
+);
+create index audit_by_subscription on audit_event (subscription_key, event_id desc);
+create index audit_by_tenant on audit_event (tenant_id, event_id desc);
+create index audit_of_command on audit_event (operation_id) where status = 'Started';
 
 -- What is left of a chain when its oldest events have gone, and where its next event is appended.
 create table audit_chain (
@@ -114,7 +135,7 @@ begin
     return removed;
 end $f$;
 
-create or replace function audit_is_append_only() returns trigger
+create function audit_is_append_only() returns trigger
 language plpgsql security definer set search_path = pg_catalog, %1$s, pg_temp as $f$
 begin
     if tg_op = 'DELETE' then
@@ -127,10 +148,8 @@ end $f$;
 $body$, here);
 end $$;
 
-insert into audit_link (event_id, chain, digest) select event_id, audit_chain_of(e), audit_digest(e) from audit_event e;
 create trigger audit_is_linked after insert on audit_event for each row execute function link_audit();
 
-drop trigger audit_is_append_only on audit_event;
 create trigger audit_is_append_only before update or truncate on audit_event
     for each statement execute function audit_is_append_only();
 create trigger audit_is_kept before delete on audit_event
