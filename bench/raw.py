@@ -17,7 +17,8 @@ import asyncpg
 from bench.fleet import PASSWORD, SLOTS, TARGET_SERVER, USER, Fleet
 from engine.access.credentials import Credentials
 from engine.attempt.session_setup import lock_key
-from engine.model.task import TargetServer, Task
+from engine.model.server import TargetServer
+from engine.model.task import Task
 from engine.pool.pool import ConnectionPool
 from muster.core.clock import Clock
 from muster.core.connect import Connector

@@ -17,7 +17,9 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from engine.model.group_document import Credential, Document, Member, Server
+from engine.model.credential import Credential
+from engine.model.group_document import Document, Member
+from engine.model.server import Server
 from engine.model.task import UNLISTED
 from engine.targets.exclusions import Exclusions
 from engine.targets.resolution import Excluded, Resolution, SkippedDatabase, Target

@@ -94,7 +94,7 @@ async def test_each_finds_its_own_settings_around_it_in_one_session(place):
 async def test_what_is_told_of_each_is_what_would_be_told_of_it_alone(place, script, options):
     step = a_step(script, **options)
     tasks = some_tasks(place)
-    assert step.goes_along
+    assert step.batchable
 
     together = await place.ride(step, tasks)
     alone = [await place.run(step, task) for task in tasks]
@@ -165,7 +165,7 @@ async def test_what_one_leaves_in_the_session_is_not_there_for_the_next(place):
 
 
 async def test_whoever_comes_behind_a_session_that_stays_unclean_is_made_again(place, monkeypatch):
-    monkeypatch.setattr(connection, "CLEAN", "select 1 from nowhere")
+    monkeypatch.setattr(connection, "RESET", "select 1 from nowhere")
     session = await place.lend()
     pid = session.backend_pid
 
@@ -190,12 +190,12 @@ async def test_one_that_writes_has_written_nothing_and_its_step_goes_alone_from_
     await place.execute(f"set role {place.owner.name};{WRITES.format('s2')}{''.join(views)}")
     step = a_step("select n from v")
     tasks = some_tasks(place)
-    assert step.goes_along
+    assert step.batchable
 
     outcomes = await place.ride(step, tasks)
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED, AGAIN, SUCCEEDED, SUCCEEDED]
-    assert not step.goes_along
+    assert [task in place.unbatchable_steps for task in tasks] == [False, True, False, False]
     assert await place.fetch("select from public.written") == []
     again = await place.run(step, renewed(tasks[1]))
     assert told(again) == SUCCEEDED
@@ -219,28 +219,30 @@ async def test_one_that_would_swallow_a_refusal_to_write_is_not_taken_for_done(p
 
 
 async def test_one_that_divides_by_zero_itself_has_failed(place):
-    step = a_step("select 1 / 0")
+    step, tasks = a_step("select 1 / 0"), some_tasks(place)
+    assert step.batchable
 
-    outcomes = await place.ride(step, some_tasks(place))
+    outcomes = await place.ride(step, tasks)
 
     assert {(outcome.reason, outcome.sqlstate) for outcome in outcomes} == {
         ("StatementFailed", "22012")
     }
-    assert step.goes_along
+    assert not any(task in place.unbatchable_steps for task in tasks)
 
 
 async def test_one_that_writes_though_its_step_must_not_fails(place):
     await place.execute(f"set role {place.owner.name};{WRITES.format('s2')}")
     views = [f"create view {schema}.v as select 1 as n;" for schema in ("s1", "s3", "s4")]
     await place.execute(f"set role {place.owner.name};{''.join(views)}")
-    step = a_step("select n from v", **READ_ONLY)
+    step, tasks = a_step("select n from v", **READ_ONLY), some_tasks(place)
+    assert step.batchable
 
-    outcomes = await place.ride(step, some_tasks(place))
+    outcomes = await place.ride(step, tasks)
 
     assert told(outcomes[1]) == ("Failed", "StatementFailed", False, False)
     assert outcomes[1].sqlstate == "25006"
     assert [told(outcome) for outcome in outcomes[2:]] == [SUCCEEDED] * 2
-    assert step.goes_along
+    assert not any(task in place.unbatchable_steps for task in tasks)
 
 
 async def test_one_whose_start_is_refused_is_not_sent(place):

@@ -12,7 +12,8 @@ from engine.pgwire import results
 from engine.attempt.outcome import Outcome
 from engine.attempt.session_setup import KEY_CLASS, lock_key
 from engine.attempt.cancel_token import CancelToken
-from engine.model.task import Step, Task
+from engine.model.step import Step
+from engine.model.task import Task
 from tests.support.attempts import Place, a_place, a_step, overhear, renewed, until
 from tests.support.read_batches import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
 
@@ -64,7 +65,7 @@ def nobody(place: Place) -> Callable[[], Awaitable[bool]]:
 async def test_one_that_takes_long_is_made_again_and_whoever_was_answered_is_not(
     place, monkeypatch
 ):
-    monkeypatch.setattr(read_batch, "PATIENCE", 0.3)
+    monkeypatch.setattr(read_batch, "BATCH_TIMEOUT", 0.3)
     session = await place.lend()
     pid = session.backend_pid
 
@@ -75,8 +76,8 @@ async def test_one_that_takes_long_is_made_again_and_whoever_was_answered_is_not
 
 
 async def test_however_many_take_long_they_do_not_keep_their_database(place, monkeypatch):
-    monkeypatch.setattr(read_batch, "PATIENCE", 0.2)
-    monkeypatch.setattr(read_batch, "BRIEF", 0.3)
+    monkeypatch.setattr(read_batch, "BATCH_TIMEOUT", 0.2)
+    monkeypatch.setattr(read_batch, "CANCEL_TIMEOUT", 0.3)
 
     outcomes = await place.ride(sleeps("s1", "s2", "s3", "s4"), some_tasks(place))
 
@@ -158,7 +159,7 @@ async def test_one_whose_time_is_over_timed_out_and_the_others_have_theirs(place
 
 
 async def test_who_keeps_another_from_its_time_has_its_own_still(place, monkeypatch):
-    monkeypatch.setattr(read_batch, "PATIENCE", LONG)
+    monkeypatch.setattr(read_batch, "BATCH_TIMEOUT", LONG)
 
     outcomes = await place.ride(
         sleeps("s2", "s3"), some_tasks(place), within=[60.0, 60.0, 0.4, 60.0]
@@ -243,7 +244,7 @@ async def test_where_nothing_can_be_written_all_are_made_again_and_tell_it_alone
 async def test_one_that_returns_a_flood_fails_and_those_behind_it_are_made_again(
     place, monkeypatch
 ):
-    monkeypatch.setattr(results, "MOST_ROWS", 1)
+    monkeypatch.setattr(results, "MAX_ROWS", 1)
     session = await place.lend()
     pid = session.backend_pid
 
@@ -288,7 +289,7 @@ async def test_breaking_it_off_before_the_start_was_answered_sends_nothing(place
 
 
 async def test_a_step_that_was_broken_off_succeeds_alone(place, monkeypatch):
-    monkeypatch.setattr(read_batch, "PATIENCE", 0.1)
+    monkeypatch.setattr(read_batch, "BATCH_TIMEOUT", 0.1)
     step = a_step("select pg_sleep(0.3)", **READ_ONLY)
     tasks = some_tasks(place, 2)
 
