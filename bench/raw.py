@@ -131,7 +131,7 @@ async def _heard(fleet: Fleet, script: str, task: Task, *, together: bool) -> Sa
                 sessions.give_back(session)
                 step, within = a_step(script, timeout=TIMEOUT), float(TIMEOUT)
                 if together:
-                    (outcome,) = await host.ride(step, [task], within=within)
+                    (outcome,) = await host.run_batch(step, [task], within=within)
                 else:
                     outcome = await host.run(step, task, within=within)
         finally:

@@ -129,7 +129,7 @@ class AutocommitRun(ScriptRun):
         return replace(_with_sentence(outcome, sentence), retry=False, again=False)
 
     async def _invalid_now(self) -> frozenset[str]:
-        if not self.session.lost and not self.session.spoiled:
+        if not self.session.lost and not self.session.unusable:
             return _names(await self.session.query(Q.invalid_indexes))
         async with self.session.second_connection() as other:
             return frozenset(row["name"] for row in await other.fetch(Q.invalid_indexes))

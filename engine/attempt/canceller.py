@@ -122,7 +122,7 @@ class SessionCanceller:
             timeout = METHOD_TIMEOUT if cancel is methods[-1][1] else self._timeout
             self._method = name
             # A late signal must not hit the next user of the session.
-            self._session.spoiled = True
+            self._session.unusable = True
             if await self._succeeds(cancel, timeout):
                 return
         self._session.terminate()

@@ -50,7 +50,7 @@ class KeptResults:
         """Of types that are not built in; queried once per session."""
         session = self._session
         new = oids - session.types.keys()
-        if new and not session.lost and not session.spoiled:
+        if new and not session.lost and not session.unusable:
             query = Q.type_names.replace("$1", literal(f"{{{','.join(map(str, new))}}}"))
             received = session.result_reader.received
             with contextlib.suppress(asyncpg.PostgresError, *CONNECTION_LOST, TimeoutError):

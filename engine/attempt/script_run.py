@@ -179,13 +179,13 @@ class ScriptRun:
 
     async def find_unknown_parameters(self) -> None:
         """Parameters of the step's settings that this server does not have; they are left out."""
-        known, parameters = self.session.parameters, self.step.options.settings.parameters
-        names = {name.lower() for name in parameters}
-        if new := names - known.keys():
+        exists = self.session.parameters
+        names = {name.lower() for name in self.step.options.settings.parameters}
+        if new := names - exists.keys():
             query = Q.unknown_parameters.replace("$1", literal(f"{{{','.join(new)}}}"))
             absent = {row[0] for row in rows_of(await self.query(query))}
-            known |= {name: name not in absent for name in new}
-        self.unknown_parameters = frozenset(name for name in names if not known[name])
+            exists |= {name: name not in absent for name in new}
+        self.unknown_parameters = frozenset(name for name in names if not exists[name])
 
     async def roll_back(self) -> None:
         """Releases the locks before the outcome is reported."""
@@ -224,9 +224,8 @@ class ScriptRun:
 
     async def succeeded(self, reason: str | None = None) -> Outcome:
         count = len(self.step.parts)
-        statements = "1 statement" if count == 1 else f"{count} statements"
         rows = self._kept.rows
-        text = f"Succeeded: {statements}, {rows} row{'s' * (rows != 1)}."
+        text = f"Succeeded: {count} statement{'s' * (count != 1)}, {rows} row{'s' * (rows != 1)}."
         if reason:
             by = "this job" if self.step.options.guard == "job" else "the same run"
             text = f"It was applied before by {by}; nothing was done."

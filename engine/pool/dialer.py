@@ -16,8 +16,8 @@ from engine.model.server import TargetServer
 from engine.pgwire.result_set import rows_of
 from engine.pgwire.results import ResultReader
 from engine.pool.budget import Contact, observed
-from engine.pool.pooled_connection import PooledConnection, Spawn
-from engine.pool.server_pool import Key, ServerPool
+from engine.pool.pooled_connection import PooledConnection, Spawn, TargetPool
+from engine.pool.server_pool import Key
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.db import Connection
@@ -68,12 +68,12 @@ class Dialer:
 
     async def open(
         self,
-        server_pool: ServerPool,
+        server_pool: TargetPool,
         key: Key,
         login: Login,
         deadline: float,
         *,
-        on_contact: Callable[[ServerPool, Contact], None],
+        on_contact: Callable[[TargetPool, Contact], None],
         spawn: Spawn,
     ) -> PooledConnection:
         """`on_contact` is called with the facts about the server if they were not known."""

@@ -19,7 +19,7 @@ from engine.model.server import TargetServer
 from engine.pool.budget import Contact
 from engine.pool.dialer import Dialer, Login
 from engine.pool.errors import Full
-from engine.pool.pooled_connection import PooledConnection
+from engine.pool.pooled_connection import PooledConnection, TargetPool
 from engine.pool.server_pool import Key, ServerPool, Waiter, decrement, increment
 from muster.core import connect
 from muster.core.clock import Clock
@@ -46,7 +46,7 @@ class ConnectionPool:
         self._dialer = Dialer(connector, credentials, clock)
         self._clock = clock
         self._on_contact = on_contact
-        self._server_pools: dict[str, ServerPool] = {}
+        self._server_pools: dict[str, TargetPool] = {}
         self._lent: set[PooledConnection] = set()
         self._background: set[asyncio.Future[Any]] = set()
         self._opening: set[asyncio.Future[Any]] = set()
@@ -94,7 +94,7 @@ class ConnectionPool:
 
     def _locate(
         self, server: TargetServer, database: str, credential: VersionedCredential, *, direct: bool
-    ) -> tuple[ServerPool, Endpoint, Key]:
+    ) -> tuple[TargetPool, Endpoint, Key]:
         pool = self._server_pools.get(server.server_id)
         if pool is None:
             pool = self._server_pools[server.server_id] = ServerPool(server)
@@ -113,7 +113,7 @@ class ConnectionPool:
         self._lent.discard(session)
         decrement(session.server_pool.lent, session.key)
         session.result_reader.reset()
-        if session.spoiled or session.lost or self._closed:
+        if session.unusable or session.lost or self._closed:
             self._close_soon(session)
         else:
             increment(session.server_pool.returning, session.key)
@@ -145,25 +145,27 @@ class ConnectionPool:
         full = pool and pool.waiters and pool.open >= pool.size(self._clock.monotonic())
         return "ServerConnections" if full else "Connecting"
 
-    def _idle_if_fair(self, pool: ServerPool, key: Key) -> PooledConnection | None:
+    def _idle_if_fair(self, pool: TargetPool, key: Key) -> PooledConnection | None:
         """An idle session, unless an earlier request could use its place."""
         if pool.waiters and pool.open >= pool.size(self._clock.monotonic()):
             return None
         return self._take_idle(pool, key)
 
-    def _take_idle(self, pool: ServerPool, key: Key) -> PooledConnection | None:
+    def _take_idle(self, pool: TargetPool, key: Key) -> PooledConnection | None:
         while session := pool.take(key):
             if not session.lost:
                 return session
             self._close_soon(session)
         return None
 
-    async def _wait(self, pool: ServerPool, key: Key, deadline: float) -> PooledConnection | None:
+    async def _wait(self, pool: TargetPool, key: Key, deadline: float) -> PooledConnection | None:
         """None: the caller may open one; it is counted already."""
         if self._closed:
             raise Full(STOPPING, "NoHost")
         loop = asyncio.get_running_loop()
-        waiter = Waiter(key, loop.create_future(), self._clock.monotonic())
+        waiter: Waiter[PooledConnection] = Waiter(
+            key, loop.create_future(), self._clock.monotonic()
+        )
         pool.waiters.append(waiter)
         left = max(0.0, deadline - self._clock.monotonic())
         timer = loop.call_later(left, self._expire, pool, waiter)
@@ -176,12 +178,12 @@ class ConnectionPool:
         finally:
             timer.cancel()
 
-    def _expire(self, pool: ServerPool, waiter: Waiter) -> None:
+    def _expire(self, pool: TargetPool, waiter: Waiter[PooledConnection]) -> None:
         if not waiter.granted.done():
             message = f"No session at {pool.server.name} is free in time."
             waiter.granted.set_exception(Full(message, self.why(pool.server.server_id)))
 
-    def _leave(self, pool: ServerPool, waiter: Waiter) -> None:
+    def _leave(self, pool: TargetPool, waiter: Waiter[PooledConnection]) -> None:
         """Removes the request, or returns what it was granted and did not take."""
         granted = waiter.granted
         if waiter in pool.waiters:
@@ -194,7 +196,7 @@ class ConnectionPool:
                 pool.open -= 1
         self._serve(pool)
 
-    def _serve(self, pool: ServerPool) -> None:
+    def _serve(self, pool: TargetPool) -> None:
         """In the order of the requests: grants an idle session or permission to open one, or closes an idle one."""
         now = self._clock.monotonic()
         size = pool.size(now)
@@ -226,17 +228,17 @@ class ConnectionPool:
         if pause:
             pool.set_timer(max(pause, MIN_TIMER), self._serve_again)
 
-    def _shrink(self, pool: ServerPool, size: int) -> None:
+    def _shrink(self, pool: TargetPool, size: int) -> None:
         while pool.open - pool.closing > size and (oldest := pool.take_oldest()):
             self._close_soon(oldest)
 
-    def _serve_again(self, pool: ServerPool) -> None:
+    def _serve_again(self, pool: TargetPool) -> None:
         pool.timer = None
         if not self._closed:
             self._serve(pool)
 
     async def _open(
-        self, pool: ServerPool, key: Key, login: Login, deadline: float
+        self, pool: TargetPool, key: Key, login: Login, deadline: float
     ) -> PooledConnection:
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._opening.add(opened)
@@ -263,7 +265,7 @@ class ConnectionPool:
         session.connection.add_termination_listener(lambda _: self._on_closed(session))
         return session
 
-    def _contacted(self, pool: ServerPool, contact: Contact) -> None:
+    def _contacted(self, pool: TargetPool, contact: Contact) -> None:
         self._on_contact(contact)
         self._serve(pool)
 
@@ -272,7 +274,7 @@ class ConnectionPool:
 
         def finish(_: object) -> None:
             self._background.discard(reset_result)
-            session.spoiled = session.spoiled or not reset_result.result()
+            session.unusable = session.unusable or not reset_result.result()
             self._returned(session)
 
         self._background.add(reset_result)
@@ -289,7 +291,7 @@ class ConnectionPool:
         self._make_idle(session)
 
     def _make_idle(self, session: PooledConnection) -> None:
-        if session.spoiled or session.lost or self._closed:
+        if session.unusable or session.lost or self._closed:
             self._close_soon(session)
             return
         pool = session.server_pool
@@ -300,7 +302,7 @@ class ConnectionPool:
         if pool.waiters or pool.open > pool.size(self._clock.monotonic()):
             self._serve(pool)
 
-    def _sweep(self, pool: ServerPool) -> None:
+    def _sweep(self, pool: TargetPool) -> None:
         """Closes sessions that have been idle for too long."""
         pool.sweeper = None
         loop = asyncio.get_running_loop()
@@ -314,8 +316,8 @@ class ConnectionPool:
 
     def _on_closed(self, session: PooledConnection) -> None:
         """The connection was closed: the facts about the server may be outdated."""
-        session.server_pool.stale = session.server_pool.stale or not session.spoiled
-        session.spoiled = True
+        session.server_pool.stale = session.server_pool.stale or not session.unusable
+        session.unusable = True
         if session.server_pool.drop(session):
             self._close_soon(session)
 
@@ -324,14 +326,14 @@ class ConnectionPool:
         self._spawn(self._close(session))
 
     async def _close(self, session: PooledConnection) -> None:
-        session.spoiled = True
+        session.unusable = True
         try:
             await connect.close(session.connection)
         finally:
             session.server_pool.closing -= 1
             self._free(session.server_pool)
 
-    def _free(self, pool: ServerPool) -> None:
+    def _free(self, pool: TargetPool) -> None:
         pool.open -= 1
         if not self._closed:
             self._serve(pool)

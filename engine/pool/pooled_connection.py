@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import asyncpg
 
@@ -37,7 +37,7 @@ def version_of(connection: Connection) -> int:
 class PooledConnection(WireConnection):
     def __init__(
         self,
-        server_pool: ServerPool,
+        server_pool: "ServerPool[PooledConnection]",
         key: Key,
         connection: Connection,
         reader: ResultReader,
@@ -49,7 +49,7 @@ class PooledConnection(WireConnection):
         self.key = key
         self.pooled = pooled  # by a pooler in transaction mode: no session state survives
         self.preset = True  # the startup packet set the fixed settings; else each attempt does
-        self.spoiled = False  # never lent again
+        self.unusable = False  # never lent again
         self.waited = self.connecting = 0.0  # seconds, for the present borrower
         self.types: dict[int, str] = {}
         self.parameters: dict[str, bool] = {}  # by name: whether the server knows it
@@ -77,7 +77,7 @@ class PooledConnection(WireConnection):
         return await super().execute_and_reset(text)
 
     async def reset(self) -> None:
-        """Rolls back and discards the session's state; a session that can't be reset is spoiled."""
+        """Rolls back and discards the session's state; a session that can't be reset becomes unusable."""
         clean = False
         try:
             if self.in_transaction:
@@ -88,7 +88,7 @@ class PooledConnection(WireConnection):
         except (*CONNECTION_LOST, asyncpg.PostgresError, TimeoutError):
             pass
         finally:
-            self.spoiled = self.spoiled or not clean
+            self.unusable = self.unusable or not clean
 
     @contextlib.asynccontextmanager
     async def second_connection(self) -> AsyncIterator[Connection]:
@@ -111,12 +111,15 @@ class PooledConnection(WireConnection):
 
     def abandon(self) -> None:
         """Closes the connection at once and cancels the statement that may run."""
-        if not self.spoiled and not self.lost:
+        if not self.unusable and not self.lost:
             self.spawn(self._cancel())
-        self.spoiled = True
+        self.unusable = True
         self.terminate()
 
     async def _cancel(self) -> None:
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(CANCEL_TIMEOUT):
                 await self.result_reader.cancel()
+
+
+TargetPool: TypeAlias = ServerPool[PooledConnection]

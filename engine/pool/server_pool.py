@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from engine.model.credential import VersionedCredential
@@ -12,9 +12,6 @@ from engine.model.server import TargetServer
 from engine.pool.budget import Budget, Contact
 from muster.core.endpoint import Endpoint
 from muster.core.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    from engine.pool.pooled_connection import PooledConnection
 
 
 class Key(NamedTuple):
@@ -32,15 +29,25 @@ class Key(NamedTuple):
         return cls(database, id, version, credential.username, endpoint)
 
 
+class Keyed(Protocol):
+    """A connection, as far as its pool needs to know it."""
+
+    @property
+    def key(self) -> Key: ...
+
+
+C = TypeVar("C", bound=Keyed)
+
+
 @dataclass(eq=False)
-class Waiter:
+class Waiter(Generic[C]):
     key: Key
-    granted: "asyncio.Future[PooledConnection | None]"  # None: a session may be opened
+    granted: "asyncio.Future[C | None]"  # None: a session may be opened
     since: float
 
 
 @dataclass
-class ServerPool:
+class ServerPool(Generic[C]):
     server: TargetServer
     budget: Budget = field(default_factory=Budget)
     contact: Contact | None = None
@@ -52,13 +59,13 @@ class ServerPool:
     closing: int = 0
     lent: "dict[Key, int]" = field(default_factory=dict)
     returning: "dict[Key, int]" = field(default_factory=dict)  # being reset
-    waiters: "deque[Waiter]" = field(default_factory=deque)
+    waiters: "deque[Waiter[C]]" = field(default_factory=deque)
     timer: asyncio.TimerHandle | None = None  # when waiters are served again
     sweeper: asyncio.TimerHandle | None = None  # when the oldest idle session expires
     contact_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     admin_slot: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _idle: "dict[PooledConnection, None]" = field(default_factory=dict)  # the oldest first
-    _by_key: "dict[Key, list[PooledConnection]]" = field(default_factory=dict)
+    _idle: "dict[C, None]" = field(default_factory=dict)  # the oldest first
+    _by_key: "dict[Key, list[C]]" = field(default_factory=dict)
     _numbers: dict[Endpoint, int] = field(default_factory=dict)
     _endpoints: "dict[bool, tuple[Endpoint, int]]" = field(default_factory=dict)  # by `direct`
 
@@ -77,11 +84,11 @@ class ServerPool:
     def size(self, now: float) -> int:
         return self.budget.size(self.server, self.contact, now)
 
-    def waiting(self) -> "list[Waiter]":
+    def waiting(self) -> list[Waiter[C]]:
         """Without those that are cancelled or expired and not removed yet."""
         return [waiter for waiter in self.waiters if not waiter.granted.done()]
 
-    def set_timer(self, delay: float, serve: "Callable[[ServerPool], None]") -> None:
+    def set_timer(self, delay: float, serve: "Callable[[ServerPool[C]], None]") -> None:
         """Unless a timer is set that ends earlier."""
         loop = asyncio.get_running_loop()
         if self.timer and self.timer.when() > loop.time() + delay:
@@ -90,31 +97,31 @@ class ServerPool:
         if not self.timer:
             self.timer = loop.call_later(delay, serve, self)
 
-    def grant(self, waiter: Waiter, session: "PooledConnection | None") -> None:
+    def grant(self, waiter: Waiter[C], session: C | None) -> None:
         self.waiters.remove(waiter)
         waiter.granted.set_result(session)
 
-    def take(self, key: Key) -> "PooledConnection | None":
+    def take(self, key: Key) -> C | None:
         """The session that was used last, so that the others can expire."""
         idle = self._by_key.get(key)
         return self._removed(idle[-1]) if idle else None
 
-    def oldest(self) -> "PooledConnection | None":
+    def oldest(self) -> C | None:
         return next(iter(self._idle), None)
 
-    def take_oldest(self) -> "PooledConnection | None":
+    def take_oldest(self) -> C | None:
         session = self.oldest()
         return self._removed(session) if session else None
 
-    def return_idle(self, session: "PooledConnection") -> None:
+    def return_idle(self, session: C) -> None:
         self._idle[session] = None
         self._by_key.setdefault(session.key, []).append(session)
 
-    def drop(self, session: "PooledConnection") -> bool:
+    def drop(self, session: C) -> bool:
         """True if it was idle."""
         return session in self._idle and bool(self._removed(session))
 
-    def _removed(self, session: "PooledConnection") -> "PooledConnection":
+    def _removed(self, session: C) -> C:
         del self._idle[session]
         others = self._by_key[session.key]
         others.remove(session)

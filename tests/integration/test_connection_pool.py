@@ -133,7 +133,7 @@ async def test_a_session_that_is_not_clean_is_closed(place):
     await session.execute("begin")
     with pytest.raises(asyncpg.PostgresError):
         await session.execute("select 1/0")
-    session.spoiled = True
+    session.unusable = True
     place.sessions.give_back(session)
     await rests(place)
 
@@ -354,7 +354,7 @@ async def test_what_can_not_be_connected_frees_its_place(place):
 
 async def test_a_secret_that_was_changed_is_read_again(place):
     session = await place.lend()
-    session.spoiled = True
+    session.unusable = True
     place.sessions.give_back(session)
     await place.execute(f"alter role {place.owner.name} password 'newer'")
     (place.home / place.owner.name).write_text("newer")
@@ -490,7 +490,7 @@ async def test_a_shorter_wait_is_not_hidden_by_a_longer_one(place):
     await asyncio.sleep(0.01)
     assert server_pool.timer is not None
     for session in (first, second):
-        session.spoiled = True
+        session.unusable = True
         place.sessions.give_back(session)
 
     async with asyncio.timeout(5):

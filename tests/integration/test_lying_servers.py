@@ -166,7 +166,7 @@ async def test_a_lie_to_a_batch_is_an_end_that_has_a_name(place, lie):
             server, place.database, place.who(), IDENTITY, direct=False,
             deadline=asyncio.get_running_loop().time() + 10,
         )  # fmt: skip
-        outcomes = await place.ride(
+        outcomes = await place.run_batch(
             "select n from t", [place.task(), place.task()], session=session, within=3.0
         )
 

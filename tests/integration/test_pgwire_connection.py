@@ -144,7 +144,7 @@ async def test_who_gives_up_on_an_answer_loses_the_session(place):
     with pytest.raises(asyncio.CancelledError):
         await asking
 
-    assert (session.lost, session.spoiled) == (True, True)
+    assert (session.lost, session.unusable) == (True, True)
     with pytest.raises(asyncpg.InterfaceError):
         await session.execute("select 1")
     place.sessions.give_back(session)

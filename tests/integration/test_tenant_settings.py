@@ -113,7 +113,7 @@ async def test_a_script_behind_a_pooler_runs_with_fixed_settings_and_names(place
 
 
 async def test_what_goes_in_a_batch_runs_with_fixed_settings_and_names(place):
-    outcomes = await place.ride(
+    outcomes = await place.run_batch(
         "select now()::text, current_setting('row_security')", [place.task(), place.task()]
     )
 

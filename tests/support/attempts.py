@@ -167,7 +167,7 @@ class Place:
         finally:
             self.sessions.give_back(session)
 
-    async def ride(
+    async def run_batch(
         self,
         script: str | Step,
         tasks: Sequence[Task],
