@@ -15,10 +15,10 @@ WAIT = {
     "AccountPaused": "The account is paused.",
     "JobPaused": "The job is paused.",
     "ServerDisabled": "Its server is disabled.",
-    "ServerFull": "Its server has no free connection; it is tried again.",
+    "ServerFull": "Its server had no room for a connection; it is tried again.",
     "ServerStarting": "Its server is starting, stopping or recovering; it is tried again.",
     "Retry": "The last attempt failed; the next one follows after a pause.",
-    "HostLost": "Its host was lost; the outcome of the attempt is looked up at the target.",
+    "HostLost": "Its host was lost; the target is asked what became of the attempt.",
     "Overlap": "An older run of the same job runs first.",
 }
 END = frozenset(

@@ -568,10 +568,7 @@ async def test_why_tells_that_the_host_was_lost(here, owner, job):
     told = await here.seen(at(run, "steps/step1/targets", (await ids(owner, run))[1], "why"))
 
     assert (told["lifecycle"], told["waitReason"]) == ("InProgress", "HostLost")
-    assert (
-        told["message"]
-        == "Its host was lost; the outcome of the attempt is looked up at the target."
-    )
+    assert told["message"] == "Its host was lost; the target is asked what became of the attempt."
 
 
 @pytest.mark.parametrize(
