@@ -19,7 +19,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-rest check integration deep short-fuzz short-chaos flakes oldest old-targets up routes openapi lifecycles lock format fuzz chaos bench clean
+.PHONY: help setup demo test test-all test-rest check integration deep unbatched short-fuzz short-chaos flakes oldest old-targets up routes openapi lifecycles lock format fuzz chaos bench clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,10 +41,10 @@ test: setup ## What must pass: check and integration tests on the newest Postgre
 	@$(MAKE) --no-print-directory check integration
 	@$(STAGE) --end
 
-test-all: test test-rest ## The same and all slower suites: deep, fuzz, short chaos, the oldest PostgreSQL, old targets
+test-all: test test-rest ## The same and all slower suites: deep, unbatched, fuzz, short chaos, the oldest PostgreSQL, old targets
 test-rest: setup
 	@$(STAGE) --begin
-	@$(MAKE) --no-print-directory deep short-fuzz short-chaos oldest old-targets
+	@$(MAKE) --no-print-directory deep unbatched short-fuzz short-chaos oldest old-targets
 	@$(STAGE) --end
 
 check: setup ## Format, lint, types, import contracts, drift, unit and contract tests
@@ -62,6 +62,9 @@ integration: setup ## Integration tests on the newest PostgreSQL
 
 deep: setup ## Further cases of behaviour at targets and in SQL
 	@$(STAGE) deep $(PYTEST) tests/integration -n 2 -m "deep or slow"
+
+unbatched: setup ## The tests of prefetch and of reads once more, with MUSTER_BATCH_READS off
+	@MUSTER_TEST_BATCH_READS=off $(STAGE) unbatched $(PYTEST) tests/integration/test_prefetch.py tests/integration/test_start_when_taken.py -n 2
 
 short-fuzz: setup
 	@$(STAGE) fuzz $(PYTEST) tests/fuzz -n 2 -m "not slow"

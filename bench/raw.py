@@ -17,7 +17,8 @@ import asyncpg
 from bench.fleet import PASSWORD, SLOTS, TARGET_SERVER, USER, Fleet
 from engine.access.credentials import Credentials
 from engine.attempt.session_setup import lock_key
-from engine.model.task import TargetServer, Task
+from engine.model.server import TargetServer
+from engine.model.task import Task
 from engine.pool.pool import ConnectionPool
 from muster.core.clock import Clock
 from muster.core.connect import Connector
@@ -130,7 +131,7 @@ async def _heard(fleet: Fleet, script: str, task: Task, *, together: bool) -> Sa
                 sessions.give_back(session)
                 step, within = a_step(script, timeout=TIMEOUT), float(TIMEOUT)
                 if together:
-                    (outcome,) = await host.ride(step, [task], within=within)
+                    (outcome,) = await host.run_batch(step, [task], within=within)
                 else:
                     outcome = await host.run(step, task, within=within)
         finally:

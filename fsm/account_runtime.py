@@ -200,6 +200,7 @@ def _wanted(
         "hosts": settings.engine_hosts,
         "hostPatience": settings.host_patience.total_seconds(),
         "partPatience": settings.engine_part_patience.total_seconds(),
+        "batchReads": settings.batch_reads,
         "targetAllow": settings.target_allow,
         "targetDeny": settings.target_deny,
         "targetPorts": settings.target_ports,

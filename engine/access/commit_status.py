@@ -1,4 +1,4 @@
-"""Finds out afterwards whether a transaction was committed, by the id that it had."""
+"""Queries whether a transaction was committed, by its id."""
 
 import asyncio
 from typing import Literal
@@ -11,41 +11,41 @@ from muster.core.sql import Queries
 
 Q = Queries("engine.access", "target.sql")
 
-AUTOCOMMIT = "autocommit"  # instead of an id: what the script does commits by itself
+AUTOCOMMIT = "autocommit"  # instead of an id: the statements commit one by one
 Status = Literal["committed", "aborted", "unknown"]
-LOOK = 0.3  # seconds between two questions
+POLL_INTERVAL = 0.3  # seconds
 
 
-def xact_id(xid: object, timeline: str, era: str) -> str:
-    """With the server's life: after a failover or a crash the same id may be another's."""
-    return f"{xid}@{timeline}/{era}"
+def xact_id(xid: object, timeline: str, crash_epoch: str) -> str:
+    """With timeline and crash epoch: after a failover or a crash another transaction may have the same id."""
+    return f"{xid}@{timeline}/{crash_epoch}"
 
 
 async def status_of(connection: Connection, xact: str) -> Status:
-    """Waits while it is in progress; the caller has the limit."""
-    xid, _, life = xact.partition("@")
-    timeline, _, era = life.partition("/")
-    if timeline and timeline != await _perhaps(connection, Q.timeline):
+    """Waits while the transaction is in progress; the caller sets a time limit."""
+    xid, _, context = xact.partition("@")
+    timeline, _, crash_epoch = context.partition("/")
+    if timeline and timeline != await _optional(connection, Q.timeline):
         return "unknown"
-    now = await _perhaps(connection, Q.era)
-    crashed = bool(era and now and era != now)
+    now = await _optional(connection, Q.crash_epoch)
+    crashed = bool(crash_epoch and now and crash_epoch != now)
     try:
-        while (found := await connection.fetchval(Q.transaction_status, xid)) == "in progress":  # noqa: ASYNC110 - another server's state
-            await asyncio.sleep(LOOK)
+        while (status := await connection.fetchval(Q.transaction_status, xid)) == "in progress":  # noqa: ASYNC110 - polls another server
+            await asyncio.sleep(POLL_INTERVAL)
     except CONNECTION_LOST:
         raise
-    except asyncpg.PostgresError:  # an id that this server has not given, or not once more
+    except asyncpg.PostgresError:  # the server has not assigned this id, or has forgotten it
         return "aborted" if crashed else "unknown"
-    # A crash forgets ids that were not in the log yet, and gives them away again: a commit may be anybody's.
-    if found == "committed" and (crashed or not (era and now)):
+    # After a crash the server assigns ids again that were not in its log: the commit may be another transaction's.
+    if status == "committed" and (crashed or not (crash_epoch and now)):
         return "unknown"
-    return found if found in {"committed", "aborted"} else "unknown"
+    return status if status in {"committed", "aborted"} else "unknown"
 
 
-async def _perhaps(connection: Connection, question: str) -> str:
-    """What not every server answers."""
+async def _optional(connection: Connection, query: str) -> str:
+    """A fact that not every server provides."""
     try:
-        return str(await connection.fetchval(question))
+        return str(await connection.fetchval(query))
     except CONNECTION_LOST:
         raise
     except asyncpg.PostgresError:

@@ -1,6 +1,6 @@
-"""Opens secrets where they are used: those of credentials, sealed or references to outside, and client keys.
+"""Opens secrets: of credentials, which are sealed or references to another store, and client keys.
 
-References are re-read after a while, and at once when a target refused what they said.
+A reference is read again after some minutes, and at once when a target refused the secret.
 """
 
 import asyncio
@@ -13,7 +13,8 @@ from uuid import UUID
 import msgspec
 
 from engine.access.vault import Vault
-from engine.model.group_document import Credential, Server
+from engine.model.credential import Credential
+from engine.model.server import Server
 from engine.process.bootstrap import Bootstrap
 from muster.core import credential_references
 from muster.core.clock import Clock
@@ -24,8 +25,8 @@ from muster.core.settings import Secret
 
 T = TypeVar("T")
 
-KEPT = 300.0  # seconds
-LONGEST = 65_536  # bytes of a file that holds a password
+CACHE_TIME = 300.0  # seconds
+MAX_FILE_SIZE = 65_536  # bytes of a file with a password
 
 
 class Credentials:
@@ -43,7 +44,7 @@ class Credentials:
         self._clock = clock
         self._vault = vault
         self._read: dict[str, tuple[float, Secret]] = {}
-        # By name and reference: many targets log in at once, and all hear what one of them finds.
+        # By name and reference: concurrent logins share one read.
         self._reading: dict[tuple[str, str], asyncio.Task[Secret]] = {}
 
     @classmethod
@@ -59,7 +60,7 @@ class Credentials:
         identity: UUID,
         dial: Callable[[Secret], Awaitable[T]],
     ) -> T:
-        """What `dial` makes of the secret; one that is refused may have changed, and is read again."""
+        """The connection that `dial` opens with the secret; a refused secret may have changed and is read again."""
         refusal = credential.refusal(server)
         if refusal is not None:
             raise InvalidRequest(refusal, code="CredentialNotForServer")
@@ -76,7 +77,7 @@ class Credentials:
         return await dial(newer)
 
     async def open(self, credential: Credential, identity: UUID) -> Secret:
-        """A Fault with code CredentialUnreadable, which may pass where a vault is away; never with the secret in it."""
+        """Raises a Fault with code CredentialUnreadable, never with the secret; Unavailable if a vault is unavailable."""
         if credential.secret.startswith(PREFIX):
             context = belongs_to(self._account, identity, credential.name)
             try:
@@ -84,12 +85,12 @@ class Credentials:
             except Fault:
                 why = "was sealed for another account or database."
                 raise _unreadable(credential, why) from None
-        return await self._referred(credential)
+        return await self._open_reference(credential)
 
     def certify(self, endpoint: Endpoint, server: Server, identity: UUID) -> Endpoint:
-        """For one connect: with the key of the certificate that the server is shown, if there is one.
+        """The endpoint with the key of the server's client certificate, if there is one; for one connection.
 
-        A Fault with code ClientKeyUnreadable; never with the key in it.
+        Raises a Fault with code ClientKeyUnreadable, never with the key.
         """
         if server.client_key is None or endpoint.ssl_mode == "disable":
             return endpoint
@@ -105,12 +106,12 @@ class Credentials:
         return msgspec.structs.replace(endpoint, client_key=key.reveal())
 
     def _forget(self, credential: Credential, refused: Secret) -> None:
-        """A target refused it, so it may have changed; what somebody has read since then is kept."""
-        known = self._read.get(credential.secret)
-        if known is not None and known[1] == refused:
+        """Removes a refused secret from the cache, unless it was read again meanwhile."""
+        cached = self._read.get(credential.secret)
+        if cached is not None and cached[1] == refused:
             del self._read[credential.secret]
 
-    async def _referred(self, credential: Credential) -> Secret:
+    async def _open_reference(self, credential: Credential) -> Secret:
         reference = credential.secret
         why = credential_references.malformed(reference)
         if why is not None:
@@ -118,67 +119,67 @@ class Credentials:
         why = credential_references.not_allowed(reference, self._allowed)
         if why is not None:
             raise _unreadable(credential, f"is {reference}. {why}")
-        known = self._read.get(reference)
-        if known is not None and self._clock.monotonic() - known[0] < KEPT:
-            return known[1]
+        cached = self._read.get(reference)
+        if cached is not None and self._clock.monotonic() - cached[0] < CACHE_TIME:
+            return cached[1]
         key = credential.name, reference
         reading = self._reading.get(key)
         if reading is None:
-            reading = self._reading[key] = asyncio.create_task(self._keep(credential))
-            reading.add_done_callback(lambda done: self._is_read(key, done))
+            reading = self._reading[key] = asyncio.create_task(self._read_and_cache(credential))
+            reading.add_done_callback(lambda done: self._on_read(key, done))
         return await asyncio.shield(reading)
 
-    async def _keep(self, credential: Credential) -> Secret:
-        secret = Secret(await self._read_anew(credential))
+    async def _read_and_cache(self, credential: Credential) -> Secret:
+        secret = Secret(await self._read_reference(credential))
         self._read[credential.secret] = (self._clock.monotonic(), secret)
         return secret
 
-    def _is_read(self, key: tuple[str, str], done: "asyncio.Task[Secret]") -> None:
+    def _on_read(self, key: tuple[str, str], done: "asyncio.Task[Secret]") -> None:
         del self._reading[key]
         if not done.cancelled():
-            done.exception()  # whoever waited for it may be gone
+            done.exception()  # retrieved, so that asyncio logs nothing if all callers were cancelled
 
-    async def _read_anew(self, credential: Credential) -> str:
+    async def _read_reference(self, credential: Credential) -> str:
         match credential.secret.partition(":"):
             case "env", _, name:
                 return _variable(credential, name)
             case "file", _, path:
                 return await asyncio.to_thread(_file, credential, path)
             case _:
-                return await self._in_vault(credential)
+                return await self._read_vault(credential)
 
-    async def _in_vault(self, credential: Credential) -> str:
+    async def _read_vault(self, credential: Credential) -> str:
         if self._vault is None:
             raise _missing(credential, "and no vault is named by MUSTER_VAULT_ADDRESS")
         try:
             return await self._vault.read(credential.secret)
         except Fault as fault:
-            told = _missing(credential, fault.message).message
-            raise type(fault)(told, code="CredentialUnreadable") from None
+            message = _missing(credential, fault.message).message
+            raise type(fault)(message, code="CredentialUnreadable") from None
 
 
 def _variable(credential: Credential, name: str) -> str:
-    found = os.environ.get(name)
-    if not found:
+    value = os.environ.get(name)
+    if not value:
         raise _missing(credential, "which the launcher's environment does not have")
-    return found
+    return value
 
 
 def _file(credential: Credential, path: str) -> str:
     try:
         with Path(path).open(encoding="utf-8") as file:
-            found = file.read(LONGEST).rstrip("\r\n")
+            secret = file.read(MAX_FILE_SIZE).rstrip("\r\n")
     except OSError as error:
         raise _missing(credential, f"which can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise _missing(credential, "which is no text in UTF-8") from None
-    if not found:
+    if not secret:
         raise _missing(credential, "which is empty")
-    return found
+    return secret
 
 
 def _missing(credential: Credential, why: str) -> NotFound:
-    """A reference is no secret: who reads this must know what to mend."""
+    """A reference is no secret, so the message may contain it."""
     message = f"The secret of the credential '{credential.name}' is {credential.secret}, {why}."
     return NotFound(message, code="CredentialUnreadable")
 

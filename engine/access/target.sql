@@ -15,7 +15,7 @@ select pg_catalog.set_config('client_connection_check_interval', '1000', true);
 -- Changes with each failover; after one, a transaction's id tells nothing any more.
 select pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8);
 
--- name: era
+-- name: crash_epoch
 -- Changes whenever the server recovers from a crash, which throws its statistics away; a clean stop keeps them.
 select extract(epoch from stats_reset)::text from pg_catalog.pg_stat_bgwriter;
 

@@ -1,4 +1,4 @@
-"""Reads secrets from HashiCorp Vault's key-value store, version 2; what it refuses is told without the secret."""
+"""Reads secrets from HashiCorp Vault's key-value store, version 2; no error contains a secret."""
 
 import asyncio
 import ssl
@@ -15,8 +15,8 @@ from muster.core.settings import Secret
 if TYPE_CHECKING:
     import httpx
 
-LIMIT = 5.0  # seconds for an answer
-PASSING = frozenset({408, 412, 429})  # and what is wrong with Vault itself
+REPLY_TIMEOUT = 5.0  # seconds
+TRANSIENT_STATUS = frozenset({408, 412, 429})  # and 5xx
 
 
 class VersionedSecret(msgspec.Struct, frozen=True):
@@ -35,41 +35,41 @@ class Vault:
 
     @classmethod
     def of(cls, bootstrap: Bootstrap) -> "Vault | None":
-        """None when the control plane names no vault or gives no token."""
+        """None if the control plane has no vault, or no token for it."""
         address, token = bootstrap.given.vault_address, bootstrap.start.secrets.get(VAULT_TOKEN)
         if not address or not token:
             return None
         return cls(address, Secret(token), bootstrap.given.vault_namespace)
 
     async def read(self, reference: str) -> str:
-        """Of vault:mount/path#key. Faults go on where a sentence says what the reference is."""
-        where, _, key = reference.removeprefix("vault:").partition("#")
-        mount, _, path = where.partition("/")
-        answer = await self._get(f"v1/{quote(mount, safe='')}/data/{quote(path)}")
-        _refuse(answer.status_code)
+        """The secret of vault:mount/path#key. Messages of Faults continue a sentence about the reference."""
+        address, _, key = reference.removeprefix("vault:").partition("#")
+        mount, _, path = address.partition("/")
+        reply = await self._get(f"v1/{quote(mount, safe='')}/data/{quote(path)}")
+        _raise_for(reply.status_code)
         try:
-            found = msgspec.json.decode(answer.content, type=VaultReply).data.data or {}
-            secret = msgspec.json.decode(found[key], type=str)
+            keys = msgspec.json.decode(reply.content, type=VaultReply).data.data or {}
+            secret = msgspec.json.decode(keys[key], type=str)
         except KeyError:
             raise NotFound(f"which has no key '{key}'") from None
-        except msgspec.DecodeError:  # its words could hold the secret
+        except msgspec.DecodeError:  # its message could contain the secret
             raise InvalidRequest("which is no text in a key-value store of version 2") from None
         if not secret:
             raise NotFound("which is empty")
         return secret
 
     async def _get(self, path: str) -> "httpx.Response":
-        """Neither a proxy nor a redirection gets to see the token."""
-        import httpx  # late: an engine without a vault needs none of it
+        """Without proxies and redirects, which would receive the token."""
+        import httpx  # late: only an engine with a vault needs it
 
         headers = {"X-Vault-Token": self.token.reveal(), "X-Vault-Request": "true"}
         if self.namespace:
             headers["X-Vault-Namespace"] = self.namespace
-        trusted = await asyncio.to_thread(ssl.create_default_context)  # with SSL_CERT_FILE
+        context = await asyncio.to_thread(ssl.create_default_context)  # with SSL_CERT_FILE
         try:
             async with (
-                asyncio.timeout(LIMIT),
-                httpx.AsyncClient(trust_env=False, verify=trusted, timeout=LIMIT) as client,
+                asyncio.timeout(REPLY_TIMEOUT),
+                httpx.AsyncClient(trust_env=False, verify=context, timeout=REPLY_TIMEOUT) as client,
             ):
                 return await client.get(f"{self.address.rstrip('/')}/{path}", headers=headers)
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
@@ -77,7 +77,7 @@ class Vault:
             raise Unavailable(why) from None
 
 
-def _refuse(status: int) -> None:
+def _raise_for(status: int) -> None:
     match status:
         case 200:
             return
@@ -85,6 +85,6 @@ def _refuse(status: int) -> None:
             raise InvalidRequest("which the vault's token may not read, or the token has expired")
         case 404:
             raise NotFound("which is not there, or its mount is no key-value store of version 2")
-    if status in PASSING or status >= 500 or status < 400:
+    if status in TRANSIENT_STATUS or status >= 500 or status < 400:
         raise Unavailable(f"and the vault answers {status}")
     raise InvalidRequest(f"and the vault answers {status}")

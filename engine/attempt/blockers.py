@@ -1,4 +1,4 @@
-"""Looks once, from a second session, who holds what a statement has waited for too long."""
+"""Queries once, on a second connection, which sessions block a statement that waits too long."""
 
 import asyncio
 import contextlib
@@ -12,27 +12,27 @@ from muster.core.sql import Queries
 
 Q = Queries("engine.access", "target.sql")
 
-LIMIT = 3.0  # seconds for the look
-SOON = 0.01  # seconds
+QUERY_TIMEOUT = 3.0  # seconds
+TIMER_TOLERANCE = 0.01  # seconds
 
 
 class BlockerWatch:
-    """Only where a connection is to spare: nobody waits for one, and the server's rate allows it."""
+    """Queries only if a connection is available: no task waits for one, and the server's rate allows it."""
 
-    def __init__(self, session: PooledConnection, name: str, patience: float) -> None:
+    def __init__(self, session: PooledConnection, name: str, wait: float) -> None:
         self._session = session
         self._name = name  # application_name of the attempt
-        self._patience = patience
+        self._wait = wait  # seconds
         self._since: float | None = None  # when the running statement was sent
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[list[dict[str, Any]]] | None = None
 
-    def depart(self) -> None:
+    def mark_sent(self) -> None:
         self._since = self._session.loop.time()
         if not self._timer and not self._task:
-            self._timer = self._session.loop.call_later(self._patience, self._wake)
+            self._timer = self._session.loop.call_later(self._wait, self._wake)
 
-    def land(self) -> None:
+    def mark_answered(self) -> None:
         self._since = None
 
     def close(self) -> None:
@@ -41,7 +41,7 @@ class BlockerWatch:
         if self._task:
             self._task.cancel()
 
-    async def seen(self) -> list[dict[str, Any]]:
+    async def blockers(self) -> list[dict[str, Any]]:
         return await self._task if self._task else []
 
     def _wake(self) -> None:
@@ -49,22 +49,22 @@ class BlockerWatch:
         self._timer = None
         if self._since is None:
             return
-        left = self._since + self._patience - self._session.loop.time()
-        if left > SOON:
+        left = self._since + self._wait - self._session.loop.time()
+        if left > TIMER_TOLERANCE:
             self._timer = self._session.loop.call_later(left, self._wake)
         else:
-            self._look()
+            self._start_query()
 
-    def _look(self) -> None:
-        desk, now = self._session.desk, self._session.loop.time()
-        free = not desk.waiters and not desk.spare.locked()
-        if free and not desk.budget.opens_in(desk.server, now):
-            desk.budget.opened(now)
-            self._task = self._session.spawn(self._seen())
+    def _start_query(self) -> None:
+        server_pool, now = self._session.server_pool, self._session.loop.time()
+        free = not server_pool.waiters and not server_pool.admin_slot.locked()
+        if free and not server_pool.budget.opens_in(server_pool.server, now):
+            server_pool.budget.opened(now)
+            self._task = self._session.spawn(self._query())
 
-    async def _seen(self) -> list[dict[str, Any]]:
+    async def _query(self) -> list[dict[str, Any]]:
         with contextlib.suppress(TimeoutError, Fault, OSError, asyncpg.PostgresError):
-            async with asyncio.timeout(LIMIT), self._session.beside() as other:
+            async with asyncio.timeout(QUERY_TIMEOUT), self._session.second_connection() as other:
                 pid = None if self._session.pooled else self._session.backend_pid
                 return [dict(row) for row in await other.fetch(Q.blockers, pid, self._name)]
         return []

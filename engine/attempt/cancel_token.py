@@ -18,7 +18,7 @@ class CancelToken:
                 self._wake()
 
     def listen(self, wake: Callable[[], None] | None) -> None:
-        """One attempt listens at a time; it is called at once when it is too late to wait."""
+        """Sets the callback of the one attempt that listens; it is called at once if the token is cancelled."""
         self._wake = wake
         if wake and self.reason:
             wake()

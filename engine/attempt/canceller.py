@@ -1,4 +1,4 @@
-"""Stops what runs at a target: by the protocol, then by pg_cancel_backend, then by pg_terminate_backend."""
+"""Stops a statement at a target: by a cancel request, then by pg_cancel_backend, then by pg_terminate_backend."""
 
 import asyncio
 import contextlib
@@ -15,30 +15,30 @@ from muster.core.sql import Queries
 
 Q = Queries("engine.access", "target.sql")
 
-STEP = 3.0  # seconds that each way has, if nobody says otherwise
-GRACE = 0.2  # seconds that the server has to time out by itself
+METHOD_TIMEOUT = 3.0  # seconds until the next method is tried
+STATEMENT_TIMEOUT_GRACE = 0.2  # seconds for the server's own statement_timeout
 
 
 class CanceledError(Exception):
-    """Nothing more is sent."""
+    """The attempt is to stop: nothing more is sent."""
 
 
 class Canceller(Protocol):
-    """What an attempt knows of the wish to end it."""
+    """How an attempt learns that it is to stop."""
 
     @property
     def reason(self) -> str | None: ...
     @property
-    def needed(self) -> str | None:
-        """What it took."""
+    def method(self) -> str | None:
+        """The method that was tried last."""
 
     def out_of_time(self) -> bool: ...
-    def depart(self) -> None: ...
-    def land(self) -> None: ...
+    def mark_sent(self) -> None: ...
+    def mark_answered(self) -> None: ...
 
 
 class SessionCanceller:
-    """Watches over an attempt: the token and the deadline end what flies and ground the rest."""
+    """The token and the deadline cancel the statement that runs and prevent further ones."""
 
     def __init__(
         self,
@@ -46,23 +46,25 @@ class SessionCanceller:
         name: str,
         token: CancelToken,
         deadline: float,
-        patience: float | None = None,
+        timeout: float | None = None,
     ) -> None:
-        self._needed: str | None = None
+        self._method: str | None = None
         self._session = session
         self._name = name  # application_name of the attempt
         self._token = token
         self._deadline = deadline
-        self._patience = STEP if patience is None else patience  # with each way but the last
+        self._timeout = (
+            METHOD_TIMEOUT if timeout is None else timeout
+        )  # of all methods but the last
         self._late = False
-        self._flying = False
-        self._landed: asyncio.Event | None = None  # while we wait for it
+        self._running = False
+        self._answered: asyncio.Event | None = None  # while a method is tried
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def needed(self) -> str | None:
-        return self._needed
+    def method(self) -> str | None:
+        return self._method
 
     @property
     def reason(self) -> str | None:
@@ -71,7 +73,7 @@ class SessionCanceller:
     def __enter__(self) -> Self:
         loop = self._session.loop
         left = max(0.0, self._deadline - loop.time())
-        self._timer = loop.call_later(left + GRACE, self._time_out)
+        self._timer = loop.call_later(left + STATEMENT_TIMEOUT_GRACE, self._time_out)
         self._token.listen(self._wake)
         return self
 
@@ -90,52 +92,51 @@ class SessionCanceller:
     def out_of_time(self) -> bool:
         return self._late or self._session.loop.time() >= self._deadline
 
-    def depart(self) -> None:
-        """Something is said to the target; it lands when the target has answered."""
+    def mark_sent(self) -> None:
+        """A message is sent; `mark_answered` follows when the target has replied."""
         if self.reason:
             raise CanceledError
-        self._flying = True
+        self._running = True
 
-    def land(self) -> None:
-        self._flying = False
-        if self._landed:
-            self._landed.set()
+    def mark_answered(self) -> None:
+        self._running = False
+        if self._answered:
+            self._answered.set()
 
     def _time_out(self) -> None:
         self._late = True
         self._wake()
 
     def _wake(self) -> None:
-        if self._task is None and self._flying:
-            self._landed = asyncio.Event()
+        if self._task is None and self._running:
+            self._answered = asyncio.Event()
             self._task = self._session.spawn(self._escalate())
 
     async def _escalate(self) -> None:
-        ways: tuple[tuple[str, Callable[[], Awaitable[None]]], ...] = (
-            ("protocol", self._session.ear.cancel),
-            ("pg_cancel_backend", lambda: self._beside(Q.cancel_backend)),
-            ("pg_terminate_backend", lambda: self._beside(Q.terminate_backend)),
+        methods: tuple[tuple[str, Callable[[], Awaitable[None]]], ...] = (
+            ("protocol", self._session.result_reader.cancel),
+            ("pg_cancel_backend", lambda: self._execute(Q.cancel_backend)),
+            ("pg_terminate_backend", lambda: self._execute(Q.terminate_backend)),
         )
-        for name, way in ways:
-            patience = STEP if way is ways[-1][1] else self._patience
-            self._needed = name
-            # A signal may come late: nobody else may be hit by it.
-            self._session.spoiled = True
-            if await self._tried(way, patience):
+        for name, cancel in methods:
+            timeout = METHOD_TIMEOUT if cancel is methods[-1][1] else self._timeout
+            self._method = name
+            # A late signal must not hit the next user of the session.
+            self._session.unusable = True
+            if await self._succeeds(cancel, timeout):
                 return
-        self._session.hang_up()
+        self._session.terminate()
 
-    async def _tried(self, way: Callable[[], Awaitable[None]], patience: float) -> bool:
-        """Whether it has landed."""
+    async def _succeeds(self, cancel: Callable[[], Awaitable[None]], timeout: float) -> bool:  # noqa: ASYNC109 - of the reply too
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 with contextlib.suppress(OSError, Fault, asyncpg.PostgresError):
-                    await way()
-                assert self._landed
-                await self._landed.wait()
-        return not self._flying
+                    await cancel()
+                assert self._answered
+                await self._answered.wait()
+        return not self._running
 
-    async def _beside(self, order: str) -> None:
-        async with self._session.beside() as other:
+    async def _execute(self, query: str) -> None:
+        async with self._session.second_connection() as other:
             pid = None if self._session.pooled else self._session.backend_pid
-            await other.fetch(order, pid, self._name)
+            await other.fetch(query, pid, self._name)

@@ -1,11 +1,11 @@
-"""The tables in a target by which a guarded script is applied once: the row commits with the script.
+"""Tables in a target by which a guarded script is applied once: a row commits with the script.
 
 `guard: true` is once per run, step and target; `guard: job` once per job, step (by name), script and
-target. A target is a database, or a schema of it. The guard is asked before the script. The row is
+target. A target is a database, or a schema of it. The guard is queried before the script. The row is
 written after it, in the same transaction, so a script that ended its transaction leaves no row.
 
-Tables that another role has made are not used: a row in them proves nothing, and reading a view would
-run its owner's code as the login.
+Tables of another role are not used: a row in them proves nothing, and reading a view would run its
+owner's code as the login.
 """
 
 import re
@@ -14,16 +14,17 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 
 from engine.attempt.sql_text import identifier, literal
-from engine.model.task import Step, Task
-from engine.pgwire.results import ResultSet, rows_of
+from engine.model.step import Step
+from engine.model.task import Task
+from engine.pgwire.result_set import ResultSet, rows_of
 from engine.pool.pooled_connection import PooledConnection
 from muster.core.errors import Fault, InvalidRequest
 from muster.core.sql import Queries
 
 Q = Queries("engine.access", "target.sql")
 
-TRIES = 5
-RACES = (  # two sessions make the tables at once
+MAX_CREATE_ATTEMPTS = 5
+CREATE_RACES = (  # two sessions create the tables at once
     asyncpg.UniqueViolationError,
     asyncpg.DuplicateSchemaError,
     asyncpg.DuplicateTableError,
@@ -42,7 +43,7 @@ def question(task: Task, step: Step) -> str:
 
 
 def record(task: Task, step: Step) -> str:
-    """Inserts no row when another session applied the script meanwhile."""
+    """Inserts no row when another session has applied the script meanwhile."""
     return _filled(Q.record_run if step.options.guard is True else Q.record_job, task, step)
 
 
@@ -57,38 +58,38 @@ def _filled(query: str, task: Task, step: Step) -> str:
     if step.options.guard == "job":
         values = task.job_id, step.step_name, task.schema_name or "", f"\\x{step.script_hash}"
     texts = [literal(str(value)) for value in values]
-    return PARAMETER.sub(lambda found: texts[int(found[1]) - 1], query.partition("\n")[2])
+    return PARAMETER.sub(lambda use: texts[int(use[1]) - 1], query.partition("\n")[2])
 
 
 async def ensure(
     session: PooledConnection,
-    ask: Callable[[str], Awaitable[list[ResultSet]]],
-    say: Callable[[str], Awaitable[object]],
+    query: Callable[[str], Awaitable[list[ResultSet]]],
+    execute: Callable[[str], Awaitable[object]],
 ) -> None:
-    """Makes the tables where they are missing; raises where they are not to be trusted."""
-    for makes in (True, False):
-        faults = [str(row[0]) for row in rows_of(await ask(Q.guard_faults))]
+    """Creates missing tables; raises if existing ones can't be trusted."""
+    for may_create in (True, False):
+        faults = [str(row[0]) for row in rows_of(await query(Q.guard_faults))]
         distrusted = [fault for fault in faults if fault != MISSING]
         if distrusted:
             raise _not_trusted(session, distrusted)
-        if faults and makes:
-            await _make(session, say)
+        if faults and may_create:
+            await _create(session, execute)
         elif faults:
             raise InvalidRequest("The step's guard needs tables in the target, and they disappear.")
         else:
             return
 
 
-async def _make(session: PooledConnection, say: Callable[[str], Awaitable[object]]) -> None:
-    for left in reversed(range(TRIES)):
+async def _create(session: PooledConnection, execute: Callable[[str], Awaitable[object]]) -> None:
+    for left in reversed(range(MAX_CREATE_ATTEMPTS)):
         try:
-            await say(Q.make_guard)
+            await execute(Q.make_guard)
         except asyncpg.InsufficientPrivilegeError as error:
             inside = f"schema {SCHEMA}" in str(error)
             database = f"CREATE ON DATABASE {identifier(session.key.database)}"
             right = f"USAGE, CREATE ON SCHEMA {SCHEMA}" if inside else database
             raise _missing(session, right) from None
-        except RACES:
+        except CREATE_RACES:
             if not left:
                 raise
         else:
@@ -111,6 +112,6 @@ def missing_right(session: PooledConnection) -> Fault:
 
 
 def _missing(session: PooledConnection, *rights: str) -> Fault:
-    to = identifier(session.key.username)
-    grants = " ".join(f"GRANT {right} TO {to};" for right in rights)
+    login = identifier(session.key.username)
+    grants = " ".join(f"GRANT {right} TO {login};" for right in rights)
     return InvalidRequest(f"The step's guard needs a table in the target: {grants}")

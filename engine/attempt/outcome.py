@@ -1,14 +1,17 @@
-"""How an attempt ended, in the words that the control database records."""
+"""The outcome of an attempt, as the control database records it."""
 
 import re
 from hashlib import sha256
 from typing import Any, Self
 
+import asyncpg
 from msgspec import Struct
 
 from engine.attempt.cancel_token import CANCELED, HOST_STOPPED, TIMED_OUT
+from engine.pgwire.parser import MAX_FIELD_LENGTH
 from muster.core.errors import Fault, Unavailable
 
+ERROR_FIELDS = ("sqlstate", "message", "detail", "hint", "context")
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 BROKEN_OFF = "BrokenOff"
 NOT_RETRIED = frozenset({"42", "28", "22", "23"})  # classes of SQLSTATE
@@ -24,22 +27,22 @@ CONNECT_REASONS = {
         "TransactionModeNotPossible",
     )
 }
-WISHES = {  # why an attempt was to stop
+STOP_MESSAGES = {
     HOST_STOPPED: "The host that ran it was stopped.",
     TIMED_OUT: "It did not end within the step's time.",
     CANCELED: "It was cancelled.",
 }
-NAMES = re.compile(r"\"[^\"]*\"|'[^']*'|«[^»]*»|„[^“]*“|“[^”]*”|`[^']*'")
+QUOTED_NAMES = re.compile(r"\"[^\"]*\"|'[^']*'|«[^»]*»|„[^“]*“|“[^”]*”|`[^']*'")
 NUMBERS = re.compile(r"[0-9]+")
 
 
 class Outcome(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Written as an element of report's results, without its key."""
+    """An element of report's results, without the task's key."""
 
     lifecycle: str
     phase: str
-    retry: bool = False  # known not to have committed, and worth another try
-    again: bool = False  # stopped by us: the next attempt does not count
+    retry: bool = False  # known not to be committed, and another attempt may succeed
+    again: bool = False  # stopped by us: another attempt follows, and this one does not count
     reason: str | None = None
     sqlstate: str | None = None
     message: str | None = None
@@ -53,15 +56,15 @@ class Outcome(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     result_hash: str | None = None
     rows: int = 0
     bytes: int = 0
-    statement_no: int | None = None  # the last that was completed
+    statement_no: int | None = None  # the last that completed
     timings: dict[str, float] = {}  # milliseconds
     blockers: list[dict[str, Any]] = []
     last_message: str = ""
-    cancel_method: str | None = None  # what it took to stop it
+    cancel_method: str | None = None  # what stopped the attempt
 
     @classmethod
     def of_connect(cls, fault: Fault, retry_on: tuple[str, ...] = ()) -> Self:
-        """No session was to be had, and it was not for want of room."""
+        """No session could be opened, for another reason than a full server."""
         state = fault.sqlstate
         return cls(
             lifecycle=FAILED,
@@ -76,18 +79,16 @@ class Outcome(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
         )
 
     @classmethod
-    def unheard(cls) -> Self:
-        """It started, and the answer was lost: nothing was sent."""
-        what = stopped(HOST_STOPPED, safe=True)
-        what["message"] = what["last_message"] = (
-            "The answer to its start was lost; nothing was sent."
-        )
-        return cls(phase="connect", **what)
+    def start_unconfirmed(cls) -> Self:
+        """The task is recorded as started, but the host did not receive the reply: nothing was sent."""
+        fields = stopped(HOST_STOPPED, safe=True)
+        message = "The reply to its start was lost; nothing was sent."
+        return cls(phase="connect", **fields | {"message": message, "last_message": message})
 
     @classmethod
-    def broken(cls, *, unknown: bool) -> Self:
-        """A mistake of ours; `unknown`: COMMIT may have been sent."""
-        message = "Something went wrong inside Muster; the host's log has more."
+    def internal_error(cls, *, unknown: bool) -> Self:
+        """`unknown`: COMMIT may have been sent."""
+        message = "Muster failed with an internal error; the host's log has the details."
         if unknown:
             message += " Whether it committed is not known."
         reason = "OutcomeUnknown" if unknown else "InternalError"
@@ -102,24 +103,39 @@ class Outcome(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
 
 def stopped(reason: str, *, safe: bool) -> dict[str, Any]:
-    """What a wish to stop makes of an attempt; `safe`: it can be made anew."""
+    """The outcome of an attempt that was stopped; `safe`: the script can run again."""
     match reason:
         case "HostStopped" if safe:
-            what = {"lifecycle": CANCELED, "again": True, "reason": HOST_STOPPED}
-            return what | {"message": WISHES[reason]}
+            fields = {"lifecycle": CANCELED, "again": True, "reason": HOST_STOPPED}
+            return fields | {"message": STOP_MESSAGES[reason]}
         case "HostStopped":
             message = "The host that ran it was stopped; what was committed before stays."
             return {"lifecycle": FAILED, "reason": "OutcomeUnknown", "message": message}
         case "TimedOut":
-            return {"lifecycle": TIMED_OUT, "reason": TIMED_OUT, "message": WISHES[reason]}
+            return {"lifecycle": TIMED_OUT, "reason": TIMED_OUT, "message": STOP_MESSAGES[reason]}
         case _:
-            return {"lifecycle": CANCELED, "reason": CANCELED, "message": WISHES[reason]}
+            return {"lifecycle": CANCELED, "reason": CANCELED, "message": STOP_MESSAGES[reason]}
 
 
-def untold() -> dict[str, Any]:
-    """What becomes of an attempt whose COMMIT nobody could be told of."""
-    message = "The control database could not be told in time; nothing was committed."
+def intent_not_recorded() -> dict[str, Any]:
+    """The outcome of an attempt whose commit intent was not recorded in time."""
+    message = "The control database did not record the commit in time; nothing was committed."
     return stopped(HOST_STOPPED, safe=True) | {"message": message}
+
+
+def error_fields(error: BaseException | None) -> dict[str, Any]:
+    """The fields of a server's error, with its position as text; all are None for any other exception."""
+    received = error.as_dict() if isinstance(error, asyncpg.PostgresError) else {}
+    fields: dict[str, Any] = {name: _shortened(received.get(name)) for name in ERROR_FIELDS}
+    if received.get("position"):
+        fields["position"] = str(received["position"])[:9]
+    if fields["sqlstate"]:
+        fields["fingerprint"] = fingerprint(fields["sqlstate"], fields["message"] or "")
+    return fields
+
+
+def _shortened(text: object) -> str | None:
+    return None if text is None else str(text).replace("\0", "")[:MAX_FIELD_LENGTH]
 
 
 def retryable(sqlstate: str, retry_on: tuple[str, ...]) -> bool:
@@ -127,6 +143,6 @@ def retryable(sqlstate: str, retry_on: tuple[str, ...]) -> bool:
 
 
 def fingerprint(sqlstate: str, message: str) -> str:
-    """Equal for equal causes: names in quotes and numbers do not count."""
-    bare = NUMBERS.sub("#", NAMES.sub("?", message))
+    """Equal for equal causes: quoted names and numbers are ignored."""
+    bare = NUMBERS.sub("#", QUOTED_NAMES.sub("?", message))
     return f"{sqlstate}:{sha256(bare.encode()).hexdigest()[:12]}"

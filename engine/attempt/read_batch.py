@@ -1,236 +1,261 @@
-"""Tasks that only read, said to their database in one breath: started together, and an outcome of its own for each.
+"""Read batches: several tasks that only read, pipelined on one session, with an outcome for each.
 
-    riders = [Rider(task, token, deadline), …]           of one step, first attempts, on one session
-    for task, outcome in await run(session, riders, step, start=…): …
-
-None of them is committed that wrote anything, so whatever comes in between is no loss: one that has to stop, or takes
-long, breaks the flight off. Who got no answer of its own by then is made again, as an attempt that does not count,
-and goes alone.
+The tasks are first attempts of one step and have one login. None of them commits a write, so a batch may be
+interrupted at any time: when one of its tasks has to stop, or the batch takes too long. A task without a reply by
+then is retried on its own; the interrupted attempt does not count.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 from uuid import UUID
 
 from engine.attempt import session_setup
 from engine.attempt.cancel_token import CANCELED, TIMED_OUT, CancelToken
 from engine.attempt.canceller import CanceledError, SessionCanceller
+from engine.attempt.executor import ExecutorContext, ExecutorTask
 from engine.attempt.outcome import BROKEN_OFF, Outcome
-from engine.attempt.script_run import INTERRUPTED, LOCKED, ScriptRun
+from engine.attempt.script_run import LOCK_NOT_AVAILABLE, QUERY_CANCELED, ScriptRun
 from engine.attempt.session_setup import SetupContext
 from engine.attempt.stopwatch import Stopwatch
 from engine.attempt.transaction_state import FAILED_TRANSACTION, IN_TRANSACTION, controlled
-from engine.model.task import UNLISTED, Step, Task, application_name, values
-from engine.pgwire.connection import Pipeline, PipelinedQuery, QueryReply
+from engine.model.step import Step
+from engine.model.task import UNLISTED, Task, application_name, variable_values
+from engine.pgwire.pipeline import Pipeline, PipelinedQuery, QueryReply
 from engine.pool.pooled_connection import PooledConnection
 from muster.core.errors import Fault
 
-MOST = 16  # that go together
-PATIENCE = 1.0  # seconds for all of them
-BRIEF = 0.5  # seconds for a cancel: behind who is hit there may be others like it
-ZERO = "22012"
-# Divides by zero, which rolls back, when something was written after all.
-UNWRITTEN = (
+MAX_TASKS = 16
+BATCH_TIMEOUT = 1.0  # seconds
+CANCEL_TIMEOUT = 0.5  # seconds for each cancel method: the next task may need cancelling too
+DIVISION_BY_ZERO = "22012"
+# Divides by zero, which rolls back, when the transaction has an id, so it wrote something.
+ASSERT_NOTHING_WRITTEN = (
     "\n;select where 0 operator(pg_catalog.=)"
     " (1 operator(pg_catalog./) pg_catalog.int4(pg_catalog.txid_current_if_assigned() is null))"
 )
-AGAIN = "It went to its database together with others and was broken off; it is made again."
-SILENCE = QueryReply([], [], 0, 0, 0, None, 0.0)
+RETRIED_ALONE = (
+    "The batch was interrupted; this task will be retried on its own. The attempt does not count."
+)
+NO_REPLY = QueryReply([], [], 0, 0, 0, None, 0.0)
+MAX_UNBATCHABLE = 1000
+
+StepKey = tuple[UUID, int, int]
 
 
-class BatchTask(NamedTuple):
-    task: Task
-    token: CancelToken
-    deadline: float  # of the loop's time
+class UnbatchableSteps:
+    """Steps that a host learned not to batch: they write after all, or their results are large."""
+
+    def __init__(self) -> None:
+        self._keys: dict[StepKey, None] = {}
+
+    def __contains__(self, task: Task) -> bool:
+        return task.step_key in self._keys
+
+    def add(self, task: Task) -> None:
+        self._keys[task.step_key] = None
+        if len(self._keys) > MAX_UNBATCHABLE:
+            del self._keys[next(iter(self._keys))]
 
 
 def may_batch(task: Task) -> bool:
-    """What was broken off once goes alone."""
+    """Only first attempts: a task of an interrupted batch runs on its own."""
     return task.attempt == 1 and task.database_name is not None and UNLISTED not in task.labels
 
 
-async def run(
-    session: PooledConnection,
-    riders: Sequence[BatchTask],
-    step: Step,
-    *,
-    start: Callable[[], Awaitable[set[UUID]]],
-) -> list[tuple[Task, Outcome]]:
-    """Without those whose start was refused. Breaking this off hangs up on the target."""
-    watch = Stopwatch(session)
-    refused = await start()
-    riders = [rider for rider in riders if rider.task.invocation_id not in refused]
-    if not riders:
-        return []
-    watch.turn("running")
-    token = CancelToken()
-    name = application_name(riders[0].task.invocation_id)
-    for rider in riders:
-        rider.token.listen(partial(_pass_on, rider.token, token))
-    patience = session.loop.call_later(PATIENCE, token.cancel, BROKEN_OFF)
-    try:
-        until = min(rider.deadline for rider in riders)
-        with SessionCanceller(session, name, token, until, BRIEF) as stop:
-            began = session.loop.time()
-            flight = await _fly(session, riders, step, stop)
-            seats = [BatchResult(session, rider, step, stop) for rider in riders]
-            _share(watch, began, flight, seats)
-            return [(seat.task, await seat.judge(flight, at)) for at, seat in enumerate(seats)]
-    except BaseException:
-        session.abandon()
-        raise
-    finally:
-        patience.cancel()
-        for rider in riders:
-            rider.token.listen(None)
+class ReadBatchExecutor:
+    def __init__(self, context: ExecutorContext, unbatchable_steps: UnbatchableSteps) -> None:
+        self._context = context
+        self._unbatchable_steps = unbatchable_steps
+
+    async def run(self, tasks: Sequence[ExecutorTask]) -> list[tuple[Task, Outcome]]:
+        session, step, report_start, _ = self._context
+        stopwatch = Stopwatch(session)
+        refused = await report_start([each.task for each in tasks])
+        tasks = [each for each in tasks if each.task.invocation_id not in refused]
+        if not tasks:
+            return []
+        stopwatch.begin_phase("running")
+        token = CancelToken()
+        name = application_name(tasks[0].task.invocation_id)
+        for each in tasks:
+            each.token.listen(partial(_forward, each.token, token))
+        timer = session.loop.call_later(BATCH_TIMEOUT, token.cancel, BROKEN_OFF)
+        try:
+            deadline = min(each.deadline for each in tasks)
+            with SessionCanceller(session, name, token, deadline, CANCEL_TIMEOUT) as canceller:
+                sent_at = session.loop.time()
+                pipeline = await _run_pipeline(session, tasks, step, canceller)
+                results = [BatchResult(session, each, step, canceller) for each in tasks]
+                _divide_time(stopwatch, sent_at, pipeline, results)
+                outcomes = []
+                for at, result in enumerate(results):
+                    outcomes.append((result.task, await result.outcome(pipeline, at)))
+                    if result.writes:
+                        self._unbatchable_steps.add(result.task)
+                return outcomes
+        except BaseException:
+            session.abandon()
+            raise
+        finally:
+            timer.cancel()
+            for each in tasks:
+                each.token.listen(None)
 
 
-def _pass_on(own: CancelToken, token: CancelToken) -> None:
+def _forward(own: CancelToken, token: CancelToken) -> None:
     token.cancel(own.reason or BROKEN_OFF)
 
 
-async def _fly(
-    session: PooledConnection, riders: Sequence[BatchTask], step: Step, stop: SessionCanceller
+async def _run_pipeline(
+    session: PooledConnection,
+    tasks: Sequence[ExecutorTask],
+    step: Step,
+    canceller: SessionCanceller,
 ) -> Pipeline:
     try:
-        legs = [_leg(session, rider, step) for rider in riders]
-        stop.depart()
-        return await session.fly(legs)
-    except (Fault, CanceledError):  # whatever it is, each is told by itself
-        return Pipeline(session.ear, (), session.loop)
+        queries = [_query(session, each, step) for each in tasks]
+        canceller.mark_sent()
+        return await session.run_pipeline(queries)
+    except (Fault, CanceledError):  # each task, on its own, will report the reason
+        return Pipeline(session.result_reader, (), session.loop)
     finally:
-        stop.land()
+        canceller.mark_answered()
 
 
-def _leg(session: PooledConnection, rider: BatchTask, step: Step) -> PipelinedQuery:
-    task = rider.task
-    left = rider.deadline - session.loop.time()
+def _query(session: PooledConnection, entry: ExecutorTask, step: Step) -> PipelinedQuery:
+    task = entry.task
+    left = entry.deadline - session.loop.time()
     name = application_name(task.invocation_id)
-    scene = SetupContext(
+    context = SetupContext(
         task, step, name, left, session.watches_client, session.preset, frozenset()
     )
-    opening, (piece,) = session_setup.transactional_setup(scene), step.pieces
-    text = piece.rendered(values(task, step)) if piece.varies else piece.text
-    more = "" if step.read_only else UNWRITTEN
-    return PipelinedQuery(
-        f"{step.banner}{opening.text};", text + more, opening.statements, _end(task)
-    )
+    setup, (part,) = session_setup.transactional_setup(context), step.parts
+    text = part.rendered(variable_values(task, step)) if part.varies else part.text
+    more = "" if step.read_only else ASSERT_NOTHING_WRITTEN
+    return PipelinedQuery(f"{step.banner}{setup.text};", text + more, setup.statements, _end(task))
 
 
 def _end(task: Task) -> str:
     return "rollback" if task.rolls_back else "commit"
 
 
-def _ended_transaction(answer: QueryReply) -> bool:
-    """Whether the transaction was another one after the text, which is followed by at most one query of ours."""
-    failed = answer.failure is not None and answer.status == FAILED_TRANSACTION
-    same = failed or answer.skipping or answer.status == IN_TRANSACTION
-    return controlled(answer.sets) or not same
+def _ended_transaction(reply: QueryReply) -> bool:
+    """Whether the text ended the transaction of the setup; at most one query of ours follows the text."""
+    failed = reply.failure is not None and reply.status == FAILED_TRANSACTION
+    same = failed or reply.skipping or reply.status == IN_TRANSACTION
+    return controlled(reply.sets) or not same
 
 
-def _share(
-    watch: Stopwatch, began: float, flight: Pipeline, seats: Sequence["BatchResult"]
+def _divide_time(
+    stopwatch: Stopwatch, sent_at: float, pipeline: Pipeline, results: Sequence["BatchResult"]
 ) -> None:
-    """Each has the time until its answer from the one before; the first has waited for them all."""
-    at = [began, *(answer.at for answer in flight.answers)]
-    for seat, (before, then) in zip(seats, pairwise(at), strict=False):
-        seat.watch.taken["running"] = round((then - before) * 1000, 1)
-    seats[0].watch.taken |= {name: ms for name, ms in watch.taken.items() if name != "running"}
+    """A task has the time from the reply before its own; the first one also has the time before the batch."""
+    times = [sent_at, *(reply.at for reply in pipeline.replies)]
+    for result, (before, then) in zip(results, pairwise(times), strict=False):
+        result.stopwatch.milliseconds["running"] = round((then - before) * 1000, 1)
+    before_batch = {name: ms for name, ms in stopwatch.milliseconds.items() if name != "running"}
+    results[0].stopwatch.milliseconds |= before_batch
 
 
-class Times(Stopwatch):
-    """What was measured by others."""
+class BatchStopwatch(Stopwatch):
+    """Its times are set by `_divide_time`."""
 
     def __init__(self) -> None:
-        self.taken = {}
+        self.milliseconds = {}
 
-    def turn(self, phase: str) -> None:
-        """It is over already."""
+    def begin_phase(self, phase: str) -> None:
+        """All phases have ended."""
 
 
 class BatchTaskCanceller:
-    """The wish that one of them stops."""
+    """Whether one task of a batch is to stop."""
 
-    def __init__(self, rider: BatchTask, stop: SessionCanceller, time: Callable[[], float]) -> None:
-        self._rider = rider
-        self._stop = stop
+    def __init__(
+        self, entry: ExecutorTask, batch: SessionCanceller, time: Callable[[], float]
+    ) -> None:
+        self._entry = entry
+        self._batch = batch
         self._time = time
 
     @property
     def reason(self) -> str | None:
-        return self._rider.token.reason or (TIMED_OUT if self.out_of_time() else None)
+        return self._entry.token.reason or (TIMED_OUT if self.out_of_time() else None)
 
     @property
-    def needed(self) -> str | None:
-        return self._stop.needed if self.reason else None
+    def method(self) -> str | None:
+        return self._batch.method if self.reason else None
 
     def out_of_time(self) -> bool:
-        return self._time() >= self._rider.deadline
+        return self._time() >= self._entry.deadline
 
-    def depart(self) -> None:
-        """All have landed: whoever asks more may."""
+    def mark_sent(self) -> None:
+        """The batch has finished: further queries are not cancelled."""
 
-    def land(self) -> None:
-        """It has."""
+    def mark_answered(self) -> None:
+        """See `mark_sent`."""
 
 
 class BatchResult(ScriptRun):
-    """One of them; all have landed before it is judged."""
+    """One task of a batch that has finished."""
+
+    writes = False  # although its text looks as if it only reads
 
     def __init__(
-        self, session: PooledConnection, rider: BatchTask, step: Step, stop: SessionCanceller
+        self, session: PooledConnection, entry: ExecutorTask, step: Step, batch: SessionCanceller
     ) -> None:
-        name = application_name(rider.task.invocation_id)
-        own = BatchTaskCanceller(rider, stop, session.loop.time)
-        super().__init__(session, rider.task, step, name, own, Times())
-        self._others = stop
+        name = application_name(entry.task.invocation_id)
+        own = BatchTaskCanceller(entry, batch, session.loop.time)
+        super().__init__(session, entry.task, step, name, own, BatchStopwatch())
+        self._batch = batch
 
-    async def judge(self, flight: Pipeline, at: int) -> Outcome:
-        answers = flight.answers
-        if at < len(answers):
-            self.ear = answers[at]
-            dirty = any(not each.clean for each in answers[:at])
-            return await (self._again() if dirty else self._answered(answers[at]))
-        if at > len(answers):
-            self.ear = SILENCE  # what was heard last was said of another
-        if self.stop.reason:
+    async def outcome(self, pipeline: Pipeline, at: int) -> Outcome:
+        replies = pipeline.replies
+        if at < len(replies):
+            self.reply = replies[at]
+            unclean = any(not each.clean for each in replies[:at])
+            return await (self._retried_alone() if unclean else self._answered(replies[at]))
+        if at > len(replies):
+            self.reply = NO_REPLY  # the reader's content belongs to the task at len(replies)
+        if self.canceller.reason:
             return await self.stopped(safe=True)
-        if at > len(answers) or self._others.reason or not self.session.lost:
-            return await self._again()
-        if refusal := await self.unless_heard():
-            return refusal
-        return await self.broken(flight.loss, reason="ConnectionLost", retry=True)
+        if at > len(replies) or self._batch.reason or not self.session.lost:
+            return await self._retried_alone()
+        if abort := await self.client_side_abort():
+            return abort
+        return await self.connection_lost(pipeline.loss, reason="ConnectionLost", retry=True)
 
-    async def _answered(self, answer: QueryReply) -> Outcome:
-        error = answer.error
-        if _ended_transaction(answer):
+    async def _answered(self, reply: QueryReply) -> Outcome:
+        error = reply.error
+        if _ended_transaction(reply):
             return await self.ended_transaction()
-        (self._piece,) = self.step.pieces
-        self._offset = answer.offset
-        if error is None and answer.tag == _end(self.task).upper():
+        (self._part,) = self.step.parts
+        self._offset = reply.offset
+        if error is None and reply.tag == _end(self.task).upper():
             self.phase = "run" if self.step.read_only else "commit"
             self.completed = 1
-            self.keep(answer.sets if self.step.read_only else answer.sets[:-1])
+            self.keep(reply.sets if self.step.read_only else reply.sets[:-1])
             return await self.succeeded()
-        state = None if error is None else error.sqlstate
-        if state == ZERO and answer.sets:  # behind the query
-            self.step.goes_alone()  # it writes, whatever its words are
-        elif error is not None and not self._alone_it_tells_more(state, answer):
+        sqlstate = None if error is None else error.sqlstate
+        if sqlstate == DIVISION_BY_ZERO and reply.sets:  # by ASSERT_NOTHING_WRITTEN
+            self.writes = True
+        elif error is not None and not self._needs_own_attempt(sqlstate, reply):
             return await self.failed(error, undone=True)
-        return await self._again()
+        return await self._retried_alone()
 
-    def _alone_it_tells_more(self, state: str | None, answer: QueryReply) -> bool:
-        """Who blocks it, what is in its way, or nothing at all: it was hit by what was meant for another."""
-        mine = self.stop.reason is not None
+    def _needs_own_attempt(self, sqlstate: str | None, reply: QueryReply) -> bool:
+        """An attempt of its own reports blockers or a failed check; or the cancel was meant for another task."""
         return (
-            state == LOCKED
-            or (state == ZERO and answer.skipping > 0)
-            or (state == INTERRUPTED and not mine)
+            sqlstate == LOCK_NOT_AVAILABLE
+            or (sqlstate == DIVISION_BY_ZERO and reply.skipping > 0)
+            or (sqlstate == QUERY_CANCELED and self.canceller.reason is None)
         )
 
-    async def _again(self) -> Outcome:
+    async def _retried_alone(self) -> Outcome:
         return await self.ended(
-            lifecycle=CANCELED, again=True, reason=BROKEN_OFF, message=AGAIN, fingerprint=BROKEN_OFF
+            lifecycle=CANCELED,
+            again=True,
+            reason=BROKEN_OFF,
+            message=RETRIED_ALONE,
+            fingerprint=BROKEN_OFF,
         )

@@ -1,10 +1,11 @@
-"""The course of an attempt: what is said, what is kept of the answers, and what its end is called."""
+"""The base of an attempt: sends statements, keeps results, builds the outcome.
 
-import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+An attempt is a list of phases: setup, script, commit. A phase returns an outcome when the attempt ends in it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 
@@ -14,29 +15,35 @@ from engine.attempt import transaction_state as state
 from engine.attempt.blockers import BlockerWatch
 from engine.attempt.cancel_token import TIMED_OUT
 from engine.attempt.canceller import CanceledError, Canceller
+from engine.attempt.kept_results import KeptResults
 from engine.attempt.outcome import FAILED, SUCCEEDED, Outcome
 from engine.attempt.session_setup import SetupContext, SetupMessage
 from engine.attempt.sql_text import literal
 from engine.attempt.stopwatch import Stopwatch
-from engine.model.task import ScriptPart, Step, Task, values
-from engine.pgwire import results
-from engine.pgwire.connection import QueryReply
-from engine.pgwire.parser import LONGEST
-from engine.pgwire.results import ResultReader, ResultSet, UnexpectedAnswer, rows_of
+from engine.model.step import ScriptPart, Step
+from engine.model.task import Task, variable_values
+from engine.pgwire.errors import UnexpectedAnswer
+from engine.pgwire.pipeline import QueryReply
+from engine.pgwire.result_set import ResultSet, rows_of
+from engine.pgwire.results import ResultReader
 from engine.pool.pooled_connection import PooledConnection
 from muster.core.errors import InvalidRequest
 from muster.core.sql import Queries
 
 Q = Queries("engine.access", "target.sql")
 
-ROLLBACK_LIMIT = 3.0  # seconds
-PATIENCE = 5.0  # seconds after which a statement without a lock timeout is looked at
-INTERRUPTED, LOCKED, READ_ONLY, SYNTAX_ERROR = "57014", "55P03", "25006", "42601"
-Intend = Callable[[str], Awaitable[bool | None]]  # None: nobody could be told in time
-REFUSED = (asyncpg.PostgresError, *CONNECTION_LOST)
-NOTHING = SetupMessage("", 0)
-MOST_COUNTED = 2**63 - 1
-TOLD = ("sqlstate", "message", "detail", "hint", "context")
+ROLLBACK_TIMEOUT = 3.0  # seconds
+LONG_WAIT = 5.0  # seconds: after half of it blockers are looked for, where there is no lock timeout
+QUERY_CANCELED, LOCK_NOT_AVAILABLE, READ_ONLY, SYNTAX_ERROR = "57014", "55P03", "25006", "42601"
+STATEMENT_ERRORS = (asyncpg.PostgresError, *CONNECTION_LOST)
+NO_SETUP = SetupMessage("", 0)
+
+T = TypeVar("T")
+Phase = Callable[[], Awaitable[Outcome | None]]
+
+
+class IntentRefused(Exception):  # noqa: N818 - an event, not an error
+    """The task was revoked before its transaction could commit: nothing is reported."""
 
 
 class ScriptRun:
@@ -48,192 +55,204 @@ class ScriptRun:
         task: Task,
         step: Step,
         name: str,
-        stop: Canceller,
-        watch: Stopwatch,
+        canceller: Canceller,
+        stopwatch: Stopwatch,
+        *,
+        deadline: float = 0.0,
+        report_intent: Callable[[str], Awaitable[bool | None]] | None = None,
     ) -> None:
         self.session = session
         self.task = task
         self.step = step
-        self.stop = stop
-        self.watch = watch
-        self.ear: ResultReader | QueryReply = session.ear  # what was heard of it
-        self.completed = 0
-        self.phase = "run"
-        self.left_out: frozenset[str] = frozenset()
-        self._kept: list[ResultSet] = []
-        self._rows = 0
-        self._piece: ScriptPart | None = None
-        self._offset = 0  # of its text in what was sent
-        patience = (step.lock_timeout or PATIENCE) / 2
-        self.name = name
-        self._lookout = BlockerWatch(session, name, patience)
+        self.canceller = canceller
+        self.stopwatch = stopwatch
+        self.deadline = deadline
+        self.report_intent = report_intent
+        self.reply: ResultReader | QueryReply = session.result_reader
+        self.completed = 0  # statements
+        self.phase = "run"  # as an outcome names it
+        self.unknown_parameters: frozenset[str] = frozenset()
+        self._kept = KeptResults(session)
+        self._part: ScriptPart | None = None  # that was sent last
+        self._offset = 0  # of its text in the message
+        self.name = name  # application_name
+        wait = (step.lock_timeout or LONG_WAIT) / 2
+        self._blocker_watch = BlockerWatch(session, name, wait)
+
+    @property
+    def phases(self) -> Sequence[Phase]:
+        """In their order. A phase `verify` would stand before `commit`, a phase `output` after it."""
+        raise NotImplementedError
+
+    async def run_phases(self) -> Outcome | None:
+        """None: the commit intent was refused, and everything was rolled back."""
+        try:
+            for phase in self.phases:
+                if (outcome := await phase()) is not None:
+                    return outcome
+        except IntentRefused:
+            return None
+        return await self.succeeded()
 
     @cached_property
     def values(self) -> dict[str, str]:
-        return values(self.task, self.step)
+        return variable_values(self.task, self.step)
 
-    async def say(self, text: str) -> str:
-        self.stop.depart()
+    async def _send(self, send: Callable[..., Awaitable[T]], text: str, **options: int) -> T:
+        self.canceller.mark_sent()
         try:
-            return await self.session.say(text)
+            return await send(text, **options)
         finally:
-            self.stop.land()
+            self.canceller.mark_answered()
 
-    async def say_last(self, text: str) -> str:
-        self.stop.depart()
-        try:
-            return await self.session.say_last(text)
-        finally:
-            self.stop.land()
+    async def execute(self, text: str) -> str:
+        return await self._send(self.session.execute, text)
 
-    async def ask(self, text: str, *, skip: int = 0) -> list[ResultSet]:
-        self.stop.depart()
-        try:
-            return await self.session.ask(text, skip=skip)
-        finally:
-            self.stop.land()
+    async def execute_and_reset(self, text: str) -> str:
+        return await self._send(self.session.execute_and_reset, text)
 
-    async def ask_piece(
+    async def query(self, text: str, *, skip: int = 0) -> list[ResultSet]:
+        return await self._send(self.session.query, text, skip=skip)
+
+    async def query_part(
         self,
-        piece: ScriptPart,
+        part: ScriptPart,
         more: str = "",
-        before: SetupMessage = NOTHING,
+        before: SetupMessage = NO_SETUP,
         *,
         ends: bool = False,
     ) -> list[ResultSet]:
         """`more` is one statement of ours; `ends`: it ends the transaction."""
-        text = self._rendered(piece)
-        self._piece, self._offset = piece, len(before.text)
-        self._lookout.depart()
+        text = self._rendered(part)
+        self._part, self._offset = part, len(before.text)
+        self._blocker_watch.mark_sent()
         try:
-            found = await self.ask(before.text + text + more, skip=before.statements)
-        except REFUSED:
-            self._check_transaction(
-                piece, self.session.ear.sets, state.FAILED_TRANSACTION, ends=ends
-            )
+            sets = await self.query(before.text + text + more, skip=before.statements)
+        except STATEMENT_ERRORS:
+            answered = self.session.result_reader.sets
+            self._check_transaction(part, answered, state.FAILED_TRANSACTION, ends=ends)
             raise
         finally:
-            self._lookout.land()
-        if more and not found:
+            self._blocker_watch.mark_answered()
+        if more and not sets:
             raise UnexpectedAnswer("the last statement was not answered")
-        own = found[:-1] if more else found
-        self._check_transaction(piece, own, state.IN_TRANSACTION, ends=ends)
-        self._piece, self._offset = None, 0
+        own = sets[:-1] if more else sets
+        self._check_transaction(part, own, state.IN_TRANSACTION, ends=ends)
+        self._part, self._offset = None, 0
         self.completed += 1
-        return found
+        return sets
 
     def _check_transaction(
-        self, piece: ScriptPart, sets: list[ResultSet], status: int, *, ends: bool
+        self, part: ScriptPart, sets: list[ResultSet], status: int, *, ends: bool
     ) -> None:
-        """Raises TransactionEnded unless the transaction is the one that was begun for the script."""
-        ear = self.session.ear
-        expected = status if self.transactional else state.AT_REST
-        unknown = (
-            ends or self.session.lost or ear.skipping
-        )  # nothing of the script ran, or all of it
-        savepoint = piece.rolls_back_to_savepoint
-        if state.controlled(sets, savepoint=savepoint) or (not unknown and ear.status != expected):
+        """Raises TransactionEnded unless the transaction is the one that the setup began."""
+        reader = self.session.result_reader
+        expected = status if self.transactional else state.IDLE
+        # Nothing of the script ran, or all of it.
+        unknown = ends or self.session.lost or reader.skipping
+        wrong_status = not unknown and reader.status != expected
+        if state.controlled(sets, savepoint=part.rolls_back_to_savepoint) or wrong_status:
             raise state.TransactionEnded
 
-    def keep(self, found: Iterable[ResultSet]) -> None:
-        """They belong to the statement that was completed last."""
-        for each in found:
-            each.statement = self.completed
-            self._rows = min(self._rows + each.touched, MOST_COUNTED)
-            if len(self._kept) < results.KEPT_SETS:
-                self._kept.append(each)
+    def keep(self, sets: Iterable[ResultSet]) -> None:
+        """The result sets of the statement that was completed last."""
+        self._kept.add(sets, self.completed)
 
-    def forget(self) -> None:
-        """All that was kept of a script that was rolled back."""
+    def discard_results(self) -> None:
+        """After the script was rolled back."""
         self._kept.clear()
-        self._rows = self.completed = 0
-        self.session.ear.reset()
+        self.completed = 0
+        self.session.result_reader.reset()
 
-    def scene(self, deadline: float) -> SetupContext:
+    @property
+    def setup_context(self) -> SetupContext:
         session = self.session
-        left = deadline - session.loop.time()
         return SetupContext(
             self.task,
             self.step,
             self.name,
-            left,
+            self.deadline - session.loop.time(),
             session.watches_client,
             session.preset,
-            self.left_out,
+            self.unknown_parameters,
         )
 
-    async def leave_out_unknown(self) -> None:
-        """Parameters that this server does not have."""
-        known, wanted = self.session.parameters, self.step.options.settings.parameters
-        names = {name.lower() for name in wanted}
-        if new := names - known.keys():
-            asked = Q.unknown_parameters.replace("$1", literal(f"{{{','.join(new)}}}"))
-            absent = {row[0] for row in rows_of(await self.ask(asked))}
-            known |= {name: name not in absent for name in new}
-        self.left_out = frozenset(name for name in names if not known[name])
+    async def find_unknown_parameters(self) -> None:
+        """Parameters of the step's settings that this server does not have; they are left out."""
+        exists = self.session.parameters
+        names = {name.lower() for name in self.step.options.settings.parameters}
+        if new := names - exists.keys():
+            query = Q.unknown_parameters.replace("$1", literal(f"{{{','.join(new)}}}"))
+            absent = {row[0] for row in rows_of(await self.query(query))}
+            exists |= {name: name not in absent for name in new}
+        self.unknown_parameters = frozenset(name for name in names if not exists[name])
 
     async def roll_back(self) -> None:
-        """The locks are given free before the end is told."""
+        """Releases the locks before the outcome is reported."""
         session = self.session
         if session.lost or not session.in_transaction:
             return
         try:
-            await session.say("rollback", limit=ROLLBACK_LIMIT)
-        except (*REFUSED, TimeoutError):
+            await session.execute("rollback", limit=ROLLBACK_TIMEOUT)
+        except (*STATEMENT_ERRORS, TimeoutError):
             session.abandon()
 
-    async def obstacle(self) -> Outcome:
-        """What the prologue stumbled over."""
+    async def preflight_failed(self) -> Outcome:
+        """The check at the end of the setup divided by zero: asks why."""
         await self.roll_back()
         try:
-            [[read_only, *_], *_] = rows_of(await self.ask(Q.writable), least=1)
+            [[read_only, *_], *_] = rows_of(await self.query(Q.writable), least=1)
         except CanceledError:
             return await self.stopped(safe=True)
-        except REFUSED as error:
-            return await self.broken(error, reason="ConnectionLost", retry=True)
+        except STATEMENT_ERRORS as error:
+            return await self.connection_lost(error, reason="ConnectionLost", retry=True)
         if read_only == "on" and not self.step.read_only:
             message = "The target takes no writes: it is a standby, or set to read only."
-            return await self.refused(message, reason="TargetReadOnly", retry=True)
+            return await self.rejected_by_us(message, reason="TargetReadOnly", retry=True)
         message = "An earlier attempt still runs at the target."
-        return await self.refused(message, reason="LockTimeout", retry=True)
+        return await self.rejected_by_us(message, reason="LockTimeout", retry=True)
 
-    async def unless_heard(self) -> Outcome | None:
-        """Why we hung up ourselves."""
-        if self.session.ear.flooded:
+    async def client_side_abort(self) -> Outcome | None:
+        """The outcome if we closed the connection because of a reply that can't be received."""
+        if self.session.result_reader.limit_exceeded:
             message = "A statement returned more rows or bytes than can be received."
-            return await self.refused(message, reason="ResultTooLarge")
-        if self.session.ear.asked_for_data:
-            message = "COPY FROM STDIN has nobody at the other end."
-            return await self.refused(message, reason="StatementFailed")
+            return await self.rejected_by_us(message, reason="ResultTooLarge")
+        if self.session.result_reader.copy_in_requested:
+            message = "COPY FROM STDIN has no data: a script can't provide any."
+            return await self.rejected_by_us(message, reason="StatementFailed")
         return None
 
     async def succeeded(self, reason: str | None = None) -> Outcome:
-        many = len(self.step.pieces)
-        statements = "1 statement" if many == 1 else f"{many} statements"
-        text = f"Succeeded: {statements}, {self._rows} row{'s' * (self._rows != 1)}."
+        count = len(self.step.parts)
+        rows = self._kept.rows
+        text = f"Succeeded: {count} statement{'s' * (count != 1)}, {rows} row{'s' * (rows != 1)}."
         if reason:
             by = "this job" if self.step.options.guard == "job" else "the same run"
             text = f"It was applied before by {by}; nothing was done."
         return await self.ended(lifecycle=SUCCEEDED, reason=reason, last_message=text)
 
     async def stopped(self, *, safe: bool) -> Outcome:
-        reason = self.stop.reason or TIMED_OUT
-        blockers = await self._lookout.seen() if reason == TIMED_OUT else []
+        reason = self.canceller.reason or TIMED_OUT
+        blockers = await self._blocker_watch.blockers() if reason == TIMED_OUT else []
         return await self.ended(**outcomes.stopped(reason, safe=safe), blockers=blockers)
 
-    async def not_intended(self, *, heard: bool | None) -> Outcome | None:
-        """Nothing was committed; None: nobody waits for it any more."""
-        await self.roll_back()
-        if heard is False:
-            return None
-        if self.stop.reason:
-            return await self.stopped(safe=True)
-        return await self.ended(**outcomes.untold())
+    async def confirm_intent(self, xact_id: str) -> Outcome | None:
+        """None: the control database has recorded the intent, and the transaction may commit."""
+        assert self.report_intent is not None
+        recorded = await self.report_intent(xact_id)
+        return None if recorded else await self.commit_intent_failed(recorded=recorded)
 
-    async def refused(
+    async def commit_intent_failed(self, *, recorded: bool | None) -> Outcome:
+        await self.roll_back()
+        if recorded is False:
+            raise IntentRefused
+        if self.canceller.reason:
+            return await self.stopped(safe=True)
+        return await self.ended(**outcomes.intent_not_recorded())
+
+    async def rejected_by_us(
         self, message: str, *, reason: str, retry: bool = False, fingerprint: str | None = None
     ) -> Outcome:
-        """By us."""
         await self.roll_back()
         return await self.ended(
             lifecycle=FAILED,
@@ -243,113 +262,89 @@ class ScriptRun:
             fingerprint=fingerprint or reason,
         )
 
-    async def broken(self, error: BaseException, *, reason: str, retry: bool) -> Outcome:
-        """The connection was lost; what the server said last tells why, if it said something."""
-        if error.__cause__ is None and self.phase != "commit":  # a COMMIT is not hindered
-            self.session.call_off()
-        said = self._said(error.__cause__)
-        dialer = self.session.ear.dialer
-        given_up = dialer and dialer.refusal
+    async def connection_lost(self, error: BaseException, *, reason: str, retry: bool) -> Outcome:
+        """With the last error of the server, if it sent one."""
+        if error.__cause__ is None and self.phase != "commit":  # never cancels a COMMIT
+            self.session.cancel_statement()
+        fields = self._error_fields(error.__cause__)
+        dialer = self.session.result_reader.dialer
+        refusal = dialer and dialer.refusal
         if isinstance(error, UnexpectedAnswer):
-            given_up = f"its answer makes no sense: {error}"
+            refusal = f"its reply makes no sense: {error}"
             self.session.abandon()
-        why = f"given up: {given_up}" if given_up else "lost"
-        said["message"] = said["message"] or f"The connection to the target was {why}."
-        return await self.ended(lifecycle=FAILED, reason=reason, retry=retry, **said)
+        how = f"given up: {refusal}" if refusal else "lost"
+        fields["message"] = fields["message"] or f"The connection to the target was {how}."
+        return await self.ended(lifecycle=FAILED, reason=reason, retry=retry, **fields)
 
     async def failed(self, error: BaseException, *, undone: bool) -> Outcome:
-        """The target refused a statement; `undone`: nothing of the script stays."""
-        said = self._said(error)
-        sqlstate, retry_on = str(said["sqlstate"]), self.step.options.retry_on
-        if sqlstate == INTERRUPTED and (self.stop.reason or self.stop.out_of_time()):
+        """The target refused a statement; `undone`: no effect of the script stays."""
+        fields = self._error_fields(error)
+        sqlstate, retry_on = str(fields["sqlstate"]), self.step.options.retry_on
+        stopping = self.canceller.reason or self.canceller.out_of_time()
+        if sqlstate == QUERY_CANCELED and stopping:
             return await self.stopped(safe=undone or self.step.options.idempotent)
         reason, blockers = "StatementFailed", []
         retry = outcomes.retryable(sqlstate, retry_on)
-        if sqlstate == LOCKED:
-            reason, blockers = "LockTimeout", await self._lookout.seen()
+        if sqlstate == LOCK_NOT_AVAILABLE:
+            reason, blockers = "LockTimeout", await self._blocker_watch.blockers()
         elif sqlstate == READ_ONLY and not self.step.read_only:
             reason = "TargetReadOnly"
         elif sqlstate == READ_ONLY:
             retry = sqlstate in retry_on
-        may = undone or self.step.options.idempotent
+        safe = undone or self.step.options.idempotent
         return await self.ended(
-            lifecycle=FAILED, reason=reason, retry=retry and may, blockers=blockers, **said
+            lifecycle=FAILED, reason=reason, retry=retry and safe, blockers=blockers, **fields
         )
 
     async def ended_transaction(self) -> Outcome:
         """Never retried: an idempotent step and a guard rely on the transaction as well."""
         if self.session.lost:
-            self.session.call_off()
+            self.session.cancel_statement()
         await self.roll_back()
         message = "The script began or ended a transaction itself; what it wrote may be committed."
         unknown = {"reason": "OutcomeUnknown", "fingerprint": "OutcomeUnknown"}
         return await self.ended(lifecycle=FAILED, message=message, **unknown)
 
-    async def ended(self, **how: Any) -> Outcome:
-        types = await self._type_names() if any(each.foreign for each in self._kept) else {}
-        self.watch.turn("")
-        ear = self.ear
-        how.setdefault("last_message", how.get("message") or "")
+    async def ended(self, **fields: Any) -> Outcome:
+        results = await self._kept.as_json(self.task.max_rows)
+        self.stopwatch.begin_phase("")
+        fields.setdefault("last_message", fields.get("message") or "")
         return Outcome(
-            notices=[*self._remarks(how.get("sqlstate")), *ear.said()],
-            results=[each.told(types, self.task.most_rows) for each in self._kept],
-            result_hash=results.digest(self._kept) if self._kept else None,
-            rows=self._rows,
-            bytes=ear.received,
+            notices=[*self._remarks(fields.get("sqlstate")), *self.reply.all_notices()],
+            results=results,
+            result_hash=self._kept.digest,
+            rows=self._kept.rows,
+            bytes=self.reply.received,
             statement_no=self.completed or None,
-            timings=self.watch.taken,
-            cancel_method=self.stop.needed,
+            timings=self.stopwatch.milliseconds,
+            cancel_method=self.canceller.method,
             phase=self.phase,
-            **how,
+            **fields,
         )
 
     def _remarks(self, sqlstate: str | None) -> Iterator[dict[str, str]]:
-        """A syntax error already says why the statements could not be told apart."""
-        for name in sorted(self.left_out):
+        """A syntax error already explains why the script could not be split."""
+        for name in sorted(self.unknown_parameters):
             text = f"The server does not know the parameter {name}: left out."
             yield {"severity": "INFO", "message": text}
         if self.step.whole and sqlstate != SYNTAX_ERROR:
-            text = (
-                "The script went to the server as a whole: its statements can't be told apart here."
-            )
+            text = "The script was sent as a whole: it can't be split into statements."
             yield {"severity": "INFO", "message": text}
 
-    def _said(self, error: BaseException | None) -> dict[str, Any]:
-        """In the server's words."""
-        told = error.as_dict() if isinstance(error, asyncpg.PostgresError) else {}
-        said: dict[str, Any] = {name: _short(told.get(name)) for name in TOLD}
-        place, piece = str(told.get("position") or ""), self._piece
-        if piece and place.isdecimal() and self._offset < int(place[:9]):
-            said["position"] = piece.origin(int(place[:9]) - self._offset, self.values)
-        if said["sqlstate"]:
-            said["fingerprint"] = outcomes.fingerprint(said["sqlstate"], said["message"] or "")
-        return said
+    def _error_fields(self, error: BaseException | None) -> dict[str, Any]:
+        fields = outcomes.error_fields(error)
+        position, part = fields.pop("position", ""), self._part
+        if part and position.isdecimal() and self._offset < int(position):
+            fields["position"] = part.origin(int(position) - self._offset, self.values)
+        return fields
 
-    def _rendered(self, piece: ScriptPart) -> str:
-        """The statements were told apart, and values are put in, for strings as the standard has them."""
-        if not self.session.ear.standard_strings and (piece.varies or "\\" in piece.text):
-            what = "a variable" if piece.varies else "a backslash"
+    def _rendered(self, part: ScriptPart) -> str:
+        """The script is split, and values are quoted, for standard_conforming_strings = on."""
+        if not self.session.result_reader.standard_strings and (part.varies or "\\" in part.text):
+            what = "a variable" if part.varies else "a backslash"
             message = f"The script turned standard_conforming_strings off and uses {what} after it."
             raise InvalidRequest(message)
-        return piece.rendered(self.values) if piece.varies else piece.text
+        return part.rendered(self.values) if part.varies else part.text
 
     def close(self) -> None:
-        self._lookout.close()
-
-    async def _type_names(self) -> dict[int, str]:
-        """Of types that are not PostgreSQL's own; asked once per session."""
-        session = self.session
-        new = set[int]().union(*(each.foreign for each in self._kept)) - session.types.keys()
-        if new and not session.lost and not session.spoiled:
-            oids = literal(f"{{{','.join(map(str, new))}}}")
-            received = session.ear.received
-            with contextlib.suppress(*REFUSED, TimeoutError):
-                async with asyncio.timeout(ROLLBACK_LIMIT):
-                    rows = rows_of(await session.ask(Q.type_names.replace("$1", oids)), width=2)
-                    session.types |= {oid: str(name) for oid, name, *_ in rows}
-            session.ear.received = received
-        return session.types
-
-
-def _short(text: object) -> str | None:
-    return None if text is None else str(text).replace("\0", "")[:LONGEST]
+        self._blocker_watch.close()

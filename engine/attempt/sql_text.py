@@ -1,4 +1,4 @@
-"""Names and texts as they are written into SQL for a target."""
+"""Quotes names and texts for SQL."""
 
 
 def identifier(name: str) -> str:
@@ -6,7 +6,7 @@ def identifier(name: str) -> str:
 
 
 def literal(value: str) -> str:
-    """Right whatever standard_conforming_strings is while the message is read."""
+    """Correct for both values of standard_conforming_strings."""
     if "'" not in value and "\\" not in value and "\0" not in value:
         return f"'{value}'"
     quoted = value.replace("\0", "").replace("'", "''")

@@ -4,16 +4,16 @@ from engine.pool.pooled_connection import PooledConnection
 
 
 class Stopwatch:
-    """Milliseconds by phase; a phase ends where the next begins."""
+    """Milliseconds by phase; a phase ends when the next one begins."""
 
     def __init__(self, session: PooledConnection) -> None:
-        self.taken = {"waiting": _ms(session.waited), "connecting": _ms(session.connecting)}
+        self.milliseconds = {"waiting": _ms(session.waited), "connecting": _ms(session.connecting)}
         self._time = session.loop.time
         self._phase, self._since = "starting", self._time()
 
-    def turn(self, phase: str) -> None:
+    def begin_phase(self, phase: str) -> None:
         now = self._time()
-        self.taken[self._phase] = _ms(now - self._since)
+        self.milliseconds[self._phase] = _ms(now - self._since)
         self._phase, self._since = phase, now
 
 

@@ -9,31 +9,30 @@ from engine.attempt import idempotency_guard, session_setup
 from engine.attempt.canceller import CanceledError
 from engine.attempt.commit_check import commit_status
 from engine.attempt.outcome import Outcome
-from engine.attempt.script_run import NOTHING, REFUSED, Intend, ScriptRun
+from engine.attempt.script_run import NO_SETUP, STATEMENT_ERRORS, Phase, ScriptRun
 from engine.attempt.session_setup import SetupMessage
 from engine.attempt.transaction_state import TransactionEnded
-from engine.pgwire.connection import GONE
-from engine.pgwire.results import ResultSet, UnexpectedAnswer, rows_of
+from engine.pgwire.errors import CONNECTION_CLOSED, UnexpectedAnswer
+from engine.pgwire.result_set import ResultSet, rows_of
 from muster.core.errors import Fault
 
 WITH_ID = "\n;select pg_catalog.txid_current_if_assigned()"
-ASK_AT_LEAST, ASK_AT_MOST = 5.0, 30.0  # seconds for what became of a lost COMMIT
+MIN_STATUS_TIMEOUT, MAX_STATUS_TIMEOUT = 5.0, 30.0  # seconds to query the status of a lost COMMIT
 
 
 class TransactionalRun(ScriptRun):
-    _last: Sequence[
-        ResultSet
-    ] = ()  # answers to what went along with the last statement, or after it
-    _opening = NOTHING  # what is said before the first statement, and goes along with it
+    _last: Sequence[ResultSet] = ()  # its last row has the transaction's id
+    _pending_setup = NO_SETUP  # sent with the first statement
+    _ended = False  # the transaction ended with the last statement: there is no COMMIT to send
 
-    async def run(self, intend: Intend, deadline: float) -> Outcome | None:
-        """None: the intent to commit was refused, and everything was rolled back."""
+    @property
+    def phases(self) -> Sequence[Phase]:
+        return self._setup, self._script, self._commit
+
+    async def run(self) -> Outcome | None:
+        """None: the commit intent was refused, and everything was rolled back."""
         try:
-            return (
-                await self._begin(deadline)
-                or await self._statements()
-                or await self._commit(intend, deadline)
-            )
+            return await self.run_phases()
         except CanceledError:
             await self.roll_back()
             return await self.stopped(safe=True)
@@ -41,131 +40,130 @@ class TransactionalRun(ScriptRun):
             return await self.ended_transaction()
         except Fault as fault:
             distrusted = fault.code == idempotency_guard.NOT_TRUSTED
-            return await self.refused(
-                fault.message, reason=fault.code if distrusted else "StatementFailed"
-            )
-        except REFUSED as error:
+            reason = fault.code if distrusted else "StatementFailed"
+            return await self.rejected_by_us(fault.message, reason=reason)
+        except STATEMENT_ERRORS as error:
             return await self._not_committed(error)
 
-    async def _begin(self, deadline: float) -> Outcome | None:
-        """None: the script can be sent, perhaps with what is said before it."""
+    async def _setup(self) -> Outcome | None:
         if self.step.options.settings.parameters:
-            await self.leave_out_unknown()
-        opening = session_setup.transactional_setup(self.scene(deadline))
+            await self.find_unknown_parameters()
+        setup = session_setup.transactional_setup(self.setup_context)
         if self.step.guarded:
-            return await self._begin_guarded(opening)
-        if self.session.ear.standard_strings:
-            text = f"{self.step.banner}{opening.text};"
-            self._opening = SetupMessage(text, opening.statements)
-        else:  # a message is read as a whole before its first SET
-            await self.ask(opening.text, skip=opening.statements)
+            return await self._setup_guarded(setup)
+        if self.session.result_reader.standard_strings:
+            text = f"{self.step.banner}{setup.text};"
+            self._pending_setup = SetupMessage(text, setup.statements)
+        else:  # the server parses a whole message before it executes the first SET in it
+            await self.query(setup.text, skip=setup.statements)
         return None
 
-    async def _begin_guarded(self, opening: SetupMessage) -> Outcome | None:
+    async def _setup_guarded(self, setup: SetupMessage) -> Outcome | None:
         try:
-            await idempotency_guard.ensure(self.session, self.ask, self.say)
-            sets = await self.ask(opening.text)
+            await idempotency_guard.ensure(self.session, self.query, self.execute)
+            sets = await self.query(setup.text)
         except asyncpg.InsufficientPrivilegeError as error:
-            raise self._right(error) from None
+            raise self._with_grants(error) from None
         except asyncpg.DivisionByZeroError:
-            return await self.obstacle()
-        return await self._applied_before() if rows_of(sets, opening.guard) else None
+            return await self.preflight_failed()
+        return await self._applied_before() if rows_of(sets, setup.guard) else None
 
-    async def _record(self) -> Outcome | None:
-        """After the script and before COMMIT; as the login, whose table it is."""
+    async def _record_guard(self) -> Outcome | None:
+        """After the script and before COMMIT; as the login, which owns the table."""
         try:
             text = f"reset role;{idempotency_guard.record(self.task, self.step)}{WITH_ID}"
-            found = await self.ask(text)
+            sets = await self.query(text)
         except asyncpg.InsufficientPrivilegeError as error:
-            raise self._right(error) from None
-        if [each.tag for each in found[:2]] == ["RESET", "INSERT 0 0"]:
+            raise self._with_grants(error) from None
+        if [each.tag for each in sets[:2]] == ["RESET", "INSERT 0 0"]:
             return await self._applied_before()
-        self._last = found
+        self._last = sets
         return None
 
     async def _applied_before(self) -> Outcome:
         await self.roll_back()
-        self.forget()
+        self.discard_results()
         return await self.succeeded("AlreadyApplied")
 
-    def _right(self, error: asyncpg.InsufficientPrivilegeError) -> Exception:
-        """For a right that the guard needs: an error with the statements that grant it."""
+    def _with_grants(self, error: asyncpg.InsufficientPrivilegeError) -> Exception:
+        """For a right that the guard needs: an error with the GRANT statements."""
         is_guards = any(name in str(error) for name in idempotency_guard.NAMES)
         return idempotency_guard.missing_right(self.session) if is_guards else error
 
-    async def _statements(self) -> Outcome | None:
-        """None: COMMIT is to be sent."""
-        self.session.ear.reset()
-        self.watch.turn("running")
-        *before, last = self.step.pieces
-        for piece in before:
-            self.keep(await self.ask_piece(piece, before=self._taken_opening()))
+    async def _script(self) -> Outcome | None:
+        self.session.result_reader.reset()
+        self.stopwatch.begin_phase("running")
+        *before, last = self.step.parts
+        for part in before:
+            self.keep(await self.query_part(part, before=self._take_setup()))
+        self._ended = self.step.read_only or self.task.rolls_back
+        if self.step.guarded and not self._ended:
+            self.keep(await self.query_part(last, before=self._take_setup()))
+            return await self._record_guard()
         end = "\n;rollback" if self.task.rolls_back else "\n;commit"
-        ends = self.step.read_only or self.task.rolls_back
-        if self.step.guarded and not ends:
-            self.keep(await self.ask_piece(last, before=self._taken_opening()))
-        else:
-            more = end if ends else WITH_ID
-            *found, own = await self.ask_piece(last, more, self._taken_opening(), ends=ends)
-            self._last = [own]
-            self.keep(found)
-        if ends:
-            return await self.succeeded()
-        return await self._record() if self.step.guarded else None
+        more = end if self._ended else WITH_ID
+        *sets, own = await self.query_part(last, more, self._take_setup(), ends=self._ended)
+        self._last = [own]
+        self.keep(sets)
+        return None
 
-    def _taken_opening(self) -> SetupMessage:
-        opening, self._opening = self._opening, NOTHING
-        return opening
+    def _take_setup(self) -> SetupMessage:
+        setup, self._pending_setup = self._pending_setup, NO_SETUP
+        return setup
 
-    async def _commit(self, intend: Intend, deadline: float) -> Outcome | None:
+    async def _commit(self) -> Outcome | None:
+        if self._ended:
+            return None
         self.phase = "commit"
-        self.watch.turn("committing")
+        self.stopwatch.begin_phase("committing")
         [[xid, *_], *_] = rows_of(self._last, -1, least=1)
         if not isinstance(xid, int | None):
             raise UnexpectedAnswer("a transaction's id is no number")
-        xact = None if xid is None else xact_id(xid, self.session.timeline, self.session.era)
-        if xact is not None and not (heard := await intend(xact)):
-            return await self.not_intended(heard=heard)
+        session, xact = self.session, None
+        if xid is not None:
+            xact = xact_id(xid, session.timeline, session.crash_epoch)
+            if (outcome := await self.confirm_intent(xact)) is not None:
+                return outcome
         try:
-            answer = await self.say_last("commit")
-        except GONE as error:
-            return await self._committed_or_not(error, xact, deadline)
-        if answer != "COMMIT":
-            return await self.refused(
+            tag = await self.execute_and_reset("commit")
+        except CONNECTION_CLOSED as error:
+            return await self._commit_status(error, xact)
+        if tag != "COMMIT":
+            return await self.rejected_by_us(
                 "The target rolled the transaction back instead of committing it.",
                 reason="StatementFailed",
                 retry=True,
             )
-        return await self.succeeded()
+        return None
 
     async def _not_committed(self, error: BaseException) -> Outcome:
-        if not isinstance(error, GONE):
-            if self.session.ear.skipping and isinstance(error, asyncpg.DivisionByZeroError):
-                return await self.obstacle()
+        if not isinstance(error, CONNECTION_CLOSED):
+            in_setup = self.session.result_reader.skipping
+            if in_setup and isinstance(error, asyncpg.DivisionByZeroError):
+                return await self.preflight_failed()
             await self.roll_back()
             return await self.failed(error, undone=True)
-        if refusal := await self.unless_heard():
-            return refusal
-        if self.stop.reason:
-            return await self.stopped(safe=True)
-        return await self.broken(error, reason="ConnectionLost", retry=True)
+        if abort := await self.client_side_abort():
+            return abort
+        return await self._lost_or_stopped(error)
 
-    async def _committed_or_not(
-        self, error: BaseException, xact: str | None, deadline: float
-    ) -> Outcome:
+    async def _lost_or_stopped(self, error: BaseException) -> Outcome:
+        """The transaction is known not to be committed."""
+        if self.canceller.reason:
+            return await self.stopped(safe=True)
+        return await self.connection_lost(error, reason="ConnectionLost", retry=True)
+
+    async def _commit_status(self, error: BaseException, xact: str | None) -> Outcome | None:
+        """After the connection was lost at COMMIT; None: the transaction is committed."""
         if xact is None:
-            if self.stop.reason:
-                return await self.stopped(safe=True)
-            return await self.broken(error, reason="ConnectionLost", retry=True)
+            return await self._lost_or_stopped(error)
         now = self.session.loop.time()
-        until = now + min(max(deadline - now, ASK_AT_LEAST), ASK_AT_MOST)
-        match await commit_status(self.session, xact, until):
+        timeout = min(max(self.deadline - now, MIN_STATUS_TIMEOUT), MAX_STATUS_TIMEOUT)
+        match await commit_status(self.session, xact, now + timeout):
             case "committed":
-                return await self.succeeded()
-            case "aborted" if self.stop.reason:
-                return await self.stopped(safe=True)
+                return None
             case "aborted":
-                return await self.broken(error, reason="ConnectionLost", retry=True)
+                return await self._lost_or_stopped(error)
             case _:
-                may = self.step.options.idempotent or self.step.guarded
-                return await self.broken(error, reason="OutcomeUnknown", retry=may)
+                safe = self.step.options.idempotent or self.step.guarded
+                return await self.connection_lost(error, reason="OutcomeUnknown", retry=safe)

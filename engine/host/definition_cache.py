@@ -1,4 +1,4 @@
-"""What a host must know to run a task: steps, servers and secrets, read once and kept."""
+"""A host's cache of steps, servers and credentials."""
 
 import asyncio
 from collections import OrderedDict
@@ -9,7 +9,10 @@ from uuid import UUID
 import msgspec
 
 from engine.db.control_connection import ControlConnection
-from engine.model.task import Served, Step, TargetServer, Task, VersionedCredential
+from engine.model.credential import VersionedCredential
+from engine.model.server import ServerLookup, TargetServer
+from engine.model.step import Step
+from engine.model.task import Task
 from muster.core.clock import Clock
 from muster.core.errors import NotFound
 from muster.core.sql import Queries
@@ -17,47 +20,48 @@ from muster.core.sql import Queries
 Q = Queries("engine.db.queries", "executions.sql")
 T = TypeVar("T")
 
-FRESH = 5.0  # seconds that a server is believed to be as it was
-MOST = 1000  # of each kind
+SERVER_MAX_AGE = 5.0  # seconds
+MAX_ENTRIES = 1000  # of each kind
 
 
 class CachedServer(NamedTuple):
-    """A server as it was."""
-
-    at: float
+    read_at: float
     directory: int  # its revision
     identity: UUID
     server: TargetServer
 
 
 class DefinitionCache:
-    def __init__(self, line: ControlConnection, clock: Clock) -> None:
-        self._line = line
+    def __init__(self, connection: ControlConnection, clock: Clock) -> None:
+        self._connection = connection
         self._clock = clock
         self._steps: ReadThroughCache[Step] = ReadThroughCache()
         self._servers: ReadThroughCache[CachedServer] = ReadThroughCache()
-        self._secrets: ReadThroughCache[VersionedCredential] = ReadThroughCache()
+        self._credentials: ReadThroughCache[VersionedCredential] = ReadThroughCache()
 
-    def known_step(self, task: Task) -> Step | None:
-        return self._steps.known((task.job_id, task.job_version, task.step_id))
+    def cached_step(self, task: Task) -> Step | None:
+        return self._steps.cached(task.step_key)
 
-    def known(self, task: Task) -> tuple[UUID, TargetServer, VersionedCredential] | None:
-        """What `server` and `credential` would answer, if nothing has to be read for it."""
-        seen = self._servers.known(task.server_id)
-        if seen is None or self._is_old(seen, task):
+    def cached_login(self, task: Task) -> tuple[UUID, TargetServer, VersionedCredential] | None:
+        """The results of `server` and `credential`, if both are cached."""
+        entry = self._servers.cached(task.server_id)
+        if entry is None or self._is_outdated(entry, task):
             return None
-        who = self._secrets.known((task.credential_id, task.credential_version))
-        return None if who is None else (seen.identity, seen.server, who)
+        credential = self._credentials.cached((task.credential_id, task.credential_version))
+        return None if credential is None else (entry.identity, entry.server, credential)
 
-    def _is_old(self, seen: CachedServer, task: Task) -> bool:
-        """The task knows of a later directory, or nobody has looked for a while."""
-        return seen.directory < task.directory or self._clock.monotonic() - seen.at > FRESH
+    def _is_outdated(self, entry: CachedServer, task: Task) -> bool:
+        """The task was fetched with a later directory, or the entry is too old."""
+        return (
+            entry.directory < task.directory
+            or self._clock.monotonic() - entry.read_at > SERVER_MAX_AGE
+        )
 
     async def step(self, task: Task) -> Step:
-        key = task.job_id, task.job_version, task.step_id
+        key = task.step_key
 
         async def read() -> Step:
-            text = await self._line.value(Q.step_document, *key)
+            text = await self._connection.value(Q.step_document, *key)
             step = msgspec.json.decode(text, type=Step)
             await step.prepare()
             return step
@@ -65,72 +69,72 @@ class DefinitionCache:
         return await self._steps.get(key, read)
 
     async def server(self, task: Task) -> tuple[UUID, TargetServer]:
-        """And the identity of the control database, to which sealed secrets are bound."""
+        """With the identity of the control database, to which sealed secrets are bound."""
         id = task.server_id
 
         async def read() -> CachedServer:
-            text = await self._line.value(Q.servers, [id])
-            served = msgspec.json.decode(text, type=Served)
-            if not served.servers:
+            text = await self._connection.value(Q.servers, [id])
+            lookup = msgspec.json.decode(text, type=ServerLookup)
+            if not lookup.servers:
                 raise NotFound(
-                    f"The server '{task.server_name}' left the directory.",
+                    f"The server '{task.server_name}' is no longer in the directory.",
                     code="InvalidTargetServer",
                 )
             now = self._clock.monotonic()
-            return CachedServer(now, served.revision, served.identity, served.servers[0])
+            return CachedServer(now, lookup.revision, lookup.identity, lookup.servers[0])
 
-        seen = await self._servers.get(id, read)
-        if self._is_old(seen, task):
+        entry = await self._servers.get(id, read)
+        if self._is_outdated(entry, task):
             self._servers.drop(id)
-            seen = await self._servers.get(id, read)
-        return seen.identity, seen.server
+            entry = await self._servers.get(id, read)
+        return entry.identity, entry.server
 
     async def credential(self, task: Task) -> VersionedCredential:
         id = task.credential_id
         if id is None:
             raise NotFound(
-                "Nobody is named to log in here: name a credential in the step or in the target group,"
+                "No credential is configured for this target: name a credential in the step or in the target group,"
                 " a jobCredential on the server, or a defaultCredential on the account.",
                 code="CredentialMissing",
             )
 
         async def read() -> VersionedCredential:
-            rows = await self._line.fetch(Q.secrets, [id])
+            rows = await self._connection.fetch(Q.secrets, [id])
             if not rows:
-                raise NotFound("The credential is gone.", code="CredentialMissing")
+                raise NotFound("The credential does not exist any more.", code="CredentialMissing")
             return VersionedCredential.of(dict(rows[0]))
 
-        return await self._secrets.get((id, task.credential_version), read)
+        return await self._credentials.get((id, task.credential_version), read)
 
 
 class ReadThroughCache(Generic[T]):
-    """Read once, however many ask at the same time; what nobody asked for longest goes."""
+    """Concurrent requests share one read; the least recently used entry is dropped."""
 
     def __init__(self) -> None:
-        self._reading: OrderedDict[Hashable, asyncio.Future[Any]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, asyncio.Future[Any]] = OrderedDict()
 
     async def get(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
-        found = self._reading.get(key)
-        if found is None:
-            found = self._reading[key] = asyncio.ensure_future(read())
-            while len(self._reading) > MOST:
-                self._reading.popitem(last=False)
+        reading = self._entries.get(key)
+        if reading is None:
+            reading = self._entries[key] = asyncio.ensure_future(read())
+            while len(self._entries) > MAX_ENTRIES:
+                self._entries.popitem(last=False)
         else:
-            self._reading.move_to_end(key)
+            self._entries.move_to_end(key)
         try:
-            return await asyncio.shield(found)
+            return await asyncio.shield(reading)
         except BaseException:
-            if found.done() and self._reading.get(key) is found:
-                del self._reading[key]  # a failure is not kept
+            if reading.done() and self._entries.get(key) is reading:
+                del self._entries[key]  # a failure is not kept
             raise
 
-    def known(self, key: Hashable) -> T | None:
-        found = self._reading.get(key)
-        if found is None or not found.done() or found.cancelled() or found.exception():
+    def cached(self, key: Hashable) -> T | None:
+        reading = self._entries.get(key)
+        if reading is None or not reading.done() or reading.cancelled() or reading.exception():
             return None
-        self._reading.move_to_end(key)
-        known: T = found.result()
-        return known
+        self._entries.move_to_end(key)
+        value: T = reading.result()
+        return value
 
     def drop(self, key: Hashable) -> None:
-        self._reading.pop(key, None)
+        self._entries.pop(key, None)

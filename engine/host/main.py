@@ -1,8 +1,8 @@
-"""JobTaskHost: registers with the engine in charge, lends it workers, and outlives it.
+"""JobTaskHost: registers with the engine in charge, runs its tasks, and outlives it.
 
-A core that dies changes nothing here: the next epoch adopts the registration, and from then on the host
-writes with that epoch. It ends when it is refused, when a newer epoch did not adopt it, when its own
-registration is over or draining, or when it could not renew for all of its patience.
+When a core dies, the host continues: the next epoch adopts the registration, and from then on the host writes with
+that epoch. The host ends when it is refused, when a newer epoch did not adopt it, when its registration has ended or
+is draining, or when it could not renew its lease in time.
 """
 
 import asyncio
@@ -46,9 +46,9 @@ from muster.core.version import VERSION
 log = telemetry.get(__name__)
 Q = Queries("engine.db.queries", "executions.sql")
 
-POLL = timedelta(seconds=1)  # in case a wake-up was lost
-DRAIN = timedelta(hours=24)  # for what runs when we are asked to go
-STOP_LIMIT = 3.0  # seconds for what runs when we have to go
+POLL_INTERVAL = timedelta(seconds=1)  # in case a wake-up was lost
+DRAIN_TIMEOUT = timedelta(hours=24)
+STOP_TIMEOUT = 3.0  # seconds
 
 
 class JobTaskHost:
@@ -61,167 +61,178 @@ class JobTaskHost:
         self._store = store
         self._registration = Registration(store, self._id, lease, clock)
         self._clock = clock
-        self._beat: HostState | None = None
-        self._sent_off = asyncio.Event()  # our own registration is draining
-        self._leaving = False  # nothing new begins here any more
-        self._rung = asyncio.Event()  # there may be something to take
-        self._asked = asyncio.Event()  # what we must obey may be another now
-        self._taking = asyncio.Lock()
+        self._state: HostState | None = None
+        self._draining = asyncio.Event()  # the registration is draining
+        self._leaving = False  # no task starts any more
+        self._tasks_notified = asyncio.Event()  # there may be tasks to fetch
+        self._state_notified = asyncio.Event()  # the wanted state may have changed
+        self._fetching = asyncio.Lock()
         self._notifier = Notifier(store, self._notified)
-        self._line = ControlConnection(store)
-        self._library = DefinitionCache(self._line, clock)
-        self._hand = TaskRegistry()
-        self._scribe = Reporter(store, self._id, clock, self._renew)
+        self._connection = ControlConnection(store)
+        self._definitions = DefinitionCache(self._connection, clock)
+        self._registry = TaskRegistry()
+        self._reporter = Reporter(store, self._id, clock, self._renew)
         credentials = Credentials.of(bootstrap, clock)
-        self._sessions = ConnectionPool(bootstrap.target_connector(), credentials, clock, self._met)
-        self._errands = TaskRunner(
-            self._hand, self._library, self._scribe, self._sessions, clock, self._begin
+        self._pool = ConnectionPool(
+            bootstrap.target_connector(), credentials, clock, self._on_contact
+        )
+        self._task_runner = TaskRunner(
+            self._registry,
+            self._definitions,
+            self._reporter,
+            self._pool,
+            clock,
+            self._enqueue,
+            batch_reads=bootstrap.given.batch_reads,
         )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` and a drain, or until something final happens."""
         if not await self._registration.begin(self.workers.slots, stop):
             return
-        log.info("this host is registered", epoch=self._store.epoch, slots=self.workers.slots)
+        log.info("host registered", epoch=self._store.epoch, slots=self.workers.slots)
         try:
             async with asyncio.TaskGroup() as group:
-                doing = [
+                loops = [
                     group.create_task(each())
-                    for each in (self.workers.run, self._beat_on, self._scribe.run, self._take_on)
+                    for each in (
+                        self.workers.run,
+                        self._send_heartbeats,
+                        self._reporter.run,
+                        self._fetch_tasks,
+                    )
                 ]
                 try:
-                    await any_of(stop, self._sent_off)
+                    await any_of(stop, self._draining)
                     self._leaving = True
                     self._close()
-                    await self._have_taken()
+                    await self._await_fetch()
                     await self._registration.leave()
-                    await self.workers.drain(DRAIN)
+                    await self.workers.drain(DRAIN_TIMEOUT)
                 finally:
-                    await self._wind_up()
-                    for each in doing:
+                    await self._stop_running()
+                    for each in loops:
                         each.cancel()
         except BaseExceptionGroup as several:
             raise gravest(several) from None
         finally:
-            self._line.hang_up()
+            self._connection.hang_up()
             self._notifier.close()
-            await asyncio.gather(self._sessions.close(), self._registration.end())
+            await asyncio.gather(self._pool.close(), self._registration.end())
 
-    # What is to be done
-
-    async def _take_on(self) -> None:
-        """Dispatches in their order, each once."""
+    async def _fetch_tasks(self) -> None:
+        """Fetches dispatches in their order, each once."""
         last = 0
         while True:
-            rung = self._rung.is_set()
-            self._rung.clear()
-            async with self._taking:
-                last = await self._take(last, rung=rung)
-            await self._clock.sleep_or(self._rung, POLL)
+            notified = self._tasks_notified.is_set()
+            self._tasks_notified.clear()
+            async with self._fetching:
+                last = await self._fetch(last, notified=notified)
+            await self._clock.sleep_or(self._tasks_notified, POLL_INTERVAL)
 
-    async def _take(self, last: int, *, rung: bool) -> int:
-        """Behind that dispatch; the last that is known now."""
-        ready = self._errands.ready() if rung and self._is_idle else None
+    async def _fetch(self, last: int, *, notified: bool) -> int:
+        """The dispatches after that number; returns the last number."""
+        connection = self._task_runner.borrow_idle() if notified and self._is_idle else None
         try:
             await self._notifier.ensure_listening((TASKS, PAUSES))
-            for row in await self._taken(last, ready):
+            for row in await self._rows(last, connection):
                 last = max(last, row["number"])
-                if row["begun"] and ready is not None:
-                    self._go_on(Task.of(row[4:]), ready)
-                    ready = None
+                if row["begun"] and connection is not None:
+                    self._run_started(Task.of(row[4:]), connection)
+                    connection = None
                 else:
                     self._accept(row)
         except FINAL:
             raise
         except Fault as fault:
-            log.debug("nothing can be taken", why=fault.message)
+            log.debug("can't fetch tasks", why=fault.message)
         finally:
-            if ready is not None:
-                self._errands.unready(ready)
+            if connection is not None:
+                self._task_runner.return_unused(connection)
         return last
 
-    async def _have_taken(self) -> None:
-        """What is being taken may have begun with it: it is ours to end."""
+    async def _await_fetch(self) -> None:
+        """A fetch in progress may start a task, which the host then has to end."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STOP_LIMIT), self._taking:
+            async with asyncio.timeout(STOP_TIMEOUT), self._fetching:
                 pass
 
     @property
     def _is_idle(self) -> bool:
-        return self.workers.is_open and not self._hand
+        return self.workers.is_open and not self._registry
 
-    async def _taken(self, last: int, ready: ReusableConnection | None) -> list[Row]:
+    async def _rows(self, last: int, connection: ReusableConnection | None) -> list[Row]:
         try:
-            rows = await self._said(last, ready)
+            rows = await self._query(last, connection)
         except Fenced:
-            if ready is None:
+            if connection is None:
                 raise
-            rows = await self._said(last, None)  # nothing begins by an epoch that has gone
+            rows = await self._query(last, None)  # an older epoch can't start a task
         if rows:
             await reach("host.taken")
         return rows
 
-    async def _said(self, last: int, ready: ReusableConnection | None) -> list[Row]:
-        if ready is None:
-            return await self._line.fetch(Q.take, self._id, last)
-        which = (last, self._store.epoch, *ready.said)
-        return await self._line.fetch(Q.take_and_start, self._id, *which)
+    async def _query(self, last: int, connection: ReusableConnection | None) -> list[Row]:
+        if connection is None:
+            return await self._connection.fetch(Q.take, self._id, last)
+        arguments = (last, self._store.epoch, *connection.arguments)
+        return await self._connection.fetch(Q.take_and_start, self._id, *arguments)
 
     def _notified(self, channel: str) -> None:
-        (self._rung if channel == TASKS else self._asked).set()
+        (self._tasks_notified if channel == TASKS else self._state_notified).set()
 
     def _accept(self, row: Any) -> None:
         if row["kind"] == "cancel":
-            self._hand.cancel(row["invocation_id"])
+            self._registry.cancel(row["invocation_id"])
             return
         task = Task.of(row[4:])
         if row["started"]:
-            self._scribe.result(task, Outcome.unheard())
+            self._reporter.finished(task, Outcome.start_unconfirmed())
         elif self._leaving:
-            self._scribe.give_back(task)
-        elif self._hand.add(task, row["slot"]):
+            self._reporter.released(task)
+        elif self._registry.add(task, row["slot"]):
             loop = asyncio.get_running_loop()
             loop.call_later(PREFETCH_LIMIT, self._prefetch_expired, task)
         else:
-            self._begin(task)
+            self._enqueue(task)
 
-    def _go_on(self, task: Task, ready: ReusableConnection) -> None:
-        """With one that has started: it is our duty now, even if we are leaving."""
-        self._hand.add(task, None)
-        self._hand.mark_started(task)
-        self.workers.begin_now(partial(self._errands.work, task, ready))
+    def _run_started(self, task: Task, connection: ReusableConnection) -> None:
+        """A task that was started by its fetch: the host must run it, even while it is leaving."""
+        self._registry.add(task, None)
+        self._registry.mark_started(task)
+        self.workers.run_now(partial(self._task_runner.run, task, connection))
 
-    def _begin(self, task: Task) -> None:
-        self.workers.queue.put_nowait(partial(self._errands.work, task))
+    def _enqueue(self, task: Task) -> None:
+        self.workers.queue.put_nowait(partial(self._task_runner.run, task))
 
     def _prefetch_expired(self, task: Task) -> None:
-        """The task before it takes long: another slot may be free for it."""
-        if self._hand.detach(task):
-            self._scribe.give_back(task)
+        """The task before it takes long: another slot may be free for this one."""
+        if self._registry.detach(task):
+            self._reporter.released(task)
 
-    def _met(self, contact: Contact) -> None:
-        self._scribe.contact(msgspec.to_builtins(contact))
+    def _on_contact(self, contact: Contact) -> None:
+        self._reporter.server_seen(msgspec.to_builtins(contact))
 
     def _close(self) -> None:
-        """Nothing new begins, and what has not begun goes back."""
+        """No task starts any more; tasks that have not started are released."""
         self.workers.set_open(open=False)
-        for task in self._hand.release_unstarted():
-            self._scribe.give_back(task)
+        for task in self._registry.release_unstarted():
+            self._reporter.released(task)
 
-    async def _wind_up(self) -> None:
-        """Whatever still runs is stopped at its target and will run again; bounded, for we must go."""
+    async def _stop_running(self) -> None:
+        """Stops running tasks at their targets, within a time limit; they will run again elsewhere."""
         self._close()
-        self._hand.cancel_all(HOST_STOPPED)
+        self._registry.cancel_all(HOST_STOPPED)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STOP_LIMIT):
-                await self.workers.drain(DRAIN)
-                await self._scribe.flushed()
+            async with asyncio.timeout(STOP_TIMEOUT):
+                await self.workers.drain(DRAIN_TIMEOUT)
+                await self._reporter.flushed()
 
     async def hurry(self) -> None:
-        """Nothing is left to do: `run` has ended the registration."""
+        """`run` ends the registration: there is nothing to do."""
 
     def report(self) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        report: dict[str, Any] = {
             "pid": os.getpid(),
             "version": VERSION,
             "epoch": self._store.epoch,
@@ -229,36 +240,36 @@ class JobTaskHost:
             "slots": self.workers.slots,
             "running": self.workers.running,
         }
-        if beat := self._beat:
-            told |= {"state": beat.state, "paused": beat.paused, "draining": beat.draining}
-        return told
+        if state := self._state:
+            report |= {"state": state.state, "paused": state.paused, "draining": state.draining}
+        return report
 
     async def _renew(self) -> None:
-        self._obey(await self._registration.renew(self.workers.running))
+        self._apply(await self._registration.renew(self.workers.running))
 
-    async def _beat_on(self) -> None:
-        away = False
+    async def _send_heartbeats(self) -> None:
+        unavailable = False
         while True:
-            self._asked.clear()
+            self._state_notified.clear()
             try:
                 await self._renew()
-                away = False
+                unavailable = False
             except FINAL:
                 raise
             except Fault as fault:
-                self.workers.set_open(open=False)  # nobody starts anything while it is away
-                if not away:
-                    log.warning("the control database is waited for", why=fault.message)
-                away = True
-            await self._clock.sleep_or(self._asked, self._bootstrap.heartbeat)
+                self.workers.set_open(open=False)  # no task starts while it is unavailable
+                if not unavailable:
+                    log.warning("waiting for the control database", why=fault.message)
+                unavailable = True
+            await self._clock.sleep_or(self._state_notified, self._bootstrap.heartbeat)
 
-    def _obey(self, beat: HostState) -> None:
-        if beat.slots != self.workers.slots:
-            self.workers.resize(beat.slots)
-        if beat.state == "draining":
-            self._sent_off.set()
-        closed = beat.paused or beat.draining or beat.state == "draining"
+    def _apply(self, state: HostState) -> None:
+        if state.slots != self.workers.slots:
+            self.workers.resize(state.slots)
+        if state.state == "draining":
+            self._draining.set()
+        closed = state.paused or state.draining or state.state == "draining"
         if closed:
             self._close()
         self.workers.set_open(open=not (closed or self._leaving))
-        self._beat = beat
+        self._state = state

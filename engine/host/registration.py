@@ -1,6 +1,6 @@
-"""A host's place with the engine in charge: taken, kept by heartbeats, and given up.
+"""A host's registration with the engine in charge: created, renewed by heartbeats, and ended.
 
-It writes with the epoch that adopted it. It is over when a newer epoch did not adopt the host.
+The host writes with the epoch that adopted it. The registration has ended when a newer epoch did not adopt the host.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ from muster.core.errors import Fault
 
 log = telemetry.get(__name__)
 
-LIMIT = 60.0  # seconds for our engine to take charge: it may start later than we do
-LOOK = timedelta(milliseconds=200)
-LAST_WORD = 1.5  # seconds to give it up
+REGISTER_TIMEOUT = 60.0  # seconds: the engine may start later than its hosts
+POLL_INTERVAL = timedelta(milliseconds=200)
+END_TIMEOUT = 1.5  # seconds
 
 
 class Registration:
@@ -34,13 +34,13 @@ class Registration:
         self._clock = clock
 
     async def begin(self, slots: int, stop: asyncio.Event) -> bool:
-        """Only the epoch in charge has hosts, so ours must have begun; False: stopped before."""
+        """Waits until the host's epoch is in charge; False: stopped before."""
 
         async def register() -> bool:
             await membership.register(self._store, self._host, slots)
             return True
 
-        until = self._clock.monotonic() + LIMIT
+        until = self._clock.monotonic() + REGISTER_TIMEOUT
         while not stop.is_set():
             try:
                 if await retry_until_available(register, self._clock, stop):
@@ -48,30 +48,32 @@ class Registration:
             except Fenced:
                 if self._clock.monotonic() > until:
                     raise
-            await self._clock.sleep_or(stop, LOOK)
+            await self._clock.sleep_or(stop, POLL_INTERVAL)
         return False
 
     async def renew(self, running: int) -> HostState:
-        """What the host must obey from now on."""
+        """The state that the control database wants the host to be in."""
         sent = self._clock.monotonic()
         beat = await membership.host_heartbeat(self._store, self._host, running)
         if beat.current_epoch > beat.adopted_epoch:
             raise Fenced(f"epoch {beat.current_epoch} did not adopt this host")
         if beat.adopted_epoch != self._store.epoch:
-            log.info("this host was adopted", epoch=beat.adopted_epoch, before=self._store.epoch)
+            log.info("host adopted", epoch=beat.adopted_epoch, before=self._store.epoch)
             self._store.epoch = beat.adopted_epoch
         self._lease.renew(sent)
         return beat
 
     async def leave(self) -> None:
-        """Nothing new is given to us."""
-        await self._last_word(membership.leave)
+        """The host gets no more tasks."""
+        await self._within_timeout(membership.leave)
 
     async def end(self) -> None:
-        """Said even when we are broken off: nothing runs here any more."""
-        await self._last_word(membership.end_host)
+        """Also when the host is cancelled: nothing runs here any more."""
+        await self._within_timeout(membership.end_host)
 
-    async def _last_word(self, say: Callable[[ControlDatabase, UUID], Awaitable[None]]) -> None:
+    async def _within_timeout(
+        self, report: Callable[[ControlDatabase, UUID], Awaitable[None]]
+    ) -> None:
         with contextlib.suppress(Fault, TimeoutError):
-            async with asyncio.timeout(LAST_WORD):
-                await say(self._store, self._host)
+            async with asyncio.timeout(END_TIMEOUT):
+                await report(self._store, self._host)

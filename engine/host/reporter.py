@@ -1,8 +1,8 @@
-"""All that a host tells the control database about its tasks: what somebody waits for, and what became of them.
+"""Reports of a host about its tasks to the control database, written in batches.
 
-Each goes its own way, for a task that is about to be sent must not wait until many others are recorded.
-What arrived while the last words were being written goes together: one task alone is written at once,
-a hundred in one statement. Written twice is harmless, so an answer that got lost is no question.
+There are two streams: an executor waits for starts and commit intents, so they must not wait until results are written.
+Items that arrive while a batch is written form the next batch: one task is written at once, a hundred in one
+statement. Every report carries the invocation id, so reports are idempotent and are repeated when a reply is lost.
 """
 
 import asyncio
@@ -30,219 +30,205 @@ from muster.core.sql import Queries
 log = telemetry.get(__name__)
 Q = Queries("engine.db.queries", "executions.sql")
 
-LARGEST = 8 * 1024 * 1024  # characters of one statement, as far as there is a choice
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between tries to reach the control database
-KINDS = ("start", "commit", "result", "return", "contact")  # as report takes them
+MAX_BATCH_LENGTH = 8 * 1024 * 1024  # characters of one statement; a longer item is written alone
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between attempts to reach the control database
+KINDS = ("start", "commit", "result", "return", "contact")  # in the order of report's parameters
+KEY_FIELDS = ("d", "r", "s", "o", "a", "i")  # see Task.key
 
 
 class BatchAck(msgspec.Struct, eq=False):
-    """Of words that belong together."""
+    """The acknowledgement of items that are awaited together."""
 
-    open: int
-    said: "asyncio.Future[set[UUID]]"  # the invocations that were refused
+    pending: int
+    refused_invocations: "asyncio.Future[set[UUID]]"
     refused: set[UUID]
 
-    def count(self, invocation: UUID | None, *, good: bool) -> None:
-        if not good and invocation is not None:
+    def count(self, invocation: UUID | None, *, accepted: bool) -> None:
+        if not accepted and invocation is not None:
             self.refused.add(invocation)
-        self.open -= 1
-        if not self.open and not self.said.done():
-            self.said.set_result(self.refused)
+        self.pending -= 1
+        if not self.pending and not self.refused_invocations.done():
+            self.refused_invocations.set_result(self.refused)
 
 
 class ReportItem(msgspec.Struct, eq=False):
     kind: str
     text: str
     invocation: UUID | None
-    said: "asyncio.Future[bool] | None" = None  # for who waits for it
-    ballot: BatchAck | None = None
+    ack: BatchAck | None = None
+
+    def acknowledge(self, *, accepted: bool) -> None:
+        if self.ack is not None:
+            self.ack.count(self.invocation, accepted=accepted)
 
 
 class Reporter:
     def __init__(
         self, store: ControlDatabase, host: UUID, clock: Clock, renew: Callable[[], Awaitable[None]]
     ) -> None:
-        self._awaited, self._told = (ReportStream(store, host, clock, renew) for _ in range(2))
+        self._awaited, self._results = (ReportStream(store, host, clock, renew) for _ in range(2))
 
-    def start(self, task: Task, pid: int | None, version: int | None) -> Awaitable[bool]:
-        """True once it is committed; False: nothing may be sent."""
-        return self._ask("start", task, _session(pid, version))
-
-    def start_all(
+    def started(
         self, tasks: Sequence[Task], pid: int | None, version: int | None
     ) -> "asyncio.Future[set[UUID]]":
-        """Those of which nothing may be sent, once the others are committed."""
-        ballot = BatchAck(len(tasks), asyncio.get_running_loop().create_future(), set())
-        for task in tasks:
-            text = task.key + _session(pid, version)
-            self._awaited.add(ReportItem("start", text, task.invocation_id, ballot=ballot))
-        return ballot.said
+        """The invocations that must not run, once the start of the others is committed."""
+        session = f',"p":{pid or "null"},"v":{version or "null"}}}'
+        return self._await("start", tasks, session)
 
-    def intend(self, task: Task, xact_id: str) -> Awaitable[bool]:
-        """True once it is known by which transaction the task commits; False: it must not."""
-        return self._ask("commit", task, _rest({"x": xact_id}))
+    def commit_intent(self, task: Task, xact_id: str) -> "asyncio.Future[set[UUID]]":
+        """Empty once the id of the task's transaction is committed; else the task must not commit."""
+        return self._await("commit", [task], _fields({"x": xact_id}))
 
-    def result(self, task: Task, outcome: Outcome) -> None:
-        """Of a task whose start is committed."""
-        self._told.add(ReportItem("result", task.key + _rest(outcome), task.invocation_id))
+    def finished(self, task: Task, outcome: Outcome) -> None:
+        """For a task whose start is committed."""
+        self._results.add(ReportItem("result", task.key + _fields(outcome), task.invocation_id))
 
-    def give_back(self, task: Task, pause: WaitPause | None = None) -> None:
-        """A reservation that came to nothing; no attempt was made."""
-        why, wait, said = pause or (None, None, None)
-        rest = _rest({"why": why, "wait": wait, "said": said})
-        self._told.add(ReportItem("return", task.key + rest, task.invocation_id))
+    def released(self, task: Task, pause: WaitPause | None = None) -> None:
+        """For a task that was reserved and not started."""
+        why, wait, message = pause or (None, None, None)
+        fields = _fields({"why": why, "wait": wait, "said": message})
+        self._results.add(ReportItem("return", task.key + fields, task.invocation_id))
 
-    def contact(self, told: dict[str, Any]) -> None:
-        self._told.add(ReportItem("contact", msgspec.json.encode(told).decode(), None))
+    def server_seen(self, contact: dict[str, Any]) -> None:
+        self._results.add(ReportItem("contact", msgspec.json.encode(contact).decode(), None))
 
     async def run(self) -> None:
-        """Until it is cancelled, or something final is learned."""
+        """Until it is cancelled, or the host must end."""
         async with asyncio.TaskGroup() as group:
-            for stream in (self._awaited, self._told):
+            for stream in (self._awaited, self._results):
                 group.create_task(stream.run())
 
     async def flushed(self) -> None:
-        await self._awaited.quiet.wait()
-        await self._told.quiet.wait()
+        await self._awaited.empty.wait()
+        await self._results.empty.wait()
 
-    def _ask(self, kind: str, task: Task, rest: str) -> Awaitable[bool]:
-        said = asyncio.get_running_loop().create_future()
-        self._awaited.add(ReportItem(kind, task.key + rest, task.invocation_id, said))
-        return said
+    def _await(self, kind: str, tasks: Sequence[Task], fields: str) -> "asyncio.Future[set[UUID]]":
+        ack = BatchAck(len(tasks), asyncio.get_running_loop().create_future(), set())
+        for task in tasks:
+            self._awaited.add(ReportItem(kind, task.key + fields, task.invocation_id, ack))
+        return ack.refused_invocations
 
 
 class ReportStream:
-    """Words in their order."""
+    """Writes items in their order."""
 
     def __init__(
         self, store: ControlDatabase, host: UUID, clock: Clock, renew: Callable[[], Awaitable[None]]
     ) -> None:
-        self.quiet = asyncio.Event()
-        self.quiet.set()
+        self.empty = asyncio.Event()
+        self.empty.set()
         self._store = store
         self._host = host
         self._clock = clock
-        self._renew = renew  # learns the epoch that we write with
-        self._line = ControlConnection(store)
-        self._words: deque[ReportItem] = deque()
-        self._some = asyncio.Event()
+        self._renew = renew  # reads the epoch that the host writes with
+        self._connection = ControlConnection(store)
+        self._items: deque[ReportItem] = deque()
+        self._has_items = asyncio.Event()
 
-    def add(self, word: ReportItem) -> None:
-        self._words.append(word)
-        self.quiet.clear()
-        self._some.set()
+    def add(self, item: ReportItem) -> None:
+        self._items.append(item)
+        self.empty.clear()
+        self._has_items.set()
 
     async def run(self) -> None:
         try:
             while True:
-                await self._some.wait()
+                await self._has_items.wait()
                 await self._write(self._batch())
-                if not self._words:
-                    self._some.clear()
-                    self.quiet.set()
+                if not self._items:
+                    self._has_items.clear()
+                    self.empty.set()
         finally:
-            self._line.hang_up()
+            self._connection.hang_up()
 
     def _batch(self) -> list[ReportItem]:
-        words = [self._words.popleft()]
-        size = len(words[0].text)
-        while self._words and size + len(self._words[0].text) <= LARGEST:
-            size += len(self._words[0].text)
-            words.append(self._words.popleft())
-        return words
+        items = [self._items.popleft()]
+        size = len(items[0].text)
+        while self._items and size + len(self._items[0].text) <= MAX_BATCH_LENGTH:
+            size += len(self._items[0].text)
+            items.append(self._items.popleft())
+        return items
 
-    async def _write(self, words: list[ReportItem]) -> None:
+    async def _write(self, items: list[ReportItem]) -> None:
         await reach("host.before_record")
         try:
-            refused = set(await self._insist(words))
+            refused = set(await self._retry(items))
         except asyncpg.PostgresError as error:
-            await self._one_by_one(words, error)
+            await self._one_by_one(items, error)
             return
         await reach("host.recorded")
-        for word in words:
-            _answer(word, good=word.invocation not in refused)
+        for item in items:
+            item.acknowledge(accepted=item.invocation not in refused)
 
-    async def _insist(self, words: list[ReportItem]) -> list[UUID]:
+    async def _retry(self, items: list[ReportItem]) -> list[UUID]:
         pause = FIRST_PAUSE
         while True:
             try:
                 return list(
-                    await self._line.value(
-                        Q.report, self._host, self._store.epoch, *_columns(words)
+                    await self._connection.value(
+                        Q.report, self._host, self._store.epoch, *_columns(items)
                     )
                 )
             except Fenced:
-                await self._learn()
+                await self._read_epoch()
             except Fault as fault:
                 if pause == FIRST_PAUSE:
-                    log.warning("results wait for the control database", why=fault.message)
+                    log.warning("reports wait for the control database", why=fault.message)
             await self._clock.sleep(timedelta(seconds=pause))
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def _learn(self) -> None:
-        """Which epoch is in charge now; it may be away while we ask."""
+    async def _read_epoch(self) -> None:
+        """Of the engine in charge; the control database may be unavailable meanwhile."""
         try:
             await self._renew()
         except FINAL:
             raise
         except Fault as fault:
-            log.debug("the epoch can't be learned", why=fault.message)
+            log.debug("can't read the epoch", why=fault.message)
 
-    async def _one_by_one(self, words: list[ReportItem], error: asyncpg.PostgresError) -> None:
-        """One of them can't be written: the others must not suffer, nor it from what went wrong in the session."""
-        self._line.hang_up()
-        if len(words) > 1:
-            for word in words:
-                await self._write([word])
+    async def _one_by_one(self, items: list[ReportItem], error: asyncpg.PostgresError) -> None:
+        """The database refuses an item of the batch: writes each on its own, on a new connection."""
+        self._connection.hang_up()
+        if len(items) > 1:
+            for item in items:
+                await self._write([item])
             return
-        word = words[0]
-        log.error("a word can't be written", kind=word.kind, why=str(error), code=error.sqlstate)
-        instead = _instead(word)
-        _answer(word, good=False)
-        if instead is not None:
+        item = items[0]
+        log.error("can't write a report", kind=item.kind, why=str(error), code=error.sqlstate)
+        replacement = _replacement(item)
+        item.acknowledge(accepted=False)
+        if replacement is not None:
             await self._clock.sleep(timedelta(seconds=FIRST_PAUSE))
-            await self._write([instead])
+            await self._write([replacement])
 
 
-def _columns(words: list[ReportItem]) -> list[str | None]:
-    """One array for each kind; null where there is nothing of it."""
-    return [_array([word.text for word in words if word.kind == kind]) for kind in KINDS]
+def _columns(items: list[ReportItem]) -> list[str | None]:
+    """One JSON array for each kind; None where there are no items."""
+    return [_array([item.text for item in items if item.kind == kind]) for kind in KINDS]
 
 
 def _array(texts: list[str]) -> str | None:
     return f"[{','.join(texts)}]" if texts else None
 
 
-def _rest(told: Any) -> str:
-    """Behind the task's key."""
-    return "," + msgspec.json.encode(told)[1:].decode()
+def _fields(value: Any) -> str:
+    """The rest of a JSON object that begins with the task's key."""
+    return "," + msgspec.json.encode(value)[1:].decode()
 
 
-def _session(pid: int | None, version: int | None) -> str:
-    """In which it starts, behind the task's key."""
-    return f',"p":{pid or "null"},"v":{version or "null"}}}'
-
-
-def _answer(word: ReportItem, *, good: bool) -> None:
-    if word.ballot is not None:
-        word.ballot.count(word.invocation, good=good)
-    if word.said and not word.said.done():  # whoever waited may have been broken off
-        word.said.set_result(good)
-
-
-def _instead(word: ReportItem) -> ReportItem | None:
-    """What is said of a task whose own word the database refuses, so that nobody waits for it."""
-    told = msgspec.json.decode(word.text)
-    key = {name: told.get(name) for name in ("d", "r", "s", "o", "a", "i")}
-    match word.kind:
+def _replacement(item: ReportItem) -> ReportItem | None:
+    """A report that the database accepts, in the place of one that it refuses, so that the task ends."""
+    refused = msgspec.json.decode(item.text)
+    key = {name: refused.get(name) for name in KEY_FIELDS}
+    match item.kind:
         case "start":
-            return ReportItem("return", msgspec.json.encode(key).decode(), word.invocation)
+            return ReportItem("return", msgspec.json.encode(key).decode(), item.invocation)
         case "commit":
-            plain = {"lifecycle": "Failed", "retry": True, "reason": "InternalError"}
-        case "result" if "phase" in told:  # not ours already
+            fields = {"lifecycle": "Failed", "retry": True, "reason": "InternalError"}
+        case "result" if "phase" in refused:  # not a replacement itself
             kept = ("lifecycle", "retry", "again", "reason", "sqlstate")
-            plain = {name: told.get(name) for name in kept}
+            fields = {name: refused.get(name) for name in kept}
         case _:
             return None
-    plain["message"] = plain["lastMessage"] = "What the target said can't be kept."
-    return ReportItem("result", msgspec.json.encode(key | plain).decode(), word.invocation)
+    fields["message"] = fields["lastMessage"] = "The target's message can't be stored."
+    return ReportItem("result", msgspec.json.encode(key | fields).decode(), item.invocation)

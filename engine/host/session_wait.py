@@ -1,39 +1,40 @@
-"""How long a task waits for a session at its target, and what it waits for when there was none.
+"""How long a task waits for a session at its target, and for what reason.
 
-Its time counts from its first start, or from when its server first refused us. Whether it is over is for the
-control database to decide: a host only says that it has to, by a pause.
+The step's time counts from the task's first start, or from the first refusal by its server. The control database
+decides whether the time is up: a host only reports a pause, after which the decision is due.
 """
 
 from datetime import datetime
 from typing import NamedTuple
 
 from engine.model.reasons import REFUSED
-from engine.model.task import Step, Task
-from engine.pool.pool import Full
+from engine.model.step import Step
+from engine.model.task import Task
+from engine.pool.errors import Full
 
-LEAST_WAIT, LONGEST_WAIT = 1.0, 30.0  # seconds before a server that refused us is tried again
-MOMENT = 0.1  # seconds by which the clock that woke us may differ from the one on the wall
+MIN_PAUSE, MAX_PAUSE = 1.0, 30.0  # seconds until a server that refused a connection is tried again
+CLOCK_TOLERANCE = 0.1  # seconds between the monotonic clock and the wall clock
 
 
 class WaitPause(NamedTuple):
     why: str  # a wait_reason
     seconds: float
-    said: str | None  # by the server
+    server_message: str | None
 
 
 def left(step: Step, since: datetime | None, now: datetime) -> float:
-    """Seconds of the step's time; all of it where it has not begun."""
+    """Seconds of the step's time that are left; all of them before the first start."""
     return step.timeout_seconds - (now - (since or now)).total_seconds()
 
 
 def pause(full: Full, step: Step, task: Task, now: datetime) -> WaitPause | None:
-    """None: it only waited for us, and has the time to do so again."""
+    """None: the task waited for our own limits, and has time to wait again."""
     if full.why in REFUSED:
         waited = (now - (task.tried_at or now)).total_seconds()
-        seconds = min(LONGEST_WAIT, max(LEAST_WAIT, waited))
-        return WaitPause(full.why, seconds, full.said or None)
+        seconds = min(MAX_PAUSE, max(MIN_PAUSE, waited))
+        return WaitPause(full.why, seconds, full.server_message or None)
     since = task.first_start or task.tried_at
-    if full.why == "NoHost" or left(step, since, now) > MOMENT:
+    if full.why == "NoHost" or left(step, since, now) > CLOCK_TOLERANCE:
         return None
-    # By another clock than ours it may have some time left; then it is asked again, but not at once.
-    return WaitPause(full.why, LEAST_WAIT, None)
+    # By the control database's clock some time may be left; then the task is tried again, but not at once.
+    return WaitPause(full.why, MIN_PAUSE, None)

@@ -1,27 +1,31 @@
-"""Carries out what a host took: each task from its reservation to its outcome.
+"""Runs the tasks that a host holds, each from its reservation to its outcome.
 
-await errands.work(task)           # with those that can go along
-ready = errands.ready()            # another one like the last could be sent at once
-await errands.work(task, ready)    # such a one, whose start is committed already
-errands.unready(ready)             # there was none
+await runner.run(task)                     # with prefetched tasks that can share a read batch
+connection = runner.borrow_idle()          # for another task like the last one
+await runner.run(task, connection)         # such a task; its start is committed already
+runner.return_unused(connection)           # there was none
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from engine.attempt import attempt, read_batch
+from engine.attempt import read_batch
+from engine.attempt.attempt import SingleTaskExecutor
+from engine.attempt.executor import Executor, ExecutorContext, ExecutorTask, ReportStart
 from engine.attempt.outcome import Outcome
-from engine.attempt.read_batch import BatchTask
+from engine.attempt.read_batch import ReadBatchExecutor, UnbatchableSteps
 from engine.host import session_wait
 from engine.host.definition_cache import DefinitionCache
 from engine.host.reporter import Reporter
 from engine.host.task_registry import TaskRegistry
-from engine.model.task import Step, Task, as_login, at
-from engine.pool.pool import ConnectionPool, Full
+from engine.model.step import Step
+from engine.model.task import Task, variable_values
+from engine.pool.errors import Full
+from engine.pool.pool import ConnectionPool
 from engine.pool.pooled_connection import PooledConnection
 from engine.process.exit_codes import FINAL
 from muster.core import telemetry
@@ -31,243 +35,232 @@ from muster.core.failpoints import reach
 
 log = telemetry.get(__name__)
 
-INTENT_LIMIT = (
-    5.0  # seconds that a COMMIT, and a tenant's locks, wait until it is known which one it is
-)
-LARGE_ANSWER = 256 * 1024  # bytes; those of a convoy are in memory together
-
-Start = Callable[[], Awaitable[bool]]
+INTENT_TIMEOUT = 5.0  # seconds that a COMMIT, and a tenant's locks, wait for the commit intent
+LARGE_RESULT = 256 * 1024  # bytes; the results of a read batch are in memory together
 
 
 class ReusableConnection(NamedTuple):
-    """A session that is kept for another task of this step, at the same place."""
+    """An idle session that is reserved for another task of this step, with the same login."""
 
-    like: Task
+    last: Task
     step: Step
     session: PooledConnection
 
     @property
-    def said(self) -> tuple[Any, ...]:
-        """As take_and_start wants it."""
-        like, session = self.like, self.session
-        what = like.job_id, like.job_version, like.step_id
-        return *what, *like.login, session.backend_pid, session.version
+    def arguments(self) -> tuple[Any, ...]:
+        """Of the query take_and_start."""
+        last, session = self.last, self.session
+        return *last.step_key, *last.login, session.backend_pid, session.version
 
 
 class TaskRunner:
     def __init__(
         self,
-        hand: TaskRegistry,
-        library: DefinitionCache,
-        scribe: Reporter,
-        sessions: ConnectionPool,
+        registry: TaskRegistry,
+        definitions: DefinitionCache,
+        reporter: Reporter,
+        pool: ConnectionPool,
         clock: Clock,
-        begin: Callable[[Task], None],
+        enqueue: Callable[[Task], None],
+        *,
+        batch_reads: bool = True,
     ) -> None:
-        self._hand = hand
-        self._library = library
-        self._scribe = scribe
-        self._sessions = sessions
+        self.unbatchable_steps = UnbatchableSteps()
+        self._registry = registry
+        self._definitions = definitions
+        self._reporter = reporter
+        self._pool = pool
         self._clock = clock
-        self._begin = begin  # when a worker is free
+        self._enqueue = enqueue  # for the next free worker
+        self._batch_reads = batch_reads
         self._last: Task | None = None
 
-    def ready(self) -> ReusableConnection | None:
-        """None: a session would have to be opened or waited for, or something to be read."""
-        like = self._last
-        if like is None or like.database_name is None:
+    def borrow_idle(self) -> ReusableConnection | None:
+        """None: a session or a definition would have to be waited for."""
+        last = self._last
+        if last is None or last.database_name is None:
             return None
-        step, known = self._library.known_step(like), self._library.known(like)
-        if step is None or known is None or step.refusal:
+        step, login = self._definitions.cached_step(last), self._definitions.cached_login(last)
+        if step is None or login is None or step.refusal:
             return None
-        _, server, who = known
+        _, server, credential = login
+        server = server.for_access(step.options.settings.access)
         try:
-            session = self._sessions.lend_idle(
-                at(server, step), like.database_name, who, direct=step.needs_session
+            session = self._pool.lend_idle(
+                server, last.database_name, credential, direct=step.needs_session
             )
-        except Fault:  # it can't be reached in this way any more: whoever wants it is told
+        except Fault:  # the step can't use this server any more: its next task will report why
             return None
-        return None if session is None else ReusableConnection(like, step, session)
+        return None if session is None else ReusableConnection(last, step, session)
 
-    def unready(self, ready: ReusableConnection) -> None:
-        self._sessions.lay_back(ready.session)
+    def return_unused(self, connection: ReusableConnection) -> None:
+        self._pool.return_unused(connection.session)
 
-    async def work(self, task: Task, ready: ReusableConnection | None = None) -> None:
-        """One task, and with it those that can go along."""
+    async def run(self, task: Task, connection: ReusableConnection | None = None) -> None:
         tasks = [task]
         try:
-            if ready is not None:
-                await self._run(task, ready.step, ready.session, start=_started)
-                return
-            tasks = self._gathered(task)
-            if len(tasks) > 1:
-                await self._attempt_together(tasks)
-            elif self._hand.is_wanted(task):
-                await self._attempt(task)
+            if connection is not None:
+                _, step, session = connection
+                await self._execute(tasks, step, session, report_start=_start_is_committed)
+            else:
+                tasks = self._batch(task)
+                if len(tasks) > 1 or self._registry.is_wanted(task):
+                    await self._admit_and_execute(tasks)
         except FINAL:
             raise
         except Exception:
-            log.exception("an attempt broke down", run=task.job_execution_id, ordinal=task.ordinal)
+            log.exception("attempt failed", run=task.job_execution_id, ordinal=task.ordinal)
             for each in tasks:
-                await self._give_up(each)
+                await self._report_internal_error(each)
         finally:
-            for follower in self._hand.finish(tasks):
-                self._begin(follower)
+            for following in self._registry.finish(tasks):
+                self._enqueue(following)
 
-    def _gathered(self, task: Task) -> list[Task]:
-        """With those that follow it and can go to their database in one breath with it."""
-        step, known = self._library.known_step(task), self._library.known(task)
-        if step is None or known is None or not step.goes_along:
+    def _batch(self, task: Task) -> list[Task]:
+        """The task, with the tasks of its slot that can share a read batch with it."""
+        step, login = self._definitions.cached_step(task), self._definitions.cached_login(task)
+        if not self._batch_reads or step is None or login is None:
             return [task]
-        _, server, who = known
-        if server.pooling == "transaction" or "$(" in who.username:
+        if not step.batchable or task in self.unbatchable_steps:
             return [task]
-        login = task.login
-        return self._hand.pop_batch(
-            task, read_batch.MOST, lambda each: read_batch.may_batch(each) and each.login == login
+        _, server, credential = login
+        if server.pooling == "transaction" or "$(" in credential.username:
+            return [task]
+        return self._registry.pop_batch(
+            task,
+            read_batch.MAX_TASKS,
+            lambda each: read_batch.may_batch(each) and each.login == task.login,
         )
 
-    async def _give_up(self, task: Task) -> None:
-        """Somebody must hear of it, unless it was given back before."""
-        if self._hand.give_up(task):
-            await self._scribe.start(task, None, None)  # if it was not: said twice it is said once
-            unknown = task.invocation_id in self._hand.intended
-            self._scribe.result(task, Outcome.broken(unknown=unknown))
+    async def _report_internal_error(self, task: Task) -> None:
+        """Unless the task was released."""
+        if self._registry.give_up(task):
+            await self._reporter.started([task], None, None)  # reports are idempotent
+            unknown = task.invocation_id in self._registry.intended
+            self._reporter.finished(task, Outcome.internal_error(unknown=unknown))
 
-    async def _attempt(self, task: Task) -> None:
-        if (found := await self._admitted([task])) is not None:
-            step, session = found
-            await self._run(task, step, session, start=partial(self._start, task, session))
-
-    async def _run(
-        self, task: Task, step: Step, session: PooledConnection, *, start: Start
-    ) -> None:
-        outcome = None
-        try:
-            outcome = await attempt.run(
-                session,
-                task,
-                step,
-                start=start,
-                intend=partial(self._intend, task),
-                token=self._hand.token(task),
-                deadline=self._until(step, task.first_start),
-            )
-        finally:
-            self._sessions.give_back(session)
-        self._last = task
-        await reach("host.finished")
-        if outcome is not None:
-            self._tell(step, task, outcome)
-
-    def _tell(self, step: Step, task: Task, outcome: Outcome) -> None:
-        if outcome.bytes > LARGE_ANSWER:
-            step.goes_alone()
-        self._scribe.result(task, outcome)
-
-    async def _attempt_together(self, tasks: list[Task]) -> None:
-        """As each by itself; where that is not so simple, they go back, and each by itself."""
-        if (found := await self._admitted(tasks)) is None:
+    async def _admit_and_execute(self, tasks: list[Task]) -> None:
+        if (admission := await self._admit(tasks)) is None:
             return
-        step, session = found
-        if not session.ear.standard_strings:  # a message is read as a whole before its first SET
-            step.goes_alone()
-            self._sessions.give_back(session)
+        step, session = admission
+        if len(tasks) > 1 and not session.result_reader.standard_strings:
+            # The server parses a whole message before it executes the first SET in it.
+            self.unbatchable_steps.add(tasks[0])
+            self._pool.give_back(session)
             for task in tasks:
-                if self._hand.give_up(task):
-                    self._scribe.give_back(task)
+                if self._registry.give_up(task):
+                    self._reporter.released(task)
             return
-        riders = [
-            BatchTask(task, self._hand.token(task), self._until(step, task.first_start))
+        await self._execute(
+            tasks, step, session, report_start=partial(self._report_start, session=session)
+        )
+
+    async def _execute(
+        self,
+        tasks: Sequence[Task],
+        step: Step,
+        session: PooledConnection,
+        *,
+        report_start: ReportStart,
+    ) -> None:
+        executor_tasks = [
+            ExecutorTask(task, self._registry.token(task), self._deadline(step, task.first_start))
             for task in tasks
         ]
+        context = ExecutorContext(session, step, report_start, self._report_intent)
         try:
-            outcomes = await read_batch.run(
-                session, riders, step, start=partial(self._start_all, tasks, session)
-            )
+            outcomes = await self._executor(context, tasks).run(executor_tasks)
         finally:
-            self._sessions.give_back(session)
+            self._pool.give_back(session)
+        if len(tasks) == 1:
+            self._last = tasks[0]
         await reach("host.finished")
         for task, outcome in outcomes:
-            self._tell(step, task, outcome)
+            if outcome.bytes > LARGE_RESULT:
+                self.unbatchable_steps.add(task)
+            self._reporter.finished(task, outcome)
 
-    async def _admitted(self, tasks: list[Task]) -> tuple[Step, PooledConnection] | None:
-        """A session that all of them can use; None: they were told why there is none."""
+    def _executor(self, context: ExecutorContext, tasks: Sequence[Task]) -> Executor:
+        if len(tasks) > 1:
+            return ReadBatchExecutor(context, self.unbatchable_steps)
+        return SingleTaskExecutor(context)
+
+    async def _admit(self, tasks: list[Task]) -> tuple[Step, PooledConnection] | None:
+        """The step and a session that all tasks can use; None: the tasks were reported on or released."""
         retry_on: tuple[str, ...] = ()
         task = tasks[0]
         try:
-            step = self._library.known_step(task) or await self._library.step(task)
+            step = self._definitions.cached_step(task) or await self._definitions.step(task)
             if step.refusal:
                 raise InvalidRequest(step.refusal, code="ScriptRefused")
             retry_on = step.options.retry_on
-            until = self._until(step, task.first_start or task.tried_at)
-            return step, await self._session(task, step, until)
+            deadline = self._deadline(step, task.first_start or task.tried_at)
+            return step, await self._session(task, step, deadline)
         except Full as full:
             for each in tasks:
-                self._scribe.give_back(
-                    each, session_wait.pause(full, step, each, self._clock.now())
-                )
+                pause = session_wait.pause(full, step, each, self._clock.now())
+                self._reporter.released(each, pause)
         except FINAL:
             raise
         except Fault as fault:
-            away = fault.code == "ControlDatabaseUnavailable"
+            if fault.code == "ControlDatabaseUnavailable":
+                for each in tasks:
+                    self._reporter.released(each)
+                return None
+            refused = await self._report_start(tasks, session=None)
             for each in tasks:
-                if away:
-                    self._scribe.give_back(each)
-                elif await self._start(each, None):
-                    self._scribe.result(each, Outcome.of_connect(fault, retry_on))
+                if each.invocation_id not in refused:
+                    self._reporter.finished(each, Outcome.of_connect(fault, retry_on))
         return None
 
-    def _until(self, step: Step, since: datetime | None) -> float:
-        """By our own clock: when the step's time is over, which counts from the first start or try."""
+    def _deadline(self, step: Step, since: datetime | None) -> float:
+        """Of the monotonic clock; the step's time counts from the first start or try."""
         return self._clock.monotonic() + session_wait.left(step, since, self._clock.now())
 
     async def _session(self, task: Task, step: Step, deadline: float) -> PooledConnection:
-        known = self._library.known(task)
-        if known is None:
-            identity, server = await self._library.server(task)
-            known = identity, server, await self._library.credential(task)
-        identity, server, credential = known
-        who = as_login(credential, task, step)
-        database = task.database_name or server.maintenance_database
-        return await self._sessions.lend(
-            at(server, step), database, who, identity, direct=step.needs_session, deadline=deadline
+        login = self._definitions.cached_login(task)
+        if login is None:
+            identity, server = await self._definitions.server(task)
+            login = identity, server, await self._definitions.credential(task)
+        identity, server, credential = login
+        if "$(" in credential.username:
+            credential = credential.with_variables(variable_values(task, step))
+        return await self._pool.lend(
+            server.for_access(step.options.settings.access),
+            task.database_name or server.maintenance_database,
+            credential,
+            identity,
+            direct=step.needs_session,
+            deadline=deadline,
         )
 
-    async def _start(self, task: Task, session: PooledConnection | None) -> bool:
-        """Committed before anything is sent; an attempt may also come no further than to the door."""
-        if not self._hand.mark_started(task):
-            return False
+    async def _report_start(
+        self, tasks: Sequence[Task], *, session: PooledConnection | None
+    ) -> set[UUID]:
+        """Commits the start; returns the invocations that must not run. Without a session nothing will be sent."""
+        started = [task for task in tasks if self._registry.mark_started(task)]
+        released = {task.invocation_id for task in tasks}
+        released -= {task.invocation_id for task in started}
+        if not started:
+            return released
         pid, version = (session.backend_pid, session.version) if session else (None, None)
         await reach("host.before_start")
-        accepted = await self._scribe.start(task, pid, version)
+        refused = await self._reporter.started(started, pid, version)
         await reach("host.started")
-        return accepted
+        return refused | released
 
-    async def _start_all(self, tasks: list[Task], session: PooledConnection) -> set[UUID]:
-        """The same for several; those of which nothing may be sent."""
-        begun = [task for task in tasks if self._hand.mark_started(task)]
-        ours = {task.invocation_id for task in begun}
-        given_back = {task.invocation_id for task in tasks} - ours
-        if not begun:
-            return given_back
-        await reach("host.before_start")
-        refused = await self._scribe.start_all(begun, session.backend_pid, session.version)
-        await reach("host.started")
-        return refused | given_back
-
-    async def _intend(self, task: Task, xact_id: str) -> bool | None:
-        """None: nobody could be told in time, so nothing may be committed."""
-        said = asyncio.ensure_future(self._scribe.intend(task, xact_id))
-        done, _ = await asyncio.wait({said}, timeout=INTENT_LIMIT)
+    async def _report_intent(self, task: Task, xact_id: str) -> bool | None:
+        """False: the intent is refused; None: there was no reply in time. Neither may commit."""
+        reply = asyncio.ensure_future(self._reporter.commit_intent(task, xact_id))
+        done, _ = await asyncio.wait({reply}, timeout=INTENT_TIMEOUT)
         await reach("host.intended")
         if not done:
             return None
-        self._hand.intended.add(task.invocation_id)
-        return said.result()
+        self._registry.intended.add(task.invocation_id)
+        return not reply.result()
 
 
-async def _started() -> bool:
-    """When it was taken."""
+async def _start_is_committed(tasks: Sequence[Task]) -> set[UUID]:  # noqa: ARG001 - a ReportStart
+    """By the statement that fetched the task."""
     await reach("host.started")
-    return True
+    return set()

@@ -1,4 +1,4 @@
-"""The workers of a host: so many tasks at once, none begun while closed, all over after a drain."""
+"""The workers of a host: run a limited number of tasks at once, start none while closed, finish all in a drain."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,22 +8,22 @@ from muster.core import telemetry
 
 log = telemetry.get(__name__)
 
-Task = Callable[[], Awaitable[None]]
+WorkItem = Callable[[], Awaitable[None]]
 
 
 class Workers:
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self.running = 0
-        self._hired = 0
+        self._workers = 0
         self._group: asyncio.TaskGroup | None = None
-        self.queue: asyncio.Queue[Task] = asyncio.Queue()
+        self.queue: asyncio.Queue[WorkItem] = asyncio.Queue()
         self._open = asyncio.Event()
-        self._quiet = asyncio.Event()
-        self._quiet.set()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def set_open(self, *, open: bool) -> None:
-        """Closed, nothing new begins and what runs goes on."""
+        """While closed, no task starts; running tasks continue."""
         if open:
             self._open.set()
         else:
@@ -34,29 +34,29 @@ class Workers:
         return self._open.is_set()
 
     async def run(self) -> None:
-        """For ever; broken off, it breaks off the tasks."""
+        """Until it is cancelled, which cancels the tasks."""
         async with asyncio.TaskGroup() as self._group:
             self.resize(self.slots)
 
-    def begin_now(self, task: Task) -> None:
-        """Beside the others and open or not: it has begun elsewhere."""
+    def run_now(self, item: WorkItem) -> None:
+        """Without waiting for a worker, open or not: the task has started in the control database."""
         assert self._group is not None
-        self._quiet.clear()
-        self._group.create_task(self._do(task))
+        self._idle.clear()
+        self._group.create_task(self._run(item))
 
     def resize(self, slots: int) -> None:
-        """More at once from now on, or fewer as soon as what runs is over."""
+        """More tasks at once from now on, or fewer as running ones finish."""
         self.slots = slots
-        while self._group and self._hired < slots:
-            self._hired += 1
+        while self._group and self._workers < slots:
+            self._workers += 1
             self._group.create_task(self._work())
 
     async def drain(self, within: timedelta) -> bool:
-        """Closes for good; False when something still runs after that time."""
+        """Closes for good; False when a task still runs after that time."""
         self._open.clear()
         try:
             async with asyncio.timeout(within.total_seconds()):
-                await self._quiet.wait()
+                await self._idle.wait()
         except TimeoutError:
             return False
         return True
@@ -64,24 +64,24 @@ class Workers:
     async def _work(self) -> None:
         while True:
             await self._open.wait()
-            task = await self.queue.get()
-            if self._hired > self.slots:
-                self._hired -= 1
-                self.queue.put_nowait(task)
+            item = await self.queue.get()
+            if self._workers > self.slots:
+                self._workers -= 1
+                self.queue.put_nowait(item)
                 return
-            if not self._open.is_set():  # closed while this one waited
-                self.queue.put_nowait(task)
+            if not self._open.is_set():  # closed while the worker waited
+                self.queue.put_nowait(item)
                 continue
-            await self._do(task)
+            await self._run(item)
 
-    async def _do(self, task: Task) -> None:
+    async def _run(self, item: WorkItem) -> None:
         self.running += 1
-        self._quiet.clear()
+        self._idle.clear()
         try:
-            await task()
-        except Exception:  # a mistake in one task must not end the others
-            log.exception("a task crashed")
+            await item()
+        except Exception:  # an error in one task must not end the others
+            log.exception("task crashed")
         finally:
             self.running -= 1
             if not self.running:
-                self._quiet.set()
+                self._idle.set()

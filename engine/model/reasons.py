@@ -1,25 +1,25 @@
-"""Why a target waits and why it ended: closed lists, each word of which docs/reference/reasons.md explains."""
+"""Why a target waits and why it ended: complete lists, explained in docs/reference/reasons.md."""
 
-# Those of a server that did not let us in: nothing was sent.
+# The server refused the connection: nothing was sent.
 REFUSED = frozenset({"ServerFull", "ServerStarting"})
 WAIT = {
-    "Resolving": "The targets of the step are being looked up.",
+    "Resolving": "The targets of the step are being resolved.",
     "InstanceSlots": "The account works on as many targets at once as its size allows.",
-    "ServerConnections": "Our connections to its server are all in use.",
-    "PoolConnections": "Our connections to its elastic pool are all in use.",
-    "DatabaseSlots": "Its database has as many tasks at once as it is allowed.",
+    "ServerConnections": "All connections of Muster to its server are in use.",
+    "PoolConnections": "All connections of Muster to its elastic pool are in use.",
+    "DatabaseSlots": "Its database runs as many tasks at once as it is allowed to.",
     "MaxParallelism": "The step runs on as many targets at once as maxParallelism allows.",
-    "NoHost": "No host is there to run it.",
-    "Reserved": "It is with a host, which waits for a connection or is about to begin.",
-    "Connecting": "Its host opens connections to its server one after the other.",
+    "NoHost": "No host is available to run it.",
+    "Reserved": "A host has it, and waits for a connection or is about to start it.",
+    "Connecting": "Its host opens connections to its server one after another.",
     "AccountPaused": "The account is paused.",
     "JobPaused": "The job is paused.",
     "ServerDisabled": "Its server is disabled.",
     "ServerFull": "Its server had no room for a connection; it is tried again.",
     "ServerStarting": "Its server is starting, stopping or recovering; it is tried again.",
-    "Retry": "The last attempt failed; the next one has its time.",
+    "Retry": "The last attempt failed; the next one follows after a pause.",
     "HostLost": "Its host was lost; the target is asked what became of the attempt.",
-    "Overlap": "An older run of the same job goes first.",
+    "Overlap": "An older run of the same job runs first.",
 }
 END = frozenset(
     {

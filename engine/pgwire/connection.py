@@ -1,310 +1,190 @@
 """Speaks the simple protocol over a connection that asyncpg has opened.
 
-asyncpg logs in and hears when it is over. In between it would wait for each answer before it says more, and
-drop the rows. Answers come in the order of what was said; whoever gives up on one loses the connection.
+asyncpg logs in and notices when the connection ends. In between it would wait for each reply before it sends the
+next message, and drop the rows. Replies arrive in the order of the messages; a caller that stops waiting for one
+loses the connection.
 """
 
 import asyncio
-import re
 import struct
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import asyncpg
-from msgspec import Struct
 
-from engine.pgwire.parser import AT_REST
-from engine.pgwire.results import ResultReader, ResultSet
+from engine.pgwire.errors import connection_aborted, server_error
+from engine.pgwire.parser import IDLE
+from engine.pgwire.pipeline import Pipeline, PipelinedQuery
+from engine.pgwire.result_set import ResultSet
+from engine.pgwire.results import ResultReader
 from muster.core.db import Connection
 from muster.core.errors import InvalidRequest
 
-QUERY = struct.Struct("!cI").pack
-SQLSTATE = re.compile(r"[0-9A-Z]{5}", re.ASCII)
-INTERNAL = "XX000"  # of an error whose own code is none
-CLEAN = "discard all"
-CLEAN_LIMIT = 5.0  # seconds
-
-
-class ConnectionAborted(asyncpg.ConnectionDoesNotExistError):
-    """By them or by us, before an answer was over."""
-
-
-GONE = (ConnectionAborted, asyncpg.InterfaceError)  # no refusal: nobody said anything
-
-
-class PipelinedQuery(NamedTuple):
-    """What is said of one attempt in a flight of several; behind it the session is cleaned."""
-
-    opening: str
-    text: str
-    skip: int  # statements of the opening: their answers are not kept
-    end: str
-
-
-class QueryReply(Struct):
-    """What was heard of one."""
-
-    sets: list[ResultSet]
-    notices: list[dict[str, str]]
-    received: int
-    skipping: int  # statements of the opening that were not answered
-    offset: int  # of the text in what was sent
-    failure: dict[str, str] | None
-    at: float  # of the loop's time
-    status: int = AT_REST  # of the transaction, after the text
-    tag: str = ""  # of its end
-    clean: bool = False
-
-    def said(self) -> list[dict[str, str]]:
-        return self.notices
-
-    @property
-    def error(self) -> asyncpg.PostgresError | None:
-        return None if self.failure is None else _refusal(self.failure)
-
-
-class Pipeline:
-    """Answers to each leg, of which there are three: to its text, to its end and to the cleaning."""
-
-    def __init__(
-        self, ear: ResultReader, legs: Sequence[PipelinedQuery], loop: asyncio.AbstractEventLoop
-    ) -> None:
-        self.answers: list[QueryReply] = []
-        self.farewell: dict[str, str] | None = None  # what the server said last before it hung up
-        self.landed: asyncio.Future[None] = loop.create_future()
-        self._ear = ear
-        self._legs = deque(legs)
-        self._time = loop.time
-        self._next = self._text_answered
-        self._depart()
-
-    def answered(self, failure: dict[str, str] | None) -> None:
-        self._next(failure)
-
-    def broken(self, failure: dict[str, str] | None) -> None:
-        self.farewell = failure
-        self._land()
-
-    @property
-    def loss(self) -> ConnectionAborted:
-        """What became of the first that has no answer."""
-        return _hung_up(self.farewell)
-
-    def _land(self) -> None:
-        if not self.landed.done():
-            self.landed.set_result(None)
-
-    def _depart(self) -> None:
-        if not self._legs:
-            self._land()
-            return
-        leg = self._legs.popleft()
-        self._offset = len(leg.opening)
-        self._ear.reset()
-        self._ear.turn(listening=True, skip=leg.skip)
-        self._next = self._text_answered
-
-    def _text_answered(self, failure: dict[str, str] | None) -> None:
-        ear = self._ear
-        self._answer = QueryReply(
-            ear.sets, ear.said(), ear.received, ear.skipping, self._offset, failure, self._time(),
-            ear.status,
-        )  # fmt: skip
-        ear.turn(listening=False)
-        ear.tag = b""
-        self._next = self._end_answered
-
-    def _end_answered(self, failure: dict[str, str] | None) -> None:
-        answer = self._answer
-        answer.failure = answer.failure or failure
-        answer.tag = self._ear.tag.decode("ascii", "replace")
-        self._next = self._cleaned
-
-    def _cleaned(self, failure: dict[str, str] | None) -> None:
-        self._answer.clean = failure is None
-        self.answers.append(self._answer)
-        self._depart()
+MESSAGE_HEADER = struct.Struct("!cI").pack
+RESET = "discard all"
+RESET_TIMEOUT = 5.0  # seconds
 
 
 class WireConnection:
-    def __init__(self, connection: Connection, ear: ResultReader) -> None:
+    def __init__(self, connection: Connection, reader: ResultReader) -> None:
         self.connection = connection
-        self.ear = ear
+        self.result_reader = reader
         self.lost = connection.is_closed()
-        self.cleaned: asyncio.Future[bool] | None = None  # whether, once it is known
+        self.reset_result: asyncio.Future[bool] | None = None  # of a reset that was sent
         self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
-        self._waiting: deque[asyncio.Future[str]] = deque()  # for answers
-        self._flight: Pipeline | None = None
+        self._waiting: deque[asyncio.Future[str]] = deque()  # for replies
+        self._pipeline: Pipeline | None = None
         self._unsent = b""
-        self._limit: asyncio.TimerHandle | None = None
+        self._reset_timer: asyncio.TimerHandle | None = None
 
     def take_over(self) -> None:
-        """From now on nobody else speaks or hears here."""
-        if self.ear.dialer is None:
-            raise ConnectionError("nobody has dialled")
+        """From now on asyncpg neither sends nor receives on this connection."""
+        if self.result_reader.dialer is None:
+            raise ConnectionError("the connection is not open")
         settings = self.connection.get_settings()
         standard = getattr(settings, "standard_conforming_strings", "on")
-        self.ear.standard_strings = standard == "on"
-        self.ear.answered, self.ear.hung_up = self._over, self._end
-        self._transport = self.ear.dialer.hand_over()
+        self.result_reader.standard_strings = standard == "on"
+        self.result_reader.answered = self._on_reply
+        self.result_reader.hung_up = self._on_connection_lost
+        self._transport = self.result_reader.dialer.hand_over()
 
     @property
     def in_transaction(self) -> bool:
-        return self.ear.status != AT_REST
+        return self.result_reader.status != IDLE
 
-    async def say(self, text: str, *, limit: float | None = None) -> str:
-        """The last tag of the answer."""
+    async def execute(self, text: str, *, limit: float | None = None) -> str:
+        """The last tag of the reply; results are dropped."""
         async with asyncio.timeout(limit):
-            await self._until_cleaned()
-            self.ear.listening = False
-            return await self._answer(text)
+            await self._await_reset()
+            self.result_reader.listening = False
+            return await self._reply_to(text)
 
-    async def ask(self, text: str, *, skip: int = 0) -> list[ResultSet]:
-        """All that is answered, within the ear's bounds; not to the first statements."""
-        if self.cleaned is not None:
-            await self._until_cleaned()
-        self.ear.turn(listening=True, skip=skip)
-        await self._answer(text)
-        return self.ear.sets
+    async def query(self, text: str, *, skip: int = 0) -> list[ResultSet]:
+        """All result sets, within the reader's limits, except those of the first `skip` statements."""
+        if self.reset_result is not None:
+            await self._await_reset()
+        self.result_reader.begin_query(listening=True, skip=skip)
+        await self._reply_to(text)
+        return self.result_reader.sets
 
-    async def say_and_clean(self, text: str) -> str:
-        """The last tag of the first answer. The second comes behind: see `cleaned`."""
-        if self.cleaned is not None:
-            await self._until_cleaned()
-        received = self.ear.received
-        self.ear.turn(listening=True)  # for notices
-        await self._answer(text, clean=True)
-        self.ear.received = received
-        return self.ear.sets[-1].tag if self.ear.sets else ""
+    async def execute_and_reset(self, text: str) -> str:
+        """The last tag of the reply. A reset is sent with the text; its reply follows: see `reset_result`."""
+        if self.reset_result is not None:
+            await self._await_reset()
+        received = self.result_reader.received
+        self.result_reader.begin_query(listening=True)  # for notices
+        await self._reply_to(text, reset=True)
+        self.result_reader.received = received
+        return self.result_reader.sets[-1].tag if self.result_reader.sets else ""
 
-    async def fly(self, legs: Sequence[PipelinedQuery]) -> Pipeline:
-        """All of them in one breath. There are fewer answers where the line broke; what has none may have run."""
-        if self.cleaned is not None:
-            await self._until_cleaned()
-        said = [text for leg in legs for text in (leg.opening + leg.text, leg.end, CLEAN)]
-        framed = b"".join([self.framed(text) for text in said])
-        flight = Pipeline(self.ear, legs, self.loop)
+    async def run_pipeline(self, queries: Sequence[PipelinedQuery]) -> Pipeline:
+        """Sends all of them at once. After a lost connection there are fewer replies; the rest may have run."""
+        if self.reset_result is not None:
+            await self._await_reset()
+        texts = [text for each in queries for text in (each.setup + each.text, each.end, RESET)]
+        messages = b"".join([self.framed(text) for text in texts])
+        pipeline = Pipeline(self.result_reader, queries, self.loop)
         if self.lost:
-            return flight
-        self._flight = flight
-        self._queue(framed)
+            return pipeline
+        self._pipeline = pipeline
+        self._queue(messages)
         try:
-            await flight.landed
+            await pipeline.finished
         except asyncio.CancelledError:
             self.abandon()
             raise
         finally:
-            self._flight = None
+            self._pipeline = None
         if not self.lost:
-            self.cleaned = self.loop.create_future()
-            self.cleaned.set_result(flight.answers[-1].clean)
-        return flight
+            self.reset_result = self.loop.create_future()
+            self.reset_result.set_result(pipeline.replies[-1].clean)
+        return pipeline
 
-    def hang_up(self) -> None:
+    def terminate(self) -> None:
+        """Closes the connection at once."""
         self.lost = True
         self.connection.terminate()
 
     def abandon(self) -> None:
-        self.hang_up()
+        self.terminate()
 
     def framed(self, text: str) -> bytes:
-        """As a message of the simple protocol."""
+        """The text as a Query message."""
         try:
-            said = text.encode(self.ear.encoding)
+            encoded = text.encode(self.result_reader.encoding)
         except UnicodeEncodeError:
-            message = "The script changed client_encoding to one in which the rest of it can't be written."
+            message = "The text can't be written in the session's client_encoding, which was changed before it."
             raise InvalidRequest(message) from None
-        if b"\0" in said:
-            raise InvalidRequest("The script has a NUL, which can't be sent.")
-        return b"%b%b\0" % (QUERY(b"Q", len(said) + 5), said)
+        if b"\0" in encoded:
+            raise InvalidRequest("The text contains a NUL, which can't be sent.")
+        return b"%b%b\0" % (MESSAGE_HEADER(b"Q", len(encoded) + 5), encoded)
 
-    def _queue(self, framed: bytes) -> None:
+    def _queue(self, messages: bytes) -> None:
         if not self._unsent:
             self.loop.call_soon(self._send)
-        self._unsent += framed
+        self._unsent += messages
 
     def _send(self) -> None:
-        """At the end of a turn of the loop: whoever is woken at the other end would take our place here."""
+        """At the end of the loop's iteration, so that callbacks which are ready run before the server does."""
         unsent, self._unsent = self._unsent, b""
         if not self.lost:
             self._transport.write(unsent)
 
-    async def _answer(self, text: str, *, clean: bool = False) -> str:
+    async def _reply_to(self, text: str, *, reset: bool = False) -> str:
         if self.lost:
             raise asyncpg.InterfaceError("The connection is closed.")
         self._queue(self.framed(text))
-        if clean:
-            self._queue(self.framed(CLEAN))
-            self.cleaned = self.loop.create_future()
-        self.ear.failure, self.ear.tag = None, b""
-        waiting: asyncio.Future[str] = self.loop.create_future()
-        self._waiting.append(waiting)
+        if reset:
+            self._queue(self.framed(RESET))
+            self.reset_result = self.loop.create_future()
+        self.result_reader.failure, self.result_reader.tag = None, b""
+        reply: asyncio.Future[str] = self.loop.create_future()
+        self._waiting.append(reply)
         try:
-            return await waiting
-        except asyncio.CancelledError:  # the answer would be taken for the next one's
+            return await reply
+        except asyncio.CancelledError:  # the reply would be taken for that of the next message
             self.abandon()
             raise
 
-    async def _until_cleaned(self) -> None:
-        """What is said from now on makes it unclean again."""
-        if self.cleaned is not None:
-            await asyncio.shield(self.cleaned)
-            self.cleaned = None
+    async def _await_reset(self) -> None:
+        """The next message makes the session unclean again."""
+        if self.reset_result is not None:
+            await asyncio.shield(self.reset_result)
+            self.reset_result = None
 
-    def _over(self) -> None:
-        failure, self.ear.failure = self.ear.failure, None
-        if self._flight is not None:
-            self._flight.answered(failure)
+    def _on_reply(self) -> None:
+        failure, self.result_reader.failure = self.result_reader.failure, None
+        if self._pipeline is not None:
+            self._pipeline.answered(failure)
         elif self._waiting:
-            waiting = self._waiting.popleft()
-            if not waiting.done():
+            reply = self._waiting.popleft()
+            if not reply.done():
                 if failure is not None:
-                    waiting.set_exception(_refusal(failure))
+                    reply.set_exception(server_error(failure))
                 else:
-                    waiting.set_result(self.ear.tag.decode("ascii", "replace"))
-            if self.cleaned is not None:
-                self._limit = self.loop.call_later(CLEAN_LIMIT, self.abandon)
-        elif self.cleaned is not None and not self.cleaned.done():
-            self._is_cleaned(good=failure is None)
+                    reply.set_result(self.result_reader.tag.decode("ascii", "replace"))
+            if self.reset_result is not None:
+                self._reset_timer = self.loop.call_later(RESET_TIMEOUT, self.abandon)
+        elif self.reset_result is not None and not self.reset_result.done():
+            self._finish_reset(succeeded=failure is None)
         else:
-            self.ear.break_off("it speaks out of turn")
+            self.result_reader.break_off("it speaks out of turn")
 
-    def _is_cleaned(self, *, good: bool) -> None:
-        if self._limit is not None:
-            self._limit.cancel()
-            self._limit = None
-        if self.cleaned is not None and not self.cleaned.done():
-            self.cleaned.set_result(good)
+    def _finish_reset(self, *, succeeded: bool) -> None:
+        if self._reset_timer is not None:
+            self._reset_timer.cancel()
+            self._reset_timer = None
+        if self.reset_result is not None and not self.reset_result.done():
+            self.reset_result.set_result(succeeded)
 
-    def _end(self) -> None:
+    def _on_connection_lost(self) -> None:
         self.lost = True
-        failure = self.ear.failure
-        if self._flight is not None:
-            self._flight.broken(failure)
+        failure = self.result_reader.failure
+        if self._pipeline is not None:
+            self._pipeline.connection_lost(failure)
         while self._waiting:
-            waiting = self._waiting.popleft()
-            if not waiting.done():
-                waiting.set_exception(_hung_up(failure))
-        self._is_cleaned(good=False)
-
-
-def _hung_up(farewell: dict[str, str] | None) -> ConnectionAborted:
-    """With what the server said last, if it said something."""
-    error = ConnectionAborted("The connection was closed.")
-    error.__cause__ = None if farewell is None else _refusal(farewell)
-    return error
-
-
-def _refusal(failure: dict[str, str]) -> asyncpg.PostgresError:
-    """In the server's words only, of which asyncpg takes some for no error, and adds to others."""
-    if not SQLSTATE.fullmatch(failure.get("C", "")):
-        failure = failure | {"C": INTERNAL}
-    made = asyncpg.PostgresError.new(failure)
-    if not isinstance(made, asyncpg.PostgresError):
-        error = asyncpg.UnknownPostgresError(str(made.args[0]))
-        error.__dict__.update(made.__dict__)
-        made = error
-    made.__dict__["hint"] = failure.get("H")
-    return made
+            reply = self._waiting.popleft()
+            if not reply.done():
+                reply.set_exception(connection_aborted(failure))
+        self._finish_reset(succeeded=False)

@@ -1,15 +1,15 @@
-"""Cuts what a server says into messages, and knows from them what the session is like."""
+"""Splits a server's bytes into protocol messages and tracks the state of the session."""
 
 from collections.abc import Callable
 
 from muster.core.pinned_transport import MESSAGE_LIMIT, SIZE, Tap
 
-HEAD = 5  # bytes: the kind of a message and its size
+HEADER = 5  # bytes: the kind of a message and its size
 READY, ERROR, PARAMETER = b"ZES"
-ABOUT = frozenset((READY, ERROR, PARAMETER))  # the session, not a statement
-AT_REST, IN_TRANSACTION, FAILED_TRANSACTION = b"ITE"  # transaction status
-LONGEST = 8 * 1024  # characters of one text in an error or a notice
-# Every one of them has ASCII in it. In others nothing but ASCII is sent.
+SESSION_MESSAGES = frozenset((READY, ERROR, PARAMETER))  # the others are about a statement
+IDLE, IN_TRANSACTION, FAILED_TRANSACTION = b"ITE"  # transaction status
+MAX_FIELD_LENGTH = 8 * 1024  # characters of one field of an error or a notice
+# All of them contain ASCII. With any other encoding only ASCII is sent.
 CODECS = {
     b"UTF8": "utf-8", b"SQL_ASCII": "utf-8", b"BIG5": "big5", b"EUC_CN": "gb2312", b"EUC_JP": "euc_jp",
     b"EUC_JIS_2004": "euc_jis_2004", b"EUC_KR": "euc_kr", b"GB18030": "gb18030", b"GBK": "gbk",
@@ -23,28 +23,28 @@ CODECS = {
 
 
 class MessageParser(Tap):
-    """Whoever speaks sets `answered` and `hung_up`, and takes `failure` and `tag` when an answer is over."""
+    """The connection sets `answered` and `hung_up`, and reads `failure` and `tag` when a reply is complete."""
 
     def __init__(self) -> None:
-        self.answered: Callable[[], None] = _nothing
-        self.hung_up: Callable[[], None] = _nothing
-        self.status = AT_REST
+        self.answered: Callable[[], None] = _ignore
+        self.hung_up: Callable[[], None] = _ignore
+        self.status = IDLE
         self.failure: dict[str, str] | None = None
         self.standard_strings = True
         self.encoding = "utf-8"
         self.broken_off = False
-        self._held: bytearray | None = None
-        self._missing = 0  # bytes until what is held makes sense
+        self._incomplete: bytearray | None = None
+        self._missing = 0  # bytes until the incomplete message, or its header, is complete
 
     def feed(self, data: bytes) -> None:
-        if self._held is not None:
-            self._held += data
+        if self._incomplete is not None:
+            self._incomplete += data
             self._missing -= len(data)
             if self._missing > 0:
                 return
-            data, self._held = bytes(self._held), None
-        at, mark, end = self.leap(data, 0), 0, len(data)
-        while end - at >= HEAD and not self.broken_off:
+            data, self._incomplete = bytes(self._incomplete), None
+        at, mark, end = self.skip_known_prefix(data, 0), 0, len(data)
+        while end - at >= HEADER and not self.broken_off:
             (size,) = SIZE(data, at + 1)
             if size > MESSAGE_LIMIT:
                 self.too_large()
@@ -58,49 +58,49 @@ class MessageParser(Tap):
             kind = data[at]
             if kind == READY:
                 self.count(after - mark)
-                self.status = data[at + HEAD] if size > 4 else AT_REST
+                self.status = data[at + HEADER] if size > 4 else IDLE
                 self.ready()
                 mark = after
-                after = self.leap(data, after)
-            elif kind in ABOUT:
-                self._learn(kind, data[at + HEAD : after])
+                after = self.skip_known_prefix(data, after)
+            elif kind in SESSION_MESSAGES:
+                self._on_session_message(kind, data[at + HEADER : after])
             else:
-                self.hear(kind, data, at + HEAD, after)
+                self.on_message(kind, data, at + HEADER, after)
             at = after
         self.count(at - mark)
         if at < end:
-            self._held = bytearray(data[at:])
-            enough = end - at >= HEAD
-            size = 1 + int.from_bytes(data[at + 1 : at + HEAD], "big") if enough else HEAD
+            self._incomplete = bytearray(data[at:])
+            enough = end - at >= HEADER
+            size = 1 + int.from_bytes(data[at + 1 : at + HEADER], "big") if enough else HEADER
             self._missing = size - (end - at)
 
-    def leap(self, data: bytes, at: int) -> int:  # noqa: ARG002 - who knows what comes may use it
-        """From where on it must be looked at; an answer begins there, or goes on."""
+    def skip_known_prefix(self, data: bytes, at: int) -> int:  # noqa: ARG002 - for subclasses
+        """Where parsing continues; `at` is at the beginning of a message."""
         return at
 
     def count(self, size: int) -> None:
-        """So many bytes of an answer were looked at."""
+        """That many bytes of a reply were parsed."""
 
-    def hear(self, kind: int, data: bytes, start: int, end: int) -> None:
-        """A message that is about a statement; its body stands there."""
+    def on_message(self, kind: int, data: bytes, start: int, end: int) -> None:
+        """A message about a statement; its body is `data[start:end]`."""
 
     def too_large(self) -> None:
-        """A message is larger than any may be."""
+        """A message is larger than the limit."""
         self.break_off(f"it sent a message of more than {MESSAGE_LIMIT >> 20} MB")
 
     def ready(self) -> None:
-        """An answer is over."""
+        """A reply is complete."""
         self.answered()
 
     def lost(self) -> None:
         self.hung_up()
 
     def break_off(self, why: str) -> None:
-        """Nothing more is heard."""
+        """Closes the connection; further bytes are ignored."""
         self.broken_off = True
         super().break_off(why)
 
-    def _learn(self, kind: int, body: bytes) -> None:
+    def _on_session_message(self, kind: int, body: bytes) -> None:
         if kind == ERROR:
             self.failure = fields(body) if self.failure is None else self.failure
         else:
@@ -112,15 +112,15 @@ class MessageParser(Tap):
 
 
 def fields(body: bytes) -> dict[str, str]:
-    """Of an error or a notice."""
+    """Of an error or a notice, by their codes."""
     parts = (part for part in body.split(b"\0") if part)
-    return {chr(part[0]): text(part[1:])[:LONGEST] for part in parts}
+    return {chr(part[0]): text(part[1:])[:MAX_FIELD_LENGTH] for part in parts}
 
 
 def text(value: bytes) -> str:
-    """JSON in a database can't hold a NUL, and no server has to be honest."""
+    """Invalid UTF-8 is replaced and NUL removed: JSON in a database can't contain it."""
     return value.decode("utf-8", "replace").replace("\0", "")
 
 
-def _nothing() -> None:
-    """Nobody has asked anything."""
+def _ignore() -> None:
+    """Until a connection sets its callbacks."""

@@ -1,10 +1,10 @@
-"""Lends sessions at targets: within each server's budget and rate, first come first served, and clean.
+"""Lends sessions at targets, within each server's budget and rate, in the order of the requests.
 
-    session = await sessions.lend(server, "shop", who, identity, direct=False, deadline=…)
+    session = await pool.lend(server, "shop", credential, identity, direct=False, deadline=…)
     try: …
-    finally: sessions.give_back(session)      # at once; DISCARD ALL happens behind
+    finally: pool.give_back(session)      # returns at once; DISCARD ALL runs in the background
 
-Everything that is open counts, from the first packet to the last. A session is lent again only to the same
+Every open connection counts, from the first packet to the last. A session is lent again only for the same
 credential and database, after DISCARD ALL succeeded. `deadline` is of the clock's monotonic time.
 """
 
@@ -13,38 +13,26 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 from uuid import UUID
 
-import asyncpg
-
 from engine.access.credentials import Credentials
-from engine.access.errors import CONNECTION_LOST
-from engine.model.task import TargetServer, VersionedCredential
-from engine.pgwire.connection import CLEAN, CLEAN_LIMIT
+from engine.model.credential import VersionedCredential
+from engine.model.server import TargetServer
 from engine.pool.budget import Contact
 from engine.pool.dialer import Dialer, Login
-from engine.pool.pooled_connection import PooledConnection
-from engine.pool.server_pool import Key, ServerPool, Waiter
+from engine.pool.errors import Full
+from engine.pool.pooled_connection import PooledConnection, TargetPool
+from engine.pool.server_pool import Key, ServerPool, Waiter, decrement, increment
 from muster.core import connect
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.connect_errors import NoRoom
 from muster.core.endpoint import Endpoint
-from muster.core.errors import Unavailable
 
-IDLE = 30.0  # seconds
-SOON = 0.05  # seconds that another may keep a session until we open one more like it
-LEAST_PAUSE = 0.001  # seconds: what is shorter is no timer
+IDLE_TIMEOUT = 30.0  # seconds
+REUSE_WAIT = 0.05  # seconds that a request waits for a lent session with its key
+MIN_TIMER = 0.001  # seconds
 STOPPING = "This host is stopping."
 
 T = TypeVar("T")
-
-
-class Full(Unavailable):
-    """No session now, and nothing was sent: the target waits without losing an attempt."""
-
-    def __init__(self, message: str, why: str = "ServerFull", said: str = "") -> None:
-        super().__init__(message, code="ServerFull")
-        self.why = why  # a wait_reason
-        self.said = said  # by the server, if it was asked
 
 
 class ConnectionPool:
@@ -55,12 +43,12 @@ class ConnectionPool:
         clock: Clock,
         on_contact: Callable[[Contact], None],
     ) -> None:
-        self._dialing = Dialer(connector, credentials, clock)
+        self._dialer = Dialer(connector, credentials, clock)
         self._clock = clock
         self._on_contact = on_contact
-        self._desks: dict[str, ServerPool] = {}
+        self._server_pools: dict[str, TargetPool] = {}
         self._lent: set[PooledConnection] = set()
-        self._behind: set[asyncio.Future[Any]] = set()
+        self._background: set[asyncio.Future[Any]] = set()
         self._opening: set[asyncio.Future[Any]] = set()
         self._closed = False
 
@@ -68,206 +56,195 @@ class ConnectionPool:
         self,
         server: TargetServer,
         database: str,
-        who: VersionedCredential,
+        credential: VersionedCredential,
         identity: UUID,
         *,
         direct: bool,
         deadline: float,
     ) -> PooledConnection:
-        """Full while there is no room until the deadline; else a Fault as muster.core.connect tells."""
-        asked = self._clock.monotonic()
-        desk, endpoint, key = self._found(server, database, who, direct=direct)
-        session = self._at_once(desk, key)
+        """Raises Full if no session is available until the deadline; else the Faults of muster.core.connect."""
+        requested = self._clock.monotonic()
+        pool, endpoint, key = self._locate(server, database, credential, direct=direct)
+        session = self._idle_if_fair(pool, key)
         if session is None:
-            session = await self._wait(desk, key, deadline)
+            session = await self._wait(pool, key, deadline)
         granted = self._clock.monotonic()
         connecting = 0.0
         if session is None:
-            login = Login(server, endpoint, database, who, identity)
-            session = await self._open(desk, key, login, deadline)
+            login = Login(server, endpoint, database, credential, identity)
+            session = await self._open(pool, key, login, deadline)
             connecting = self._clock.monotonic() - granted
-        return self._lend(session, granted - asked, connecting)
+        return self._lend(session, granted - requested, connecting)
 
     def lend_idle(
-        self, server: TargetServer, database: str, who: VersionedCredential, *, direct: bool
+        self, server: TargetServer, database: str, credential: VersionedCredential, *, direct: bool
     ) -> PooledConnection | None:
-        """One that is open and of no use to anybody else."""
-        desk, _, key = self._found(server, database, who, direct=direct)
-        session = self._at_once(desk, key)
+        """An idle session that no earlier request waits for, if there is one."""
+        pool, _, key = self._locate(server, database, credential, direct=direct)
+        session = self._idle_if_fair(pool, key)
         return None if session is None else self._lend(session, 0.0, 0.0)
 
-    def lay_back(self, session: PooledConnection) -> None:
-        """Nothing was said in it."""
+    def return_unused(self, session: PooledConnection) -> None:
+        """Nothing was sent on it, so it needs no reset."""
         since = session.idle_since
         self._lent.discard(session)
-        session.desk.take_back(session.key)
-        self._rest(session)
+        decrement(session.server_pool.lent, session.key)
+        self._make_idle(session)
         session.idle_since = since
 
-    def _found(
-        self, server: TargetServer, database: str, who: VersionedCredential, *, direct: bool
-    ) -> tuple[ServerPool, Endpoint, Key]:
-        desk = self._desks.get(server.server_id)
-        if desk is None:
-            desk = self._desks[server.server_id] = ServerPool(server)
-        endpoint, way = desk.see(server, direct=direct)
-        return desk, endpoint, Key(database, who.credential_id, who.row_version, who.username, way)
+    def _locate(
+        self, server: TargetServer, database: str, credential: VersionedCredential, *, direct: bool
+    ) -> tuple[TargetPool, Endpoint, Key]:
+        pool = self._server_pools.get(server.server_id)
+        if pool is None:
+            pool = self._server_pools[server.server_id] = ServerPool(server)
+        endpoint, number = pool.update_server(server, direct=direct)
+        return pool, endpoint, Key.of(database, credential, number)
 
     def _lend(
         self, session: PooledConnection, waited: float, connecting: float
     ) -> PooledConnection:
-        session.waited, session.connecting, session.cleaned = waited, connecting, None
+        session.waited, session.connecting, session.reset_result = waited, connecting, None
         self._lent.add(session)
-        session.desk.lend(session.key)
+        increment(session.server_pool.lent, session.key)
         return session
 
     def give_back(self, session: PooledConnection) -> None:
         self._lent.discard(session)
-        session.desk.take_back(session.key)
-        session.ear.reset()
-        if session.spoiled or session.lost or self._closed:
-            self._close_behind(session)
+        decrement(session.server_pool.lent, session.key)
+        session.result_reader.reset()
+        if session.unusable or session.lost or self._closed:
+            self._close_soon(session)
         else:
-            returning = session.desk.returning
-            returning[session.key] = returning.get(session.key, 0) + 1
-            if session.cleaned is None:
-                self._do_behind(self._reset(session))
+            increment(session.server_pool.returning, session.key)
+            if session.reset_result is None:
+                self._spawn(self._reset(session))
             else:
-                self._wait_until_clean(session, session.cleaned)
+                self._await_reset(session, session.reset_result)
 
     async def close(self) -> None:
-        """Nothing of ours stays open, be it lent or not."""
+        """Closes all sessions, also those that are lent."""
         self._closed = True
-        for desk in self._desks.values():
-            for waiter in desk.waiters:
+        for pool in self._server_pools.values():
+            for waiter in pool.waiters:
                 if not waiter.granted.done():
                     waiter.granted.set_exception(Full(STOPPING, "NoHost"))
-            for timer in (desk.timer, desk.sweeper):
+            for timer in (pool.timer, pool.sweeper):
                 if timer:
                     timer.cancel()
-            while session := desk.take_oldest():
-                self._close_behind(session)
+            while session := pool.take_oldest():
+                self._close_soon(session)
         for session in self._lent:
             session.abandon()
-        while work := self._behind | self._opening:
+        while work := self._background | self._opening:
             await asyncio.wait(work)
 
     def why(self, server_id: str) -> str:
-        """What who waits for that server waits for: a wait_reason."""
-        desk = self._desks.get(server_id)
-        full = desk and desk.waiters and desk.open >= desk.size(self._clock.monotonic())
+        """The wait_reason of requests for that server."""
+        pool = self._server_pools.get(server_id)
+        full = pool and pool.waiters and pool.open >= pool.size(self._clock.monotonic())
         return "ServerConnections" if full else "Connecting"
 
-    def _at_once(self, desk: ServerPool, key: Key) -> PooledConnection | None:
-        """An idle one, if nobody who came before could use its place."""
-        if desk.waiters and desk.open >= desk.size(self._clock.monotonic()):
+    def _idle_if_fair(self, pool: TargetPool, key: Key) -> PooledConnection | None:
+        """An idle session, unless an earlier request could use its place."""
+        if pool.waiters and pool.open >= pool.size(self._clock.monotonic()):
             return None
-        return self._taken(desk, key)
+        return self._take_idle(pool, key)
 
-    def _taken(self, desk: ServerPool, key: Key) -> PooledConnection | None:
-        while session := desk.take(key):
+    def _take_idle(self, pool: TargetPool, key: Key) -> PooledConnection | None:
+        while session := pool.take(key):
             if not session.lost:
                 return session
-            self._close_behind(session)
+            self._close_soon(session)
         return None
 
-    async def _wait(self, desk: ServerPool, key: Key, deadline: float) -> PooledConnection | None:
-        """None: one may be opened, and is counted already."""
+    async def _wait(self, pool: TargetPool, key: Key, deadline: float) -> PooledConnection | None:
+        """None: the caller may open one; it is counted already."""
         if self._closed:
             raise Full(STOPPING, "NoHost")
         loop = asyncio.get_running_loop()
-        waiter = Waiter(key, loop.create_future(), self._clock.monotonic())
-        desk.waiters.append(waiter)
+        waiter: Waiter[PooledConnection] = Waiter(
+            key, loop.create_future(), self._clock.monotonic()
+        )
+        pool.waiters.append(waiter)
         left = max(0.0, deadline - self._clock.monotonic())
-        timer = loop.call_later(left, self._too_late, desk, waiter)
-        self._serve(desk)
+        timer = loop.call_later(left, self._expire, pool, waiter)
+        self._serve(pool)
         try:
             return await waiter.granted
         except BaseException:
-            self._leave(desk, waiter)
+            self._leave(pool, waiter)
             raise
         finally:
             timer.cancel()
 
-    def _too_late(self, desk: ServerPool, waiter: Waiter) -> None:
+    def _expire(self, pool: TargetPool, waiter: Waiter[PooledConnection]) -> None:
         if not waiter.granted.done():
-            message = f"No session at {desk.server.name} became free in time."
-            waiter.granted.set_exception(Full(message, self.why(desk.server.server_id)))
+            message = f"No session at {pool.server.name} is free in time."
+            waiter.granted.set_exception(Full(message, self.why(pool.server.server_id)))
 
-    def _leave(self, desk: ServerPool, waiter: Waiter) -> None:
-        """Gives up its place, or what it was granted and could not take."""
+    def _leave(self, pool: TargetPool, waiter: Waiter[PooledConnection]) -> None:
+        """Removes the request, or returns what it was granted and did not take."""
         granted = waiter.granted
-        if waiter in desk.waiters:
-            desk.waiters.remove(waiter)
+        if waiter in pool.waiters:
+            pool.waiters.remove(waiter)
         if not granted.cancelled() and not granted.exception():
             session = granted.result()
             if session:
-                self._rest(session)
+                self._make_idle(session)
             else:
-                desk.open -= 1
-        self._serve(desk)
+                pool.open -= 1
+        self._serve(pool)
 
-    def _serve(self, desk: ServerPool) -> None:
-        """In their order: an idle session, or leave to open one, or the oldest idle one is closed."""
+    def _serve(self, pool: TargetPool) -> None:
+        """In the order of the requests: grants an idle session or permission to open one, or closes an idle one."""
         now = self._clock.monotonic()
-        size = desk.size(now)
-        freed = desk.closing  # places that the first of those who find no room may count on
-        returning = dict(desk.returning)
+        size = pool.size(now)
+        freed = pool.closing  # places that become free for the first requests without one
+        returning = dict(pool.returning)
         pause: float | None = None
-        for waiter in desk.waiting():
-            if session := self._taken(desk, waiter.key):
-                self._grant(desk, waiter, session)
+        for waiter in pool.waiting():
+            if session := self._take_idle(pool, waiter.key):
+                pool.grant(waiter, session)
             elif returning.get(waiter.key):
-                returning[waiter.key] -= 1  # sooner than a new one
-            elif waiter.key in desk.lent and (left := waiter.since + SOON - now) > 0:
-                pause = min(pause or left, left)  # it may come back sooner
-            elif desk.open < size:
-                if rest := desk.budget.opens_in(desk.server, now):
+                returning[waiter.key] -= 1  # it is available sooner than a new one
+            elif waiter.key in pool.lent and (left := waiter.since + REUSE_WAIT - now) > 0:
+                pause = min(pause or left, left)  # it may be returned sooner
+            elif pool.open < size:
+                if rest := pool.budget.opens_in(pool.server, now):
                     pause = min(pause or rest, rest)
                 else:
-                    desk.open += 1
-                    desk.budget.opened(now)
-                    self._grant(desk, waiter, None)
+                    pool.open += 1
+                    pool.budget.opened(now)
+                    pool.grant(waiter, None)
             elif freed:
                 freed -= 1
-            elif oldest := desk.take_oldest():
-                self._close_behind(oldest)
+            elif oldest := pool.take_oldest():
+                self._close_soon(oldest)
             else:
-                pause = pause or desk.budget.grows_in(now)
+                pause = pause or pool.budget.grows_in(now)
                 break
-        self._shrink(desk, size)
+        self._shrink(pool, size)
         if pause:
-            self._serve_later(desk, max(pause, LEAST_PAUSE))
+            pool.set_timer(max(pause, MIN_TIMER), self._serve_again)
 
-    def _shrink(self, desk: ServerPool, size: int) -> None:
-        while desk.open - desk.closing > size and (oldest := desk.take_oldest()):
-            self._close_behind(oldest)
+    def _shrink(self, pool: TargetPool, size: int) -> None:
+        while pool.open - pool.closing > size and (oldest := pool.take_oldest()):
+            self._close_soon(oldest)
 
-    def _serve_later(self, desk: ServerPool, pause: float) -> None:
-        loop = asyncio.get_running_loop()
-        if desk.timer and desk.timer.when() > loop.time() + pause:
-            desk.timer.cancel()
-            desk.timer = None
-        if not desk.timer:
-            desk.timer = loop.call_later(pause, self._serve_anew, desk)
-
-    def _serve_anew(self, desk: ServerPool) -> None:
-        desk.timer = None
+    def _serve_again(self, pool: TargetPool) -> None:
+        pool.timer = None
         if not self._closed:
-            self._serve(desk)
-
-    def _grant(self, desk: ServerPool, waiter: Waiter, session: PooledConnection | None) -> None:
-        desk.waiters.remove(waiter)
-        waiter.granted.set_result(session)
+            self._serve(pool)
 
     async def _open(
-        self, desk: ServerPool, key: Key, login: Login, deadline: float
+        self, pool: TargetPool, key: Key, login: Login, deadline: float
     ) -> PooledConnection:
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._opening.add(opened)
         try:
-            session = await self._dialing.open(
-                desk, key, login, deadline, met=self._met, spawn=self._do_behind
+            session = await self._dialer.open(
+                pool, key, login, deadline, on_contact=self._contacted, spawn=self._spawn
             )
             if self._closed:
                 session.connection.terminate()
@@ -275,106 +252,94 @@ class ConnectionPool:
         except NoRoom as fault:
             if fault.crowded:
                 now = self._clock.monotonic()
-                desk.budget.shrink(desk.size(now), now)
-            self._free(desk)
+                pool.budget.shrink(pool.size(now), now)
+            self._free(pool)
             why = "ServerFull" if fault.crowded else "ServerStarting"
             raise Full(fault.message, why, fault.detail or "") from None
         except BaseException:
-            self._free(desk)
+            self._free(pool)
             raise
         finally:
             self._opening.discard(opened)
             opened.set_result(None)
-        session.connection.add_termination_listener(lambda _: self._ended(session))
+        session.connection.add_termination_listener(lambda _: self._on_closed(session))
         return session
 
-    def _met(self, desk: ServerPool, contact: Contact) -> None:
+    def _contacted(self, pool: TargetPool, contact: Contact) -> None:
         self._on_contact(contact)
-        self._serve(desk)
+        self._serve(pool)
 
-    def _wait_until_clean(self, session: PooledConnection, cleaned: "asyncio.Future[bool]") -> None:
-        """As `_reset`, which it said already."""
+    def _await_reset(self, session: PooledConnection, reset_result: "asyncio.Future[bool]") -> None:
+        """For a session whose reset was sent already."""
 
-        def over(_: object) -> None:
-            self._behind.discard(cleaned)
-            session.spoiled = session.spoiled or not cleaned.result()
+        def finish(_: object) -> None:
+            self._background.discard(reset_result)
+            session.unusable = session.unusable or not reset_result.result()
             self._returned(session)
 
-        self._behind.add(cleaned)
-        cleaned.add_done_callback(over)
+        self._background.add(reset_result)
+        reset_result.add_done_callback(finish)
 
     async def _reset(self, session: PooledConnection) -> None:
-        clean = False
         try:
-            if session.in_transaction:
-                await session.say("rollback", limit=CLEAN_LIMIT)
-            if not session.pooled:
-                await session.say(CLEAN, limit=CLEAN_LIMIT)
-            clean = True
-        except (*CONNECTION_LOST, asyncpg.PostgresError, TimeoutError):
-            pass
+            await session.reset()
         finally:
-            session.spoiled = session.spoiled or not clean
             self._returned(session)
 
     def _returned(self, session: PooledConnection) -> None:
-        desk, key = session.desk, session.key
-        if desk.returning[key] > 1:
-            desk.returning[key] -= 1
-        else:
-            del desk.returning[key]
-        self._rest(session)
+        decrement(session.server_pool.returning, session.key)
+        self._make_idle(session)
 
-    def _rest(self, session: PooledConnection) -> None:
-        if session.spoiled or session.lost or self._closed:
-            self._close_behind(session)
+    def _make_idle(self, session: PooledConnection) -> None:
+        if session.unusable or session.lost or self._closed:
+            self._close_soon(session)
             return
-        desk = session.desk
-        desk.lay(session)
+        pool = session.server_pool
+        pool.return_idle(session)
         session.idle_since = session.loop.time()
-        if not desk.sweeper:
-            desk.sweeper = session.loop.call_later(IDLE, self._sweep, desk)
-        if desk.waiters or desk.open > desk.size(self._clock.monotonic()):
-            self._serve(desk)
+        if not pool.sweeper:
+            pool.sweeper = session.loop.call_later(IDLE_TIMEOUT, self._sweep, pool)
+        if pool.waiters or pool.open > pool.size(self._clock.monotonic()):
+            self._serve(pool)
 
-    def _sweep(self, desk: ServerPool) -> None:
-        """Closes what nobody used for a while."""
-        desk.sweeper = None
+    def _sweep(self, pool: TargetPool) -> None:
+        """Closes sessions that have been idle for too long."""
+        pool.sweeper = None
         loop = asyncio.get_running_loop()
-        while oldest := desk.oldest():
-            left = oldest.idle_since + IDLE - loop.time()
+        while oldest := pool.oldest():
+            left = oldest.idle_since + IDLE_TIMEOUT - loop.time()
             if left > 0:
-                desk.sweeper = loop.call_later(left, self._sweep, desk)
+                pool.sweeper = loop.call_later(left, self._sweep, pool)
                 return
-            desk.drop(oldest)
-            self._close_behind(oldest)
+            pool.drop(oldest)
+            self._close_soon(oldest)
 
-    def _ended(self, session: PooledConnection) -> None:
-        """The connection is gone, by us or by them: what is known of the server may be old."""
-        session.desk.stale = session.desk.stale or not session.spoiled
-        session.spoiled = True
-        if session.desk.drop(session):
-            self._close_behind(session)
+    def _on_closed(self, session: PooledConnection) -> None:
+        """The connection was closed: the facts about the server may be outdated."""
+        session.server_pool.stale = session.server_pool.stale or not session.unusable
+        session.unusable = True
+        if session.server_pool.drop(session):
+            self._close_soon(session)
 
-    def _close_behind(self, session: PooledConnection) -> None:
-        session.desk.closing += 1
-        self._do_behind(self._close(session))
+    def _close_soon(self, session: PooledConnection) -> None:
+        session.server_pool.closing += 1
+        self._spawn(self._close(session))
 
     async def _close(self, session: PooledConnection) -> None:
-        session.spoiled = True
+        session.unusable = True
         try:
             await connect.close(session.connection)
         finally:
-            session.desk.closing -= 1
-            self._free(session.desk)
+            session.server_pool.closing -= 1
+            self._free(session.server_pool)
 
-    def _free(self, desk: ServerPool) -> None:
-        desk.open -= 1
+    def _free(self, pool: TargetPool) -> None:
+        pool.open -= 1
         if not self._closed:
-            self._serve(desk)
+            self._serve(pool)
 
-    def _do_behind(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work)
-        self._behind.add(task)
-        task.add_done_callback(self._behind.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
         return task

@@ -43,6 +43,7 @@ class WorkloadSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     credential_references: tuple[str, ...] = ()  # prefixes of what credentials may refer to
     vault_address: str | None = None
     vault_namespace: str | None = None
+    batch_reads: bool = True  # hosts pipeline read-only tasks: see attempt/read_batch.py
     connect_limit: float = 10.0
     log_level: str = "info"
     failpoints: str | None = None  # the file that arms them, in tests

@@ -11,7 +11,9 @@ import asyncpg
 from engine.access.credentials import Credentials
 from engine.access.errors import CONNECTION_LOST
 from engine.access.server_connection import ServerConnection
-from engine.model.group_document import Credential, Member, Server
+from engine.model.credential import Credential
+from engine.model.group_document import Member
+from engine.model.server import Server
 from engine.targets.member_listing import AdminLock, ListedDatabase
 from muster.core.connect import Connector, close
 from muster.core.connect_errors import CONFUSED

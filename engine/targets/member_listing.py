@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from engine.model.group_document import Credential, Document, Member, Server
+from engine.model.credential import Credential
+from engine.model.group_document import Document, Member
+from engine.model.server import Server
 from engine.model.task import UNLISTED
 from engine.targets.resolution import SkippedDatabase, Target
 from engine.targets.server_retry import ServerRetry

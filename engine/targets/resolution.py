@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from engine.model.group_document import Server
+from engine.model.server import Server
 from engine.model.task import UNLISTED
 from muster.core.errors import Fault
 from muster.core.sanitize import plain

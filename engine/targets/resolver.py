@@ -16,7 +16,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID
 
-from engine.model.group_document import Credential, Document, Member
+from engine.model.credential import Credential
+from engine.model.group_document import Document, Member
 from engine.targets.exclusions import Exclusions
 from engine.targets.member_listing import Lister, MemberListing
 from engine.targets.resolution import Excluded, Resolution, Target, TargetKey

@@ -8,8 +8,9 @@ import msgspec
 from engine.access.credentials import Credentials
 from engine.access.server_connection import ServerConnection
 from engine.db.control_connection import ControlConnection
+from engine.model.credential import VersionedCredential
 from engine.model.group_document import Document
-from engine.model.task import Served, VersionedCredential
+from engine.model.server import ServerLookup
 from engine.process.bootstrap import Bootstrap
 from engine.targets.discovery import Discovery
 from muster.core.clock import Clock
@@ -42,7 +43,7 @@ class TargetAccess:
     ) -> ServerConnection | None:
         """None when the server or the credential does not exist any more."""
         text = await connection.value(Q.servers, [server_id])
-        served = msgspec.json.decode(text, type=Served)
+        served = msgspec.json.decode(text, type=ServerLookup)
         rows = await connection.fetch(Q.secrets, [credential_id])
         if not served.servers or not rows:
             return None

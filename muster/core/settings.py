@@ -155,6 +155,7 @@ class Settings:
     account_check: timedelta = seconds(10)  # how often a ready account is checked
     engine_hosts: int = 1  # host processes of an account; they share its capacity
     engine_part_patience: timedelta = seconds(30)  # a core service silent for so long is restarted
+    batch_reads: bool = True  # hosts send tasks that only read to their database in batches
 
     def __post_init__(self) -> None:
         ours = (self.node_agent_tls_cert, self.node_agent_tls_key, self.node_agent_tls_ca)

@@ -53,7 +53,7 @@ async def narrow(postgres, control, targets, folder):
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(postgres, control, targets, tmp_path_factory):
     make = tmp_path_factory.mktemp
-    made = Shared(lambda: narrow(postgres, control, targets, make("convoys")), Crew.log)
+    made = Shared(lambda: narrow(postgres, control, targets, make("batches")), Crew.log)
     yield made
     await made.close()
 
@@ -74,13 +74,13 @@ async def begun(here: Crew) -> UUID:
     run = await here.fleet.start(name)
 
     async def several() -> bool:
-        return bool(await riders_of(here, run))
+        return bool(await batch_tasks_of(here, run))
 
     await until(several)
     return run
 
 
-async def riders_of(here: Crew, run: UUID) -> list[asyncpg.Record]:
+async def batch_tasks_of(here: Crew, run: UUID) -> list[asyncpg.Record]:
     """Its tasks that share a session with others now."""
     live = [task for task in await here.fleet.tasks(run) if task["lifecycle"] == "InProgress"]
     shared = Counter(task["backend_pid"] for task in live)
@@ -95,8 +95,8 @@ async def frozen(here: Crew) -> tuple[UUID, list[asyncpg.Record], Running]:
             victim = here.host_of((await here.fleet.tasks(run))[0])
             victim.send(signal.SIGSTOP)
             await asyncio.sleep(0.3)  # what it had said is written by then
-            if riders := await riders_of(here, run):
-                return run, riders, victim
+            if batch_tasks := await batch_tasks_of(here, run):
+                return run, batch_tasks, victim
             victim.send(signal.SIGCONT)
             await asyncio.sleep(0.03)
 
@@ -115,24 +115,24 @@ def ordinals(tasks: list[asyncpg.Record]) -> set[int]:
 @together
 @pytest.mark.slow
 async def test_what_a_killed_host_had_under_way_ends_at_once_and_is_done_again(here: Crew):
-    run, riders, victim = await frozen(here)
+    run, batch_tasks, victim = await frozen(here)
 
     async with here.kept():
         victim.send(signal.SIGKILL)
-        await gone(here, riders, within=5)
+        await gone(here, batch_tasks, within=5)
         ended = await here.fleet.ended(run)
 
     assert (ended, here.ends) == ("Succeeded", [(Kind.HOST, -signal.SIGKILL)])
     assert await here.fleet.lifecycles(run) == {"Succeeded": MANY}
-    assert ordinals(riders) <= await lost(here, run)
+    assert ordinals(batch_tasks) <= await lost(here, run)
     assert await violations(here.fleet) == []
 
 
 @together
 async def test_what_a_stopped_host_had_under_way_is_ended_before_another_begins(here: Crew):
-    run, riders, victim = await frozen(here)
+    run, batch_tasks, victim = await frozen(here)
 
-    met, judges = await ends_first(here, run, riders)
+    met, judges = await ends_first(here, run, batch_tasks)
     await here.disowned(victim)
     victim.send(signal.SIGCONT)
     ended = await here.fleet.ended(run)
@@ -141,7 +141,7 @@ async def test_what_a_stopped_host_had_under_way_is_ended_before_another_begins(
     assert judges <= 1, "a server spares us one session for that"
     await here.world.until(victim, lambda told: told["running"] == 0, "over")
     assert await here.fleet.lifecycles(run) == {"Succeeded": MANY}
-    assert ordinals(riders) <= await lost(here, run)
+    assert ordinals(batch_tasks) <= await lost(here, run)
     assert await violations(here.fleet) == []
 
 
@@ -154,7 +154,7 @@ async def test_what_a_stopped_host_had_under_way_is_ended_before_another_begins(
         pytest.param("host.finished", marks=pytest.mark.slow),
     ],
 )
-async def test_a_host_that_dies_around_a_flight_leaves_nothing_undone(here: Crew, point):
+async def test_a_host_that_dies_around_a_batch_leaves_nothing_undone(here: Crew, point):
     run = await begun(here)
 
     async with here.kept():

@@ -95,7 +95,7 @@ async def test_an_outage_costs_nobody_an_attempt(here: Fleet, line: Line):
 async def test_a_commit_that_nobody_could_be_told_of_is_not_sent(
     here: Fleet, line: Line, monkeypatch
 ):
-    monkeypatch.setattr(task_runner, "INTENT_LIMIT", 0.3)
+    monkeypatch.setattr(task_runner, "INTENT_TIMEOUT", 0.3)
     run = await running(here)
 
     line.cut()
@@ -114,7 +114,7 @@ async def test_a_host_that_is_cut_off_commits_nothing_that_nobody_knows_of(
     gated: Fleet, line: Line, monkeypatch
 ):
     """It lives and reaches its targets, and others take over what it had."""
-    monkeypatch.setattr(task_runner, "INTENT_LIMIT", 0.3)
+    monkeypatch.setattr(task_runner, "INTENT_TIMEOUT", 0.3)
     await gated.core()
     cut_off = await gated.host(endpoint=over(gated, line))
     run = await running(gated)

@@ -127,14 +127,14 @@ async def test_a_script_that_begins_or_ends_a_transaction_ends_as_unknown(place,
 async def test_what_is_committed_is_not_repeated_though_what_stopped_us_came_between(place):
     """While the next one's lock timeout was set."""
     session = await place.lend(direct=True)
-    say = session.say
+    say = session.execute
 
     async def interrupted(text, **more):
         if text == "set lock_timeout=0":
             text = "do $$ begin raise exception 'enough' using errcode = '57014'; end $$"
         return await say(text, **more)
 
-    session.say = interrupted
+    session.execute = interrupted
     place.sessions.give_back(session)
 
     outcome = await place.run("insert into t values (2); vacuum t", transaction="none")
@@ -174,7 +174,7 @@ async def test_the_settings_hold_for_the_session_and_no_longer(place):
     assert outcome.results[0]["rows"][0][:2] == [f"muster {task.invocation_id.hex}", "nightly"]
     assert outcome.results[1]["rows"] == [["5s"]]
     session = await place.lend()
-    [found] = await session.ask(
+    [found] = await session.query(
         "select current_setting('application_name'), current_setting('lock_timeout'),"
         " current_setting('muster.job_name'), pg_backend_pid()"
     )

@@ -156,7 +156,7 @@ async def test_a_commit_that_is_stopped_is_undone(place):
 
 
 async def test_what_swallows_cancellations_is_ended(place, monkeypatch):
-    monkeypatch.setattr(canceller, "STEP", 0.5)
+    monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.5)
     outcome, pid = await stopped_while_running(place, "insert into t values (1);" + STUBBORN)
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
@@ -166,7 +166,7 @@ async def test_what_swallows_cancellations_is_ended(place, monkeypatch):
 
 
 async def test_a_stubborn_commit_that_is_ended_is_known_to_be_undone(place, monkeypatch):
-    monkeypatch.setattr(canceller, "STEP", 0.5)
+    monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.5)
     await place.execute(
         f"""create function slow() returns trigger language plpgsql as
              $f$ begin {STUBBORN.removeprefix("do $$").removesuffix("$$").strip().removeprefix("begin").removesuffix("end").strip()} return null; end $f$;
@@ -181,7 +181,7 @@ async def test_a_stubborn_commit_that_is_ended_is_known_to_be_undone(place, monk
 
 
 async def test_the_deadline_ends_what_is_stubborn(place, monkeypatch):
-    monkeypatch.setattr(canceller, "STEP", 0.5)
+    monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.5)
     outcome = await place.run(STUBBORN, within=0.5)
 
     assert told(outcome) == ("TimedOut", "TimedOut", False, False)
@@ -190,7 +190,7 @@ async def test_the_deadline_ends_what_is_stubborn(place, monkeypatch):
 
 async def test_a_target_that_is_silent_is_hung_up_on(place, monkeypatch):
     """Nothing gets through any more, not even a second connection."""
-    monkeypatch.setattr(canceller, "STEP", 0.2)
+    monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.2)
     token = CancelToken()
     async with line_to(place.targets.port) as line:
         server = msgspec.structs.replace(place.server, port=line.port)
@@ -209,7 +209,7 @@ async def test_a_target_that_is_silent_is_hung_up_on(place, monkeypatch):
 
 @pytest.mark.parametrize("within", [60.0, 1.0])
 async def test_what_commits_by_itself_behind_a_silent_line_is_unknown(place, monkeypatch, within):
-    monkeypatch.setattr(canceller, "STEP", 0.2)
+    monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.2)
     token = CancelToken()
     async with line_to(place.targets.port) as line, place.connection() as other:
         await other.execute("begin; lock table t")

@@ -78,7 +78,7 @@ async def test_a_flood_of_bytes_ends_the_attempt_with_bounded_memory(place):
     tracemalloc.stop()
 
     assert (outcome.lifecycle, outcome.reason) == ("Failed", "ResultTooLarge")
-    assert results.MOST_BYTES < outcome.bytes < results.MOST_BYTES + 4 * MIB
+    assert results.MAX_BYTES < outcome.bytes < results.MAX_BYTES + 4 * MIB
     assert peak < 16 * MIB
 
 

@@ -399,7 +399,7 @@ async def test_after_a_failover_an_id_tells_nothing(place):
 
 def idle(place):
     async def check():
-        return not any(desk.returning for desk in place.sessions._desks.values())
+        return not any(pool.returning for pool in place.sessions._server_pools.values())
 
     return check
 

@@ -23,7 +23,7 @@ from engine.pool.server_pool import ServerPool, Key
 from engine.process.egress import Egress
 from engine.pgwire.results import ResultReader
 from engine.pool.pooled_connection import PooledConnection
-from engine.model.task import TargetServer
+from engine.model.server import TargetServer
 from muster.core import scram_client
 from muster.core.connect import Connector, Endpoint, close
 from muster.core.egress import Address, Addresses
@@ -212,25 +212,25 @@ def test_a_session_that_speaks_by_itself_does_so_over_tls(
     postgres: Postgres, authority: trustme.CA, loop: Any
 ) -> None:
     async def visit() -> None:
-        front, ear = Front(postgres, server_context(authority)), ResultReader()
+        front, reader = Front(postgres, server_context(authority)), ResultReader()
         async with listening(front) as port:
-            connection = await opened(postgres, endpoint(port, authority), tap=ear)
+            connection = await opened(postgres, endpoint(port, authority), tap=reader)
             server = TargetServer(
                 server_id="s", name="s", hosts=(NAME,), port=port, ssl_mode="require"
             )
-            desk = ServerPool(server)
+            server_pool = ServerPool(server)
             session = PooledConnection(
-                desk, Key("postgres", UUID(int=1), 1, "u", 0), connection, ear
+                server_pool, Key("postgres", UUID(int=1), 1, "u", 0), connection, reader
             )
             session.take_over()
-            [long, short] = await session.ask("select repeat('x', 300000); select 2")
+            [long, short] = await session.query("select repeat('x', 300000); select 2")
             assert len(long.rows[0][0]) == 300_000
             assert short.rows == [[2]]
             with pytest.raises(asyncpg.DivisionByZeroError):
-                await session.ask("select 1/0")
-            asking = asyncio.create_task(session.ask("select pg_sleep(30)"))
+                await session.query("select 1/0")
+            asking = asyncio.create_task(session.query("select pg_sleep(30)"))
             await asyncio.sleep(0.1)
-            await ear.cancel()
+            await reader.cancel()
             with pytest.raises(asyncpg.QueryCanceledError):
                 await asking
             await close(connection)
@@ -253,12 +253,12 @@ async def test_who_breaks_a_cancel_off_leaves_hanging_up_to_the_server(postgres:
             ends.append("we may hang up")
         writer.close()
 
-    ear = ResultReader()
-    connection = await opened(postgres, endpoint(postgres.port, ssl_mode="disable"), tap=ear)
+    reader = ResultReader()
+    connection = await opened(postgres, endpoint(postgres.port, ssl_mode="disable"), tap=reader)
     async with await asyncio.start_server(pooler, "127.0.0.1", 0) as server:
-        dialer = ear.dialer
+        dialer = reader.dialer
         dialer._port = server.sockets[0].getsockname()[1]
-        canceling = asyncio.create_task(ear.cancel())
+        canceling = asyncio.create_task(reader.cancel())
         await asyncio.sleep(0.1)
         canceling.cancel()
         await asyncio.wait({canceling})
@@ -563,13 +563,13 @@ async def test_an_embedded_server_that_was_just_made_is_reached_and_those_who_wa
 ) -> None:
     asked = 0
 
-    async def ask() -> Addresses:
+    async def query() -> Addresses:
         nonlocal asked
         asked += 1
         await asyncio.sleep(0)
         return Addresses(embedded=frozenset({("127.0.0.1", postgres.port)}))
 
-    connector = Connector(settings(target_allow=()), Egress(Addresses(), ask))
+    connector = Connector(settings(target_allow=()), Egress(Addresses(), query))
     where = endpoint(postgres.port, host="127.0.0.1", ssl_mode="disable")
     async with asyncio.TaskGroup() as group:
         opening = [

@@ -10,7 +10,7 @@ import pytest
 
 from engine.pool import pool as lending
 from engine.pool.dialer import Q
-from engine.pool.pool import Full
+from engine.pool.errors import Full
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from tests.support.attempts import IDENTITY, a_place, now, overhear, until
 from tests.support.tcp_proxy import line_to
@@ -39,7 +39,7 @@ async def more(place):
 
 
 async def pid(session):
-    [found] = await session.ask("select pg_backend_pid()")
+    [found] = await session.query("select pg_backend_pid()")
     return found.rows[0][0]
 
 
@@ -48,7 +48,7 @@ async def rests(place):
 
 
 async def settled(place):
-    return not place.sessions._behind
+    return not place.sessions._background
 
 
 async def test_a_session_is_lent_again_without_a_word(place):
@@ -76,7 +76,7 @@ async def test_who_comes_while_it_is_cleaned_waits_for_it(place):
 
 
 async def test_one_that_is_in_use_is_waited_for_before_another_is_opened(place, monkeypatch):
-    monkeypatch.setattr(lending, "SOON", 60.0)
+    monkeypatch.setattr(lending, "REUSE_WAIT", 60.0)
     first = await place.lend()
     second = asyncio.create_task(place.lend())
     await asyncio.sleep(0.05)
@@ -86,7 +86,7 @@ async def test_one_that_is_in_use_is_waited_for_before_another_is_opened(place, 
     assert await second is first
     assert await place.ours() == 1
 
-    monkeypatch.setattr(lending, "SOON", 0.01)
+    monkeypatch.setattr(lending, "REUSE_WAIT", 0.01)
     third = await place.lend()
     assert third is not first
     for each in (first, third):
@@ -95,7 +95,7 @@ async def test_one_that_is_in_use_is_waited_for_before_another_is_opened(place, 
 
 async def test_nothing_is_left_for_the_next_borrower(place):
     session = await place.lend()
-    await session.say(
+    await session.execute(
         "set work_mem = '77MB'; set search_path = pg_catalog; select pg_advisory_lock(42);"
         " prepare p as select 1; listen news; create temporary table left_over ();"
         " select set_config('app.secret', 'x', false); declare c cursor with hold for select 1"
@@ -104,7 +104,7 @@ async def test_nothing_is_left_for_the_next_borrower(place):
     again = await place.lend()
 
     assert again is session
-    [found] = await again.ask(
+    [found] = await again.query(
         """select current_setting('work_mem'), current_setting('search_path'),
                   (select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()),
                   (select count(*) from pg_prepared_statements), (select count(*) from pg_listening_channels()),
@@ -118,7 +118,7 @@ async def test_nothing_is_left_for_the_next_borrower(place):
 async def test_an_open_transaction_is_undone(place):
     await place.execute(f"set role {place.owner.name}; create table t (id int)")
     session = await place.lend()
-    await session.say("begin; insert into t values (1)")
+    await session.execute("begin; insert into t values (1)")
     place.sessions.give_back(session)
     again = await place.lend()
 
@@ -130,10 +130,10 @@ async def test_an_open_transaction_is_undone(place):
 
 async def test_a_session_that_is_not_clean_is_closed(place):
     session = await place.lend()
-    await session.say("begin")
+    await session.execute("begin")
     with pytest.raises(asyncpg.PostgresError):
-        await session.say("select 1/0")
-    session.spoiled = True
+        await session.execute("select 1/0")
+    session.unusable = True
     place.sessions.give_back(session)
     await rests(place)
 
@@ -172,7 +172,7 @@ async def test_the_budget_is_never_exceeded(place, more):
 
     async def borrow(number):
         session = await place.lend(database=[place.database, *more][number % 3])
-        await session.say("select pg_sleep(0.01)")
+        await session.execute("select pg_sleep(0.01)")
         place.sessions.give_back(session)
 
     watching = asyncio.create_task(watch())
@@ -238,7 +238,7 @@ async def test_who_came_first_gets_the_place_of_an_idle_one_that_others_want(pla
 
 
 async def test_idle_sessions_are_closed_after_a_while(place, monkeypatch):
-    monkeypatch.setattr(lending, "IDLE", 0.05)
+    monkeypatch.setattr(lending, "IDLE_TIMEOUT", 0.05)
     session = await place.lend()
     place.sessions.give_back(session)
 
@@ -323,11 +323,11 @@ async def test_a_server_that_has_no_session_for_us_is_quoted(place, sqlstate, wh
         with pytest.raises(Full) as full:
             await place.lend()
 
-    assert (full.value.why, full.value.said[:40]) == (
+    assert (full.value.why, full.value.server_message[:40]) == (
         why,
         "the database system [31mis not yet accep",
     )
-    assert len(full.value.said) == 500
+    assert len(full.value.server_message) == 500
     assert "database system" not in full.value.message, "it is a stranger's"
 
 
@@ -354,7 +354,7 @@ async def test_what_can_not_be_connected_frees_its_place(place):
 
 async def test_a_secret_that_was_changed_is_read_again(place):
     session = await place.lend()
-    session.spoiled = True
+    session.unusable = True
     place.sessions.give_back(session)
     await place.execute(f"alter role {place.owner.name} password 'newer'")
     (place.home / place.owner.name).write_text("newer")
@@ -383,7 +383,7 @@ async def test_who_gives_up_in_the_moment_it_is_served_gives_it_on(place):
     held = await place.lend()
     waiting = asyncio.create_task(place.lend())
     await asyncio.sleep(0.01)
-    place.sessions._rest(held)  # granted, and not yet taken
+    place.sessions._make_idle(held)  # granted, and not yet taken
     place.sessions._lent.discard(held)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -417,7 +417,7 @@ async def test_nothing_stays_open_after_the_end(place, more):
     busy = await place.lend(database=more[0])
     idle = await place.lend(database=more[1])
     place.sessions.give_back(idle)
-    running = asyncio.create_task(busy.say("select pg_sleep(60)"))
+    running = asyncio.create_task(busy.execute("select pg_sleep(60)"))
     waiting = [asyncio.create_task(place.lend()) for _ in range(9)]
     await asyncio.sleep(0.2)
 
@@ -448,7 +448,7 @@ async def test_a_second_session_is_the_servers_spare_one(place):
     order = []
 
     async def look(number):
-        async with session.beside() as other:
+        async with session.second_connection() as other:
             order.append(number)
             assert await other.fetchval("select current_user") == place.owner.name
             assert await place.ours() == 2
@@ -484,13 +484,13 @@ async def test_a_shorter_wait_is_not_hidden_by_a_longer_one(place):
         place.server, max_connections=5, connections_per_second=2.0
     )
     first, second = await place.lend(), await place.lend()
-    desk = place.sessions._desks[place.server.server_id]
-    desk.budget.shrink(4, now())
+    server_pool = place.sessions._server_pools[place.server.server_id]
+    server_pool.budget.shrink(4, now())
     waiting = asyncio.create_task(place.lend())
     await asyncio.sleep(0.01)
-    assert desk.timer is not None
+    assert server_pool.timer is not None
     for session in (first, second):
-        session.spoiled = True
+        session.unusable = True
         place.sessions.give_back(session)
 
     async with asyncio.timeout(5):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from engine.model.reasons import END
-from engine.pgwire.results import MOST_UNHEARD
-from engine.model.task import TargetServer
+from engine.pgwire.results import MAX_SKIPPED_BYTES
+from engine.model.server import TargetServer
 from muster.core.pinned_transport import MESSAGE_LIMIT
 from tests.support.attempts import IDENTITY, Place, a_place, a_step
 from tests.support.tcp_proxy import HOST
@@ -166,7 +166,7 @@ async def test_a_lie_to_a_batch_is_an_end_that_has_a_name(place, lie):
             server, place.database, place.who(), IDENTITY, direct=False,
             deadline=asyncio.get_running_loop().time() + 10,
         )  # fmt: skip
-        outcomes = await place.ride(
+        outcomes = await place.run_batch(
             "select n from t", [place.task(), place.task()], session=session, within=3.0
         )
 
@@ -203,7 +203,7 @@ async def test_any_answer_is_an_end_that_has_a_name(place, answer):
     ids=["parameters", "notices", "rows"],
 )
 async def test_a_flood_in_answer_to_the_set_up_ends_the_attempt(place, flood):
-    async with liar(place, flood, repeat=MOST_UNHEARD * 100 // len(flood)) as server:
+    async with liar(place, flood, repeat=MAX_SKIPPED_BYTES * 100 // len(flood)) as server:
         outcome = await place.run("insert into t values (1)", server=server, within=30)
 
     assert (outcome.lifecycle, outcome.reason) == ("Failed", "ResultTooLarge")

@@ -185,7 +185,7 @@ async def test_a_session_that_does_not_end_is_a_fault(place, monkeypatch):
 
 async def test_the_login_is_named_by_the_target(place):
     who = msgspec.structs.replace(place.who(), username="$(target_database_name)")
-    way = a_way(place)._replace(who=who)
+    way = a_way(place)._replace(credential=who)
 
     outcome = await resolve_orphan(
         way, place.database, backend_pid=None, old_invocation=uuid4(), xact_id=None, started=None

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from engine.model.task import TargetServer
+from engine.model.server import TargetServer
 from tests.support.attempts import Place, a_place, overhear, until
 from tests.support.tcp_proxy import HOST
 
@@ -87,7 +87,7 @@ async def test_a_commit_and_the_cleaning_behind_it_are_said_in_one_breath(place)
     place.sessions.give_back(first)
     outcome = await place.run("set my.mark = 'here'; create temporary table mine (n int)")
     second = await place.lend()
-    [mark, left] = await second.ask(
+    [mark, left] = await second.query(
         "select current_setting('my.mark', true); select to_regclass('mine')"
     )
 
@@ -110,16 +110,16 @@ async def test_a_session_is_clean_after_a_commit_that_failed(place):
 
     assert (outcome.lifecycle, outcome.sqlstate) == ("Failed", "23505")
     assert second is first
-    assert await second.ask("select count(*) from u")
+    assert await second.query("select count(*) from u")
     place.sessions.give_back(second)
 
 
 async def test_what_is_asked_while_it_is_cleaned_is_answered_by_itself(place):
     session = await place.lend()
-    await session.say("begin")
-    assert await session.say_last("commit") == "COMMIT"
+    await session.execute("begin")
+    assert await session.execute_and_reset("commit") == "COMMIT"
     said = overhear(session)
-    [found] = await session.ask("select 7")
+    [found] = await session.query("select 7")
     place.sessions.give_back(session)
     again = await place.lend()
 
@@ -134,7 +134,7 @@ async def test_what_is_asked_while_it_is_cleaned_is_answered_by_itself(place):
 
 async def test_who_gives_up_on_an_answer_loses_the_session(place):
     session = await place.lend()
-    asking = asyncio.create_task(session.ask("select pg_sleep(60)"))
+    asking = asyncio.create_task(session.query("select pg_sleep(60)"))
     await until(
         lambda: place.value(
             "select exists (select from pg_stat_activity where query like '%sleep(60)')"
@@ -144,9 +144,9 @@ async def test_who_gives_up_on_an_answer_loses_the_session(place):
     with pytest.raises(asyncio.CancelledError):
         await asking
 
-    assert (session.lost, session.spoiled) == (True, True)
+    assert (session.lost, session.unusable) == (True, True)
     with pytest.raises(asyncpg.InterfaceError):
-        await session.say("select 1")
+        await session.execute("select 1")
     place.sessions.give_back(session)
     await until(lambda: _none(place))
 
@@ -160,7 +160,7 @@ async def test_an_answer_that_nobody_asked_for_ends_the_session(place):
     session._queue(session.framed("select 1"))
     await until(lambda: _lost(session))
 
-    assert session.ear.dialer.refusal == "it speaks out of turn"
+    assert session.result_reader.dialer.refusal == "it speaks out of turn"
     place.sessions.give_back(session)
 
 
@@ -194,7 +194,7 @@ async def test_what_is_noticed_at_the_commit_is_told(place):
 
 @pytest.mark.parametrize("status", [b"E", b"T"])
 async def test_a_server_that_refuses_a_commit_and_falls_silent_is_left(place, monkeypatch, status):
-    monkeypatch.setattr("engine.attempt.script_run.ROLLBACK_LIMIT", 0.2)
+    monkeypatch.setattr("engine.attempt.script_run.ROLLBACK_TIMEOUT", 0.2)
     async with liar(place, REFUSED + ready(status)) as server, asyncio.timeout(20):
         outcome = await place.run("insert into t values (1)", server=server)
 
@@ -214,7 +214,7 @@ async def test_a_refusal_is_one_although_the_line_breaks_behind_it(place):
 
 
 async def test_a_cleaning_that_is_not_answered_costs_the_session(place, monkeypatch):
-    monkeypatch.setattr("engine.pgwire.connection.CLEAN_LIMIT", 0.2)
+    monkeypatch.setattr("engine.pgwire.connection.RESET_TIMEOUT", 0.2)
     async with liar(place, message(b"C", b"COMMIT\0") + ready(b"I")) as server:
         outcome = await place.run("insert into t values (1)", server=server)
         await until(lambda: _closed(place))
@@ -223,7 +223,7 @@ async def test_a_cleaning_that_is_not_answered_costs_the_session(place, monkeypa
 
 
 async def _closed(place):
-    return all(desk.open == 0 for desk in place.sessions._desks.values())
+    return all(server_pool.open == 0 for server_pool in place.sessions._server_pools.values())
 
 
 # Floods, codes and letters

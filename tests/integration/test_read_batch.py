@@ -65,7 +65,9 @@ async def test_each_finds_its_own_settings_around_it_in_one_session(place):
         for task in some_tasks(place)
     ]
 
-    outcomes = await place.ride(f"select {settings}, current_schema, id from t", tasks, **READ_ONLY)
+    outcomes = await place.run_batch(
+        f"select {settings}, current_schema, id from t", tasks, **READ_ONLY
+    )
 
     for task, found in zip(tasks, first_rows(outcomes), strict=True):
         own, name = task.schema_name, f"muster {task.invocation_id.hex}"
@@ -94,9 +96,9 @@ async def test_each_finds_its_own_settings_around_it_in_one_session(place):
 async def test_what_is_told_of_each_is_what_would_be_told_of_it_alone(place, script, options):
     step = a_step(script, **options)
     tasks = some_tasks(place)
-    assert step.goes_along
+    assert step.batchable
 
-    together = await place.ride(step, tasks)
+    together = await place.run_batch(step, tasks)
     alone = [await place.run(step, task) for task in tasks]
 
     assert [essence(outcome) for outcome in together] == [essence(outcome) for outcome in alone]
@@ -108,7 +110,7 @@ async def test_one_that_fails_fails_alone(place):
     script = "select count(*) from extra"
     tasks = some_tasks(place)
 
-    outcomes = await place.ride(script, tasks)
+    outcomes = await place.run_batch(script, tasks)
 
     assert [told(outcome) for outcome in outcomes] == [
         SUCCEEDED, ("Failed", "StatementFailed", False, False), SUCCEEDED, SUCCEEDED,
@@ -122,13 +124,13 @@ async def test_one_that_fails_fails_alone(place):
 async def test_what_may_be_tried_again_is_told_as_alone(place):
     step = a_step("select count(*) from extra", retryOn=["42P01"])
 
-    outcomes = await place.ride(step, some_tasks(place))
+    outcomes = await place.run_batch(step, some_tasks(place))
 
     assert [outcome.retry for outcome in outcomes] == [False, True, False, False]
 
 
 async def test_the_first_has_the_time_that_all_waited_for(place):
-    first, *others = await place.ride("select 1", some_tasks(place))
+    first, *others = await place.run_batch("select 1", some_tasks(place))
 
     assert set(first.timings) == {"waiting", "connecting", "starting", "running"}
     assert [set(other.timings) for other in others] == [{"running"}] * 3
@@ -140,7 +142,7 @@ async def test_some_want_fewer_rows_and_some_roll_back(place):
     three = structs.replace(three, overrides={"maxRows": 1})
     four = structs.replace(four, overrides={"rollback": True})
 
-    outcomes = await place.ride("select id from t order by id", [one, two, three, four])
+    outcomes = await place.run_batch("select id from t order by id", [one, two, three, four])
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED] * 4
     assert [outcome.results[0]["rows"] for outcome in outcomes[1:]] == [
@@ -157,7 +159,7 @@ async def test_what_one_leaves_in_the_session_is_not_there_for_the_next(place):
                pg_advisory_lock(5)
     """
 
-    outcomes = await place.ride(script, some_tasks(place), **READ_ONLY)
+    outcomes = await place.run_batch(script, some_tasks(place), **READ_ONLY)
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED] * 4
     found = {(leak or "", memory, locks) for leak, _, memory, _, locks, _ in first_rows(outcomes)}
@@ -165,11 +167,13 @@ async def test_what_one_leaves_in_the_session_is_not_there_for_the_next(place):
 
 
 async def test_whoever_comes_behind_a_session_that_stays_unclean_is_made_again(place, monkeypatch):
-    monkeypatch.setattr(connection, "CLEAN", "select 1 from nowhere")
+    monkeypatch.setattr(connection, "RESET", "select 1 from nowhere")
     session = await place.lend()
     pid = session.backend_pid
 
-    outcomes = await place.ride("select * from public.loud", some_tasks(place), session=session)
+    outcomes = await place.run_batch(
+        "select * from public.loud", some_tasks(place), session=session
+    )
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED, AGAIN, AGAIN, AGAIN]
     notices = [note["message"] for outcome in outcomes for note in outcome.notices]
@@ -190,12 +194,12 @@ async def test_one_that_writes_has_written_nothing_and_its_step_goes_alone_from_
     await place.execute(f"set role {place.owner.name};{WRITES.format('s2')}{''.join(views)}")
     step = a_step("select n from v")
     tasks = some_tasks(place)
-    assert step.goes_along
+    assert step.batchable
 
-    outcomes = await place.ride(step, tasks)
+    outcomes = await place.run_batch(step, tasks)
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED, AGAIN, SUCCEEDED, SUCCEEDED]
-    assert not step.goes_along
+    assert [task in place.unbatchable_steps for task in tasks] == [False, True, False, False]
     assert await place.fetch("select from public.written") == []
     again = await place.run(step, renewed(tasks[1]))
     assert told(again) == SUCCEEDED
@@ -211,7 +215,7 @@ async def test_one_that_would_swallow_a_refusal_to_write_is_not_taken_for_done(p
     )
     step, task = a_step("select n from v"), some_tasks(place)[0]
 
-    outcomes = await place.ride(step, [task])
+    outcomes = await place.run_batch(step, [task])
 
     assert [told(outcome) for outcome in outcomes] == [AGAIN]
     assert (await place.run(step, renewed(task))).results[0]["rows"] == [[1]]
@@ -219,28 +223,30 @@ async def test_one_that_would_swallow_a_refusal_to_write_is_not_taken_for_done(p
 
 
 async def test_one_that_divides_by_zero_itself_has_failed(place):
-    step = a_step("select 1 / 0")
+    step, tasks = a_step("select 1 / 0"), some_tasks(place)
+    assert step.batchable
 
-    outcomes = await place.ride(step, some_tasks(place))
+    outcomes = await place.run_batch(step, tasks)
 
     assert {(outcome.reason, outcome.sqlstate) for outcome in outcomes} == {
         ("StatementFailed", "22012")
     }
-    assert step.goes_along
+    assert not any(task in place.unbatchable_steps for task in tasks)
 
 
 async def test_one_that_writes_though_its_step_must_not_fails(place):
     await place.execute(f"set role {place.owner.name};{WRITES.format('s2')}")
     views = [f"create view {schema}.v as select 1 as n;" for schema in ("s1", "s3", "s4")]
     await place.execute(f"set role {place.owner.name};{''.join(views)}")
-    step = a_step("select n from v", **READ_ONLY)
+    step, tasks = a_step("select n from v", **READ_ONLY), some_tasks(place)
+    assert step.batchable
 
-    outcomes = await place.ride(step, some_tasks(place))
+    outcomes = await place.run_batch(step, tasks)
 
     assert told(outcomes[1]) == ("Failed", "StatementFailed", False, False)
     assert outcomes[1].sqlstate == "25006"
     assert [told(outcome) for outcome in outcomes[2:]] == [SUCCEEDED] * 2
-    assert step.goes_along
+    assert not any(task in place.unbatchable_steps for task in tasks)
 
 
 async def test_one_whose_start_is_refused_is_not_sent(place):
@@ -248,7 +254,7 @@ async def test_one_whose_start_is_refused_is_not_sent(place):
     session = await place.lend()
     said = overhear(session)
 
-    outcomes = await place.ride("select 1", tasks, session=session, refused=tasks[1:2])
+    outcomes = await place.run_batch("select 1", tasks, session=session, refused=tasks[1:2])
 
     assert [outcome and outcome.lifecycle for outcome in outcomes] == [
         "Succeeded", None, "Succeeded", "Succeeded",
@@ -266,7 +272,7 @@ async def test_when_every_start_is_refused_nothing_is_said(place):
         assert not said, "nothing is sent before the start"
         return {task.invocation_id for task in tasks}
 
-    assert await place.ride("select 1", tasks, session=session, start=refused) == [None] * 4
+    assert await place.run_batch("select 1", tasks, session=session, start=refused) == [None] * 4
     assert [text for text in said if "begin" in text] == []
 
 
@@ -274,8 +280,8 @@ async def test_a_session_that_was_ridden_in_is_lent_again(place):
     session = await place.lend()
     pid = session.backend_pid
 
-    await place.ride("select count(*) from extra", some_tasks(place), session=session)
-    outcomes = await place.ride("select pg_backend_pid()", some_tasks(place), **READ_ONLY)
+    await place.run_batch("select count(*) from extra", some_tasks(place), session=session)
+    outcomes = await place.run_batch("select pg_backend_pid()", some_tasks(place), **READ_ONLY)
 
     assert first_rows(outcomes) == [[pid]] * 4
 
@@ -290,7 +296,7 @@ async def test_what_can_not_be_said_of_one_sends_all_again_and_the_one_alone_tel
         tasks[number] = structs.replace(tasks[number], labels=label if label["x"] else {})
     step = a_step("select '$(target_label.x)'")
 
-    outcomes = await place.ride(step, tasks)
+    outcomes = await place.run_batch(step, tasks)
 
     assert [told(outcome) for outcome in outcomes] == [AGAIN] * 4
     alone = [await place.run(step, renewed(task)) for task in tasks]
@@ -310,6 +316,6 @@ async def test_one_that_ends_its_transaction_in_a_batch_ends_as_unknown(place, e
     """A batch is made from statements that the grammar told apart; the answers decide all the same."""
     script = f"select 'a' -- one literal to the server\n'b'; {end}"
 
-    outcomes = await place.ride(script, some_tasks(place, 2), **options)
+    outcomes = await place.run_batch(script, some_tasks(place, 2), **options)
 
     assert [told(each) for each in outcomes] == [("Failed", "OutcomeUnknown", False, False)] * 2

@@ -12,7 +12,8 @@ from engine.pgwire import results
 from engine.attempt.outcome import Outcome
 from engine.attempt.session_setup import KEY_CLASS, lock_key
 from engine.attempt.cancel_token import CancelToken
-from engine.model.task import Step, Task
+from engine.model.step import Step
+from engine.model.task import Task
 from tests.support.attempts import Place, a_place, a_step, overhear, renewed, until
 from tests.support.read_batches import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
 
@@ -64,21 +65,21 @@ def nobody(place: Place) -> Callable[[], Awaitable[bool]]:
 async def test_one_that_takes_long_is_made_again_and_whoever_was_answered_is_not(
     place, monkeypatch
 ):
-    monkeypatch.setattr(read_batch, "PATIENCE", 0.3)
+    monkeypatch.setattr(read_batch, "BATCH_TIMEOUT", 0.3)
     session = await place.lend()
     pid = session.backend_pid
 
-    outcomes = await place.ride(sleeps("s2"), some_tasks(place), session=session)
+    outcomes = await place.run_batch(sleeps("s2"), some_tasks(place), session=session)
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED, AGAIN, SUCCEEDED, SUCCEEDED]
     assert (await place.lend()).backend_pid != pid, "the signal may come late"
 
 
 async def test_however_many_take_long_they_do_not_keep_their_database(place, monkeypatch):
-    monkeypatch.setattr(read_batch, "PATIENCE", 0.2)
-    monkeypatch.setattr(read_batch, "BRIEF", 0.3)
+    monkeypatch.setattr(read_batch, "BATCH_TIMEOUT", 0.2)
+    monkeypatch.setattr(read_batch, "CANCEL_TIMEOUT", 0.3)
 
-    outcomes = await place.ride(sleeps("s1", "s2", "s3", "s4"), some_tasks(place))
+    outcomes = await place.run_batch(sleeps("s1", "s2", "s3", "s4"), some_tasks(place))
 
     assert [told(outcome) for outcome in outcomes] == [AGAIN] * 4
     await until(nobody(place))
@@ -86,7 +87,7 @@ async def test_however_many_take_long_they_do_not_keep_their_database(place, mon
 
 async def test_one_that_is_cancelled_while_it_runs_ends_and_the_others_do_not(place):
     tokens = [CancelToken() for _ in SCHEMAS]
-    riding = asyncio.create_task(place.ride(sleeps("s2"), some_tasks(place), tokens=tokens))
+    riding = asyncio.create_task(place.run_batch(sleeps("s2"), some_tasks(place), tokens=tokens))
     await until(asleep(place))
 
     tokens[1].cancel()
@@ -98,7 +99,7 @@ async def test_one_that_is_cancelled_while_it_runs_ends_and_the_others_do_not(pl
 
 async def test_who_runs_while_another_behind_it_is_cancelled_is_made_again(place):
     tokens = [CancelToken() for _ in SCHEMAS]
-    riding = asyncio.create_task(place.ride(sleeps("s2"), some_tasks(place), tokens=tokens))
+    riding = asyncio.create_task(place.run_batch(sleeps("s2"), some_tasks(place), tokens=tokens))
     await until(asleep(place))
 
     tokens[3].cancel()
@@ -110,7 +111,9 @@ async def test_who_runs_while_another_behind_it_is_cancelled_is_made_again(place
 
 async def test_one_that_is_cancelled_while_it_waits_is_stopped_when_it_runs(place):
     tokens = [CancelToken() for _ in SCHEMAS]
-    riding = asyncio.create_task(place.ride(sleeps("s2", "s4"), some_tasks(place), tokens=tokens))
+    riding = asyncio.create_task(
+        place.run_batch(sleeps("s2", "s4"), some_tasks(place), tokens=tokens)
+    )
     await until(asleep(place))
 
     tokens[3].cancel()
@@ -129,7 +132,7 @@ async def test_a_wish_during_the_start_sends_nothing(place):
         tokens[1].cancel()
         return set()
 
-    outcomes = await place.ride(
+    outcomes = await place.run_batch(
         "select 1", some_tasks(place), tokens=tokens, session=session, start=start
     )
 
@@ -140,7 +143,7 @@ async def test_a_wish_during_the_start_sends_nothing(place):
 
 async def test_what_a_host_that_stops_has_under_way_is_made_again(place):
     tokens = [CancelToken() for _ in SCHEMAS]
-    riding = asyncio.create_task(place.ride(sleeps("s2"), some_tasks(place), tokens=tokens))
+    riding = asyncio.create_task(place.run_batch(sleeps("s2"), some_tasks(place), tokens=tokens))
     await until(asleep(place))
 
     for token in tokens:
@@ -152,15 +155,17 @@ async def test_what_a_host_that_stops_has_under_way_is_made_again(place):
 
 
 async def test_one_whose_time_is_over_timed_out_and_the_others_have_theirs(place):
-    outcomes = await place.ride(sleeps("s2"), some_tasks(place), within=[60.0, 0.4, 60.0, 60.0])
+    outcomes = await place.run_batch(
+        sleeps("s2"), some_tasks(place), within=[60.0, 0.4, 60.0, 60.0]
+    )
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED, TIMED_OUT, SUCCEEDED, SUCCEEDED]
 
 
 async def test_who_keeps_another_from_its_time_has_its_own_still(place, monkeypatch):
-    monkeypatch.setattr(read_batch, "PATIENCE", LONG)
+    monkeypatch.setattr(read_batch, "BATCH_TIMEOUT", LONG)
 
-    outcomes = await place.ride(
+    outcomes = await place.run_batch(
         sleeps("s2", "s3"), some_tasks(place), within=[60.0, 60.0, 0.4, 60.0]
     )
 
@@ -169,7 +174,7 @@ async def test_who_keeps_another_from_its_time_has_its_own_still(place, monkeypa
 
 async def test_of_those_on_a_lost_connection_the_one_that_ran_has_lost_it(place):
     session = await place.lend()
-    riding = asyncio.create_task(place.ride(sleeps("s2"), some_tasks(place), session=session))
+    riding = asyncio.create_task(place.run_batch(sleeps("s2"), some_tasks(place), session=session))
     pid = await until(asleep(place))
 
     await place.value("select pg_terminate_backend($1)", pid)
@@ -188,7 +193,7 @@ async def test_what_one_said_before_the_connection_was_lost_is_not_told_of_other
               $$ begin raise notice 'in %', current_schema; perform pg_sleep({LONG}); return ''; end $$"""
     )
     riding = asyncio.create_task(
-        place.ride("select public.nap()", some_tasks(place, 3), **READ_ONLY)
+        place.run_batch("select public.nap()", some_tasks(place, 3), **READ_ONLY)
     )
     pid = await until(asleep(place))
 
@@ -206,7 +211,7 @@ async def test_one_that_waits_for_a_lock_is_made_again_and_tells_then_who_has_it
     tasks = some_tasks(place)
     async with place.connection() as other:
         await other.execute("begin; lock table s2.t")
-        outcomes = await place.ride(step, tasks)
+        outcomes = await place.run_batch(step, tasks)
         alone = await place.run(step, renewed(tasks[1]))
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED, AGAIN, SUCCEEDED, SUCCEEDED]
@@ -218,7 +223,7 @@ async def test_one_whose_earlier_attempt_still_runs_is_made_again(place):
     tasks = some_tasks(place)
     async with place.connection() as other:
         await other.execute(f"select pg_advisory_lock({KEY_CLASS}, {lock_key(tasks[1])})")
-        outcomes = await place.ride("select 1", tasks)
+        outcomes = await place.run_batch("select 1", tasks)
         alone = await place.run("select 1", renewed(tasks[1]))
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED, AGAIN, SUCCEEDED, SUCCEEDED]
@@ -231,9 +236,9 @@ async def test_where_nothing_can_be_written_all_are_made_again_and_tell_it_alone
     tasks = some_tasks(place)
     place.server = replace(place.server, pooling="session")
 
-    outcomes = await place.ride("select 1", tasks)
+    outcomes = await place.run_batch("select 1", tasks)
     alone = await place.run("select 1", renewed(tasks[1]))
-    reading = await place.ride("select 1", tasks, **READ_ONLY)
+    reading = await place.run_batch("select 1", tasks, **READ_ONLY)
 
     assert [told(outcome) for outcome in outcomes] == [AGAIN] * 4
     assert told(alone) == ("Failed", "TargetReadOnly", True, False)
@@ -243,11 +248,11 @@ async def test_where_nothing_can_be_written_all_are_made_again_and_tell_it_alone
 async def test_one_that_returns_a_flood_fails_and_those_behind_it_are_made_again(
     place, monkeypatch
 ):
-    monkeypatch.setattr(results, "MOST_ROWS", 1)
+    monkeypatch.setattr(results, "MAX_ROWS", 1)
     session = await place.lend()
     pid = session.backend_pid
 
-    outcomes = await place.ride("select id from t", some_tasks(place), session=session)
+    outcomes = await place.run_batch("select id from t", some_tasks(place), session=session)
 
     flood = ("Failed", "ResultTooLarge", False, False)
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED, flood, AGAIN, AGAIN]
@@ -256,7 +261,7 @@ async def test_one_that_returns_a_flood_fails_and_those_behind_it_are_made_again
 
 async def test_breaking_it_off_hangs_up(place):
     session = await place.lend()
-    riding = asyncio.create_task(place.ride(sleeps("s2"), some_tasks(place), session=session))
+    riding = asyncio.create_task(place.run_batch(sleeps("s2"), some_tasks(place), session=session))
     await until(asleep(place))
 
     riding.cancel()
@@ -277,7 +282,7 @@ async def test_breaking_it_off_before_the_start_was_answered_sends_nothing(place
         await asyncio.Event().wait()
 
     riding = asyncio.create_task(
-        place.ride("select 1", some_tasks(place), session=session, start=start)
+        place.run_batch("select 1", some_tasks(place), session=session, start=start)
     )
     await asked.wait()
     riding.cancel()
@@ -288,11 +293,11 @@ async def test_breaking_it_off_before_the_start_was_answered_sends_nothing(place
 
 
 async def test_a_step_that_was_broken_off_succeeds_alone(place, monkeypatch):
-    monkeypatch.setattr(read_batch, "PATIENCE", 0.1)
+    monkeypatch.setattr(read_batch, "BATCH_TIMEOUT", 0.1)
     step = a_step("select pg_sleep(0.3)", **READ_ONLY)
     tasks = some_tasks(place, 2)
 
-    together = await place.ride(step, tasks)
+    together = await place.run_batch(step, tasks)
     alone = [await place.run(step, renewed(task)) for task in tasks]
 
     assert AGAIN in [told(outcome) for outcome in together]

@@ -30,13 +30,13 @@ async def here(settings, db, targets, tmp_path):
 def readied(monkeypatch) -> list[ReusableConnection | None]:
     """What each task of the hosts here was worked on with."""
     seen = []
-    work = TaskRunner.work
+    work = TaskRunner.run
 
     async def spied(self, task, ready=None):
         seen.append(ready)
         await work(self, task, ready)
 
-    monkeypatch.setattr(TaskRunner, "work", spied)
+    monkeypatch.setattr(TaskRunner, "run", spied)
     return seen
 
 
@@ -53,10 +53,10 @@ async def rests(here: Fleet, run: UUID) -> None:
 
     async def idle() -> bool:
         run_state = core.hosting.cluster_state.run_state
-        return run_state is not None and not run_state.runs and not host._hand
+        return run_state is not None and not run_state.runs and not host._registry
 
     await until(idle)
-    desks = host._sessions._desks.values()
+    desks = host._pool._server_pools.values()
     await until(lambda: not any(desk.returning for desk in desks))
 
 
@@ -133,8 +133,8 @@ async def test_an_outage_makes_nobody_do_again_what_is_done(here: Fleet, monkeyp
 
     async def late(self, query, *args):
         if query == Q.report and args[4] is not None:
-            host.living._line.hang_up()
-            host.living._rung.set()
+            host.living._connection.hang_up()
+            host.living._tasks_notified.set()
             await told_at_last.wait()
         return await value(self, query, *args)
 

@@ -113,7 +113,7 @@ async def test_a_script_behind_a_pooler_runs_with_fixed_settings_and_names(place
 
 
 async def test_what_goes_in_a_batch_runs_with_fixed_settings_and_names(place):
-    outcomes = await place.ride(
+    outcomes = await place.run_batch(
         "select now()::text, current_setting('row_security')", [place.task(), place.task()]
     )
 
@@ -233,7 +233,7 @@ async def test_a_session_of_our_own_finds_nothing_but_what_is_postgresqls(place)
 async def test_the_commit_status_and_the_end_of_an_attempt_call_nothing_of_a_tenant(place):
     session = await place.lend()
     try:
-        async with session.beside() as other:
+        async with session.second_connection() as other:
             assert await other.fetchval("show search_path") == "pg_catalog, pg_temp"
     finally:
         place.sessions.give_back(session)

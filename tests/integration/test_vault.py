@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from engine.access import vault as reading
-from engine.access.credentials import KEPT, Credentials
-from engine.model.group_document import Credential
+from engine.access.credentials import CACHE_TIME, Credentials
+from engine.model.credential import Credential
 from engine.access.vault import Vault
 from muster.core.errors import Fault, InvalidRequest, NotFound, Unavailable
 from muster.core.settings import Secret
@@ -59,7 +59,7 @@ async def test_it_is_read_once_for_all_who_log_in_and_again_after_a_while() -> N
         together = await asyncio.gather(*(opened(credentials) for _ in range(20)))
         there.secrets["kv/fleet/eu"] = {"password": "new"}
         before = await opened(credentials)
-        clock.passed += KEPT
+        clock.passed += CACHE_TIME
         after = await opened(credentials)
 
     assert (set(together), before, after) == ({"old"}, "old", "new")
@@ -108,7 +108,7 @@ async def test_a_vault_that_can_not_answer_now_may_later(status, kind) -> None:
 
 
 async def test_a_vault_that_is_away_or_silent_passes(monkeypatch) -> None:
-    monkeypatch.setattr(reading, "LIMIT", 0.2)
+    monkeypatch.setattr(reading, "REPLY_TIMEOUT", 0.2)
     async with a_vault() as there:
         there.silent = True
         silent = await refused(opener(there.address))

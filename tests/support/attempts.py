@@ -21,16 +21,19 @@ import asyncpg
 import msgspec
 from msgspec.structs import replace
 
-from engine.attempt import attempt
-from engine.attempt import read_batch
+from engine.attempt.attempt import SingleTaskExecutor
+from engine.attempt.executor import ExecutorContext, ExecutorTask
 from engine.pool.budget import Contact
-from engine.attempt.read_batch import BatchTask
+from engine.attempt.read_batch import ReadBatchExecutor, UnbatchableSteps
 from engine.access.credentials import Credentials
 from engine.attempt.outcome import Outcome
 from engine.pool.pooled_connection import PooledConnection
 from engine.pool.pool import ConnectionPool
 from engine.attempt.cancel_token import CancelToken
-from engine.model.task import VersionedCredential, TargetServer, Step, Task, as_login, at
+from engine.model.credential import VersionedCredential
+from engine.model.server import TargetServer
+from engine.model.step import Step
+from engine.model.task import Task, variable_values
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.settings import Secret, Settings
@@ -71,6 +74,10 @@ def a_task(**more: Any) -> Task:
     return Task(**(given | more))
 
 
+async def no_intent(_task: Task, _xid: str) -> bool:
+    raise AssertionError("a batch commits nothing")
+
+
 def overhear(session: PooledConnection) -> list[str]:
     """Grows by whatever is said in it from now on."""
     said: list[str] = []
@@ -95,6 +102,7 @@ class Place:
     contacts: list[Contact]
     started: list[UUID] = field(default_factory=list)
     intended: list[str] = field(default_factory=list)
+    unbatchable_steps: UnbatchableSteps = field(default_factory=UnbatchableSteps)
 
     def who(self, role: Role | None = None, **more: Any) -> VersionedCredential:
         role = role or self.owner
@@ -133,30 +141,34 @@ class Place:
     ) -> Outcome | None:
         step = script if isinstance(script, Step) else a_step(script, **options)
         task = task or self.task()
-        who = as_login(who or self.who(), task, step)
+        who = (who or self.who()).with_variables(variable_values(task, step))
         deadline = now() + within
 
-        async def started() -> bool:
+        async def report_start(_: Sequence[Task]) -> set[UUID]:
+            if start is not None:
+                return set() if await start() else {task.invocation_id}
             self.started.append(task.invocation_id)
-            return True
+            return set()
 
-        async def intended(xid: str) -> bool:
+        async def report_intent(_: Task, xid: str) -> bool | None:
+            if intend is not None:
+                return await intend(xid)
             self.intended.append(xid)
             return True
 
         session = await self.sessions.lend(
-            at(server or self.server, step), task.database_name or "postgres", who, IDENTITY,
+            (server or self.server).for_access(step.options.settings.access), task.database_name or "postgres", who, IDENTITY,
             direct=step.needs_session, deadline=deadline,
         )  # fmt: skip
         try:
-            return await attempt.run(
-                session, task, step, start=start or started, intend=intend or intended,
-                token=token or CancelToken(), deadline=deadline,
-            )  # fmt: skip
+            context = ExecutorContext(session, step, report_start, report_intent)
+            entry = ExecutorTask(task, token or CancelToken(), deadline)
+            outcomes = await SingleTaskExecutor(context).run([entry])
+            return outcomes[0][1] if outcomes else None
         finally:
             self.sessions.give_back(session)
 
-    async def ride(
+    async def run_batch(
         self,
         script: str | Step,
         tasks: Sequence[Task],
@@ -173,17 +185,20 @@ class Place:
         times = [within] * len(tasks) if isinstance(within, float) else within
         tokens = tokens or [CancelToken() for _ in tasks]
         session = session or await self.lend()
-        riders = [
-            BatchTask(task, token, now() + time)
+        entries = [
+            ExecutorTask(task, token, now() + time)
             for task, token, time in zip(tasks, tokens, times, strict=True)
         ]
 
-        async def started() -> set[UUID]:
+        async def report_start(_: Sequence[Task]) -> set[UUID]:
+            if start is not None:
+                return await start()
             self.started.extend(task.invocation_id for task in tasks)
             return {task.invocation_id for task in refused}
 
         try:
-            told = await read_batch.run(session, riders, step, start=start or started)
+            context = ExecutorContext(session, step, report_start, no_intent)
+            told = await ReadBatchExecutor(context, self.unbatchable_steps).run(entries)
         finally:
             self.sessions.give_back(session)
         outcomes = {task.invocation_id: outcome for task, outcome in told}

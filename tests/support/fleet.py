@@ -13,6 +13,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -44,6 +45,7 @@ values ($1, $2, '{127.0.0.1}', $3, 'disable', $4, $5, 'fleet', true, 1)
 """
 OVER = ("Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped")
 HEARTBEAT = 0.3
+BATCH_READS = os.environ.get("MUSTER_TEST_BATCH_READS") != "off"  # MUSTER_BATCH_READS of the hosts
 KEYS = "test:" + base64.b64encode(bytes(32)).decode()
 T = TypeVar("T")
 
@@ -83,7 +85,9 @@ class Fleet:
         start = Start(
             id=uuid4(), kind=kind, url="http://nowhere.test", token="t", heartbeat=HEARTBEAT,
             patience=20.0, epoch=self.epoch, account_uid=self.account.uid,
-            spec=Spec(settings=spec_settings(self.account, **(self.given | given))),
+            spec=Spec(
+                settings=spec_settings(self.account, **({"batchReads": BATCH_READS} | self.given | given))
+            ),
             secrets=secrets_of(self.account),
         )  # fmt: skip
         bootstrap = Bootstrap.of(start)

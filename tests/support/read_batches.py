@@ -1,4 +1,4 @@
-"""Tasks on the schemas of one place, and what became of them in a convoy."""
+"""Tasks on the schemas of one place, and their outcomes in a read batch."""
 
 from uuid import uuid4
 

@@ -13,7 +13,8 @@ from engine.core.runs.execution_store import Q
 from engine.db.control_connection import ControlConnection
 from engine.db.control_db import ControlDatabase
 from engine.db.control_db import Q as S
-from engine.model.group_document import Credential, Document
+from engine.model.credential import Credential
+from engine.model.group_document import Document
 from engine.scheduling.runs import Run, StepDefinition
 from engine.targets.resolution import Resolution, Target
 from engine.targets.resolver import Resolver, needs_listing

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.pool.budget import Budget, Contact, observed
-from engine.model.task import TargetServer
+from engine.model.server import TargetServer
 
 
 def server(**more):

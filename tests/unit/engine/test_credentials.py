@@ -8,8 +8,9 @@ from uuid import UUID
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from engine.access.credentials import KEPT, Credentials
-from engine.model.group_document import Credential, Listed, Server
+from engine.access.credentials import CACHE_TIME, Credentials
+from engine.model.credential import Credential, CredentialServer
+from engine.model.server import Server
 from muster.core.errors import Fault, InvalidRequest, Unavailable
 from muster.core.sealing import belongs_to, belongs_to_server, seal
 from muster.core.settings import Secret
@@ -152,7 +153,7 @@ async def test_a_reference_is_read_again_after_a_while_and_when_it_was_refused(t
     assert await now() == "old"
     file.write_text("new")
     assert await now() == "old"
-    clock.passed += KEPT
+    clock.passed += CACHE_TIME
     assert await now() == "new"
     file.write_text("newest")
     assert await credentials.log_in(credential, SERVER, IDENTITY, only("newest")) == "newest"
@@ -178,7 +179,7 @@ async def test_many_who_wait_for_a_reference_hear_of_one_failure_together(monkey
         await asyncio.sleep(0)
         raise Unavailable("Not now.", code="CredentialUnreadable")
 
-    monkeypatch.setattr(Credentials, "_read_anew", away)
+    monkeypatch.setattr(Credentials, "_read_reference", away)
     opening = [credentials.open(named("env:X"), IDENTITY) for _ in range(50)]
 
     heard = await asyncio.gather(*opening, return_exceptions=True)
@@ -233,7 +234,7 @@ async def test_a_secret_is_not_even_read_for_a_server_that_the_credential_does_n
             name="c",
             username="u",
             secret="env:NOT_ALLOWED",
-            servers=(Listed(server_id=id, endpoint=endpoint),),
+            servers=(CredentialServer(server_id=id, endpoint=endpoint),),
         )
         for id, endpoint in (("/other", "1"), ("/s", "2"), ("/s", "1"))
     )

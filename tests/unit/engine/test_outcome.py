@@ -3,7 +3,7 @@
 import pytest
 
 from engine.access.credentials import _unreadable
-from engine.model.group_document import Credential
+from engine.model.credential import Credential
 from engine.attempt.outcome import Outcome, fingerprint, retryable, stopped
 from engine.attempt.cancel_token import CancelToken
 from muster.core.errors import InvalidRequest, NotFound, Unavailable

@@ -58,14 +58,14 @@ async def renew() -> None:
 
 async def test_a_start_goes_past_results():
     store = Store()
-    scribe = Reporter(store, HOST, FakeClock(), renew)
+    reporter = Reporter(store, HOST, FakeClock(), renew)
     for _ in range(3):
-        scribe.result(a_task(), Outcome(lifecycle="Succeeded", phase="commit"))
-    start = scribe.start(a_task(), 1, 180_000)
-    running = asyncio.create_task(scribe.run())
+        reporter.finished(a_task(), Outcome(lifecycle="Succeeded", phase="commit"))
+    start = reporter.started([a_task()], 1, 180_000)
+    running = asyncio.create_task(reporter.run())
 
-    assert await start is True
-    await scribe.flushed()
+    assert await start == set()
+    await reporter.flushed()
     running.cancel()
 
     assert sorted(store.said) == [("-", "-", "3", "-", "-"), ("1", "-", "-", "-", "-")]
@@ -73,9 +73,9 @@ async def test_a_start_goes_past_results():
 
 async def test_starts_that_belong_together_are_said_in_one_breath():
     store = Store()
-    scribe = Reporter(store, HOST, FakeClock(), renew)
-    start = scribe.start_all([a_task() for _ in range(5)], 1, 180_000)
-    running = asyncio.create_task(scribe.run())
+    reporter = Reporter(store, HOST, FakeClock(), renew)
+    start = reporter.started([a_task() for _ in range(5)], 1, 180_000)
+    running = asyncio.create_task(reporter.run())
 
     assert await start == set()
     running.cancel()
@@ -85,29 +85,29 @@ async def test_starts_that_belong_together_are_said_in_one_breath():
 
 async def test_of_several_starts_those_that_were_refused_are_told():
     store = Store()
-    scribe = Reporter(store, HOST, FakeClock(), renew)
+    reporter = Reporter(store, HOST, FakeClock(), renew)
     tasks = [a_task() for _ in range(5)]
     store.refused = {tasks[1].invocation_id, tasks[4].invocation_id}
-    running = asyncio.create_task(scribe.run())
+    running = asyncio.create_task(reporter.run())
 
-    assert await scribe.start_all(tasks, 1, 180_000) == store.refused
+    assert await reporter.started(tasks, 1, 180_000) == store.refused
     running.cancel()
 
 
 async def test_one_start_that_cannot_be_written_does_not_hurt_the_others():
     store = Store()
-    scribe = Reporter(store, HOST, FakeClock(), renew)
+    reporter = Reporter(store, HOST, FakeClock(), renew)
     first, other = ([a_task() for _ in range(3)] for _ in range(2))
     store.unbearable = {first[1].invocation_id}
     store.refused = {first[2].invocation_id}
-    both = [scribe.start_all(tasks, 1, 180_000) for tasks in (first, other)]
+    both = [reporter.started(tasks, 1, 180_000) for tasks in (first, other)]
     told: list[set[UUID]] = []
     both[0].add_done_callback(lambda said: told.append(set(said.result())))
-    running = asyncio.create_task(scribe.run())
+    running = asyncio.create_task(reporter.run())
 
     assert await asyncio.gather(*both) == [store.unbearable | store.refused, set()]
     assert told == [store.unbearable | store.refused], "not before all of them are known"
-    await scribe.flushed()
+    await reporter.flushed()
     running.cancel()
 
     alone, given_back = ("1", "-", "-", "-", "-"), ("-", "-", "-", "1", "-")
@@ -116,11 +116,11 @@ async def test_one_start_that_cannot_be_written_does_not_hurt_the_others():
 
 async def test_whoever_waited_for_several_starts_may_be_gone_before_they_are_said():
     store = Store()
-    scribe = Reporter(store, HOST, FakeClock(), renew)
-    scribe.start_all([a_task() for _ in range(3)], 1, 180_000).cancel()
-    running = asyncio.create_task(scribe.run())
+    reporter = Reporter(store, HOST, FakeClock(), renew)
+    reporter.started([a_task() for _ in range(3)], 1, 180_000).cancel()
+    running = asyncio.create_task(reporter.run())
 
-    assert await scribe.start(a_task(), 1, 180_000) is True
+    assert await reporter.started([a_task()], 1, 180_000) == set()
     running.cancel()
 
     assert store.said == [("4", "-", "-", "-", "-")]
@@ -128,22 +128,22 @@ async def test_whoever_waited_for_several_starts_may_be_gone_before_they_are_sai
 
 async def test_what_was_not_heard_is_said_again():
     store = Store(Unavailable("away", code="ControlDatabaseUnavailable"))
-    scribe = Reporter(store, HOST, FakeClock(), renew)
-    running = asyncio.create_task(scribe.run())
+    reporter = Reporter(store, HOST, FakeClock(), renew)
+    running = asyncio.create_task(reporter.run())
 
-    assert await scribe.intend(a_task(), "7@1/2") is True
+    assert await reporter.commit_intent(a_task(), "7@1/2") == set()
     running.cancel()
 
     assert store.said == [("-", "1", "-", "-", "-")]
 
 
 async def test_what_is_final_ends_it_and_is_what_its_host_hears():
-    scribe = Reporter(Store(Fenced("another epoch")), HOST, FakeClock(), renew)
-    scribe.give_back(a_task())
+    reporter = Reporter(Store(Fenced("another epoch")), HOST, FakeClock(), renew)
+    reporter.released(a_task())
 
     with pytest.raises(BaseExceptionGroup) as caught:
         async with asyncio.TaskGroup() as group:
-            group.create_task(scribe.run())
+            group.create_task(reporter.run())
 
     assert isinstance(gravest(caught.value), HostEnded)
 

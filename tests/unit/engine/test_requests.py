@@ -4,7 +4,7 @@ from uuid import UUID
 
 import msgspec
 
-from engine.model.group_document import Server
+from engine.model.server import Server
 from engine.targets.resolution import Resolution, SkippedDatabase, Target
 from engine.core.requests import MAX_MESSAGE_LENGTH, MAX_BYTES, MAX_ELEMENTS, resolution_answer
 from muster.core.errors import Unavailable

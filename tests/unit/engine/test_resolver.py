@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.model.group_document import Credential, Directory, Document, Group, Member, Pool, Server
+from engine.model.credential import Credential
+from engine.model.group_document import Directory, Document, Group, Member
+from engine.model.server import Pool, Server
 from engine.targets.sql_like import LikePattern, database_pattern
 from engine.targets.member_listing import ListedDatabase
 from engine.targets.server_retry import ServerRetry

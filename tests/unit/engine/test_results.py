@@ -1,4 +1,4 @@
-"""The ear: whatever the pieces in which a server's answer comes, and whatever it says."""
+"""The result reader: however a server's reply is divided into packets, and whatever it contains."""
 
 import struct
 
@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.pgwire import results
-from engine.pgwire.results import ResultReader, digest
+from engine.pgwire import result_sink, results
+from engine.pgwire.result_set import digest
+from engine.pgwire.result_sink import KEPT_ROWS
+from engine.pgwire.results import ResultReader
 from muster.core import pinned_transport
 from muster.core.pinned_transport import MESSAGE_LIMIT, OPENING_LIMIT, Guard
 
@@ -47,9 +49,9 @@ READY = message(b"Z", b"T")
 
 
 def listening() -> ResultReader:
-    ear = ResultReader()
-    ear.turn(listening=True)
-    return ear
+    reader = ResultReader()
+    reader.begin_query(listening=True)
+    return reader
 
 
 ANSWER = b"".join(
@@ -69,24 +71,24 @@ ANSWER = b"".join(
 
 @given(st.lists(st.integers(0, len(ANSWER)), max_size=12))
 def test_an_answer_is_the_same_however_it_is_cut(cuts):
-    ear = listening()
+    reader = listening()
     edges = [0, *sorted(cuts), len(ANSWER)]
     for start, end in zip(edges, edges[1:], strict=False):
         if start < end:
-            ear.feed(ANSWER[start:end])
+            reader.feed(ANSWER[start:end])
 
-    first, second = ear.sets
+    first, second = reader.sets
     assert (first.columns, first.rows) == ([("a", 23), ("b", 25)], [[1, "one"], [None, "zwei ü"]])
-    assert (first.tag, first.touched, second.tag, second.touched) == (
+    assert (first.tag, first.affected, second.tag, second.affected) == (
         "SELECT 2",
         2,
         "CREATE TABLE",
         0,
     )
-    assert ear.notices == [
+    assert reader.notices == [
         {"severity": "NOTICE", "sqlstate": "00000", "message": "hello", "hint": "there"}
     ]
-    assert ear.received == len(ANSWER)
+    assert reader.received == len(ANSWER)
 
 
 @given(st.lists(st.integers(0, 3 * len(complete("SET")) + len(ANSWER)), max_size=6))
@@ -99,42 +101,44 @@ def test_what_the_first_statements_answer_is_passed_over(cuts):
         + complete("SELECT 1")
     )
     said += ANSWER
-    ear = ResultReader()
-    ear.turn(listening=True, skip=3)
+    reader = ResultReader()
+    reader.begin_query(listening=True, skip=3)
     edges = [0, *sorted(cuts), len(said)]
     for start, end in zip(edges, edges[1:], strict=False):
         if start < end:
-            ear.feed(said[start:end])
+            reader.feed(said[start:end])
 
-    assert [each.tag for each in ear.sets] == ["SELECT 2", "CREATE TABLE"]
-    assert ear.skipping == 0
+    assert [each.tag for each in reader.sets] == ["SELECT 2", "CREATE TABLE"]
+    assert reader.skipping == 0
 
 
 def test_an_error_among_the_first_statements_can_be_told():
-    ear = ResultReader()
-    ear.turn(listening=True, skip=3)
-    ear.feed(complete("BEGIN") + message(b"E", b"SERROR\0C22012\0\0") + READY)
+    reader = ResultReader()
+    reader.begin_query(listening=True, skip=3)
+    reader.feed(complete("BEGIN") + message(b"E", b"SERROR\0C22012\0\0") + READY)
 
-    assert (ear.skipping, ear.sets) == (2, [])
+    assert (reader.skipping, reader.sets) == (2, [])
 
 
 @given(st.binary(max_size=400))
 def test_nonsense_is_survived(data):
-    ear = listening()
-    ear.feed(data)
-    ear.feed(READY)
+    reader = listening()
+    reader.feed(data)
+    reader.feed(READY)
 
-    msgspec.json.encode([each.told({}) for each in ear.sets])
+    msgspec.json.encode([each.as_json({}, KEPT_ROWS) for each in reader.sets])
 
 
 @given(st.sampled_from([b"T", b"D", b"C", b"N", b"d"]), st.binary(max_size=100))
 def test_messages_that_lie_are_survived(kind, body):
-    ear = listening()
-    ear.feed(
+    reader = listening()
+    reader.feed(
         description(("a", 23), ("b", 16), ("c", 701)) + message(kind, body) + complete("SELECT 1")
     )
 
-    said = msgspec.json.encode([each.told({}) for each in ear.sets] + ear.notices)
+    said = msgspec.json.encode(
+        [each.as_json({}, KEPT_ROWS) for each in reader.sets] + reader.notices
+    )
     assert b"\\u0000" not in said
 
 
@@ -157,31 +161,31 @@ def test_messages_that_lie_are_survived(kind, body):
     ],
 )
 def test_values(oid, text, value):
-    ear = listening()
-    ear.feed(description(("a", oid)) + row(text) + complete("SELECT 1"))
+    reader = listening()
+    reader.feed(description(("a", oid)) + row(text) + complete("SELECT 1"))
 
-    assert ear.sets[0].rows == [[value]]
+    assert reader.sets[0].rows == [[value]]
 
 
 def test_rows_are_counted_when_they_are_no_longer_kept(monkeypatch):
-    monkeypatch.setattr(results, "KEPT_ROWS", 2)
-    ear = listening()
-    ear.feed(description(("a", 23)) + row(b"1") * 5 + complete("SELECT 5"))
+    monkeypatch.setattr(result_sink, "KEPT_ROWS", 2)
+    reader = listening()
+    reader.feed(description(("a", 23)) + row(b"1") * 5 + complete("SELECT 5"))
 
-    assert ear.sets[0].told({}) == {
+    assert reader.sets[0].as_json({}, KEPT_ROWS) == {
         "statement": 0, "tag": "SELECT 5", "columns": [{"name": "a", "type": "integer"}],
         "rows": [[1], [1]], "rowCount": 5, "truncated": True,
     }  # fmt: skip
 
 
 def test_what_is_cut_stays_cut(monkeypatch):
-    monkeypatch.setattr(results, "KEPT_BYTES", 100)
-    ear = listening()
-    ear.feed(
+    monkeypatch.setattr(result_sink, "KEPT_BYTES", 100)
+    reader = listening()
+    reader.feed(
         description(("a", 25)) + row(b"1") + row(b"x" * 200) + row(b"2") + complete("SELECT 3")
     )
 
-    assert (ear.sets[0].rows, ear.sets[0].truncated) == ([["1"]], True)
+    assert (reader.sets[0].rows, reader.sets[0].truncated) == ([["1"]], True)
 
 
 class Broken:
@@ -197,48 +201,48 @@ class Broken:
 
 
 def test_a_flood_is_broken_off(monkeypatch):
-    monkeypatch.setattr(results, "MOST_ROWS", 3)
-    ear = listening()
-    ear.dialer = dialer = Broken()
-    ear.feed(description(("a", 23)) + row(b"1") * 3)
-    assert not ear.flooded and dialer.refusal is None
+    monkeypatch.setattr(results, "MAX_ROWS", 3)
+    reader = listening()
+    reader.dialer = dialer = Broken()
+    reader.feed(description(("a", 23)) + row(b"1") * 3)
+    assert not reader.limit_exceeded and dialer.refusal is None
 
-    ear.feed(row(b"1"))
-    assert ear.flooded and "more than can be received" in dialer.refusal
+    reader.feed(row(b"1"))
+    assert reader.limit_exceeded and "more than can be received" in dialer.refusal
 
 
 def test_each_statement_has_its_own_flood(monkeypatch):
-    monkeypatch.setattr(results, "MOST_ROWS", 3)
-    ear = listening()
-    ear.dialer = Broken()
+    monkeypatch.setattr(results, "MAX_ROWS", 3)
+    reader = listening()
+    reader.dialer = Broken()
     for _ in range(4):
-        ear.feed(description(("a", 23)) + row(b"1") * 3 + complete("SELECT 3"))
+        reader.feed(description(("a", 23)) + row(b"1") * 3 + complete("SELECT 3"))
 
-    assert not ear.flooded
+    assert not reader.limit_exceeded
 
 
 def test_a_question_for_data_is_broken_off():
-    ear = listening()
-    ear.dialer = dialer = Broken()
-    ear.feed(message(b"G", b"\0\0\0"))
+    reader = listening()
+    reader.dialer = dialer = Broken()
+    reader.feed(message(b"G", b"\0\0\0"))
 
-    assert ear.asked_for_data and "copy" in dialer.refusal
+    assert reader.copy_in_requested and "copy" in dialer.refusal
 
 
 def test_data_that_is_copied_out_counts_as_a_flood(monkeypatch):
-    monkeypatch.setattr(results, "MOST_BYTES", 1000)
-    ear = listening()
-    ear.dialer = Broken()
-    ear.feed(message(b"H", b"\0\0\0") + message(b"d", b"x" * 600) * 2)
+    monkeypatch.setattr(results, "MAX_BYTES", 1000)
+    reader = listening()
+    reader.dialer = Broken()
+    reader.feed(message(b"H", b"\0\0\0") + message(b"d", b"x" * 600) * 2)
 
-    assert ear.flooded
+    assert reader.limit_exceeded
 
 
 def test_a_hash_tells_rows_apart_and_not_how_they_were_cut():
     def of(*parts):
-        ear = listening()
-        ear.feed(b"".join(parts))
-        return digest(ear.sets)
+        reader = listening()
+        reader.feed(b"".join(parts))
+        return digest(reader.sets)
 
     one = of(description(("a", 23)), row(b"1"), complete("SELECT 1"))
     assert one == of(description(("a", 20)), row(b"1"), complete("SELECT 1"))
@@ -265,8 +269,8 @@ class Sink:
 
 
 def test_a_line_is_handed_over_between_two_messages_only():
-    ear, sink = ResultReader(), Sink()
-    guard = Guard(sink, Broken(), ear)
+    reader, sink = ResultReader(), Sink()
+    guard = Guard(sink, Broken(), reader)
     hello = message(b"R", struct.pack("!i", 0))
     guard.data_received(hello)
     for part in (READY[:3], READY[3:5]):
@@ -276,44 +280,44 @@ def test_a_line_is_handed_over_between_two_messages_only():
     guard.data_received(READY[5:])
     guard.hand_over()
     ended = []
-    ear.answered = lambda: ended.append(ear.status)
-    ear.hung_up = lambda: ended.append("gone")
+    reader.answered = lambda: ended.append(reader.status)
+    reader.hung_up = lambda: ended.append("gone")
     guard.data_received(complete("SET") + READY)
     guard.connection_lost(None)
 
     assert sink.heard == hello + READY
     assert sink.lost
-    assert (ear.tag, ended) == (b"SET", [ord("T"), "gone"])
+    assert (reader.tag, ended) == (b"SET", [ord("T"), "gone"])
 
 
 def test_what_the_session_is_like_is_learned_while_nobody_listens():
-    ear = ResultReader()
+    reader = ResultReader()
     for name, value in (("standard_conforming_strings", "off"), ("client_encoding", "WIN1252")):
-        ear.feed(message(b"S", f"{name}\0{value}\0".encode()))
-    assert (ear.standard_strings, ear.encoding) == (False, "cp1252")
+        reader.feed(message(b"S", f"{name}\0{value}\0".encode()))
+    assert (reader.standard_strings, reader.encoding) == (False, "cp1252")
 
-    ear.feed(message(b"S", b"client_encoding\0MULE_INTERNAL\0") + message(b"S", b""))
-    assert ear.encoding == "ascii"
+    reader.feed(message(b"S", b"client_encoding\0MULE_INTERNAL\0") + message(b"S", b""))
+    assert reader.encoding == "ascii"
 
 
 @pytest.mark.parametrize("size", [0, 3])
 def test_a_message_without_a_size_ends_the_session(size):
-    ear = listening()
-    ear.dialer = Broken()
-    ear.feed(b"D" + struct.pack("!I", size) + b"x")
+    reader = listening()
+    reader.dialer = Broken()
+    reader.feed(b"D" + struct.pack("!I", size) + b"x")
 
-    assert "does not speak PostgreSQL's protocol" in ear.dialer.refusal
-    assert not ear.flooded
+    assert "does not speak PostgreSQL's protocol" in reader.dialer.refusal
+    assert not reader.limit_exceeded
 
 
 @pytest.mark.parametrize("size", [MESSAGE_LIMIT + 1, 2**32 - 1])
 def test_one_value_that_is_too_large_is_a_flood(size):
-    ear = listening()
-    ear.dialer = Broken()
-    ear.feed(description(("a", 25)) + b"D" + struct.pack("!I", size) + b"x")
+    reader = listening()
+    reader.dialer = Broken()
+    reader.feed(description(("a", 25)) + b"D" + struct.pack("!I", size) + b"x")
 
-    assert ear.flooded
-    assert ear.dialer.refusal
+    assert reader.limit_exceeded
+    assert reader.dialer.refusal
 
 
 @pytest.mark.parametrize(
@@ -325,31 +329,31 @@ def test_one_value_that_is_too_large_is_a_flood(size):
     "turn", [{"listening": True, "skip": 3}, {"listening": False}], ids=["before a script", "ours"]
 )
 def test_a_flood_in_answer_to_what_we_say_ourselves_is_broken_off(flood, turn):
-    ear = ResultReader()
-    ear.dialer = Broken()
-    ear.turn(**turn)
+    reader = ResultReader()
+    reader.dialer = Broken()
+    reader.begin_query(**turn)
     sent = 0
-    while not ear.flooded:
-        ear.feed(flood * 10)
+    while not reader.limit_exceeded:
+        reader.feed(flood * 10)
         sent += len(flood) * 10
 
-    assert sent <= results.MOST_UNHEARD + len(flood) * 10
+    assert sent <= results.MAX_SKIPPED_BYTES + len(flood) * 10
 
 
 def test_answers_to_many_questions_of_our_own_are_no_flood():
-    ear = ResultReader()
-    ear.turn(listening=False)
+    reader = ResultReader()
+    reader.begin_query(listening=False)
     for _ in range(200):
-        ear.feed(message(b"S", b"x\0" + b"y" * 10_000) + complete("SET") + READY)
+        reader.feed(message(b"S", b"x\0" + b"y" * 10_000) + complete("SET") + READY)
 
-    assert not ear.flooded
+    assert not reader.limit_exceeded
 
 
 def test_a_tag_is_cut():
-    ear = listening()
-    ear.feed(complete("x" * 100_000) + READY)
+    reader = listening()
+    reader.feed(complete("x" * 100_000) + READY)
 
-    assert len(ear.sets[0].tag) == results.LONGEST_TAG
+    assert len(reader.sets[0].tag) == results.MAX_TAG_LENGTH
 
 
 def guarded():
@@ -395,39 +399,39 @@ def test_a_server_that_lies_about_its_columns_is_left():
         (few + message(b"D", b"\0\3"), "a row without its columns"),
         (message(b"T", struct.pack("!H", 1665)), "more columns than there can be"),
     ):
-        ear = listening()
-        ear.dialer = Broken()
-        ear.feed(said + row(b"1", b"2", b"3") + READY)
-        assert why in ear.dialer.refusal
-        assert ear.sets == []
+        reader = listening()
+        reader.dialer = Broken()
+        reader.feed(said + row(b"1", b"2", b"3") + READY)
+        assert why in reader.dialer.refusal
+        assert reader.sets == []
 
 
 def test_answers_without_end_are_a_flood(monkeypatch):
-    monkeypatch.setattr(results, "MOST_SETS", 3)
-    ear = listening()
-    ear.dialer = Broken()
+    monkeypatch.setattr(results, "MAX_RESULT_SETS", 3)
+    reader = listening()
+    reader.dialer = Broken()
     over = []
-    ear.answered = lambda: over.append(1)
-    ear.feed(complete("SET") * 10 + READY)
+    reader.answered = lambda: over.append(1)
+    reader.feed(complete("SET") * 10 + READY)
 
-    assert ear.flooded
-    assert (len(ear.sets), over) == (4, [])
+    assert reader.limit_exceeded
+    assert (len(reader.sets), over) == (4, [])
 
 
-def test_large_shapes_are_not_kept():
-    ear = listening()
+def test_large_descriptions_are_not_kept():
+    reader = listening()
     for number in range(3):
-        ear.feed(description((f"{number}" * 5000, 23)) + complete("SELECT 0"))
-    ear.feed(description(("small", 23)) + complete("SELECT 0"))
+        reader.feed(description((f"{number}" * 5000, 23)) + complete("SELECT 0"))
+    reader.feed(description(("small", 23)) + complete("SELECT 0"))
 
-    assert len(ear._shapes) == 1
+    assert len(reader._descriptions) == 1
 
 
 def test_an_error_without_words_is_an_error():
-    ear = listening()
+    reader = listening()
     failures = []
-    ear.answered = lambda: failures.append(ear.failure)
-    ear.feed(message(b"E", b"\0") + READY)
+    reader.answered = lambda: failures.append(reader.failure)
+    reader.feed(message(b"E", b"\0") + READY)
 
     assert failures == [{}]
 

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from engine.attempt import session_setup
 from engine.attempt.sql_text import literal
-from engine.model.task import KEPT_RUNS, application_name, values
+from engine.model.task import CACHED_RUNS, application_name, variable_values
 from tests.support.attempts import a_step, a_task
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,7 +91,7 @@ def test_runs_are_not_mixed_up():
 
     for task in tasks + tasks:
         assert str(task.job_execution_id) in said(step, task)
-    assert len(step.runs) <= KEPT_RUNS
+    assert len(step.runs) <= CACHED_RUNS
 
 
 def test_the_key_is_the_same_for_all_attempts():

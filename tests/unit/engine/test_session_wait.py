@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engine.host.session_wait import left, pause
-from engine.pool.pool import Full
+from engine.pool.errors import Full
 from tests.support.attempts import a_step, a_task
 
 NOW = datetime(2025, 1, 1, 12, tzinfo=UTC)

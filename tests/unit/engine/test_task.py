@@ -8,16 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from engine.model.task import (
-    VersionedCredential,
-    TargetServer,
-    Step,
-    Task,
-    as_login,
-    at,
-    named,
-    values,
-)
+from engine.model.credential import VersionedCredential, render_name
+from engine.model.server import TargetServer
+from engine.model.step import Step
+from engine.model.task import Task, variable_values
 from muster.core.errors import InvalidRequest
 from tests.support.attempts import a_step, a_task
 
@@ -51,7 +45,7 @@ def test_a_step_is_read_from_its_document():
 def test_a_script_is_cut_as_it_will_be_sent(script, options, pieces, autocommit):
     step = a_step(script, **options)
 
-    assert [piece.text for piece in step.pieces] == pieces
+    assert [piece.text for piece in step.parts] == pieces
     assert step.autocommit is autocommit
 
 
@@ -87,7 +81,7 @@ def test_a_guard_needs_a_transaction_that_writes(options, guarded):
 def test_only_what_queues_patiently_waits_for_locks_without_limit(script, options, timeouts):
     step = a_step(script, **options)
 
-    assert [step.lock_timeout_of(piece) for piece in step.pieces] == timeouts
+    assert [step.lock_timeout_of(piece) for piece in step.parts] == timeouts
 
 
 READ_ONLY = {"settings": {"access": "readOnly"}}
@@ -110,7 +104,7 @@ READ_ONLY = {"settings": {"access": "readOnly"}}
     ],
 )
 def test_a_step_that_is_one_query_which_writes_nothing_goes_along_with_others(script, options):
-    assert a_step(script, **options).goes_along
+    assert a_step(script, **options).batchable
 
 
 @pytest.mark.parametrize(
@@ -141,13 +135,13 @@ def test_a_step_that_is_one_query_which_writes_nothing_goes_along_with_others(sc
     ],
 )
 def test_any_other_step_goes_alone(script, options):
-    assert not a_step(script, **options).goes_along
+    assert not a_step(script, **options).batchable
 
 
 def test_a_step_whose_rows_are_wanted_elsewhere_goes_alone():
     step = a_step("select 1")
 
-    assert not replace(step, has_output=True).goes_along
+    assert not replace(step, has_output=True).batchable
 
 
 @pytest.mark.parametrize(
@@ -190,7 +184,7 @@ def test_what_a_target_does_not_have_has_no_value():
     task = a_task(
         labels={"tier": "gold", "rank": 3, "on": True, "list": [1, "a"]}, schema_name=None
     )
-    found = values(task, a_step("select 1"))
+    found = variable_values(task, a_step("select 1"))
 
     assert "target_schema_name" not in found
     assert found["job_execution_create_time"] == "2025-01-01T12:00:00+00:00"
@@ -201,7 +195,7 @@ def test_what_a_target_does_not_have_has_no_value():
 
 
 def test_a_label_can_not_pose_as_another_variable():
-    found = values(a_task(labels={"x": "1"}), a_step("select 1"))
+    found = variable_values(a_task(labels={"x": "1"}), a_step("select 1"))
 
     assert found["job_name"] == "nightly"
 
@@ -210,7 +204,7 @@ def test_a_label_can_not_pose_as_another_variable():
 def test_a_place_in_what_was_sent_is_found_in_what_was_written(name, label, offset):
     script = "select 'ü' ; select '$(job_name)', \"$(target_label.x)\", $(attempt) , wrong from t where x = '$(job_name)'"
     given = {"job_name": name.replace("\0", ""), "target_label.x": label, "attempt": "12"}
-    piece = a_step(script).pieces[1]
+    piece = a_step(script).parts[1]
     sent = piece.rendered(given)
 
     assert script[piece.origin(sent.index(", wrong") + 3, given) - 1 :].startswith("wrong from")
@@ -221,12 +215,12 @@ def test_a_place_in_what_was_sent_is_found_in_what_was_written(name, label, offs
 def test_names_have_variables_too():
     known = {"target_database_name": 'a"b', "job_name": "j"}
 
-    assert named("$(target_database_name)_owner", known) == 'a"b_owner'
-    assert named("plain", known) == "plain"
+    assert render_name("$(target_database_name)_owner", known) == 'a"b_owner'
+    assert render_name("plain", known) == "plain"
     with pytest.raises(InvalidRequest, match=r"\$\(target_schema_name\) has no value"):
-        named("$(target_schema_name)", known)
+        render_name("$(target_schema_name)", known)
     with pytest.raises(InvalidRequest):
-        named("$(job_name)", {"job_name": "a\0b"})
+        render_name("$(job_name)", {"job_name": "a\0b"})
 
 
 def test_a_login_is_the_same_credential():
@@ -237,15 +231,15 @@ def test_a_login_is_the_same_credential():
 
     task, step = a_task(database_name="shop"), a_step("select 1")
 
-    login = as_login(who, task, step)
+    login = who.with_variables(variable_values(task, step))
 
     assert (login.username, login.name, login.row_version) == ("shop", "c", 4)
-    assert as_login(login, task, step) is login
+    assert login.with_variables(variable_values(task, step)) is login
 
 
 def test_a_step_may_prefer_a_standby():
     server = TargetServer(server_id="/s", name="s", hosts=("h",), port=1, ssl_mode="disable")
 
-    assert at(server, a_step("select 1")) is server
-    preferring = at(server, a_step("select 1", settings={"access": "preferStandby"}))
+    assert server.for_access("readWrite") is server
+    preferring = server.for_access("preferStandby")
     assert preferring.endpoint.target_session_attrs == "prefer-standby"

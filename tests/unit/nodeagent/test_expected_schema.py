@@ -51,7 +51,7 @@ def test_the_version_is_the_number_of_the_newest_migration():
 
 
 def test_the_engine_accepts_the_schema_that_is_installed():
-    assert Blueprint().version >= OLDEST_SCHEMA
+    assert ExpectedSchema().version >= OLDEST_SCHEMA
 
 
 def test_every_function_of_the_catalogue_is_for_the_agent():
