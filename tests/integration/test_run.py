@@ -208,7 +208,11 @@ async def test_a_cancelled_run_stops_at_the_targets(here: Fleet):
     active = "select from pg_stat_activity where pid = any($1) and state = 'active'"
     assert await here.query("postgres", active, [task["backend_pid"] for task in tasks]) == []
     order = await here.root.fetchrow("select * from jobs_internal.cancellation")
-    assert order["reason"] == "enough" and order["completed_at"] and order["needed"] == "protocol"
+    assert (
+        order["reason"] == "enough"
+        and order["completed_at"]
+        and order["cancel_method"] == "protocol"
+    )
 
 
 async def test_one_step_and_one_target_can_be_cancelled(here: Fleet):
