@@ -4,16 +4,13 @@ import hmac
 from typing import Any
 from uuid import UUID, uuid4
 
-import msgspec
-
 from fsm import machines, operations
 from fsm.operations import Operation
 from muster.core.db import Connection, Row
 from muster.core.errors import NotFound, refuse
 from muster.core.failpoints import reach
 from muster.core.ids import ResourceId
-from workflows import admission, authorization, idempotency
-from workflows.admission import World
+from workflows import admission, authorization, drafts, idempotency
 from workflows.model.resource import (
     LOCK,
     Ancestor,
@@ -24,11 +21,11 @@ from workflows.model.resource import (
     Resource,
     Written,
 )
-from workflows.resource_kind import Draft, Kind, merged, take_secrets
+from workflows.resource_kind import Draft, Kind
 from workflows.services import Services
 from workflows.store import audit
 from workflows.store import resources as store
-from workflows.store.resources import Content, Q, Stored
+from workflows.store.resources import Q, Stored
 from workflows.validation import common
 
 
@@ -88,9 +85,13 @@ async def _write(
         admission.preconditions(call, store.plain(old))
         admission.writable(world, id)
         admission.unlocked(world, id, delete=False)
-        draft = _patched(id, body, old, kind) if patch and old else _replaced(id, body, old, kind)
+        draft = (
+            drafts.patched(id, body, old, kind)
+            if patch and old
+            else drafts.replaced(id, body, old, kind)
+        )
         previous = store.plain(old)
-        draft = _filled(draft, kind, world, previous)
+        draft = drafts.filled(draft, kind, world, previous)
         refuse(
             [
                 *common.resource(draft, previous, services.settings),
@@ -154,53 +155,6 @@ async def begin_delete(tx: Connection, call: Call, resource: Resource) -> Operat
         },
     )
     return operation
-
-
-def _replaced(id: ResourceId, body: Body, old: Stored | None, kind: Kind) -> Draft:
-    """PUT: what is not said is not wanted, but a secret stays until a new one is given."""
-    properties, secrets = take_secrets(_without_nulls(body.properties), kind.properties)
-    content = Content(
-        location=body.location or (old.resource.location if old else None),
-        tags=body.tags or {},
-        sku=body.sku,
-        identity=body.identity,
-        kind=body.kind,
-        properties=properties,
-    )
-    return Draft(id, content, secrets, frozenset(old.sealed if old else ()))
-
-
-def _patched(id: ResourceId, body: Body, old: Stored, kind: Kind) -> Draft:
-    """PATCH: merge-patch; a tag map replaces all tags."""
-    was = old.resource
-    patch, secrets = take_secrets(body.properties, kind.properties)
-    content = Content(
-        location=body.location or was.location,
-        tags=was.tags if body.tags is None else body.tags,
-        sku=_patched_sku(was.sku, body.sku),
-        identity=was.identity if body.identity is None else merged(was.identity, body.identity),
-        kind=was.kind,
-        properties=merged(was.properties, patch),
-    )
-    return Draft(id, content, secrets, frozenset(old.sealed))
-
-
-def _patched_sku(old: dict[str, Any] | None, patch: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Another name is another sku: the capacity of the old one does not belong to it."""
-    if patch is None:
-        return old
-    if patch.get("name"):
-        return {name: value for name, value in patch.items() if value is not None}
-    return merged(old, patch)  # type: ignore[no-any-return]  # objects merge into an object
-
-
-def _filled(draft: Draft, kind: Kind, world: World, old: Resource | None) -> Draft:
-    location = draft.content.location
-    content = kind.fill(draft, world)
-    if location:
-        content = msgspec.structs.replace(content, location=common.normal_location(location))
-    unusable = kind.unusable(draft, old) if old else frozenset()
-    return Draft(draft.id, content, draft.secrets, draft.kept - unusable)
 
 
 async def _save(
@@ -355,9 +309,3 @@ def _same(draft: Draft, old: Stored, sealed: dict[str, str]) -> bool:
         and (now.location, now.tags, now.sku, now.identity, now.kind, now.properties)
         == (was.location, was.tags, was.sku, was.identity, was.kind, was.properties)
     )
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
-    return value
