@@ -242,7 +242,7 @@ def test_a_job_reaches_a_server_that_was_registered_with_a_certificate(
 
     assert [tuple(row)[:2] for row in told] == [("shop", "Succeeded")], told
     assert "PRIVATE KEY" not in metadata + logs
-    assert "BEGIN CERTIFICATE" in metadata and "this host is registered" in logs
+    assert "BEGIN CERTIFICATE" in metadata and "host registered" in logs
 
 
 KNOWN = (

@@ -277,7 +277,7 @@ async def test_both_lines_may_break_for_a_while_and_everything_goes_on(
             line.cut()
         await until(
             lambda: (
-                engine.lines("service waits") and host.lines("the control database is waited for")
+                engine.lines("service waits") and host.lines("waiting for the control database")
             )
         )
         before = await here.read()

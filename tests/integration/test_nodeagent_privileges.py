@@ -49,7 +49,7 @@ select c.oid::regclass::text || coalesce('.' || a.attname, '')
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
   left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
  where n.nspname in ('jobs', 'jobs_internal') and c.relkind in ('r', 'p', 'v')
-   and (obj_description(c.oid, 'pg_class') is null or col_description(c.oid, a.attnum) is null)
+   and (obj_description(c.oid, 'pg_class') is null or (a.attnum is not null and col_description(c.oid, a.attnum) is null))
 union all
 select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace
  where n.nspname in ('jobs', 'jobs_internal') and obj_description(p.oid, 'pg_proc') is null
