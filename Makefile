@@ -19,7 +19,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-rest check integration deep unbatched short-fuzz short-chaos flakes oldest old-targets up routes openapi lifecycles lock format fuzz chaos bench clean
+.PHONY: help setup demo test test-all test-rest check integration demo-stage deep unbatched short-fuzz short-chaos flakes oldest old-targets up routes openapi lifecycles lock format fuzz chaos bench clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,7 +44,7 @@ test: setup ## What must pass: check and integration tests on the newest Postgre
 test-all: test test-rest ## The same and all slower suites: deep, unbatched, fuzz, short chaos, the oldest PostgreSQL, old targets
 test-rest: setup
 	@$(STAGE) --begin
-	@$(MAKE) --no-print-directory deep unbatched short-fuzz short-chaos oldest old-targets
+	@$(MAKE) --no-print-directory demo-stage deep unbatched short-fuzz short-chaos oldest old-targets
 	@$(STAGE) --end
 
 check: setup ## Format, lint, types, import contracts, drift, unit and contract tests
@@ -59,6 +59,9 @@ check: setup ## Format, lint, types, import contracts, drift, unit and contract 
 
 integration: setup ## Integration tests on the newest PostgreSQL
 	@$(STAGE) integration $(PYTEST) tests/integration -n 2 -m "not slow and not deep"
+
+demo-stage: setup
+	@rm -rf .demo && $(STAGE) demo $(BIN)/muster demo --data-dir .demo </dev/null
 
 deep: setup ## Further cases of behaviour at targets and in SQL
 	@$(STAGE) deep $(PYTEST) tests/integration -n 2 -m "deep or slow"
