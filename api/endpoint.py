@@ -65,11 +65,9 @@ class Endpoint:
 
     @cached_property
     def choices(self) -> dict[str, tuple[str, ...]]:
-        """The values of those query parameters that list them, by their names in lower case."""
+        """The values of those query parameters that list them, by their names."""
         return {
-            each.name.lower(): tuple(each.schema["enum"])
-            for each in self.query
-            if "enum" in each.schema
+            each.name: tuple(each.schema["enum"]) for each in self.query if "enum" in each.schema
         }
 
     @property

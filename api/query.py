@@ -33,9 +33,9 @@ def check(given: Mapping[str, str], accepted: Mapping[str, str]) -> None:
 
 
 def check_values(given: Mapping[str, str], choices: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuses a value that its declaration does not list; case does not count."""
+    """Refuses a value that its declaration does not list, by the declared names; case does not count."""
     for name, listed in choices.items():
-        value = given.get(name)
+        value = given.get(name.lower())
         if value is not None and value.lower() not in {each.lower() for each in listed}:
             raise InvalidRequest(
                 f"{name}: expected {' or '.join(listed)}.",

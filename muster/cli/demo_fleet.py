@@ -22,7 +22,9 @@ ANSWER_LIMIT, ANSWER_PAUSE = 60.0, 0.2  # seconds
 
 Q = Queries("muster.cli", "demo.sql")
 SCHEMA = (resources.files("muster.cli") / "tenant.sql").read_text(encoding="utf-8")
-DRIFT = "alter table public.orders drop column if exists quantity, drop column if exists total_cents"
+DRIFT = (
+    "alter table public.orders drop column if exists quantity, drop column if exists total_cents"
+)
 SIZE = "delete from public.orders where order_id > 40 + abs(hashtext(current_database())) % 160"
 READ = "select count(*) from public.orders"
 

@@ -276,9 +276,7 @@ async def test_both_lines_may_break_for_a_while_and_everything_goes_on(
         for line in (here.to_database, here.to_api):
             line.cut()
         await until(
-            lambda: (
-                engine.lines("service waits") and host.lines("waiting for the control database")
-            )
+            lambda: engine.lines("service waits") and host.lines("waiting for the control database")
         )
         before = await here.read()
         for line in (here.to_api, here.to_database):
