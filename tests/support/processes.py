@@ -15,6 +15,10 @@ from tests.support.postgres import die_with_parent
 
 LOG = 20_000  # bytes of a log that are shown when a test fails
 
+STOP_LIMIT = (
+    60.0  # seconds; a process ends after the step that it runs, and the machine may be busy
+)
+
 
 @dataclass
 class Processes:
@@ -68,7 +72,7 @@ class Processes:
             process.terminate()
         for process in self.running.values():
             try:
-                code = process.wait(10)
+                code = process.wait(STOP_LIMIT)
             except subprocess.TimeoutExpired:
                 process.kill()
                 self.ends.append(process.wait())
