@@ -81,8 +81,8 @@ class ScriptRun:
 
     @property
     def phases(self) -> Sequence[Phase]:
-        """In their order. A phase `verify` would stand before `commit`, a phase `output` after it."""
-        raise NotImplementedError
+        """In their order; a task of a batch has none. Phases `verify` and `output` follow `commit`."""
+        return ()
 
     async def run_phases(self) -> Outcome | None:
         """None: the commit intent was refused, and everything was rolled back."""
