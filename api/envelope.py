@@ -19,7 +19,9 @@ TAGS = compile_type(msgspec.inspect.type_info(dict[str, str]), "tags")
 TEXT = compile_type(msgspec.inspect.type_info(str), "location")
 
 
-def read(kind: ResourceType, id: ResourceId, given: dict[str, Any], *, merge: bool) -> Body:
+def read(
+    kind: ResourceType, id: ResourceId, given: dict[str, Any], *, merge: bool, size: int = 0
+) -> Body:
     """Raises one InvalidRequest with every field that is wrong."""
     form = form_of(kind)
     found = Findings(merge=False)
@@ -42,7 +44,7 @@ def read(kind: ResourceType, id: ResourceId, given: dict[str, Any], *, merge: bo
             found.add_unknown(name, name, form.known)
     clean = form.shape(flat, "" if kind.flat else "properties", properties)
     refuse([*found.errors, *properties.errors])
-    return Body(properties=clean, **parts)
+    return Body(properties=clean, size=size, **parts)
 
 
 def show(

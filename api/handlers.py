@@ -10,15 +10,16 @@ from litestar.types import Receive
 from api import auth_pipeline, body, envelope, operations, paging
 from api.endpoint import Endpoint, Kind
 from api.request_context import RequestContext
-from api.resource import ResourceType
+from api.resource import Action, ResourceType
 from api.response import Answer, Headers, json_answer
 from api.services import Services
 from api.shape import Findings, shape_of
 from fsm.operations import Operation
 from muster.core.errors import refuse
 from muster.core.ids import ResourceId
+from muster.core.worker_thread import compute
 from workflows.model.item import Item, Told, WrittenItem
-from workflows.model.resource import Ancestor, Call, Deleted, Page, Resource, Written
+from workflows.model.resource import Ancestor, Body, Call, Deleted, Page, Resource, Written
 
 Handler = Callable[[Services, Endpoint, RequestContext, Receive], Awaitable[Answer]]
 
@@ -48,7 +49,7 @@ async def head(
 async def put(
     services: Services, endpoint: Endpoint, context: RequestContext, receive: Receive
 ) -> Answer:
-    written = await _write(services, endpoint, context, receive, merge=False)
+    written = await _write(services, endpoint, context, receive)
     status = 201 if written.created else 200
     if isinstance(written, WrittenItem):
         shown = envelope.show_item(written.item)
@@ -59,7 +60,7 @@ async def put(
 async def patch(
     services: Services, endpoint: Endpoint, context: RequestContext, receive: Receive
 ) -> Answer:
-    written = await _write(services, endpoint, context, receive, merge=True)
+    written = await _write(services, endpoint, context, receive)
     if isinstance(written, WrittenItem):
         return json_answer(context, 200, envelope.show_item(written.item), _etag(written.item))
     assert isinstance(written, Written)
@@ -105,14 +106,9 @@ async def act(
     action = endpoint.act
     assert action
     raw = await body.read(context, receive)
-    given = body.decode(context, raw, required=action.requires_body)
+    arguments = await compute(_arguments, action, context, raw, size=len(raw))
     key, digest = auth_pipeline.idempotency(context, raw, action=True)
     call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
-    arguments: list[Any] = []
-    if action.takes is not None:
-        found = Findings(merge=False)
-        arguments.append(shape_of(action.takes)(given, "", found))
-        refuse(found.errors)
     answer = await action.run(services.workflows, call, context.id, *arguments)
     if action.gives is None:
         return Answer(context, 200)
@@ -181,13 +177,10 @@ async def _write(
     endpoint: Endpoint,
     context: RequestContext,
     receive: Receive,
-    *,
-    merge: bool,
 ) -> Written | WrittenItem:
     call = await auth_pipeline.admit(services, context)
     raw = await body.read(context, receive)
-    given = body.decode(context, raw, required=not endpoint.type.bodiless)
-    checked = envelope.read(endpoint.type, context.id, given, merge=merge)
+    checked = await compute(_body, endpoint, context, raw, size=len(raw))
     key, digest = auth_pipeline.idempotency(context, raw, action=False)
     if key is not None:
         call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
@@ -196,6 +189,22 @@ async def _write(
         services.workflows, call, context.id, checked
     )
     return written
+
+
+def _body(endpoint: Endpoint, context: RequestContext, raw: bytes) -> Body:
+    given = body.decode(context, raw, required=not endpoint.type.bodiless)
+    merge = endpoint.kind is Kind.PATCH
+    return envelope.read(endpoint.type, context.id, given, merge=merge, size=len(raw))
+
+
+def _arguments(action: Action, context: RequestContext, raw: bytes) -> list[Any]:
+    given = body.decode(context, raw, required=action.requires_body)
+    if action.takes is None:
+        return []
+    findings = Findings(merge=False)
+    arguments = shape_of(action.takes)(given, "", findings)
+    refuse(findings.errors)
+    return [arguments]
 
 
 def _shown(kind: ResourceType, found: Any) -> Any:

@@ -44,10 +44,10 @@ class Invocation:
     def secret(self, name: str) -> Secret:
         return _open(self.services.keyring, getattr(self.args, name), f"{self.account_uid}/{name}")
 
-    def answer(self, text: str | None) -> Any:
-        """The result struct from what the control database keeps or says."""
+    def check(self, answer: str | None) -> None:
+        """Refuses what the control database keeps or says unless it is a result of the command."""
         try:
-            return msgspec.json.decode(text or "null", type=self.spec.result)
+            msgspec.json.decode(answer or "null", type=self.spec.result)
         except msgspec.ValidationError as error:
             raise Conflict(
                 "The control database does not hold what Muster installed there.",

@@ -80,7 +80,8 @@ async def _run(
     try:
         async with asyncio.timeout(spec.timeout.total_seconds()):
             answer = await HANDLERS[spec.name](invocation)
-            invocation.answer(answer)
+            if spec.function is None:  # that of a function was checked before its commit
+                invocation.check(answer)
             return answer.encode()  # as it was said: what is read and written again loses digits
     except TimeoutError:
         raise Unavailable(

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -33,9 +34,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def digest(spec: Spec, args: msgspec.Struct) -> str:
     """What makes two commands the same; without secrets, which never seal alike."""
-    plain = msgspec.to_builtins(args)
-    for name in spec.sealed:
-        plain.pop(name, None)
+    plain: Any = args
+    if spec.sealed:
+        plain = msgspec.to_builtins(args)
+        for name in spec.sealed:
+            plain.pop(name, None)
     return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()
 
 

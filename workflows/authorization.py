@@ -1,6 +1,7 @@
 """Whether a principal may act: denied unless a role says otherwise, and decided before existence shows."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from muster.core.errors import FieldError, Forbidden
@@ -58,6 +59,17 @@ async def visible(
     if any(_covers(s, scope.key) for s in scopes):
         return None
     return [s for s in scopes if s.startswith(_below(scope.key))]
+
+
+def covered(key: str, scopes: AbstractSet[str]) -> bool:
+    """Whether one of these scopes is the key or above it: as many look-ups as the key has segments."""
+    if TENANT.key in scopes:
+        return True
+    while key:
+        if key in scopes:
+            return True
+        key = key.rpartition("/")[0]
+    return False
 
 
 def sees(seen: list[str] | None, key: str) -> bool:

@@ -13,6 +13,8 @@ from workflows.services import Services
 from workflows.target_servers import demand
 from workflows.validation import references
 
+MOST_ERRORS = 50  # as many as an answer shows
+
 
 class Reference(msgspec.Struct, frozen=True):
     """An id in a body that must name something of the same account."""
@@ -35,20 +37,35 @@ def shown(reference: dict[str, Any] | None, kind: str, here: Access) -> str | No
     return given or here.id.child((kind, reference["name"])).text
 
 
+class Wrong(msgspec.Struct, frozen=True):
+    errors: list[FieldError]
+    foreign: ResourceId | None  # in another account
+
+
+def wrong(account: ResourceId, named: Iterable[Reference]) -> list[Wrong]:
+    """Those that do not fit, as many as an answer shows."""
+    misfits: list[Wrong] = []
+    for each in named:
+        if errors := references.check(each.where, each.text, account, each.kind):
+            misfits.append(Wrong(errors, references.foreign(each.text, account, each.kind)))
+            if len(misfits) == MOST_ERRORS:
+                break
+    return misfits
+
+
+async def refused(
+    services: Services, call: Call, account: ResourceId, wrong: Iterable[Wrong]
+) -> list[FieldError]:
+    """What belongs to others is Forbidden, whether or not it exists."""
+    errors: list[FieldError] = []
+    for each in wrong:
+        if each.foreign is not None:
+            await demand(services, call, f"{each.foreign.type}/read", each.foreign, account)
+        errors += each.errors
+    return errors
+
+
 async def check(
     services: Services, call: Call, account: ResourceId, named: Iterable[Reference]
 ) -> list[FieldError]:
-    """All that does not fit. What belongs to others is Forbidden, whether or not it exists."""
-    errors: list[FieldError] = []
-    sound: set[tuple[str, str]] = set()  # thousands of members may name one credential
-    for each in named:
-        if (each.kind, each.text) in sound:
-            continue
-        other = references.foreign(each.text, account, each.kind)
-        if other is not None:
-            await demand(services, call, f"{other.type}/read", other, account)
-        wrong = references.check(each.where, each.text, account, each.kind)
-        errors += wrong
-        if not wrong:
-            sound.add((each.kind, each.text))
-    return errors
+    return await refused(services, call, account, wrong(account, named))

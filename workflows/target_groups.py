@@ -1,10 +1,14 @@
 """Target groups of an account, and what they resolve to now."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
-from muster.core.errors import Conflict, InvalidRequest, Unavailable, refuse
+import msgspec
+
+from muster.core.errors import Conflict, FieldError, InvalidRequest, Unavailable, refuse
 from muster.core.ids import ResourceId
+from muster.core.worker_thread import compute
 from nodeagent.items import Ask, PutTargetGroup
 from workflows import engine_requests, items, references, target_servers
 from workflows.access import account_of
@@ -12,7 +16,7 @@ from workflows.accesscache import Access
 from workflows.items import Family
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
-from workflows.references import Reference
+from workflows.references import Reference, Wrong
 from workflows.services import Services
 from workflows.target_servers import Named, ServerName
 from workflows.validation.target_group import MEMBERS, MOST_ERRORS
@@ -30,28 +34,40 @@ PATIENCE = (
 
 
 def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:
-    return {"members": [_shown(member, here) for member in properties["members"]]}
+    """Changes the members in place: there may be ten thousand."""
+    for member in properties["members"]:
+        for name, kind in REFERENCES.items():
+            if name in member:
+                member[name] = references.shown(member[name], kind, here)
+    return properties
 
 
 FAMILY = Family("targetGroups", shown)
 
 
+class Members(msgspec.Struct, frozen=True):
+    """What the members of a group name: each name once, at the first member that has it."""
+
+    errors: list[FieldError]
+    wrong_references: list[Wrong] = []
+    servers: list[ServerName] = []
+    any_server: bool = False
+
+
 async def put(services: Services, call: Call, id: ResourceId, body: Body) -> WrittenItem:
     """Replaces all members; one that stays the same keeps its targetId."""
     here = await items.enter(services, call, id)
-    members: list[dict[str, Any]] = body.properties["members"]
-    wrong = validate(id.name, body.properties)
-    named = Named([], set())
-    if len(wrong) < MOST_ERRORS and not any(error.code == "QuotaExceeded" for error in wrong):
-        wrong += await references.check(services, call, account_of(id), _references(members))
-        named = await _check_servers(services, call, account_of(id), members)
-    refuse(wrong + named.errors)
-    await _check_nested(services, call, id, members)
+    account = account_of(id)
+    members = await compute(_read, account, id.name, body.properties, size=body.size)
+    errors = members.errors
+    errors += await references.refused(services, call, account, members.wrong_references)
+    named = await _check_servers(services, call, account, members)
+    refuse(errors + named.errors)
+    documents = await compute(_documents, body.properties["members"], size=body.size)
+    await _check_nested(services, call, id, documents)
     await target_servers.allow(services, call, here, named.servers)
     command = PutTargetGroup(
-        name=id.name,
-        document={"members": [_document(member) for member in members]},
-        condition=items.condition(call),
+        name=id.name, document={"members": documents}, condition=items.condition(call)
     )
     try:
         return await FAMILY.put(services, call, id, here, command)
@@ -68,25 +84,21 @@ async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Wri
 
 
 async def _check_servers(
-    services: Services, call: Call, account: ResourceId, members: list[dict[str, Any]]
+    services: Services, call: Call, account: ResourceId, members: Members
 ) -> Named:
     """Forbidden unless the caller may use every server that the members can lead to, now or later."""
-    if any(member["type"] in READ_AT_RUN_TIME for member in members):
+    if members.any_server:
         everywhere = ResourceId(account.pairs[:1])
         await target_servers.demand(
             services, call, target_servers.USE_AS_TARGET, everywhere, account
         )
-    return await target_servers.check_named(services, call, account, _servers(members))
+    return await target_servers.check_named(services, call, account, members.servers)
 
 
 async def _check_nested(
-    services: Services, call: Call, id: ResourceId, members: list[dict[str, Any]]
+    services: Services, call: Call, id: ResourceId, documents: list[dict[str, Any]]
 ) -> None:
-    nested = [
-        ResourceId.parse(member["targetGroup"]).name
-        for member in members
-        if "targetGroup" in member
-    ]
+    nested = {each["targetGroup"]["name"] for each in documents if "targetGroup" in each}
     if nested:
         await target_servers.check_reached(services, call, id, "targetGroups", nested, MEMBERS)
 
@@ -115,30 +127,44 @@ def _understood(answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _document(member: dict[str, Any]) -> dict[str, Any]:
-    document = {name: value for name, value in member.items() if value != ""}
-    document.setdefault("membershipType", "Include")
-    for name in REFERENCES.keys() & document.keys():
-        document[name] = references.document(document[name])
-    return document
-
-
-def _shown(member: dict[str, Any], here: Access) -> dict[str, Any]:
-    present = {name: value for name, value in member.items() if value is not None}
-    for name in REFERENCES.keys() & present.keys():
-        present[name] = references.shown(present[name], REFERENCES[name], here)
-    return present
+def _read(account: ResourceId, name: str, properties: dict[str, Any]) -> Members:
+    members: list[dict[str, Any]] = properties["members"]
+    errors = validate(name, properties)
+    if len(errors) >= MOST_ERRORS or any(error.code == "QuotaExceeded" for error in errors):
+        return Members(errors)
+    servers: dict[tuple[str, str | None], ServerName] = {}
+    for at, member in enumerate(members):
+        if server := member.get("serverName"):
+            key = (server, member.get("subscriptionId"))
+            if key not in servers:
+                servers[key] = ServerName(f"{MEMBERS}[{at}].serverName", *key)
+    return Members(
+        errors,
+        references.wrong(account, _references(members)),
+        list(servers.values()),
+        any(member["type"] in READ_AT_RUN_TIME for member in members),
+    )
 
 
 def _references(members: list[dict[str, Any]]) -> Iterator[Reference]:
+    seen: set[tuple[str, str]] = set()
     for at, member in enumerate(members):
         for name, kind in REFERENCES.items():
-            if member.get(name):
-                yield Reference(f"{MEMBERS}[{at}].{name}", member[name], kind)
+            text = member.get(name)
+            if text and (kind, text) not in seen:
+                seen.add((kind, text))
+                yield Reference(f"{MEMBERS}[{at}].{name}", text, kind)
 
 
-def _servers(members: list[dict[str, Any]]) -> Iterator[ServerName]:
-    for at, member in enumerate(members):
-        if member.get("serverName"):
-            where = f"{MEMBERS}[{at}].serverName"
-            yield ServerName(where, member["serverName"], member.get("subscriptionId"))
+def _documents(members: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    reference = cache(references.document)  # thousands of members may name one credential
+
+    def document(member: dict[str, Any]) -> dict[str, Any]:
+        made: dict[str, Any] = {name: value for name, value in member.items() if value != ""}
+        made.setdefault("membershipType", "Include")
+        for name in REFERENCES:
+            if name in made:
+                made[name] = reference(made[name])
+        return made
+
+    return [document(member) for member in members]

@@ -18,6 +18,7 @@ from muster.core import telemetry
 from muster.core.db import Row
 from muster.core.errors import Conflict, Fault, FieldError, Forbidden, refuse
 from muster.core.ids import ResourceId
+from muster.core.worker_thread import compute
 from nodeagent.items import ReachedServers, ReadReachedServers
 from nodeagent.protocol import DirectorySynced, Door, SyncDirectory
 from workflows import access, authorization
@@ -32,7 +33,9 @@ log = telemetry.get(__name__)
 USE_AS_TARGET = "Microsoft.Sql/servers/useAsTarget/action"
 READ = f"{SERVER}/read"
 CODE = "InvalidTargetServer"
-MOST_ERRORS = 20  # names that one request is told about: each costs a search for the nearest ones
+MOST_ERRORS = 20  # names that one request is told about
+MOST_HINTS = 3  # of them with the nearest names: a search among all servers of the subscription
+SEARCH_COST = 1024  # a comparison of two names costs as much as so many bytes of a body
 
 
 class ServerName(msgspec.Struct, frozen=True):
@@ -76,24 +79,26 @@ async def check_named(
     services: Services, call: Call, account: ResourceId, servers: Iterable[ServerName]
 ) -> Named:
     """The servers that a request names: any of the account's subscription that the caller may use."""
-    found = Named([], set())
+    named = Named([], set())
     servers = list(servers)
     home = (account.subscription or "").lower()
     inside = {each.name for each in servers if (each.subscription or home).lower() == home}
     rows = await _called(services, call, account, inside) if inside else {}
-    known = {name: await _usable(services, call, rows[name], account) for name in sorted(rows)}
+    scopes = frozenset(await authorization.scopes_for(services, call.principal, USE_AS_TARGET))
     for each in servers:
-        if len(found.errors) == MOST_ERRORS:
+        if len(named.errors) == MOST_ERRORS:
             break
-        uids = known.get(each.name, []) if each.name in inside else []
+        candidates = rows.get(each.name, []) if (each.subscription or home).lower() == home else []
+        uids = await _usable(services, call, candidates, account, scopes)
         if len(uids) == 1:
-            found.servers.update(uids)
+            named.servers.update(uids)
         elif uids:
             message = f"'{each.name[:100]}' is the host name of several servers: name one of them."
-            found.errors.append(FieldError(each.where, message, CODE))
+            named.errors.append(FieldError(each.where, message, CODE))
         else:
-            found.errors.append(await _unknown(services, call, each, account))
-    return found
+            hint = len(named.errors) < MOST_HINTS
+            named.errors.append(await _unknown(services, call, each, account, hint=hint))
+    return named
 
 
 async def check_reached(
@@ -126,8 +131,9 @@ async def check_reached(
         rows = {row["name"]: [row] for row in every}
     else:
         rows = await _called(services, call, account, reached.names, here.uid)
+    scopes = frozenset(await authorization.scopes_for(services, call.principal, USE_AS_TARGET))
     for name in sorted(rows):
-        if len(await _usable(services, call, rows[name], account)) < len(rows[name]):
+        if len(await _usable(services, call, rows[name], account, scopes)) < len(rows[name]):
             message = "It leads to a server that does not exist or that you may not read."
             refuse([FieldError(where, message, CODE)])
 
@@ -186,16 +192,20 @@ async def _called(
     }
 
 
-async def _usable(services: Services, call: Call, rows: list[Row], scope: ResourceId) -> list[UUID]:
+async def _usable(
+    services: Services, call: Call, rows: list[Row], scope: ResourceId, scopes: frozenset[str]
+) -> list[UUID]:
+    """`scopes`: where the caller may use servers as targets; thousands of rows are compared with them."""
     return [
         row["uid"]
         for row in rows
-        if await usable(services, call, ResourceId.parse(row["id"]), scope)
+        if authorization.covered(row["id"].lower(), scopes)
+        or await usable(services, call, ResourceId.parse(row["id"]), scope)
     ]
 
 
 async def _unknown(
-    services: Services, call: Call, server: ServerName, account: ResourceId
+    services: Services, call: Call, server: ServerName, account: ResourceId, *, hint: bool
 ) -> FieldError:
     """The same for a server that is not there and for one that the caller may not read."""
     home, tenant = (account.subscription or "").lower(), call.principal.tenant_id
@@ -203,11 +213,22 @@ async def _unknown(
     outside = other is not None and ResourceId.parse(other)
     if outside and (outside.subscription or "").lower() != home:
         await usable(services, call, outside, account)
-    scopes = await authorization.scopes_for(services, call.principal, READ)
-    names = [row["name"] for row in await services.db.fetch(Q.server_names, home, tenant, scopes)]
-    near = difflib.get_close_matches(server.name.lower()[:100], names, n=3, cutoff=0.4)
-    hint = f" Did you mean {', '.join(near)}?" if near else ""
+    near = await _near(services, call, server.name, account) if hint else []
+    advice = f" Did you mean {', '.join(near)}?" if near else ""
     message = (
-        f"There is no server '{server.name[:100]}' in the subscription of the job account.{hint}"
+        f"There is no server '{server.name[:100]}' in the subscription of the job account.{advice}"
     )
     return FieldError(server.where, message, CODE)
+
+
+async def _near(services: Services, call: Call, name: str, account: ResourceId) -> list[str]:
+    """Names of servers that the caller may read; a subscription may have thousands."""
+    home, tenant = (account.subscription or "").lower(), call.principal.tenant_id
+    scopes = await authorization.scopes_for(services, call.principal, READ)
+    names = [row["name"] for row in await services.db.fetch(Q.server_names, home, tenant, scopes)]
+    size = len(names) * SEARCH_COST
+    return await compute(nearest, name.lower()[:100], names, size=size)
+
+
+def nearest(name: str, names: list[str]) -> list[str]:
+    return difflib.get_close_matches(name, names, n=3, cutoff=0.4)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -44,16 +45,21 @@ def main(role: str, ready_file: Path | None) -> int:
 def workload(role: str, start_file: Path) -> int:
     """One that a launcher started: its settings and secrets are in its start file."""
     set_limits()
-    module = importlib.import_module(f"muster.roles.{role}")
-    gc.freeze()  # imported objects stay: the collector can skip them
+    module = load(role)
     gc.set_threshold(*RARELY)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code: int = runner.run(module.run(start_file))
     return code
 
 
-async def _run(role: str, settings: Settings, ready_file: Path | None) -> None:
+def load(role: str) -> Any:
     module = importlib.import_module(f"muster.roles.{role}")
+    gc.freeze()  # imported objects stay: the collector can skip them
+    return module
+
+
+async def _run(role: str, settings: Settings, ready_file: Path | None) -> None:
+    module = load(role)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -9,24 +9,24 @@ from nodeagent.invocation import Invocation
 
 
 async def call(invocation: Invocation, query: str, *args: Any) -> str:
-    """The function's answer; the first one again where the command is journalled."""
+    """The function's answer, checked; the first one again where the command is journalled."""
     databases = invocation.services.databases
     if invocation.spec.repeatable:
         async with databases.look(invocation.access) as connection:
-            return _checked(invocation, await connection.fetchval(query, *args))
+            answer: str = await connection.fetchval(query, *args)
+        invocation.check(answer)
+        return answer
     async with databases.operate(invocation.access, invocation.spec.timeout) as connection:
 
         async def effect() -> str:
-            return _checked(invocation, await connection.fetchval(query, *args))
+            answer: str = await connection.fetchval(query, *args)
+            return answer
 
-        return await journal.once(connection, invocation, effect)
+        answer = await journal.once(connection, invocation, effect)
+        invocation.check(answer)  # before the commit
+        return answer
 
 
 def text(document: Any) -> str:
     """As the queries take jsonb."""
     return msgspec.json.encode(document).decode()
-
-
-def _checked(invocation: Invocation, answer: str) -> str:
-    invocation.answer(answer)
-    return answer

@@ -29,6 +29,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     identity: dict[str, Any] | None = None
     kind: str | None = None
     properties: dict[str, Any] = {}
+    size: int = 0  # bytes of the request
 
 
 class PrincipalType(StrEnum):

@@ -1,7 +1,6 @@
 """Rules that all resources share; every function returns all that is wrong."""
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,6 +13,8 @@ GENERIC_FORBIDDEN = '<>%&:\\?/*"'
 DEVICES = {"con", "prn", "aux", "nul"} | {f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10)}
 LOCATION = re.compile(r"[a-z0-9]{1,60}")
 LABEL_KEY = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
+# Category Zs: visible, but not printable for Python.
+SPACES = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]+")
 MAX_TAGS = 50
 MAX_LABELS = 64
 
@@ -169,7 +170,8 @@ def identifier(text: str) -> str | None:
 
 
 def invisible(text: str) -> bool:
-    return any(unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} for c in text)
+    """Whether it holds a character of the categories Cc, Cf, Cs, Co, Cn, Zl or Zp."""
+    return not text.isprintable() and not SPACES.sub("", text).isprintable()
 
 
 def generic(text: str, *, longest: int = 128) -> str | None:

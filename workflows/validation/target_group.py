@@ -20,11 +20,18 @@ FIELDS: dict[str, tuple[str, ...]] = {  # what each type must say beside its typ
 ALSO = {"SqlSchema": {"databaseName"}}  # what it may say
 EVERYWHERE = {"type", "membershipType", "refreshCredential", "credential"}
 OF_SERVER = {"subscriptionId", "resourceGroupName"}
+ALLOWED = {
+    type: EVERYWHERE
+    | {*needed, *ALSO.get(type, ())}
+    | (OF_SERVER if "serverName" in needed else set())
+    for type, needed in FIELDS.items()
+}
 LONGEST_NAME = 253
 LONGEST_QUERY = 100_000
 
 
 def target_group(name: str, given: dict[str, Any]) -> list[FieldError]:
+    """Nothing is built for a member that is right: there may be ten thousand."""
     members = given["members"]
     if len(members) > MOST:
         message = f"A target group has at most {MOST} members; {len(members)} were given."
@@ -34,51 +41,61 @@ def target_group(name: str, given: dict[str, Any]) -> list[FieldError]:
     for at, member in enumerate(members):
         if len(errors) >= MOST_ERRORS:
             break
-        where = f"{MEMBERS}[{at}]"
-        errors += _member(where, member)
+        _check_fields(at, member, errors)
         first = seen.setdefault(_rule(member), at)
         if first != at:
-            errors.append(FieldError(where, f"It is the same as members[{first}]."))
+            message = f"It is the same as members[{first}]."
+            errors.append(FieldError(f"{MEMBERS}[{at}]", message))
     return errors
 
 
-def _member(where: str, member: dict[str, Any]) -> list[FieldError]:
+def _check_fields(at: int, member: dict[str, Any], errors: list[FieldError]) -> None:
     type = member["type"]
-    needed = FIELDS[type]
-    errors = [
-        FieldError(f"{where}.{name}", f"A member of type {type} needs it.", "InvalidParameterValue")
-        for name in needed
-        if not member.get(name)
-    ]
-    allowed = {*needed, *ALSO.get(type, ()), *EVERYWHERE}
-    allowed |= OF_SERVER if "serverName" in needed else set()
-    errors += [
-        FieldError(f"{where}.{name}", f"It does not belong to a member of type {type}.")
-        for name in sorted(member.keys() - allowed)
-    ]
-    return errors + _texts(where, member)
+    for name in FIELDS[type]:
+        if not member.get(name):
+            message, code = f"A member of type {type} needs it.", "InvalidParameterValue"
+            errors.append(FieldError(f"{MEMBERS}[{at}].{name}", message, code))
+    if not member.keys() <= ALLOWED[type]:
+        for name in sorted(member.keys() - ALLOWED[type]):
+            message = f"It does not belong to a member of type {type}."
+            errors.append(FieldError(f"{MEMBERS}[{at}].{name}", message))
+    for name, text in member.items():
+        check = TEXTS.get(name)
+        if check and text and (why := check(text)):
+            errors.append(FieldError(f"{MEMBERS}[{at}].{name}", why))
 
 
-def _texts(where: str, member: dict[str, Any]) -> list[FieldError]:
-    errors = []
-    if (database := member.get("databaseName")) and (why := common.identifier(database)):
-        errors.append(FieldError(f"{where}.databaseName", why))
-    for name in ("serverName", "elasticPoolName", "shardMapName", "schemaPattern"):
-        text = member.get(name) or ""
-        if len(text) > LONGEST_NAME or common.invisible(text):
-            message = f"At most {LONGEST_NAME} characters, none of them invisible."
-            errors.append(FieldError(f"{where}.{name}", message))
-    if len(member.get("query") or "") > LONGEST_QUERY:
-        errors.append(FieldError(f"{where}.query", f"At most {LONGEST_QUERY} characters."))
-    return errors
+def _name(text: str) -> str | None:
+    if len(text) > LONGEST_NAME or common.invisible(text):
+        return f"At most {LONGEST_NAME} characters, none of them invisible."
+    return None
+
+
+def _query(text: str) -> str | None:
+    return f"At most {LONGEST_QUERY} characters." if len(text) > LONGEST_QUERY else None
+
+
+TEXTS = {
+    "databaseName": common.identifier,
+    "serverName": _name,
+    "elasticPoolName": _name,
+    "shardMapName": _name,
+    "schemaPattern": _name,
+    "query": _query,
+}
 
 
 def _rule(member: dict[str, Any]) -> tuple[Any, ...]:
     """What makes two members the same."""
+    get = member.get
     return (
-        member.get("membershipType", "Include"),
+        get("membershipType", "Include"),
         member["type"],
-        *((member.get(name) or "").lower() for name in ("serverName", "elasticPoolName")),
-        *(member.get(name) for name in ("databaseName", "shardMapName", "schemaPattern", "query")),
-        (member.get("targetGroup") or "").lower(),
+        (get("serverName") or "").lower(),
+        (get("elasticPoolName") or "").lower(),
+        get("databaseName"),
+        get("shardMapName"),
+        get("schemaPattern"),
+        get("query"),
+        (get("targetGroup") or "").lower(),
     )
