@@ -15,10 +15,13 @@ from muster.core.db import Database, Row
 from muster.core.endpoint import Endpoint
 from muster.core.secrets import fingerprint
 from muster.core.settings import Secret
+from muster.core.worker_thread import compute
 from nodeagent.protocol import DirectoryPool, DirectoryServer, DirectorySynced, SyncDirectory
 
 SERVER = "Microsoft.Sql/servers"
 POOL = "Microsoft.Sql/servers/elasticPools"
+
+ROW_COST = 500  # a server of the directory costs as much as so many bytes of a body
 
 Send = Callable[[SyncDirectory], Awaitable[DirectorySynced]]
 
@@ -67,28 +70,37 @@ async def sync(
     # Before the rows are read: a later revision never has older rows.
     revision = await source.db.fetchval(Q.directory_revision)
     rows = await source.db.fetch(Q.servers_of_account, account.uid)
-    servers = [_settled(row) for row in rows if row["type"] == SERVER]
-    pools = [_settled(row) for row in rows if row["type"] == POOL]
-    otherwise = account.properties.get("defaultCredential")
-    reached = [
-        (server, endpoint_of(source, server))
-        for server in servers
-        if server.properties.get("endpoint") or server.observed.get("endpoint")
-    ]
-    listed = tuple(
-        _certified(_entry(server, endpoint, pools, otherwise), server, endpoint, recipient)
-        for server, endpoint in reached
+    command, digest = await compute(
+        _command, source, account, recipient, rows, revision, size=len(rows) * ROW_COST
     )
-    command = SyncDirectory(revision=revision, servers=listed)
-    if sent is not None and command.digest == sent.digest:
+    if sent is not None and digest == sent.digest:
         return sent
-    keys = {
-        server.id: recipient.sealed(server.id, endpoint.client_key)
-        for server, endpoint in reached
-        if endpoint.client_certificate and endpoint.client_key
-    }
-    answer = await send(msgspec.structs.replace(command, client_keys=keys))
-    return Sent(command.digest, revision) if answer.applied else None
+    answer = await send(command)
+    return Sent(digest, revision) if answer.applied else None
+
+
+def _command(
+    source: Source, account: Resource, recipient: Recipient, rows: list[Row], revision: int
+) -> tuple[SyncDirectory, str]:
+    """With its digest; there may be thousands of rows."""
+    servers = [_settled(row) for row in rows if row["type"] == SERVER]
+    pools: dict[str | None, list[Resource]] = {}
+    for row in rows:
+        if row["type"] == POOL:
+            pool = _settled(row)
+            pools.setdefault(pool.parent_key, []).append(pool)
+    otherwise = account.properties.get("defaultCredential")
+    entries: list[DirectoryServer] = []
+    keys: dict[str, str] = {}
+    for server in servers:
+        if server.properties.get("endpoint") or server.observed.get("endpoint"):
+            endpoint = endpoint_of(source, server)
+            entry = _entry(server, endpoint, pools.get(server.key, []), otherwise)
+            entries.append(_certified(entry, server, endpoint, recipient))
+            if endpoint.client_certificate and endpoint.client_key:
+                keys[server.id] = recipient.sealed(server.id, endpoint.client_key)
+    command = SyncDirectory(revision=revision, servers=tuple(entries), client_keys=keys)
+    return command, command.digest
 
 
 def _settled(row: Row) -> Resource:
@@ -103,7 +115,7 @@ def _settled(row: Row) -> Resource:
 def _certified(
     entry: DirectoryServer, server: Resource, endpoint: Endpoint, recipient: Recipient
 ) -> DirectoryServer:
-    """With the certificate that we show; its key is sealed only when the directory is sent."""
+    """With the certificate that we show."""
     if not (endpoint.client_certificate and endpoint.client_key):
         return entry
     return msgspec.structs.replace(
@@ -131,7 +143,7 @@ def _entry(
         max_connections=said.get("maxConnections"),
         connections_per_second=said.get("connectionsPerSecond"),
         slots_per_database=said.get("slotsPerDatabase"),
-        pools=tuple(_pool(pool) for pool in pools if pool.parent_key == server.key),
+        pools=tuple(_pool(pool) for pool in pools),
         labels=said.get("labels") or {},
         job_credential=said.get("jobCredential") or otherwise,
         disabled=bool(said.get("disabled")),

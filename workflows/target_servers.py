@@ -35,6 +35,7 @@ READ = f"{SERVER}/read"
 CODE = "InvalidTargetServer"
 MOST_ERRORS = 20  # names that one request is told about
 MOST_HINTS = 3  # of them with the nearest names: a search among all servers of the subscription
+ROW_COST = 100  # a server that is found costs as much as so many bytes of a body
 SEARCH_COST = 1024  # a comparison of two names costs as much as so many bytes of a body
 
 
@@ -42,6 +43,17 @@ class ServerName(msgspec.Struct, frozen=True):
     where: str
     name: str
     subscription: str | None = None  # None: the account's
+
+
+class Candidates(msgspec.Struct, frozen=True):
+    """The servers that one name stands for: those that the caller may use as targets, and the others."""
+
+    usable: list[UUID]
+    others: list[Row]
+
+    @property
+    def count(self) -> int:
+        return len(self.usable) + len(self.others)
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -80,16 +92,17 @@ async def check_named(
 ) -> Named:
     """The servers that a request names: any of the account's subscription that the caller may use."""
     named = Named([], set())
-    servers = list(servers)
     home = (account.subscription or "").lower()
-    inside = {each.name for each in servers if (each.subscription or home).lower() == home}
-    rows = await _called(services, call, account, inside) if inside else {}
-    scopes = frozenset(await authorization.scopes_for(services, call.principal, USE_AS_TARGET))
-    for each in servers:
+    inside: dict[ServerName, bool] = {
+        each: (each.subscription or home).lower() == home for each in servers
+    }
+    names = {each.name for each, here in inside.items() if here}
+    called = await _called(services, call, account, names) if names else {}
+    for each, here in inside.items():
         if len(named.errors) == MOST_ERRORS:
             break
-        candidates = rows.get(each.name, []) if (each.subscription or home).lower() == home else []
-        uids = await _usable(services, call, candidates, account, scopes)
+        candidates = called.get(each.name) if here else None
+        uids = await _usable(services, call, candidates, account) if candidates else []
         if len(uids) == 1:
             named.servers.update(uids)
         elif uids:
@@ -127,13 +140,13 @@ async def check_reached(
         reached = ReachedServers(names=(), any_server=True)
     here = await access.of(services, call, account)
     if reached.any_server:
-        every = await services.db.fetch(Q.allowed_servers, here.uid, "", None, ["/"])
-        rows = {row["name"]: [row] for row in every}
+        rows = await services.db.fetch(Q.allowed_servers, here.uid, "", None, ["/"])
+        called = await _judged(services, call, rows)
     else:
-        rows = await _called(services, call, account, reached.names, here.uid)
-    scopes = frozenset(await authorization.scopes_for(services, call.principal, USE_AS_TARGET))
-    for name in sorted(rows):
-        if len(await _usable(services, call, rows[name], account, scopes)) < len(rows[name]):
+        called = await _called(services, call, account, reached.names, here.uid)
+    for name in sorted(name for name, candidates in called.items() if candidates.others):
+        candidates = called[name]
+        if len(await _usable(services, call, candidates, account)) < candidates.count:
             message = "It leads to a server that does not exist or that you may not read."
             refuse([FieldError(where, message, CODE)])
 
@@ -148,8 +161,7 @@ async def allow(services: Services, call: Call, here: Access, servers: Iterable[
     """Puts servers that the caller may use into the account's directory; False: all were there."""
     async with services.db.transaction() as tx:
         new = await tx.fetch(Q.allow_servers, here.uid, list(servers), access.caller(call))
-        for row in new:
-            await audit.accepted(tx, call, USE_AS_TARGET, ResourceId.parse(row["id"]))
+        await audit.accepted_rows(tx, call, USE_AS_TARGET, new)
     if new:
         await send_directory(services, call, here)
     return bool(new)
@@ -180,27 +192,41 @@ async def _called(
     account: ResourceId,
     names: Iterable[str],
     account_uid: UUID | None = None,
-) -> dict[str, list[Row]]:
-    """By name, as the directory understands it: a server's own name wins over a host name."""
+) -> dict[str, Candidates]:
+    """The servers of the caller's tenant in the account's subscription that have one of these names."""
     home, tenant = (account.subscription or "").lower(), call.principal.tenant_id
     rows = await services.db.fetch(Q.servers_called, home, tenant, sorted(names), account_uid)
+    return await _judged(services, call, rows)
+
+
+async def _judged(services: Services, call: Call, rows: list[Row]) -> dict[str, Candidates]:
+    scopes = await authorization.scopes_for(services, call.principal, USE_AS_TARGET)
+    return await compute(candidates_of, rows, frozenset(scopes), size=len(rows) * ROW_COST)
+
+
+def candidates_of(rows: list[Row], scopes: frozenset[str]) -> dict[str, Candidates]:
+    """By name, as the directory understands it: a server's own name wins over a host name."""
     called: dict[str, list[Row]] = {}
     for row in rows:
         called.setdefault(row["name"], []).append(row)
-    return {
-        name: [row for row in found if row["own_name"]] or found for name, found in called.items()
-    }
+    candidates: dict[str, Candidates] = {}
+    for name, servers in called.items():
+        candidates[name] = Candidates([], [])
+        for row in [row for row in servers if row["own_name"]] or servers:
+            if authorization.covered(row["id"].lower(), scopes):
+                candidates[name].usable.append(row["uid"])
+            else:
+                candidates[name].others.append(row)
+    return candidates
 
 
 async def _usable(
-    services: Services, call: Call, rows: list[Row], scope: ResourceId, scopes: frozenset[str]
+    services: Services, call: Call, candidates: Candidates, scope: ResourceId
 ) -> list[UUID]:
-    """`scopes`: where the caller may use servers as targets; thousands of rows are compared with them."""
-    return [
+    return candidates.usable + [
         row["uid"]
-        for row in rows
-        if authorization.covered(row["id"].lower(), scopes)
-        or await usable(services, call, ResourceId.parse(row["id"]), scope)
+        for row in candidates.others
+        if await usable(services, call, ResourceId.parse(row["id"]), scope)
     ]
 
 

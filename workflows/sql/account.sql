@@ -78,7 +78,7 @@ select r.name
 
 -- name: allowed_servers
 -- A page of the servers that an account may use as targets, as far as they lie in one of the scopes.
-select s.name, s.id, s.key, s.uid, a.added_by, a.added_at
+select s.name, s.id, s.key, s.uid, a.added_by, a.added_at, true as own_name
   from account_server a
   join resource s on s.uid = a.server_uid
  where a.account_uid = $1
@@ -96,7 +96,10 @@ with added as (
     on conflict do nothing
     returning server_uid
 )
-select s.id from added a join resource s on s.uid = a.server_uid order by s.key;
+select s.id, s.subscription_key, s.group_key
+  from added a
+  join resource s on s.uid = a.server_uid
+ order by s.key;
 
 -- name: allow_own_server
 -- The server of the account's control database.
