@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import os
 import secrets
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -143,6 +144,7 @@ class Agent:
     app: Any
     http: httpx.AsyncClient
     databases: ControlDatabases
+    transport: "MeasuredTransport"
 
     async def install(self, account: Account, command_id: UUID | None = None) -> SchemaInstalled:
         return await self.run(account, account.install(self.keyring), command_id)
@@ -168,10 +170,24 @@ async def agent_beside(
     databases = ControlDatabases(connector, settings, clock)
     app = build(Services(databases, connector, keyring, expected_schema or ExpectedSchema()), clock)
     await Registration(db, settings, URL, clock).beat()
-    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    transport = MeasuredTransport(app=app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport) as http:
-        yield Agent(AgentClient(settings, db, keyring, http=http), keyring, app, http, databases)
+        agent = AgentClient(settings, db, keyring, http=http)
+        yield Agent(agent, keyring, app, http, databases, transport)
     await databases.close()
+
+
+class MeasuredTransport(httpx.ASGITransport):
+    """The agent runs in this thread: `cpu` is its part, in seconds, while one request runs at a time."""
+
+    cpu = 0.0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        began = time.thread_time()
+        try:
+            return await super().handle_async_request(request)
+        finally:
+            self.cpu += time.thread_time() - began
 
 
 async def a_control_database(

@@ -30,7 +30,7 @@ from muster.core.settings import Settings
 from muster.core.wake import Wake
 from tests.support import arm
 from tests.support.accounts import sweep
-from tests.support.control_db import agent_beside
+from tests.support.control_db import Agent, agent_beside
 from tests.support.postgres import Postgres
 from workflows.services import Services as WorkflowServices
 
@@ -46,6 +46,7 @@ class JobsWorld:
     app: Any
     call: httpx.AsyncClient
     targets: Postgres
+    agent: Agent
     names: list[str] = field(default_factory=list)  # databases of the accounts
 
     # What a customer does
@@ -168,7 +169,7 @@ async def jobs_world(
                                 lifecycles=LIFECYCLES, agent=agent, queue=queue)  # fmt: skip
             app = arm.build(plane)
             async with arm.calling(app) as call:
-                here = JobsWorld(plane, services, app, call, targets)
+                here = JobsWorld(plane, services, app, call, targets, beside)
                 await _prepare(here)
                 await here.an_account("acc")
                 yield here

@@ -1,3 +1,5 @@
+import sys
+import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,6 +10,7 @@ from muster.core.errors import InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Secret, Settings
 from workflows.audit import parse_filter
+from workflows.authorization import covered
 from workflows.resource_kind import Draft
 from workflows.store.resources import Content
 from workflows.validation import common
@@ -28,6 +31,29 @@ def draft(id=SERVER, secrets=None, kept=(), **properties):
 
 def targets(errors):
     return {error.target for error in errors}
+
+
+def test_which_characters_are_invisible():
+    categories = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    characters = [chr(code) for code in range(sys.maxunicode + 1)]
+    invisible = {each for each in characters if unicodedata.category(each) in categories}
+
+    assert {each for each in characters if common.invisible(f"a{each}b")} == invisible
+
+
+@pytest.mark.parametrize(
+    ("scopes", "is_covered"),
+    [
+        ({"/"}, True),
+        ({"/subscriptions/s"}, True),
+        ({"/subscriptions/s/resourcegroups/g"}, True),
+        ({"/subscriptions/s/resourcegroups/g/x", "/subscriptions/t"}, False),
+        ({"/subscriptions/s/resourcegroup"}, False),
+        (set(), False),
+    ],
+)
+def test_a_scope_covers_what_is_below_it(scopes, is_covered):
+    assert covered("/subscriptions/s/resourcegroups/g", scopes) is is_covered
 
 
 @pytest.mark.parametrize(
