@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from fsm.administrator import CLIENT_KEY, Means, endpoint_of, is_embedded
+from fsm.administrator import CLIENT_KEY, Means, endpoint_of
 from fsm.store import Q, Resource, resource_of
 from muster.core import sealing
 from muster.core.db import Database, Row
@@ -147,7 +147,6 @@ def _entry(
         labels=said.get("labels") or {},
         job_credential=said.get("jobCredential") or otherwise,
         disabled=bool(said.get("disabled")),
-        embedded=is_embedded(server),
     )
 
 

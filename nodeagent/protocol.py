@@ -166,7 +166,6 @@ class DirectoryServer(_Frozen, frozen=True):
     worker_pool: str | None = None
     job_credential: str | None = None
     disabled: bool = False
-    embedded: bool = False  # a cluster that Muster made
     # Defaults are not sent: an older agent would not know them.
     client_certificate: str | msgspec.UnsetType = msgspec.UNSET
     client_key_fingerprint: str | msgspec.UnsetType = msgspec.UNSET

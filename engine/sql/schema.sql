@@ -411,7 +411,6 @@ create table jobs_internal.server_directory (
     job_credential text,
     disabled boolean not null default false,
     revision bigint not null,
-    embedded boolean not null default false,
     client_certificate text,
     client_key text,
     client_key_fingerprint text,

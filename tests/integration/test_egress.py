@@ -11,7 +11,7 @@ from muster.core.settings import Secret
 from tests.support.engine_processes import crew
 from tests.support.launching import Yard
 
-MOVE = "update jobs_internal.server_directory set hosts = '{127.0.0.1}', port = $1, embedded = true"
+MOVE = "update jobs_internal.server_directory set hosts = '{127.0.0.1}', port = $1"
 ALLOW = "insert into account_server (account_uid, server_uid, added_by) values ($1, $2, 'test')"
 RESOURCE = """
 insert into resource (uid, key, id, tenant_id, subscription_key, type, name, provisioning_state, properties, observed,
@@ -55,7 +55,7 @@ async def test_a_directory_that_points_at_the_control_plane_sends_no_packet_ther
 async def test_an_embedded_server_is_reached_as_soon_as_the_control_plane_has_it(
     settings, db, control, targets, tmp_path
 ):
-    """Made after the engine and the host began; the directory said all the time that it is embedded."""
+    """Made after the engine and the host began; the directory had it all the time."""
     async with crew(
         settings, db, control, targets, tmp_path, databases=1, hosts=1, targetAllow=[]
     ) as here:

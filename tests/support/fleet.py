@@ -40,8 +40,8 @@ from tests.support.postgres import Postgres, drop
 
 SERVER = """
 insert into jobs_internal.server_directory (server_id, name, hosts, port, ssl_mode, max_connections,
-    connections_per_second, job_credential, embedded, revision)
-values ($1, $2, '{127.0.0.1}', $3, 'disable', $4, $5, 'fleet', true, 1)
+    connections_per_second, job_credential, revision)
+values ($1, $2, '{127.0.0.1}', $3, 'disable', $4, $5, 'fleet', 1)
 """
 OVER = ("Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped")
 HEARTBEAT = 0.3

@@ -31,7 +31,6 @@ create table jobs_internal.server_directory (
     job_credential         text,
     disabled               boolean not null default false,
     revision               bigint not null,
-    embedded               boolean not null default false,
     client_certificate     text,
     client_key             text,
     client_key_fingerprint text,
@@ -71,8 +70,6 @@ comment on column jobs_internal.server_directory.worker_pool is 'Which hosts may
 comment on column jobs_internal.server_directory.job_credential is 'Name of the credential for its targets.';
 comment on column jobs_internal.server_directory.disabled is 'Nothing starts on it.';
 comment on column jobs_internal.server_directory.revision is 'At which this row last changed.';
-comment on column jobs_internal.server_directory.embedded is
-    'Whether Muster made the cluster; opens nothing: the control plane itself tells engines which addresses are open.';
 comment on column jobs_internal.server_directory.client_certificate is
     'PEM; what we show to the server, null = nothing.';
 comment on column jobs_internal.server_directory.client_key is

@@ -15,11 +15,10 @@ begin
     insert into server_directory as s (
         server_id, name, hosts, port, ssl_mode, ca_certificate, pooling, direct_host, target_session_attrs,
         maintenance_database, max_connections, connections_per_second, slots_per_database, pools, labels,
-        worker_pool, job_credential, disabled, embedded, client_certificate, client_key, client_key_fingerprint,
-        revision)
+        worker_pool, job_credential, disabled, client_certificate, client_key, client_key_fingerprint, revision)
     select g.server_id, g.name, g.hosts, g.port, g.ssl_mode, g.ca_certificate, g.pooling, g.direct_host,
            g.target_session_attrs, g.maintenance_database, g.max_connections, g.connections_per_second,
-           g.slots_per_database, g.pools, g.labels, g.worker_pool, g.job_credential, g.disabled, g.embedded,
+           g.slots_per_database, g.pools, g.labels, g.worker_pool, g.job_credential, g.disabled,
            g.client_certificate, g.client_key, g.client_key_fingerprint, p_revision
       from jsonb_populate_recordset(null::server_directory, p_servers) g
     on conflict (server_id) do update
@@ -32,7 +31,7 @@ begin
            slots_per_database = excluded.slots_per_database, pools = excluded.pools,
            labels = excluded.labels, worker_pool = excluded.worker_pool,
            job_credential = excluded.job_credential, disabled = excluded.disabled,
-           embedded = excluded.embedded, client_certificate = excluded.client_certificate,
+           client_certificate = excluded.client_certificate,
            client_key = excluded.client_key, client_key_fingerprint = excluded.client_key_fingerprint,
            revision = excluded.revision
            -- A key never seals alike: whether it is another one, its fingerprint tells.
