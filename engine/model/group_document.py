@@ -21,6 +21,7 @@ class Member(_Read, frozen=True, rename="camel"):
     membership_type: str
     type: str
     server_name: str | None = None
+    server_id: str | None = None  # of the server that had the name when the member was written
     database_name: str | None = None
     elastic_pool_name: str | None = None
     shard_map_name: str | None = None
@@ -77,6 +78,13 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=T
 
     def server(self, name: str) -> Server | None:
         return self._by_name.get(name.lower())
+
+    def server_of(self, member: Member) -> Server | None:
+        """None as well where another server has taken the name: its use as a target was not checked."""
+        server = self.server(member.server_name or "")
+        if server is None or server.server_id.lower() != (member.server_id or "").lower():
+            return None
+        return server
 
     def credential(self, *ids: UUID | None, name: str | None = None) -> Credential | None:
         """The first of the ids that exists; else the credential with that name."""

@@ -24,7 +24,7 @@ class Exclusions:
         if member.type not in self.BY_NAME:
             self._add_targets(member, targets)
             return
-        server = self._document.server(member.server_name or "")
+        server = self._document.server_of(member)
         assert server is not None
         id, database = server.server_id.lower(), member.database_name
         match member.type:

@@ -75,12 +75,15 @@ class MemberListing:
             task.cancel()
 
     def server(self, member: Member) -> Server:
-        server = self._document.server(member.server_name or "")
+        server = self._document.server_of(member)
         if server is None:
-            raise NotFound(
-                f"The server '{member.server_name}' is not in the directory.",
-                code="InvalidTargetServer",
+            name = member.server_name or ""
+            message = (
+                f"The server '{name}' is not in the directory."
+                if self._document.server(name) is None
+                else f"'{name}' is the name of another server now. To use that one, write the member again."
             )
+            raise NotFound(message, code="InvalidTargetServer")
         return server
 
     async def targets(self, member: Member) -> list[Target]:

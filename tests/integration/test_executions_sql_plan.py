@@ -25,8 +25,9 @@ ANSWER = "select jobs_internal.answer_request($1, $2, $3::text::jsonb)"
 DOCUMENT = "select jobs_internal.group_document($1)::text"
 MEMBER = """
 insert into jobs_internal.target_group_member
-    (target_group_id, position, target_type, server_name, database_name, nested_group_id, refresh_credential_id)
-values ($1, $2, $3, $4, $5, $6, $7) returning target_id
+    (target_group_id, position, target_type, server_name, server_id, database_name, nested_group_id,
+     refresh_credential_id)
+values ($1, $2, $3, $4, '/servers/' || $4, $5, $6, $7) returning target_id
 """
 SERVER = """
 insert into jobs_internal.server_directory (server_id, name, hosts, port, ssl_mode, worker_pool, job_credential, revision)
@@ -132,7 +133,7 @@ async def test_a_group_s_document_holds_all_that_resolving_needs(owner):
         "name": "Outer",
         "members": [
             {"targetId": str(first), "membershipType": "Include", "type": "SqlDatabase",
-             "serverName": "one", "databaseName": "a"},
+             "serverName": "one", "serverId": "/servers/one", "databaseName": "a"},
             {"targetId": str(second), "membershipType": "Include", "type": "TargetGroup",
              "targetGroupId": str(inner)},
         ],

@@ -1,10 +1,15 @@
 """Target groups with their members, credentials, and what stands in the way of deleting them."""
 
 import asyncio
+import json
 from uuid import uuid4
 
+import msgspec
 import pytest
 
+from engine.model.group_document import Document, Member
+from engine.targets.resolver import Resolver
+from muster.core.errors import NotFound
 from tests.support.definitions import SERVERS, a_definer, a_step, some_steps
 from tests.support.control_db import installed
 
@@ -316,3 +321,61 @@ async def test_who_names_a_group_waits_for_who_deletes_it(account, admin):
             await asyncio.sleep(0.01)
         await transaction.commit()
         await adding
+
+
+async def test_a_name_that_another_server_takes_leads_nowhere_until_the_member_is_written_again(
+    account, admin, engine
+):
+    """The right to use a server as a target was checked for the one that had the name then."""
+    host = {"target_type": "SqlServer", "server_name": "DB1.example.com"}
+    await admin.call(MEMBER, target_group_name="all", **host)
+    assert (await document(engine)).server_of(await member(engine)).name == "eu1"
+
+    await account.execute("update jobs_internal.server_directory set hosts = '{x}' where name = 'eu1'")
+    assert (await document(engine)).server_of(await member(engine)) is None
+    await account.execute(
+        "update jobs_internal.server_directory set hosts = '{db1.example.com}' where name = 'us1'"
+    )
+    assert (await document(engine)).server_of(await member(engine)) is None
+    with pytest.raises(NotFound, match="another server"):
+        await Resolver(await document(engine), NoLister()).resolve()
+
+    await admin.call("sp_delete_target_group_member", target_group_name="all",
+                     target_id=(await member(engine)).target_id)  # fmt: skip
+    await admin.call(MEMBER, target_group_name="all", **host)
+    assert (await document(engine)).server_of(await member(engine)).name == "us1"
+
+
+async def test_a_group_that_is_put_again_keeps_the_server_of_a_member_whose_server_has_left(
+    account, admin, engine
+):
+    agent = await account.connect("agent")
+    put = "select jobs_internal.put_target_group('all', $1, '{}')"
+    members = {"members": [{"type": "SqlServer", "serverName": "eu1"}]}
+    await agent.execute(put, json.dumps(members))
+    await account.execute("delete from jobs_internal.server_directory where name = 'eu1'")
+    members["members"].append({"type": "SqlServer", "serverName": "us1"})
+    await agent.execute(put, json.dumps(members))
+    await agent.close()
+    left = await member(engine)
+    await account.execute(
+        "insert into jobs_internal.server_directory (server_id, name, hosts, port, ssl_mode, revision) "
+        "values ('/another/eu1', 'eu1', '{h}', 5432, 'disable', 1)"
+    )
+
+    assert left.server_id
+    assert (await document(engine)).server_of(left) is None
+
+
+class NoLister:
+    pass
+
+
+async def document(engine) -> Document:
+    text = await engine.fetchval("select jobs_internal.group_document('all')")
+    return msgspec.json.decode(text, type=Document)
+
+
+async def member(engine) -> Member:
+    read = await document(engine)
+    return read.groups[read.target_group_id].members[0]

@@ -66,6 +66,7 @@ create table jobs_internal.target_group_member (
     membership_type         text not null default 'Include',
     target_type             text not null,
     server_name             text,
+    server_id               text,
     database_name           text,
     elastic_pool_name       text,
     shard_map_name          text,
@@ -85,6 +86,7 @@ create table jobs_internal.target_group_member (
     constraint a_target_type_is_known check (target_type in
         ('SqlServer', 'SqlElasticPool', 'SqlDatabase', 'SqlShardMap', 'SqlSchema', 'SqlQuery', 'TargetGroup')),
     constraint a_target_names_its_server check ((target_type = 'TargetGroup') = (server_name is null)),
+    constraint a_server_name_stands_for_one_server check ((server_name is null) = (server_id is null)),
     constraint a_nested_group_is_named check ((target_type = 'TargetGroup') = (nested_group_id is not null)),
     constraint a_database_is_named check (target_type not in ('SqlDatabase', 'SqlQuery', 'SqlShardMap')
         or database_name is not null),
@@ -112,6 +114,8 @@ comment on column jobs_internal.target_group_member.target_type is
     'SqlServer, SqlElasticPool, SqlDatabase, SqlShardMap, SqlSchema, SqlQuery or TargetGroup.';
 comment on column jobs_internal.target_group_member.server_name is
     'As given: short name, host name or <name>.database.windows.net; found in the server directory.';
+comment on column jobs_internal.target_group_member.server_id is
+    'The server that had server_name when the member was written; another one that takes the name is no target.';
 comment on column jobs_internal.target_group_member.database_name is
     'The database; of SqlSchema null = every database of the server.';
 comment on column jobs_internal.target_group_member.elastic_pool_name is 'The elastic pool.';

@@ -102,6 +102,7 @@ def member(type: str, server: str | None = "eu1", *, exclude: bool = False, **mo
         membership_type="Exclude" if exclude else "Include",
         type=type,
         server_name=server,
+        server_id=server and f"/servers/{server.partition('.')[0].lower()}",
         **({"refresh_credential_id": REFRESH} | more),
     )
 

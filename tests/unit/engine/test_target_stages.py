@@ -25,7 +25,10 @@ def member(type: str = "SqlServer", *, exclude: bool = False, **more) -> Member:
         target_id=uuid5(SPACE, text),
         membership_type="Exclude" if exclude else "Include",
         type=type,
-        **({"server_name": "eu1", "refresh_credential_id": REFRESH} | more),
+        **(
+            {"server_name": "eu1", "server_id": EU1.server_id, "refresh_credential_id": REFRESH}
+            | more
+        ),
     )
 
 

@@ -8,14 +8,17 @@ declare
     old target_group;
     id uuid;
     members jsonb;
+    servers jsonb;
 begin
     perform lock_name('target group', p_name);
     select * into old from target_group g where lower(g.name) = lower(p_name) for no key update;
     perform check_condition(p_condition, old.row_version);
     id := case when old.target_group_id is null then sp_add_target_group(p_name) else old.target_group_id end;
     members := member_items(id);
+    select coalesce(jsonb_object_agg(lower(m.server_name), m.server_id), '{}') into servers
+      from target_group_member m where m.target_group_id = id and m.server_name is not null;
     delete from target_group_member m where m.target_group_id = id;
-    perform add_members(id, wanted, members);
+    perform add_members(id, wanted, members, servers);
     if old.target_group_id is not null and members <> member_items(id) then
         perform bump_group_version(id);
         perform write_audit('put_target_group', jsonb_build_object(

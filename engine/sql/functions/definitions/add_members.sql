@@ -1,6 +1,7 @@
 -- for: owner
-create or replace function jobs_internal.add_members(p_group uuid, p_members jsonb, p_old jsonb default '[]')
-returns void
+create or replace function jobs_internal.add_members(
+    p_group uuid, p_members jsonb, p_old jsonb default '[]', p_old_servers jsonb default '{}'
+) returns void
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -23,18 +24,20 @@ begin
         select (m ->> 'targetId')::uuid as target_id, member_key(m) as key from jsonb_array_elements(p_old) m
     )
     insert into target_group_member (
-        target_group_id, target_id, position, membership_type, target_type, server_name, database_name,
+        target_group_id, target_id, position, membership_type, target_type, server_name, server_id, database_name,
         elastic_pool_name, shard_map_name, schema_pattern, query, nested_group_id, nested_group_as_given,
         refresh_credential_id, refresh_as_given, credential_id, credential_as_given, subscription_id,
         resource_group_name)
     select p_group, coalesce(o.target_id, gen_random_uuid()), last + m.place,
            coalesce(m.doc ->> 'membershipType', 'Include'), m.doc ->> 'type', m.doc ->> 'serverName',
-           m.doc ->> 'databaseName', m.doc ->> 'elasticPoolName', m.doc ->> 'shardMapName', m.doc ->> 'schemaPattern',
-           m.doc ->> 'query', g.target_group_id, m.doc #>> '{targetGroup,asGiven}', r.credential_id,
+           coalesce(s.server_id, p_old_servers ->> lower(m.doc ->> 'serverName')), m.doc ->> 'databaseName',
+           m.doc ->> 'elasticPoolName', m.doc ->> 'shardMapName', m.doc ->> 'schemaPattern', m.doc ->> 'query',
+           g.target_group_id, m.doc #>> '{targetGroup,asGiven}', r.credential_id,
            m.doc #>> '{refreshCredential,asGiven}', c.credential_id, m.doc #>> '{credential,asGiven}',
            m.doc ->> 'subscriptionId', m.doc ->> 'resourceGroupName'
       from given m
       left join old o on o.key = m.key
+      left join server_names() s on s.name = lower(m.doc ->> 'serverName')
       left join target_group g on lower(g.name) = lower(m.doc #>> '{targetGroup,name}')
       left join credential r on lower(r.name) = lower(m.doc #>> '{refreshCredential,name}')
       left join credential c on lower(c.name) = lower(m.doc #>> '{credential,name}')
@@ -49,5 +52,6 @@ begin
             || case when jsonb_array_length(p_members) > 1 then format(' (member %s)', added) else '' end);
     end if;
 end $$;
-comment on function jobs_internal.add_members(uuid, jsonb, jsonb) is
-    'Appends members to a locked group; one that equals an old one (not there any more) gets its target_id.';
+comment on function jobs_internal.add_members(uuid, jsonb, jsonb, jsonb) is
+    'Appends members to a locked group; one that equals an old one (not there any more) gets its target_id. Each means '
+    'the server that has its server_name now; one that has left the directory is still the one of p_old_servers.';

@@ -22,7 +22,7 @@ begin
     select jsonb_object_agg(i.id, jsonb_build_object('name', g.name, 'members', (
                select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                           'targetId', m.target_id, 'membershipType', m.membership_type, 'type', m.target_type,
-                          'serverName', m.server_name, 'databaseName', m.database_name,
+                          'serverName', m.server_name, 'serverId', m.server_id, 'databaseName', m.database_name,
                           'elasticPoolName', m.elastic_pool_name, 'shardMapName', m.shard_map_name,
                           'schemaPattern', m.schema_pattern, 'query', m.query,
                           'targetGroupId', m.nested_group_id, 'refreshCredentialId', m.refresh_credential_id,
