@@ -8,6 +8,7 @@ sets them for itself.
 session_replication_role is not here: only a superuser may set it, so it is looked at (engine/attempt/session_setup.py).
 """
 
+import re
 from collections.abc import Mapping
 
 # For SQL of our own: nothing is found but what is PostgreSQL's.
@@ -31,6 +32,23 @@ FIXED: Mapping[str, str] = {
     "default_tablespace": "",
 }
 
+# What a step can't set as one of its parameters: it has a property of its own, or Muster sets it for each attempt.
+RESERVED = frozenset(
+    {
+        "search_path",
+        "role",
+        "session_authorization",
+        "transaction_read_only",
+        "default_transaction_read_only",
+        "statement_timeout",
+        "lock_timeout",
+        "idle_in_transaction_session_timeout",
+        "client_connection_check_interval",
+        "application_name",
+    }
+)
+NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^\s,]*))\s*(?:,|\Z)')
+
 
 def startup(search_path: str) -> dict[str, str]:
     """For the startup packet; `role` keeps a database from choosing another role than the login's own."""
@@ -39,5 +57,15 @@ def startup(search_path: str) -> dict[str, str]:
 
 def with_temp_last(search_path: str) -> str:
     """A path that names no pg_temp has it first, where tables of the session hide those of the schemas."""
-    names = [name.strip().strip('"').lower() for name in search_path.split(",")]
+    names = [quoted or plain.lower() for quoted, plain in NAME.findall(search_path)]
     return search_path if "pg_temp" in names else ", ".join(filter(None, (search_path, "pg_temp")))
+
+
+def names_catalog(search_path: str) -> bool:
+    """Whether pg_catalog stands in a path: then it is not searched first, and objects are created in it."""
+    names = (name.strip(' "\t\n\r\f\v').lower() for name in search_path.split(","))
+    return "pg_catalog" in names
+
+
+def is_reserved(parameter: str) -> bool:
+    return parameter.lower() in RESERVED or parameter.lower().startswith("muster.")

@@ -5,7 +5,8 @@ import asyncio
 import asyncpg
 import pytest
 
-from tests.support.definitions import SERVERS, a_definer, a_step, some_steps
+from muster.core.session_settings import RESERVED
+from tests.support.definitions import CATALOG_PATHS, SERVERS, a_definer, a_step, some_steps
 from tests.support.control_db import installed
 
 ORDER = "select step_id, step_name from jobs.jobsteps where job_name = 'nightly' order by 1"
@@ -299,7 +300,7 @@ async def test_options_are_known_and_sound(admin):
         {"guard": True, "transaction": "auto", "settings": {"access": "readWrite"}},
         {"guard": "job"}, {"guard": False, "transaction": "none"},
         {"settings": {"lockTimeoutSeconds": 0, "role": "$(target_database_name)_owner",
-                      "searchPath": "a, b", "access": "readOnly",
+                      "searchPath": 'a, "b", pg_catalogs', "access": "readOnly",
                       "parameters": {"work_mem": "64 \"MB\" \\", "a.b": ""}}},
         {"idempotent": False, "retryOn": ["40001", "08"],
          "allowEmpty": True, "slotsPerDatabase": 2, "jitter": 0.25},
@@ -328,6 +329,8 @@ async def test_options_are_known_and_sound(admin):
         {"output": {"onMismatch": "drop"}}, {"nothing": True}, {"advance": "barrier\n"},
         {"guard": "run"}, {"guard": "job", "transaction": "none"},
         {"guard": True, "transaction": "none"}, {"guard": True, "settings": {"access": "readOnly"}},
+        *({"settings": {"parameters": {name.title(): "x"}}} for name in (*RESERVED, "muster.job")),
+        *({"settings": {"searchPath": path}} for path in CATALOG_PATHS),
     ]  # fmt: skip
 
     for options in right:

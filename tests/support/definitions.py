@@ -15,6 +15,8 @@ import pytest
 
 from tests.support.control_db import Account
 
+# Each names pg_catalog.
+CATALOG_PATHS = ("pg_catalog", "public, PG_Catalog", 'a,"pg_catalog" ,b', "a,\tpg_catalog\n")
 SERVERS = """
 insert into jobs_internal.server_directory (server_id, name, hosts, port, ssl_mode, revision)
 values ('/eu1', 'eu1', '{Db1.example.com,db2.example.com}', 5432, 'disable', 1),

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from muster.core.errors import FieldError
+from muster.core.session_settings import is_reserved, names_catalog
 from workflows.validation import common
 
 P = "properties"
@@ -103,11 +104,16 @@ def _settings(given: dict[str, Any]) -> list[FieldError]:
         if text is not None and not (0 < len(text) <= 1000 and not common.invisible(text)):
             message = "1 to 1000 characters, none of them invisible."
             errors.append(FieldError(f"{where}.{name}", message))
-    errors += [
-        FieldError(f"{where}.parameters.{name[:80]}", "A PostgreSQL parameter has another name.")
-        for name in given.get("parameters") or {}
-        if not PARAMETER.fullmatch(name)
-    ]
+    if names_catalog(given.get("searchPath") or ""):
+        message = "pg_catalog is searched first in any case: leave it out."
+        errors.append(FieldError(f"{where}.searchPath", message))
+    for name in given.get("parameters") or {}:
+        if not PARAMETER.fullmatch(name):
+            message = "A PostgreSQL parameter has another name."
+            errors.append(FieldError(f"{where}.parameters.{name[:80]}", message))
+        elif is_reserved(name):
+            message = "It has a property of its own, or Muster sets it."
+            errors.append(FieldError(f"{where}.parameters.{name[:80]}", message))
     return errors
 
 

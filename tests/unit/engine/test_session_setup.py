@@ -2,9 +2,12 @@
 
 from uuid import UUID
 
+import pytest
+
 from engine.attempt import session_setup
 from engine.attempt.sql_text import literal
 from engine.model.task import CACHED_RUNS, application_name, variable_values
+from muster.core.session_settings import with_temp_last
 from tests.support.attempts import a_step, a_task
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,3 +135,19 @@ def test_a_role_of_replication_that_the_step_wants_is_left_alone():
 
     assert "'origin'" in said(a_step("select 1"))
     assert "'origin'" not in said(step)
+
+
+@pytest.mark.parametrize(
+    ("path", "whole"),
+    [
+        ("a", "a, pg_temp"),
+        ("pg_temp, a", "pg_temp, a"),
+        ('a, "pg_temp"', 'a, "pg_temp"'),
+        ("a,PG_Temp", "a,PG_Temp"),
+        ('"a,pg_temp"', '"a,pg_temp", pg_temp'),
+        ('"PG_TEMP"', '"PG_TEMP", pg_temp'),
+        ("", "pg_temp"),
+    ],
+)
+def test_tables_of_the_session_hide_none_unless_the_path_says_so(path, whole):
+    assert with_temp_last(path) == whole

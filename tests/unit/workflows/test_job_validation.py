@@ -13,6 +13,7 @@ from workflows.validation.credential import credential
 from workflows.validation.job import job
 from workflows.validation.step import step
 from workflows.validation.target_group import target_group
+from tests.support.definitions import CATALOG_PATHS
 from tests.support.plane import a_call
 
 SETTINGS = Settings(
@@ -194,6 +195,10 @@ def test_a_priority_is_refused_as_long_as_it_has_no_effect(priority):
         ({"output": {"serverName": "s", "databaseName": "d", "tableName": ""}}, "output.tableName"),
         ({"settings": {"lockTimeoutSeconds": -1}}, "settings.lockTimeoutSeconds"),
         ({"settings": {"parameters": {"a b": "1"}}}, "settings.parameters.a b"),
+        ({"settings": {"parameters": {"Search_Path": "pg_catalog"}}}, "settings.parameters.Search_Path"),
+        ({"settings": {"parameters": {"role": "postgres"}}}, "settings.parameters.role"),
+        ({"settings": {"parameters": {"muster.job": "x"}}}, "settings.parameters.muster.job"),
+        *(({"settings": {"searchPath": path}}, "settings.searchPath") for path in CATALOG_PATHS),
         ({"rollout": {"waves": []}}, "rollout.waves"),
         ({"rollout": {"waves": [0]}}, "rollout.waves"),
         ({"rollout": {"waves": ["101%"]}}, "rollout.waves"),

@@ -6,6 +6,10 @@ as $$
 declare
     yes_or_no constant text := '^(true|false)$';
     percent constant text := $r$"(?!0+(\.0+)?%)(100|\d{1,2}(\.\d+)?)%"$r$;
+    reserved constant text[] := array[
+        'search_path', 'role', 'session_authorization', 'transaction_read_only', 'default_transaction_read_only',
+        'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout',
+        'client_connection_check_interval', 'application_name'];
     wrong record;
 begin
     if jsonb_typeof(p_options) <> 'object' then
@@ -63,6 +67,19 @@ begin
         perform raise_error('MU012', 'options', 'options.verify needs its query, sql');
     elsif (p_options #>> '{verify,expect}' = 'value') <> (p_options -> 'verify' ? 'value') then
         perform raise_error('MU012', 'options', 'options.verify.value belongs to expect "value", and only there');
+    end if;
+    if exists (select from regexp_split_to_table(lower(p_options #>> '{settings,searchPath}'), ',') n (name)
+                where btrim(n.name, E' "\t\n\r\f\v') = 'pg_catalog') then
+        perform raise_error('MU012', 'options',
+            'options.settings.searchPath is a path without pg_catalog, which is searched first in any case');
+    end if;
+    select k.name into wrong
+      from jsonb_object_keys(coalesce(p_options #> '{settings,parameters}', '{}')) k (name)
+     where lower(k.name) = any(reserved) or lower(k.name) like 'muster.%'
+     limit 1;
+    if found then
+        perform raise_error('MU012', 'options', format(
+            'options.settings.parameters.%s has an option of its own, or Muster sets it', wrong.name));
     end if;
     if p_options -> 'guard' <> 'false' and (p_options ->> 'transaction' = 'none'
             or p_options #>> '{settings,access}' <> 'readWrite') then
