@@ -101,7 +101,8 @@ def _properties(id: ResourceId, said: dict[str, Any]) -> dict[str, Any]:
 
 def _refuse_change(old: Resource, new: dict[str, Any]) -> None:
     same = ("principalId", "roleDefinitionKey", "scopeKey")
-    if any(old.properties[name] != new[name] for name in same):
+    is_group = [each["principalType"] == "Group" for each in (old.properties, new)]
+    if any(old.properties[name] != new[name] for name in same) or is_group[0] != is_group[1]:
         raise InvalidRequest(
             "A role assignment's principal and role can't be changed; delete it and create another.",
             code="RoleAssignmentUpdateNotPermitted",

@@ -95,11 +95,11 @@ async def scopes_for(services: Services, who: Principal, action: str) -> list[st
 async def grants_of(services: Services, who: Principal) -> tuple[Grant, ...]:
     if who.owner or _bootstrap(services, who):
         return (Grant("/", OWNER.id),)
-    key = (who.tenant_id, who.ids)
+    key = (who.tenant_id, who.id, who.groups)
     age = services.settings.role_cache.total_seconds()
     grants = services.roles.grants(key, age)
     if grants is None:
-        rows = await services.db.fetch(Q.roles_of, who.tenant_id, list(who.ids))
+        rows = await services.db.fetch(Q.roles_of, who.tenant_id, who.id, list(who.groups))
         grants = tuple(Grant(row["scope"], row["role"]) for row in rows if row["role"] in ROLES)
         services.roles.keep_grants(key, grants)
     return grants

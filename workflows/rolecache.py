@@ -6,6 +6,8 @@ from muster.core.clock import Clock
 
 LIMIT = 10_000  # principals and subscriptions remembered at once
 
+Key = tuple[str, str, tuple[str, ...]]  # tenant, principal, its groups
+
 
 @dataclass(frozen=True, slots=True)
 class Grant:
@@ -15,17 +17,15 @@ class Grant:
 
 @dataclass
 class RoleCache:
-    _grants: dict[tuple[str, tuple[str, ...]], tuple[float, tuple[Grant, ...]]] = field(
-        default_factory=dict
-    )
+    _grants: dict[Key, tuple[float, tuple[Grant, ...]]] = field(default_factory=dict)
     _tenants: dict[str, tuple[float, str | None]] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
 
-    def grants(self, key: tuple[str, tuple[str, ...]], age: float) -> tuple[Grant, ...] | None:
+    def grants(self, key: Key, age: float) -> tuple[Grant, ...] | None:
         at, grants = self._grants.get(key, (0.0, None))
         return grants if grants is not None and self.clock.monotonic() - at < age else None
 
-    def keep_grants(self, key: tuple[str, tuple[str, ...]], grants: tuple[Grant, ...]) -> None:
+    def keep_grants(self, key: Key, grants: tuple[Grant, ...]) -> None:
         if len(self._grants) >= LIMIT:
             self._grants.clear()
         self._grants[key] = (self.clock.monotonic(), grants)

@@ -107,6 +107,31 @@ async def test_a_service_token_works_in_its_scope_until_it_is_revoked(
     assert (await get(stage, bearer("mst_wrong"))).status_code == 401
 
 
+async def test_a_group_and_a_principal_with_the_same_id_have_different_roles(
+    stage: principals.Stage,
+) -> None:
+    await principals.grant(stage.owner, arm.GROUP, "x", principals.READER.id, "Group")
+    await principals.grant(stage.owner, arm.GROUP, "y", principals.READER.id)
+    token = stage.issuer.token
+
+    statuses = [
+        (await get(stage, bearer(each))).status_code
+        for each in (token("x"), token("m", groups=["x"]), token("y"), token("n", groups=["y"]))
+    ]
+
+    assert statuses == [403, 200, 200, 403]
+    # Both may have the same role; and neither assignment becomes the other.
+    name = await principals.grant(stage.owner, arm.GROUP, "x", principals.READER.id)
+    changed = {"principalId": "x", "principalType": "Group"}
+    changed["roleDefinitionId"] = principals.PREFIX + principals.READER.id
+    answer = await stage.owner.put(
+        f"{arm.GROUP}{principals.AUTHORIZATION}/roleAssignments/{name}",
+        params=VERSION,
+        json={"properties": changed},
+    )
+    assert arm.error(answer) == "RoleAssignmentUpdateNotPermitted"
+
+
 async def test_a_deleted_service_token_is_refused_at_once_by_every_process(
     stage: principals.Stage,
 ) -> None:

@@ -61,10 +61,14 @@ class Stage:
             await connection.execute(SETTLE)
 
 
-async def grant(owner: httpx.AsyncClient, scope: str, who: str, role: str) -> str:
-    name = uuid_of(f"{scope} {who} {role}")
-    body = {"properties": {"principalId": who, "roleDefinitionId": PREFIX + role}}
-    await arm.put(owner, f"{scope}{AUTHORIZATION}/roleAssignments/{name}", body)
+async def grant(
+    owner: httpx.AsyncClient, scope: str, who: str, role: str, type: str = "User"
+) -> str:
+    name = uuid_of(f"{scope} {who} {role} {type}")
+    properties = {"principalId": who, "principalType": type, "roleDefinitionId": PREFIX + role}
+    await arm.put(
+        owner, f"{scope}{AUTHORIZATION}/roleAssignments/{name}", {"properties": properties}
+    )
     return name
 
 

@@ -40,7 +40,8 @@ create unique index a_server_name_is_taken_once on resource (lower(name)) where 
 create index role_assignment_by_principal on resource ((properties ->> 'principalId'))
     where type = 'Microsoft.Authorization/roleAssignments';
 create unique index one_assignment_of_a_role
-    on resource ((properties ->> 'principalId'), (properties ->> 'roleDefinitionKey'), (properties ->> 'scopeKey'))
+    on resource ((properties ->> 'principalId'), (properties ->> 'principalType' = 'Group'),
+                 (properties ->> 'roleDefinitionKey'), (properties ->> 'scopeKey'))
     where type = 'Microsoft.Authorization/roleAssignments';
 create index lock_by_scope on resource ((properties ->> 'scopeKey'))
     where type = 'Microsoft.Authorization/locks';

@@ -38,7 +38,7 @@ class PrincipalType(StrEnum):
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks. `ids` are the object id and the ids of the groups: roles may hang on any of them."""
+    """Who asks. Roles are assigned to its id, and to the ids of its groups as those of groups."""
 
     id: str
     tenant_id: str
@@ -48,10 +48,6 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     scope: str = "/"  # a service token acts only at or below this key
     token_id: str = ""  # which token it came with; names it without being it
     owner: bool = False  # the local token: Owner at tenant scope without an assignment
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        return (self.id, *self.groups)
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):

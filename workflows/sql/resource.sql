@@ -133,12 +133,14 @@ select name from resource
  limit 20;
 
 -- name: roles_of
--- What a principal's ids hold in its tenant.
+-- What a principal and its groups hold in its tenant: an id may be that of a principal and that of a group.
 select properties ->> 'scopeKey' as scope, properties ->> 'roleDefinitionKey' as role
   from resource
  where type = 'Microsoft.Authorization/roleAssignments'
    and tenant_id = $1
-   and properties ->> 'principalId' = any($2::text[]);
+   and properties ->> 'principalId' = any($3::text[] || $2::text)
+   and case when properties ->> 'principalType' = 'Group' then properties ->> 'principalId' = any($3::text[])
+            else properties ->> 'principalId' = $2 end;
 
 -- name: token_by_digest
 -- The service token with that digest, or none.
