@@ -25,8 +25,7 @@ CANCEL = "cancelRunning"
 
 async def pause(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
     """Nothing new starts until `resume`; needs only Job Operator, and no lock forbids it."""
-    wanted = call.query.get(CANCEL, "").lower()
-    return await _set_paused(services, call, id, "pause", Pause(cancel_running=wanted == "true"))
+    return await _set_paused(services, call, id, "pause", Pause(cancel_running=call.flag(CANCEL)))
 
 
 async def resume(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:

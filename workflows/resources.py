@@ -12,6 +12,8 @@ from muster.core.failpoints import reach
 from muster.core.ids import ResourceId
 from workflows import admission, authorization, drafts, idempotency
 from workflows.model.resource import (
+    DROP_SCHEMA,
+    FORCED_TYPES,
     LOCK,
     Ancestor,
     Body,
@@ -143,15 +145,14 @@ async def begin_delete(tx: Connection, call: Call, resource: Resource) -> Operat
         return running
     await machines.interrupt(tx, uid=resource.uid)
     operation = await _begin(tx, call, resource, "delete")
-    asked = {name.lower(): value.lower() for name, value in call.query.items()}
     await machines.signal(
         tx,
         uid=resource.uid,
         name="delete",
         operation_id=operation.operation_id,
         payload={
-            "force": "forcedeletiontypes" in asked,
-            "dropSchema": asked.get("dropschema") == "true",
+            "force": FORCED_TYPES in call.query,
+            "dropSchema": call.flag(DROP_SCHEMA),
         },
     )
     return operation

@@ -12,11 +12,10 @@ from muster.core.ids import ResourceId
 from nodeagent.items import ReadServerUsers, ServerUsers
 from workflows import access, authorization
 from workflows.access import Q
-from workflows.model.resource import DATABASE, Call
+from workflows.model.resource import DATABASE, FORCED_TYPES, Call
 from workflows.services import Services
 
 FORCE = "force"
-FORCED_TYPES = "forceDeletionTypes"
 TOGETHER = 8  # accounts asked at the same time
 MOST_NAMED = 5  # users in the message; `details` has all that were found
 NO_DATABASE = {access.NOT_READY, "ControlDatabaseNotFound", "TargetDatabaseNotFound"}
@@ -30,7 +29,7 @@ class Answers:
 
 async def refuse_used(services: Services, call: Call, server: ResourceId) -> None:
     """Conflict while groups or steps name the server, unless forced, or while an execution runs there."""
-    forced = is_forced(call)
+    forced = call.flag(FORCE)
     answers = await ask(services, call, [server.text], outside=server)
     if not drops_in_use(call):
         await refuse_running(services, call, answers.users, f"server '{server.name}'")
@@ -123,10 +122,6 @@ async def ask(
             for row in rows:
                 group.create_task(one(ResourceId.parse(row["id"])))
     return answers
-
-
-def is_forced(call: Call) -> bool:
-    return call.query.get(FORCE, "").lower() == "true"
 
 
 def drops_in_use(call: Call) -> bool:

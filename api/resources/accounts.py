@@ -10,6 +10,7 @@ from api.versions import SQL
 from workflows import account_actions, account_servers, accounts, executions, queries
 from workflows.model.account import AccountProperties, AllowedServer, DisallowedServer
 from workflows.model.query import Query as FleetQuery
+from workflows.model.resource import DROP_SCHEMA
 
 TEXT = {"type": ["string", "null"]}
 PAUSED = {
@@ -37,7 +38,7 @@ CANCEL = Query(
     schema={"type": "string", "enum": ["true", "false"]},
 )
 DROP = Query(
-    name="dropSchema",
+    name=DROP_SCHEMA,
     description="true: the schema `jobs` is dropped too, with all definitions and history.",
     schema={"type": "string", "enum": ["true", "false"]},
 )

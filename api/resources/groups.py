@@ -4,10 +4,11 @@ from api.resource import Async, At, Parts, Polling, Query, ResourceType, Sync
 from api.resources.shared import ASKING, FILTER
 from api.versions import RESOURCES
 from workflows import groups
+from workflows.model.resource import FORCED_TYPES
 from workflows.model.tenancy import GroupProperties
 
 FORCED = Query(
-    name="forceDeletionTypes",
+    name=FORCED_TYPES,
     description="Azure's; without effect: no database of a registered server is dropped.",
 )
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from api.resource import Query
+from workflows.model.resource import FORCED_TYPES
 
 CONDITIONS: dict[str, Any] = {"type": "array", "items": {"type": "object"}}
 FAILURE: dict[str, Any] = {
@@ -15,7 +16,7 @@ FILTER = Query(name="$filter", description="Azure's; without effect: the list is
 TENANT_ID = Query(name="tenantId", description="Azure's; without effect: the caller's tenant.")
 DELETE_QUERY = (
     Query(
-        name="forceDeletionTypes",
+        name=FORCED_TYPES,
         description="Microsoft.Sql/servers/databases: drop also what is in use or holds rows.",
     ),
 )

@@ -19,6 +19,10 @@ ASSIGNMENT = "Microsoft.Authorization/roleAssignments"
 LOCK = "Microsoft.Authorization/locks"
 TOKEN = "Microsoft.Authorization/serviceTokens"  # noqa: S105 - a type name
 
+# Query parameters of deletions
+FORCED_TYPES = "forceDeletionTypes"
+DROP_SCHEMA = "dropSchema"
+
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):
     """A request body whose shape was checked: only known, writable fields are left in it."""
@@ -62,7 +66,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     if_none_match: str | None = None
     idempotency_key: str | None = None  # from Idempotency-Key; for actions the client's request id
     body_digest: bytes = b""
-    query: dict[str, str] = {}
+    query: dict[str, str] = {}  # by the declared names; the API has checked the values
+
+    def flag(self, name: str) -> bool:
+        """Of a query parameter that is true or false in whatever case; false where it is not given."""
+        return self.query.get(name, "").lower() == "true"
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):

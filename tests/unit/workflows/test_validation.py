@@ -9,6 +9,7 @@ import trustme
 from muster.core.errors import InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Secret, Settings
+from tests.support.plane import a_call
 from workflows.audit import parse_filter
 from workflows.authorization import covered
 from workflows.resource_kind import Draft
@@ -39,6 +40,14 @@ def test_which_characters_are_invisible():
     invisible = {each for each in characters if unicodedata.category(each) in categories}
 
     assert {each for each in characters if common.invisible(f"a{each}b")} == invisible
+
+
+@pytest.mark.parametrize(
+    ("query", "value"),
+    [({}, False), ({"dropSchema": "True"}, True), ({"dropSchema": "false"}, False), ({"force": "true"}, False)],
+)  # fmt: skip
+def test_a_query_parameter_is_true_or_false(query, value):
+    assert a_call(query=query).flag("dropSchema") is value
 
 
 @pytest.mark.parametrize(
