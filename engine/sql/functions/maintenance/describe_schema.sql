@@ -12,12 +12,12 @@ as $$
         select c.oid, c.relkind, o.nspname || '.' || c.relname as name
           from pg_catalog.pg_class c
           join ours o on o.oid = c.relnamespace
-         where c.relkind in ('r', 'p', 'v') and not c.relispartition
+         where c.relkind in ('r', 'p', 'v', 'c') and not c.relispartition
     ), object (kind, name, definition, place) as (
         select 'schema', o.nspname::text, coalesce(obj_description(o.oid, 'pg_namespace'), ''), o.nspname::text
           from ours o
         union all
-        select case r.relkind when 'v' then 'view' else 'table' end, r.name,
+        select case r.relkind when 'v' then 'view' when 'c' then 'type' else 'table' end, r.name,
                case r.relkind when 'v' then pg_get_viewdef(r.oid) else '' end, r.name
           from relation r
         union all
