@@ -477,3 +477,15 @@ async def test_live_invocations_are_those_of_reserved_and_running_tasks(stage):
     rows = await stage.ask("live_invocations", EPOCH)
 
     assert {str(row[0]) for row in rows} == {one["invocation_id"], two["invocation_id"]}
+
+
+@pytest.mark.parametrize("kind", ["starts", "commits", "results", "returns"])
+async def test_a_report_with_other_field_names_is_refused_as_a_whole(stage, kind):
+    """A host that took its report for recorded would run a task that has no start."""
+    (key,) = await stage.reserve(1)
+
+    with pytest.raises(asyncpg.PostgresError) as caught:
+        await stage.report(**{kind: [{"i": key["invocation_id"], "d": key["run_day"]}]})
+
+    assert caught.value.sqlstate == "MU003"
+    assert (await stage.task(1))["lifecycle"] == "Created"

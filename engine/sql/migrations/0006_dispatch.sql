@@ -1,7 +1,6 @@
--- expand: dispatches from the core to hosts, reports of hosts, completions for the core
+-- expand: how the core hands tasks to hosts, and how it learns what became of them
 create sequence jobs_internal.dispatch_number as bigint;
-comment on sequence jobs_internal.dispatch_number is
-    'Numbers of dispatches and completions; the numbers of one writer rise.';
+comment on sequence jobs_internal.dispatch_number is 'Numbers of dispatches and completions; each writer''s rise.';
 
 create table jobs_internal.dispatch (
     host_id     uuid not null references jobs_internal.host on delete cascade,
@@ -22,20 +21,18 @@ create table jobs_internal.dispatch (
     constraint each_task_has_its_slot_or_none_has check
         (slots = '{}' or cardinality(slots) = cardinality(invocations))
 );
-comment on table jobs_internal.dispatch is
-    'Tasks reserved for a host, and tasks that the host must cancel: one batch per row, read by key.';
+comment on table jobs_internal.dispatch is 'Tasks reserved for a host, and tasks that it must cancel: a batch a row, read by key.';
 comment on column jobs_internal.dispatch.host_id is 'The host.';
-comment on column jobs_internal.dispatch.number is 'Rises; a host fetches the dispatches after the last number that it has read.';
-comment on column jobs_internal.dispatch.run_days is 'The partition key of each task.';
-comment on column jobs_internal.dispatch.runs is 'The run of each task.';
-comment on column jobs_internal.dispatch.steps is 'The step of each task.';
-comment on column jobs_internal.dispatch.ordinals is 'The target of each task, by its number in the snapshot.';
-comment on column jobs_internal.dispatch.attempts is 'The number of the attempt, for each task.';
-comment on column jobs_internal.dispatch.invocations is 'The invocation of each task.';
-comment on column jobs_internal.dispatch.cancels is 'Invocations that the host must cancel.';
+comment on column jobs_internal.dispatch.number is 'Rises; the host asks for what is behind the last it knows.';
+comment on column jobs_internal.dispatch.run_days is 'Of each task.';
+comment on column jobs_internal.dispatch.runs is 'Of each task.';
+comment on column jobs_internal.dispatch.steps is 'Of each task.';
+comment on column jobs_internal.dispatch.ordinals is 'Of each task.';
+comment on column jobs_internal.dispatch.attempts is 'Of each task.';
+comment on column jobs_internal.dispatch.invocations is 'Of each task.';
+comment on column jobs_internal.dispatch.cancels is 'Invocations that must stop.';
 comment on column jobs_internal.dispatch.slots is
-    'The slot of each prefetched task, by the invocation that the slot was reserved for; null for other tasks; empty '
-    'when the dispatch has no prefetched task.';
+    'Of each prefetched task the slot, by the invocation that it was reserved for; null otherwise; empty where none is.';
 
 create table jobs_internal.dispatch_lock ();
 comment on table jobs_internal.dispatch_lock is
@@ -45,163 +42,17 @@ create table jobs_internal.report_lock ();
 comment on table jobs_internal.report_lock is
     'Always empty: reports of hosts lock the table together, lock_reports locks it alone.';
 
--- Messages. Hosts and the core send and read them as JSON objects whose keys are the names of the attributes.
-create type jobs_internal.dispatched_task as (
-    number              bigint,
-    kind                text,
-    slot                uuid,
-    started             boolean,
-    run_day             date,
-    job_execution_id    uuid,
-    step_id             integer,
-    ordinal             integer,
-    attempt             integer,
-    invocation_id       uuid,
-    target_execution_id uuid,
-    job_id              uuid,
-    job_version         integer,
-    run_create_time     timestamptz,
-    target_type         text,
-    target_id           uuid,
-    server_id           text,
-    server_name         text,
-    pool_name           text,
-    database_name       text,
-    schema_name         text,
-    credential_id       uuid,
-    credential_version  bigint,
-    first_start         timestamptz,
-    tried_at            timestamptz,
-    directory           bigint,
-    overrides           jsonb,
-    labels              jsonb
-);
-comment on type jobs_internal.dispatched_task is
-    'A task as a host fetches it, with all that running it needs. Of a task that the host must cancel, only number, '
-    'kind, started, invocation_id and directory are set.';
-comment on column jobs_internal.dispatched_task.number is 'The dispatch.';
-comment on column jobs_internal.dispatched_task.kind is 'task: to run; cancel: to cancel.';
-comment on column jobs_internal.dispatched_task.slot is
-    'Of a prefetched task: it starts when the tasks before it in this slot have finished.';
-comment on column jobs_internal.dispatched_task.started is 'True when a call whose reply was lost started the task.';
-comment on column jobs_internal.dispatched_task.first_start is 'Start of the first attempt on the target.';
-comment on column jobs_internal.dispatched_task.directory is 'Revision of the directory when the task was fetched.';
-
-create type jobs_internal.task_start as (
-    run_day          date,
-    job_execution_id uuid,
-    step_id          integer,
-    ordinal          integer,
-    attempt          integer,
-    invocation_id    uuid,
-    backend_pid      integer,
-    server_version   integer
-);
-comment on type jobs_internal.task_start is 'A host starts a task, in this session at the target.';
-
-create type jobs_internal.commit_intent as (
-    run_day          date,
-    job_execution_id uuid,
-    step_id          integer,
-    ordinal          integer,
-    attempt          integer,
-    invocation_id    uuid,
-    xact_id          text
-);
-comment on type jobs_internal.commit_intent is 'A host is about to send COMMIT for an attempt, with this transaction id.';
-
-create type jobs_internal.task_result as (
-    run_day          date,
-    job_execution_id uuid,
-    step_id          integer,
-    ordinal          integer,
-    attempt          integer,
-    invocation_id    uuid,
-    lifecycle        text,
-    phase            text,
-    retry            boolean,
-    again            boolean,
-    reason           text,
-    sqlstate         text,
-    message          text,
-    detail           text,
-    hint             text,
-    context          text,
-    position         integer,
-    fingerprint      text,
-    notices          jsonb,
-    results          jsonb,
-    result_hash      text,
-    rows             bigint,
-    bytes            bigint,
-    statement_no     integer,
-    timings          jsonb,
-    blockers         jsonb,
-    last_message     text,
-    cancel_method    text
-);
-comment on type jobs_internal.task_result is 'The outcome of an attempt.';
-comment on column jobs_internal.task_result.retry is
-    'True when nothing was committed, or the script is repeatable, and another attempt may succeed.';
-comment on column jobs_internal.task_result.again is
-    'True when the engine stopped the attempt in order to repeat it; the attempt does not count.';
-comment on column jobs_internal.task_result.reason is 'The end reason of the attempt; null when it succeeded.';
-comment on column jobs_internal.task_result.fingerprint is 'Equal for errors with an equal cause.';
-comment on column jobs_internal.task_result.result_hash is 'In hexadecimal digits.';
-comment on column jobs_internal.task_result.last_message is 'The message that the target''s execution shows.';
-comment on column jobs_internal.task_result.cancel_method is 'The method that stopped the attempt.';
-
-create type jobs_internal.task_release as (
-    run_day          date,
-    job_execution_id uuid,
-    step_id          integer,
-    ordinal          integer,
-    attempt          integer,
-    invocation_id    uuid,
-    wait_reason      text,
-    pause_seconds    double precision,
-    message          text
-);
-comment on type jobs_internal.task_release is 'A host gives back a reserved task that it did not start.';
-comment on column jobs_internal.task_release.pause_seconds is 'How long the target waits before its next attempt; null: not at all.';
-comment on column jobs_internal.task_release.message is 'The message of a server that had no room.';
-
-create type jobs_internal.completion_item as (
-    invocation_id uuid,
-    kind          text,
-    lifecycle     text,
-    attempts      integer,
-    not_before    double precision,
-    deadline      double precision,
-    cancel_method text,
-    reason        text,
-    sqlstate      text,
-    fingerprint   text
-);
-comment on type jobs_internal.completion_item is
-    'The outcome of a task as the core applies it: the new state of the target, and the error of the attempt.';
-comment on column jobs_internal.completion_item.kind is 'result: an attempt ended; release: a host gave the task back.';
-comment on column jobs_internal.completion_item.lifecycle is 'Of the target.';
-comment on column jobs_internal.completion_item.attempts is 'How many attempts the target has had.';
-comment on column jobs_internal.completion_item.not_before is
-    'Start of the next attempt at the earliest, in seconds since 1970; null: no pause.';
-comment on column jobs_internal.completion_item.deadline is
-    'End of the step''s timeout for an unfinished target, in seconds since 1970; null: no attempt was tried.';
-comment on column jobs_internal.completion_item.reason is 'The end reason of the attempt, also when the target waits for another one.';
-comment on column jobs_internal.completion_item.sqlstate is 'Of the attempt''s error.';
-comment on column jobs_internal.completion_item.fingerprint is 'Of the attempt''s error: equal for equal causes.';
-
 create table jobs_internal.completion (
     host_id uuid not null references jobs_internal.host on delete cascade,
     number  bigint not null default nextval('jobs_internal.dispatch_number'),
-    items   jobs_internal.completion_item[] not null,
+    report  jsonb not null,
     primary key (host_id, number)
 );
 comment on table jobs_internal.completion is
-    'Outcomes of tasks for the core: one batch per row, read by key. The rows of executions hold the same outcomes.';
+    'What became of tasks: a batch a row, read by key, also by the statement that reserves; the rows of executions are the truth.';
 comment on column jobs_internal.completion.host_id is 'The host.';
-comment on column jobs_internal.completion.number is 'Rises; the core reads the completions after the last number that it has read.';
-comment on column jobs_internal.completion.items is 'The outcomes.';
+comment on column jobs_internal.completion.number is 'Rises; the core asks for what is behind the last it knows.';
+comment on column jobs_internal.completion.report is 'invocation, lifecycle of the target, attempt, when it may start again.';
 
 create table jobs_internal.server_contact (
     server_id       text primary key,
@@ -211,10 +62,9 @@ create table jobs_internal.server_contact (
     seen_at         timestamptz not null default clock_timestamp(),
     constraint a_budget_lets_two_in check (budget >= 2)
 );
-comment on table jobs_internal.server_contact is 'Properties of servers that hosts read when they first connect.';
+comment on table jobs_internal.server_contact is 'What hosts learned of servers when they first reached them.';
 comment on column jobs_internal.server_contact.server_id is 'As in the directory.';
 comment on column jobs_internal.server_contact.server_version is 'server_version_num.';
-comment on column jobs_internal.server_contact.max_connections is 'The server''s own limit.';
-comment on column jobs_internal.server_contact.budget is
-    'How many connections the engine opens to the server when the directory sets no limit.';
-comment on column jobs_internal.server_contact.seen_at is 'When a host read them.';
+comment on column jobs_internal.server_contact.max_connections is 'Its own limit.';
+comment on column jobs_internal.server_contact.budget is 'How many sessions we allow ourselves there where nobody said otherwise.';
+comment on column jobs_internal.server_contact.seen_at is 'When.';

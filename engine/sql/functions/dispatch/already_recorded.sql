@@ -2,8 +2,6 @@
 create or replace function jobs_internal.already_recorded(p_results jobs_internal.task_result[]) returns setof uuid
 language plpgsql stable security definer
 set search_path = jobs, jobs_internal, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 begin
     return query

@@ -4,10 +4,7 @@ create or replace function jobs_internal.expand_dispatch(
 ) returns setof jobs_internal.dispatched_task
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
 set enable_sort = off
-set jit = off
 as $$
 begin
     return query

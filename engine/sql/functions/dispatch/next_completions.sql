@@ -3,8 +3,6 @@ create or replace function jobs_internal.next_completions(p_hosts uuid[], p_afte
 returns setof jobs_internal.completion
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 begin
     delete from completion c

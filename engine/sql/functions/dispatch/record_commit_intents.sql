@@ -2,15 +2,13 @@
 create or replace function jobs_internal.record_commit_intents(p_intents jobs_internal.commit_intent[]) returns uuid[]
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     refused uuid[] := '{}';
     day date;
 begin
     for day in select distinct c.run_day from unnest(p_intents) c loop
+        perform check_item_day(day);
         with item as materialized (
             select c.*, t.epoch, t.host_id, t.start_time
               from unnest(p_intents) c

@@ -3,16 +3,14 @@ create or replace function jobs_internal.record_results(p_results jobs_internal.
 returns setof jobs_internal.completion_item
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
 set enable_sort = off
-set jit = off
 as $$
 declare
     now constant timestamptz := clock_timestamp();
     day date;
 begin
     for day in select distinct r.run_day from unnest(p_results) r loop
+        perform check_item_day(day);
         return query
         with item as materialized (
             select r.*, coalesce(r.again, false) as repeats, t.epoch, t.host_id, t.attempt_start,

@@ -10,6 +10,7 @@ declare
     day date;
 begin
     for day in select distinct r.run_day from unnest(p_releases) r loop
+        perform check_item_day(day);
         return query
         -- The day is also compared by >=, so that the planner sees the primary key as the only short way.
         with released as (

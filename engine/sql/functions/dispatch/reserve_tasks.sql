@@ -5,9 +5,6 @@ create or replace function jobs_internal.reserve_tasks(
 ) returns void
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     days date[] := p_run_days[1:1];

@@ -5,8 +5,6 @@ create or replace function jobs_internal.running_attempt(
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
 as $$
 begin
     perform check_epoch(p_epoch);

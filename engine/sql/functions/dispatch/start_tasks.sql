@@ -2,9 +2,6 @@
 create or replace function jobs_internal.start_tasks(p_starts jobs_internal.task_start[]) returns uuid[]
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     now constant timestamptz := clock_timestamp();
@@ -13,6 +10,7 @@ declare
     day date;
 begin
     for day in select distinct s.run_day from unnest(p_starts) s loop
+        perform check_item_day(day);
         with item as materialized (
             select s.*, t.epoch, t.host_id, t.lifecycle
               from unnest(p_starts) s

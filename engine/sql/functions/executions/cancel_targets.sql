@@ -5,8 +5,6 @@ create or replace function jobs_internal.cancel_targets(
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -6,7 +6,6 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set enable_sort = off
 set plan_cache_mode = force_generic_plan
-set jit = off
 as $$
 declare
     now constant timestamptz := clock_timestamp();

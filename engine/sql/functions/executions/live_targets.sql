@@ -10,9 +10,7 @@ set plan_cache_mode = force_custom_plan
 set enable_nestloop = off
 set enable_hashjoin = off
 set enable_sort = off
-set enable_seqscan = off
 set enable_bitmapscan = off
-set jit = off
 as $$
 declare
     timeout interval;

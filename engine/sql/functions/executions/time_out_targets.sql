@@ -5,8 +5,6 @@ create or replace function jobs_internal.time_out_targets(
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     day constant date := (select x.run_day from job_execution x where x.job_execution_id = p_run);
