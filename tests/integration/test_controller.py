@@ -160,7 +160,7 @@ async def test_a_retry_that_waits_for_a_slot_times_out(controller, stage, owner)
 
     late, never = await stage.target(1), await stage.target(3)
     assert (late["lifecycle"], late["end_reason"]) == ("TimedOut", "TimedOut")
-    over = "Its time was over before the next attempt. Last error: division by zero"
+    over = "Its time ran out before the next attempt. Last error: division by zero"
     assert (late["last_message"], late["attempts"]) == (over, 1)
     assert (list(waiting(controller)), never["lifecycle"]) == ([3], "Created")
     assert held(controller) == {other["invocation_id"]}

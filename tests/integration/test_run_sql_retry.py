@@ -359,7 +359,7 @@ async def test_waiting_targets_time_out_and_others_do_not(stage, owner):
     assert [row["lifecycle"] for row in rows] == ["TimedOut", "Created", "TimedOut"]
     assert {rows[0]["end_reason"], rows[2]["end_reason"]} == {"TimedOut"}
     assert rows[0]["last_message"] == (
-        "Its time was over before the next attempt. Last error: division by zero"
+        "Its time ran out before the next attempt. Last error: division by zero"
     )
     assert rows[2]["last_message"] == "Timed out before it started."
 

@@ -16,7 +16,7 @@ begin
             'Take in whole servers or pools, or nest groups.');
     end if;
     perform check_members(p_members, p_old);
-    with given as materialized (
+    with new_member as materialized (
         select m.doc, m.place, member_key(m.doc) as key
           from jsonb_array_elements(p_members) with ordinality m (doc, place)
     ), old as materialized (
@@ -33,7 +33,7 @@ begin
            m.doc ->> 'query', g.target_group_id, m.doc #>> '{targetGroup,asGiven}', r.credential_id,
            m.doc #>> '{refreshCredential,asGiven}', c.credential_id, m.doc #>> '{credential,asGiven}',
            m.doc ->> 'subscriptionId', m.doc ->> 'resourceGroupName'
-      from given m
+      from new_member m
       left join old o on o.key = m.key
       left join target_group g on lower(g.name) = lower(m.doc #>> '{targetGroup,name}')
       left join credential r on lower(r.name) = lower(m.doc #>> '{refreshCredential,name}')
@@ -50,4 +50,4 @@ begin
     end if;
 end $$;
 comment on function jobs_internal.add_members(uuid, jsonb, jsonb) is
-    'Appends members to a locked group; one that equals an old one (not there any more) gets its target_id.';
+    'Appends members to a locked group; a member that equals a removed one gets its target_id.';

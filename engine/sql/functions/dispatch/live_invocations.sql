@@ -13,4 +13,5 @@ begin
       from task t
      where t.run_day = any(days) and t.lifecycle in ('Created', 'InProgress');
 end $$;
-comment on function jobs_internal.live_invocations(bigint) is 'Of every task that is reserved or runs.';
+comment on function jobs_internal.live_invocations(bigint) is
+    'The invocations of all tasks that are reserved or run.';

@@ -50,6 +50,6 @@ begin
 end $$;
 comment on function jobs_internal.reserve_tasks(
     bigint, uuid[], date[], uuid[], integer[], integer[], integer[], uuid[], uuid[], uuid[], uuid[]) is
-    'Reserves tasks for hosts and tells hosts which running tasks to cancel: one dispatch per host. A finished '
+    'Reserves tasks for hosts and sends hosts the running tasks to cancel: one dispatch per host. A finished '
     'target gets no task. A task with a slot is prefetched: it starts when the tasks before it in that slot have '
     'finished.';

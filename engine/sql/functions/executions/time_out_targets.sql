@@ -11,7 +11,7 @@ declare
 begin
     perform check_epoch(p_epoch);
     perform lock_dispatch();
-    -- Their day by comparison as well, which leaves the key to be the only way that looks short.
+    -- The day is also compared by >=, so that the planner sees the primary key as the only short way.
     return query
     with waiting as materialized (
         select day as d, p_run as r, p_step_id as s, o
@@ -29,7 +29,7 @@ begin
                                 else 'TimedOut' end,
            last_message = case when x.start_time is null
                                then 'Timed out before it started' || coalesce(': ' || x.last_message, '.')
-                               else concat_ws(' ', 'Its time was over before the next attempt.',
+                               else concat_ws(' ', 'Its time ran out before the next attempt.',
                                               'Last error: ' || nullif(x.last_message, '')) end
       from waiting w
      where x.run_day >= day
