@@ -1,6 +1,6 @@
 """`python -P -m nodeagent.snapshot`: writes engine/sql/schema.sql, the schema as reviewers read it.
 
-The tables, constraints, triggers and views are those of a schema that is installed in a throw-away
+The types, tables, constraints, triggers and views are those of a schema that is installed in a throw-away
 cluster. `--check` fails when the file differs.
 """
 
@@ -30,8 +30,8 @@ from nodeagent.protocol import COMMANDS, Door, InstallSchema
 A = Queries("nodeagent.sql", "administer.sql")
 
 HEAD = """\
--- Written by `python -P -m nodeagent.snapshot` and never run: the tables and views that migrations/ and
--- views/ create, for reviewers. Functions are in functions/.
+-- Written by `python -P -m nodeagent.snapshot` and never run: the types, tables and views that migrations/
+-- and views/ create, for reviewers. Functions are in functions/.
 """
 NO_ACCOUNT = UUID(int=0)
 SPEC = COMMANDS["install_schema"]
@@ -53,11 +53,18 @@ def render(objects: Iterable[tuple[str, str, str]]) -> str:
     for kind, name, definition in objects:
         by_kind.setdefault(kind, {})[name] = definition
     parts = [f"create schema {name};" for name in by_kind.get("schema", {})]
+    parts += [_type(name, by_kind) for name in by_kind.get("type", {})]
     parts += [_table(name, by_kind) for name in by_kind.get("table", {})]
     parts += [
         f"create view {name} as\n{text.strip()}" for name, text in by_kind.get("view", {}).items()
     ]
     return HEAD + "\n" + "\n\n".join(parts) + "\n"
+
+
+def _type(name: str, by_kind: Mapping[str, Mapping[str, str]]) -> str:
+    attributes = _inside(by_kind, "column", name).items()
+    lines = [f"    {attribute} {text}" for attribute, text in attributes]
+    return f"create type {name} as (\n" + ",\n".join(lines) + "\n);"
 
 
 def _table(name: str, by_kind: Mapping[str, Mapping[str, str]]) -> str:

@@ -36,8 +36,8 @@ QUOTED_NAMES = re.compile(r"\"[^\"]*\"|'[^']*'|«[^»]*»|„[^“]*“|“[^”
 NUMBERS = re.compile(r"[0-9]+")
 
 
-class Outcome(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """An element of report's results, without the task's key."""
+class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A task_result, as SQL names that type, without the task's key."""
 
     lifecycle: str
     phase: str

@@ -25,7 +25,7 @@ from engine.db import membership
 from engine.db.control_connection import ControlConnection
 from engine.db.membership import HostRow
 from engine.db.wakeups import RESULTS
-from engine.scheduling.runs import read_completion
+from engine.scheduling.runs import read_items
 from muster.core import telemetry
 from muster.core.errors import Fault
 
@@ -165,17 +165,17 @@ class Communicator(Service):
         repeatable = task["idempotent"] or guarded
         committed, unknown = outcome is OrphanOutcome.COMMITTED, outcome is OrphanOutcome.UNKNOWN
         report = {
-            "d": task["run_day"],
-            "r": task["job_execution_id"],
-            "s": task["step_id"],
-            "o": task["ordinal"],
-            "a": task["attempt"],
-            "i": task["invocation_id"],
+            "run_day": task["run_day"],
+            "job_execution_id": task["job_execution_id"],
+            "step_id": task["step_id"],
+            "ordinal": task["ordinal"],
+            "attempt": task["attempt"],
+            "invocation_id": task["invocation_id"],
             "lifecycle": "Succeeded" if committed else "Failed",
             "retry": not committed and (not unknown or repeatable),
             "reason": None if committed else "OutcomeUnknown" if unknown else "HostLost",
             "message": MESSAGES[outcome],
-            "lastMessage": MESSAGES[outcome],
+            "last_message": MESSAGES[outcome],
         }
         report["fingerprint"] = report["reason"]
         store, cluster_state = self.context.store, self.context.cluster_state
@@ -189,7 +189,7 @@ class Communicator(Service):
         log.info("resolved orphaned attempt", outcome=outcome.value, ordinal=task["ordinal"])
         cluster_state.settled += 1
         if cluster_state.run_state is not None:
-            cluster_state.run_state.inbox += read_completion(text)
+            cluster_state.run_state.inbox += read_items(text)
         self.context.wakeups.ring(RESULTS)
 
 

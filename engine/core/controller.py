@@ -20,7 +20,7 @@ from engine.core.service import Service
 from engine.db.wakeups import RESULTS, STARTS
 from engine.scheduling.limits import apply_limits
 from engine.scheduling.run_state import RunState
-from engine.scheduling.runs import RunningTask, StepRun, WaitingTarget, read_completion
+from engine.scheduling.runs import RunningTask, StepRun, WaitingTarget, read_items
 from muster.core.db import Row
 from muster.core.errors import Fault
 from muster.core.failpoints import reach
@@ -165,7 +165,7 @@ class Controller(Service):
             await reach("core.heard")
         for row in rows:
             self._completion_marks[row["host_id"]] = row["number"]
-            run_state.inbox += read_completion(row["report"])
+            run_state.inbox += read_items(row["items"])
         inbox, run_state.inbox = run_state.inbox, []
         now = self._now
         for completion in inbox:

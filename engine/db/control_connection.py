@@ -66,7 +66,7 @@ class ControlConnection:
     async def _open(self) -> None:
         session = await self._store.open_session()
         try:
-            await session.execute(Q.preset)
+            await session.execute(Q.session_settings)
         except BaseException:
             session.terminate()
             raise

@@ -68,7 +68,7 @@ class ControlDatabase:
                 try:
                     transaction = connection.transaction(isolation="read_committed")
                     await transaction.start()
-                    await connection.execute(Q.guard)
+                    await connection.execute(Q.transaction_settings)
                     yield connection
                     await transaction.commit()
                 except BaseException:

@@ -13,7 +13,7 @@ from muster.core.db import Connection
 from muster.core.errors import Unavailable
 from muster.core.version import VERSION
 
-OLDEST_SCHEMA = 6  # the oldest that has all that is asked of it here
+OLDEST_SCHEMA = 7  # the oldest schema that the engine's queries work with
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ class JobTaskHost:
             for row in await self._rows(last, connection):
                 last = max(last, row["number"])
                 if row["begun"] and connection is not None:
-                    self._run_started(Task.of(row[4:]), connection)
+                    self._run_started(Task.of(row), connection)
                     connection = None
                 else:
                     self._accept(row)
@@ -185,7 +185,7 @@ class JobTaskHost:
         if row["kind"] == "cancel":
             self._registry.cancel(row["invocation_id"])
             return
-        task = Task.of(row[4:])
+        task = Task.of(row)
         if row["started"]:
             self._reporter.finished(task, Outcome.start_unconfirmed())
         elif self._leaving:

@@ -32,8 +32,8 @@ Q = Queries("engine.db.queries", "executions.sql")
 
 MAX_BATCH_LENGTH = 8 * 1024 * 1024  # characters of one statement; a longer item is written alone
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between attempts to reach the control database
-KINDS = ("start", "commit", "result", "return", "contact")  # in the order of report's parameters
-KEY_FIELDS = ("d", "r", "s", "o", "a", "i")  # see Task.key
+KINDS = ("start", "intent", "result", "release", "contact")  # in the order of report's parameters
+KEY_FIELDS = ("run_day", "job_execution_id", "step_id", "ordinal", "attempt", "invocation_id")
 
 
 class BatchAck(msgspec.Struct, eq=False):
@@ -72,12 +72,12 @@ class Reporter:
         self, tasks: Sequence[Task], pid: int | None, version: int | None
     ) -> "asyncio.Future[set[UUID]]":
         """The invocations that must not run, once the start of the others is committed."""
-        session = f',"p":{pid or "null"},"v":{version or "null"}}}'
+        session = f',"backend_pid":{pid or "null"},"server_version":{version or "null"}}}'
         return self._await("start", tasks, session)
 
     def commit_intent(self, task: Task, xact_id: str) -> "asyncio.Future[set[UUID]]":
         """Empty once the id of the task's transaction is committed; else the task must not commit."""
-        return self._await("commit", [task], _fields({"x": xact_id}))
+        return self._await("intent", [task], _fields({"xact_id": xact_id}))
 
     def finished(self, task: Task, outcome: Outcome) -> None:
         """For a task whose start is committed."""
@@ -85,9 +85,9 @@ class Reporter:
 
     def released(self, task: Task, pause: WaitPause | None = None) -> None:
         """For a task that was reserved and not started."""
-        why, wait, message = pause or (None, None, None)
-        fields = _fields({"why": why, "wait": wait, "said": message})
-        self._results.add(ReportItem("return", task.key + fields, task.invocation_id))
+        reason, seconds, message = pause or (None, None, None)
+        fields = {"wait_reason": reason, "pause_seconds": seconds, "message": message}
+        self._results.add(ReportItem("release", task.key + _fields(fields), task.invocation_id))
 
     def server_seen(self, contact: dict[str, Any]) -> None:
         self._results.add(ReportItem("contact", msgspec.json.encode(contact).decode(), None))
@@ -222,13 +222,13 @@ def _replacement(item: ReportItem) -> ReportItem | None:
     key = {name: refused.get(name) for name in KEY_FIELDS}
     match item.kind:
         case "start":
-            return ReportItem("return", msgspec.json.encode(key).decode(), item.invocation)
-        case "commit":
+            return ReportItem("release", msgspec.json.encode(key).decode(), item.invocation)
+        case "intent":
             fields = {"lifecycle": "Failed", "retry": True, "reason": "InternalError"}
         case "result" if "phase" in refused:  # not a replacement itself
             kept = ("lifecycle", "retry", "again", "reason", "sqlstate")
             fields = {name: refused.get(name) for name in kept}
         case _:
             return None
-    fields["message"] = fields["lastMessage"] = "The target's message can't be stored."
+    fields["message"] = fields["last_message"] = "The target's message can't be stored."
     return ReportItem("result", msgspec.json.encode(key | fields).decode(), item.invocation)

@@ -1,14 +1,16 @@
 """Tasks, as a host fetches them, and the values of their variables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date, datetime
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Self
 from uuid import UUID
 
 import msgspec
 
 from engine.model.step import RunValues, Step
+from muster.core.db import Row
 
 CACHED_RUNS = 32  # of a step
 NOTHING: Mapping[str, Any] = {}
@@ -17,9 +19,8 @@ UNLISTED = "muster.unlisted"  # a label: why the databases or schemas of a targe
 
 
 class Task(msgspec.Struct, frozen=True, dict=True):
-    """A row of fetch_dispatches whose kind is 'task', with the columns in the order of the query."""
+    """A dispatched_task, as SQL names that type, whose kind is 'task'."""
 
-    number: int
     run_day: date
     job_execution_id: UUID
     step_id: int
@@ -46,18 +47,18 @@ class Task(msgspec.Struct, frozen=True, dict=True):
     labels: Mapping[str, Any]
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> Self:
-        *plain, overrides, labels = row
-        whole = *plain, _mapping(overrides), _mapping(labels)
-        return cls(*whole)
+    def of(cls, row: Row | Mapping[str, Any]) -> Self:
+        *plain, overrides, labels = _fields(row)
+        fields = *plain, _mapping(overrides), _mapping(labels)
+        return cls(*fields)
 
     @cached_property
     def key(self) -> str:
-        """Identifies the task in a report: the beginning of a JSON object."""
-        run, step, ordinal = self.job_execution_id, self.step_id, self.ordinal
+        """Identifies the task in a report: the fields with which the JSON object of every item begins."""
         return (
-            f'{{"d":"{self.run_day}","r":"{run}","s":{step},"o":{ordinal},"a":{self.attempt}'
-            f',"i":"{self.invocation_id}"'
+            f'{{"run_day":"{self.run_day}","job_execution_id":"{self.job_execution_id}"'
+            f',"step_id":{self.step_id},"ordinal":{self.ordinal},"attempt":{self.attempt}'
+            f',"invocation_id":"{self.invocation_id}"'
         )
 
     @property
@@ -79,6 +80,9 @@ class Task(msgspec.Struct, frozen=True, dict=True):
     @property
     def rolls_back(self) -> bool:
         return self.overrides.get("rollback") is True
+
+
+_fields = itemgetter(*Task.__struct_fields__)
 
 
 def application_name(invocation: UUID) -> str:

@@ -14,7 +14,7 @@ from engine.scheduling.policies import Policy, RoundRobin
 from engine.scheduling.resource_tree import Node, Path, Queue, ResourceTree
 from engine.scheduling.runs import (
     FINISHED,
-    CompletionRow,
+    CompletionItem,
     Run,
     RunningTask,
     SlotQueue,
@@ -33,7 +33,7 @@ class RunState:
         self.runs: dict[UUID, Run] = {}
         self.running: dict[UUID, RunningTask] = {}  # by invocation
         self._prefetching: dict[SlotQueue, None] = {}  # slots that may take further tasks
-        self.inbox: list[CompletionRow] = []  # of lost hosts, to be applied like other completions
+        self.inbox: list[CompletionItem] = []  # of lost hosts, to be applied like other completions
         self._timers: Timers[tuple[StepRun, WaitingTarget]] = Timers(_waits)
 
     def steps(self) -> Iterator[StepRun]:
@@ -131,9 +131,9 @@ class RunState:
             self._prefetching.pop(slot, None)
             self.policy.release(running.target.queue, running.host)
 
-    def apply_result(self, completion: CompletionRow, now: float) -> StepRun | None:
+    def apply_result(self, completion: CompletionItem, now: float) -> StepRun | None:
         """None when the task is not held here: its result was applied before."""
-        running = self.running.pop(completion.invocation, None)
+        running = self.running.pop(completion.invocation_id, None)
         if running is None:
             return None
         step, target = running.step, running.target
@@ -144,7 +144,7 @@ class RunState:
         self._vacate(running)
         if completion.lifecycle not in FINISHED:
             target.attempts = completion.attempts
-            target.due, target.deadline = completion.not_before, completion.until
+            target.due, target.deadline = completion.not_before, completion.deadline
             self.wait(step, target)
         return step
 

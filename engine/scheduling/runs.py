@@ -49,19 +49,23 @@ class ReachedStep(msgspec.Struct, frozen=True, rename="camel"):
     cancel_requested: bool = False
 
 
-class CompletionRow(msgspec.Struct, frozen=True):
-    """The outcome of a task, from a completion."""
+class CompletionItem(msgspec.Struct, frozen=True):
+    """The outcome of a task: a completion_item, as SQL names that type."""
 
-    invocation: UUID = msgspec.field(name="i")
-    lifecycle: str = msgspec.field(name="l")  # of its target
-    attempts: int = msgspec.field(name="a")
-    not_before: float | None = msgspec.field(name="b", default=None)
-    cancel_method: str | None = msgspec.field(name="n", default=None)
-    # Deadline; None: no attempt has begun.
-    until: float | None = msgspec.field(name="u", default=None)
+    invocation_id: UUID
+    lifecycle: str  # of its target
+    attempts: int
+    not_before: float | None = None
+    deadline: float | None = None  # None: no attempt was tried
+    cancel_method: str | None = None
+    kind: str = "result"
+    # Of the attempt
+    reason: str | None = None
+    sqlstate: str | None = None
+    fingerprint: str | None = None
 
 
-read_completion = msgspec.json.Decoder(list[CompletionRow]).decode
+read_items = msgspec.json.Decoder(list[CompletionItem]).decode
 
 
 class RunPhase(StrEnum):

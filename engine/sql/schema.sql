@@ -1,9 +1,117 @@
--- Written by `python -P -m nodeagent.snapshot` and never run: the tables and views that migrations/ and
--- views/ create, for reviewers. Functions are in functions/.
+-- Written by `python -P -m nodeagent.snapshot` and never run: the types, tables and views that migrations/
+-- and views/ create, for reviewers. Functions are in functions/.
 
 create schema jobs;
 
 create schema jobs_internal;
+
+create type jobs_internal.commit_intent as (
+    run_day date,
+    job_execution_id uuid,
+    step_id integer,
+    ordinal integer,
+    attempt integer,
+    invocation_id uuid,
+    xact_id text
+);
+
+create type jobs_internal.completion_item as (
+    invocation_id uuid,
+    kind text,
+    lifecycle text,
+    attempts integer,
+    not_before double precision,
+    deadline double precision,
+    cancel_method text,
+    reason text,
+    sqlstate text,
+    fingerprint text
+);
+
+create type jobs_internal.dispatched_task as (
+    number bigint,
+    kind text,
+    slot uuid,
+    started boolean,
+    run_day date,
+    job_execution_id uuid,
+    step_id integer,
+    ordinal integer,
+    attempt integer,
+    invocation_id uuid,
+    target_execution_id uuid,
+    job_id uuid,
+    job_version integer,
+    run_create_time timestamp with time zone,
+    target_type text,
+    target_id uuid,
+    server_id text,
+    server_name text,
+    pool_name text,
+    database_name text,
+    schema_name text,
+    credential_id uuid,
+    credential_version bigint,
+    first_start timestamp with time zone,
+    tried_at timestamp with time zone,
+    directory bigint,
+    overrides jsonb,
+    labels jsonb
+);
+
+create type jobs_internal.task_release as (
+    run_day date,
+    job_execution_id uuid,
+    step_id integer,
+    ordinal integer,
+    attempt integer,
+    invocation_id uuid,
+    wait_reason text,
+    pause_seconds double precision,
+    message text
+);
+
+create type jobs_internal.task_result as (
+    run_day date,
+    job_execution_id uuid,
+    step_id integer,
+    ordinal integer,
+    attempt integer,
+    invocation_id uuid,
+    lifecycle text,
+    phase text,
+    retry boolean,
+    again boolean,
+    reason text,
+    sqlstate text,
+    message text,
+    detail text,
+    hint text,
+    context text,
+    position integer,
+    fingerprint text,
+    notices jsonb,
+    results jsonb,
+    result_hash text,
+    rows bigint,
+    bytes bigint,
+    statement_no integer,
+    timings jsonb,
+    blockers jsonb,
+    last_message text,
+    cancel_method text
+);
+
+create type jobs_internal.task_start as (
+    run_day date,
+    job_execution_id uuid,
+    step_id integer,
+    ordinal integer,
+    attempt integer,
+    invocation_id uuid,
+    backend_pid integer,
+    server_version integer
+);
 
 create table jobs_internal.account_key (
     public_key text not null,
@@ -65,7 +173,7 @@ CREATE INDEX journal_by_age ON jobs_internal.command_journal USING btree (at);
 create table jobs_internal.completion (
     host_id uuid not null,
     number bigint not null default nextval('dispatch_number'::regclass),
-    report jsonb not null,
+    items completion_item[] not null,
     constraint completion_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(host_id) ON DELETE CASCADE,
     constraint completion_pkey PRIMARY KEY (host_id, number)
 );

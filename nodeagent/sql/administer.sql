@@ -110,12 +110,12 @@ select statement
         -- Indexes and the sequences of columns follow their tables.
         select 2, format('alter %s %I.%I owner to %I',
                          case c.relkind when 'v' then 'view' when 'm' then 'materialized view'
-                                        when 'S' then 'sequence' else 'table' end,
+                                        when 'S' then 'sequence' when 'c' then 'type' else 'table' end,
                          n.nspname, c.relname, $1)
           from pg_class c
           join pg_namespace n on n.oid = c.relnamespace
          where n.nspname in ('jobs', 'jobs_internal')
-           and c.relkind in ('r', 'p', 'v', 'm', 'S')
+           and c.relkind in ('r', 'p', 'v', 'm', 'S', 'c')
            and not (c.relkind = 'S' and exists (select from pg_depend d
                                                  where d.classid = 'pg_class'::regclass and d.objid = c.oid
                                                    and d.deptype in ('a', 'i') and d.refobjsubid > 0))

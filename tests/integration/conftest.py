@@ -2,6 +2,7 @@
 
 import pytest
 
+from engine.db.control_db import Q
 from tests.support.control_db import installed
 from tests.support.definitions import a_definer
 from tests.support.executions import a_session
@@ -22,6 +23,7 @@ async def owner(account):
 @pytest.fixture
 async def engine(account):
     session = await account.connect("engine")
+    await session.execute(Q.session_settings)
     yield session
     await session.close()
 

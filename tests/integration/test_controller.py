@@ -99,7 +99,7 @@ async def test_what_is_told_while_a_reservation_is_under_way_is_heard(
     await controller.run_once()  # there is room for one more of three
 
     assert made == ["reserve", "completions"]
-    assert first["i"] not in held(controller)
+    assert first["invocation_id"] not in held(controller)
     await controller.run_once()
     assert made == ["reserve", "completions", "reserve"]
     assert len(held(controller)) == 2
@@ -113,7 +113,7 @@ async def test_what_came_with_a_reservation_is_not_asked_for(controller, stage, 
     await stage.report(results=[first | SUCCEEDED])
     has_slots(controller, stage, 2)
     await controller.run_once()
-    assert (made, first["i"] in held(controller)) == (["reserve"], False)
+    assert (made, first["invocation_id"] in held(controller)) == (["reserve"], False)
     await controller.run_once()
 
     assert made == ["reserve", "reserve"]
@@ -160,10 +160,10 @@ async def test_a_retry_that_waits_for_a_slot_times_out(controller, stage, owner)
 
     late, never = await stage.target(1), await stage.target(3)
     assert (late["lifecycle"], late["end_reason"]) == ("TimedOut", "TimedOut")
-    over = "Its time was over before the next attempt. Last error: division by zero"
+    over = "Its time ran out before the next attempt. Last error: division by zero"
     assert (late["last_message"], late["attempts"]) == (over, 1)
     assert (list(waiting(controller)), never["lifecycle"]) == ([3], "Created")
-    assert held(controller) == {other["i"]}
+    assert held(controller) == {other["invocation_id"]}
 
 
 async def began_ago(owner, seconds: float) -> None:
@@ -185,7 +185,7 @@ async def a_full_host(controller: Controller, stage: Stage) -> Key:
     (first,) = await stage.started(1)
     has_slots(controller, stage, 1)
     await controller.run_once()
-    assert held(controller) == {first["i"]}
+    assert held(controller) == {first["invocation_id"]}
     return first
 
 

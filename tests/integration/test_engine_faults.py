@@ -104,6 +104,19 @@ async def test_a_write_that_forgets_itself_is_ended_by_the_server(open_store, mo
     assert limits == ["10s", "10s", "5s"]
 
 
+async def test_every_session_of_the_engine_has_the_planner_switches(open_store):
+    store = await in_charge(open_store(1))
+    switches = "select current_setting('enable_seqscan'), current_setting('jit')"
+
+    async with store.calling() as tx:
+        in_transaction = await tx.fetchrow(switches)
+    connection = ControlConnection(store)
+    (in_session,) = await connection.fetch(switches)
+    connection.hang_up()
+
+    assert tuple(in_transaction) == tuple(in_session) == ("off", "off")
+
+
 async def test_every_query_of_the_engine_compiles_for_its_role(account):
     connection = await account.connect("engine")
     try:

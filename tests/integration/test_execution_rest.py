@@ -221,7 +221,7 @@ async def test_what_ended_otherwise_than_by_its_last_error_tells_both(here, owne
     error = CAUSE["message"]
     assert sorted((e["reason"], e["count"], e["message"]) for e in value) == [
         ("Canceled", 1, f"Canceled while it waited for its next attempt. Last error: {error}"),
-        ("TimedOut", 1, f"Its time was over before the next attempt. Last error: {error}"),
+        ("TimedOut", 1, f"Its time ran out before the next attempt. Last error: {error}"),
     ]
 
 

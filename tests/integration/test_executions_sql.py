@@ -158,7 +158,7 @@ async def test_a_stop_before_the_first_step_ends_the_run_at_once(owner):
     assert (said["requested_by"], said["door"], said["reason"]) == ("postgres", "psql", "a mistake")
     assert (said["completed_at"], said["needed"]) == (row["end_time"], "nothing")
     error = await refused("select jobs.sp_stop_job($1)", run, session=owner)
-    assert (error.sqlstate, str(error)) == ("MU013", f"execution {run} is over: Canceled")
+    assert (error.sqlstate, str(error)) == ("MU013", f"execution {run} has finished: Canceled")
 
 
 async def test_a_stop_of_what_has_begun_is_a_wish(owner):

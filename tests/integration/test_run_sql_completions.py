@@ -26,11 +26,11 @@ async def exchange(
 
 
 def said(rows: list[asyncpg.Record]) -> list[str]:
-    return [each["i"] for row in rows for each in json.loads(row["report"])]
+    return [each["invocation_id"] for row in rows for each in json.loads(row["items"])]
 
 
 def invocations(*keys: Key) -> list[str]:
-    return [key["i"] for key in keys]
+    return [key["invocation_id"] for key in keys]
 
 
 async def test_completions_come_with_a_reservation_once_and_in_order(stage):

@@ -40,7 +40,7 @@ async def in_phase(stage, phase: str, ordinal: int = 1) -> dict | None:
         return key
     await stage.report(starts=[key])
     if phase == "committing":
-        await stage.report(commits=[key | {"x": "1"}])
+        await stage.report(commits=[key | {"xact_id": "1"}])
     elif phase == "waiting":
         await stage.report(results=[key | FAILED | {"retry": True}])
     elif phase == "over":
@@ -74,7 +74,7 @@ async def test_a_target_is_cancelled_in_each_phase(stage, phase, lifecycle, ever
         assert mine == []
     elif runs:
         assert key is not None
-        assert mine == [(1, stage.host, UUID(key["i"]), False)]
+        assert mine == [(1, stage.host, UUID(key["invocation_id"]), False)]
         assert [tuple(row) for row in again] == mine
     else:
         assert mine == [(1, None, None, True)]
@@ -88,7 +88,7 @@ async def test_a_target_is_cancelled_in_each_phase(stage, phase, lifecycle, ever
         assert target["last_message"] == said
     if phase == "reserved":
         assert await stage.task(1) is None
-        assert await stage.report(starts=[key]) == [key["i"]]
+        assert await stage.report(starts=[key]) == [key["invocation_id"]]
         assert await stage.ask("take", stage.host, 0) == []
     others = {(await stage.target(ordinal))["lifecycle"] for ordinal in (2, 3)}
     assert others == {"Canceled" if everything else "Created"}
@@ -114,7 +114,7 @@ async def test_a_start_that_comes_first_is_cancelled_as_an_attempt(stage, second
     await transaction.commit()
 
     (row,) = await cancel
-    assert tuple(row) == (1, stage.host, UUID(key["i"]), False)
+    assert tuple(row) == (1, stage.host, UUID(key["invocation_id"]), False)
     assert (await stage.target(1))["lifecycle"] == "InProgress"
 
 
@@ -128,7 +128,7 @@ async def test_a_cancellation_that_comes_first_refuses_the_start(stage, second):
 
     await transaction.commit()
 
-    assert await start == [key["i"]]
+    assert await start == [key["invocation_id"]]
     assert (await stage.target(1))["lifecycle"] == "Canceled"
 
 
@@ -183,7 +183,7 @@ async def test_a_reservation_waits_for_a_cancellation_and_finds_its_target_over(
 async def test_an_attempt_with_any_guard_may_be_repeated(stage, owner, guard):
     await set_steps(owner, options={} if guard is None else {"guard": guard})
     (running,) = await stage.reserve(1)
-    await stage.report(starts=[running | {"p": 4711}])
+    await stage.report(starts=[running | {"backend_pid": 4711}])
 
     (lost,) = await stage.ask("disown", EPOCH, stage.host)
 
@@ -194,7 +194,9 @@ async def test_nothing_of_a_lost_host_counts(stage, owner):
     await set_steps(owner, options={"idempotent": True, "transaction": "none"})
     other = await a_host(stage.engine)
     (running,) = await stage.reserve(1)
-    await stage.report(starts=[running | {"p": 4711}], commits=[running | {"x": "9"}])
+    await stage.report(
+        starts=[running | {"backend_pid": 4711}], commits=[running | {"xact_id": "9"}]
+    )
     (reserved,) = await stage.reserve(2)
     await stage.reserve(3, host=other)
 
@@ -202,22 +204,22 @@ async def test_nothing_of_a_lost_host_counts(stage, owner):
 
     task = await stage.task(1)
     new = task["invocation_id"]
-    assert str(new) != running["i"]
+    assert str(new) != running["invocation_id"]
     assert dict(one) == {
         "run_day": stage.day, "job_execution_id": stage.run, "step_id": 1, "ordinal": 1, "attempt": 1,
-        "invocation_id": new, "old_invocation": UUID(running["i"]), "task_lifecycle": "InProgress",
+        "invocation_id": new, "old_invocation": UUID(running["invocation_id"]), "task_lifecycle": "InProgress",
         "backend_pid": 4711, "xact_id": "9", "server_id": "/servers/1", "database_name": "db1",
         "credential_id": None, "credential_version": None, "start_time": task["start_time"],
         "idempotent": True, "guard": False, "transaction": "none",
     }  # fmt: skip
     assert (two["ordinal"], two["task_lifecycle"]) == (2, "Created")
     assert [(await stage.target(n))["wait_reason"] for n in (1, 2, 3)] == ["HostLost", None, None]
-    assert two["invocation_id"] == two["old_invocation"] == UUID(reserved["i"])
+    assert two["invocation_id"] == two["old_invocation"] == UUID(reserved["invocation_id"])
     assert await stage.task(2) is None
     said = [running | SUCCEEDED]
-    assert await stage.report(results=said) == [running["i"]]
-    assert await stage.report(commits=[running | {"x": "8"}]) == [running["i"]]
-    assert await stage.report(starts=[reserved]) == [reserved["i"]]
+    assert await stage.report(results=said) == [running["invocation_id"]]
+    assert await stage.report(commits=[running | {"xact_id": "8"}]) == [running["invocation_id"]]
+    assert await stage.report(starts=[reserved]) == [reserved["invocation_id"]]
     assert await stage.ask("take", stage.host, 0) == []
     assert (await stage.task(1))["lifecycle"] == "InProgress"
     assert (await stage.target(2))["lifecycle"] == "Created"
@@ -231,14 +233,19 @@ async def test_a_host_lost_twice_is_known_by_its_first_invocation(stage):
     (first,) = await stage.ask("disown", EPOCH, stage.host)
     (second,) = await stage.ask("disown", EPOCH, stage.host)
 
-    assert first["old_invocation"] == second["old_invocation"] == UUID(running["i"])
-    assert len({first["invocation_id"], second["invocation_id"], UUID(running["i"])}) == 3
+    assert first["old_invocation"] == second["old_invocation"] == UUID(running["invocation_id"])
+    assert (
+        len({first["invocation_id"], second["invocation_id"], UUID(running["invocation_id"])}) == 3
+    )
 
 
 async def test_the_core_settles_what_a_lost_host_left(stage):
     keys = await stage.started(1, 2)
     rows = await stage.ask("disown", EPOCH, stage.host)
-    lost = [key | {"i": str(row["invocation_id"])} for key, row in zip(keys, rows, strict=True)]
+    lost = [
+        key | {"invocation_id": str(row["invocation_id"])}
+        for key, row in zip(keys, rows, strict=True)
+    ]
     results = [
         lost[0] | FAILED | {"again": True, "reason": "HostLost"},
         lost[1] | SUCCEEDED,
@@ -248,8 +255,8 @@ async def test_the_core_settles_what_a_lost_host_left(stage):
     told = json.loads(await stage.value("settle", EPOCH, json.dumps(results)))
     again = json.loads(await stage.value("settle", EPOCH, json.dumps(results)))
 
-    assert sorted((each["l"], each["i"], each["k"]) for each in told) == [
-        ("Succeeded", lost[1]["i"], "result"), ("WaitingForRetry", lost[0]["i"], "result"),
+    assert sorted((each["lifecycle"], each["invocation_id"], each["kind"]) for each in told) == [
+        ("Succeeded", lost[1]["invocation_id"], "result"), ("WaitingForRetry", lost[0]["invocation_id"], "result"),
     ]  # fmt: skip
     assert again == []
     assert await stage.told() == []
@@ -282,7 +289,7 @@ async def test_disowning_that_comes_first_refuses_the_result(stage, second):
 
     await transaction.commit()
 
-    assert await result == [key["i"]]
+    assert await result == [key["invocation_id"]]
     assert (await stage.target(1))["lifecycle"] == "InProgress"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session
-from tests.support.execution_fixture import FAILED, SUCCEEDED, a_stage, set_steps
+from tests.support.execution_fixture import FAILED, ITEM, SUCCEEDED, a_stage, set_steps
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
@@ -46,7 +46,7 @@ DECISIONS = [
 async def test_what_would_have_been_made_again_and_was_cancelled_says_so(stage, owner):
     (key,) = await stage.started(1)
     await owner.execute(CANCEL["target"])
-    said = {"lifecycle": "Canceled", "reason": "BrokenOff", "lastMessage": "It is made again."}
+    said = {"lifecycle": "Canceled", "reason": "BrokenOff", "last_message": "It is made again."}
 
     await stage.report(results=[key | said | AGAIN])
 
@@ -62,7 +62,7 @@ async def test_the_target_ends_or_waits(stage, owner, attempt, says, retries, ca
     if cancelled:
         await owner.execute(CANCEL[cancelled])
     reason = None if attempt == "Succeeded" else "ConnectionLost"
-    said = {"lifecycle": attempt, "reason": reason, "lastMessage": "so it was", "phase": "commit"}
+    said = {"lifecycle": attempt, "reason": reason, "last_message": "so it was", "phase": "commit"}
 
     assert await stage.report(results=[key | said | says]) == []
 
@@ -84,10 +84,10 @@ async def test_the_target_ends_or_waits(stage, owner, attempt, says, retries, ca
     )
     (told,) = await stage.told()
     seconds = target["not_before"].timestamp() if waiting else None
-    assert told == {
-        "i": key["i"], "l": expected, "a": 1, "k": "result", "n": None,
-        "b": pytest.approx(seconds, abs=1e-5) if waiting else None,
-        "u": until(target) if waiting else None,
+    assert told == ITEM | {
+        "invocation_id": key["invocation_id"], "lifecycle": expected, "reason": reason,
+        "not_before": pytest.approx(seconds, abs=1e-5) if waiting else None,
+        "deadline": until(target) if waiting else None,
     }  # fmt: skip
     ledger = await owner.fetch("select lifecycle, end_reason from jobs_internal.target_ledger")
     assert [tuple(row) for row in ledger] == ([] if waiting else [(expected, target["end_reason"])])
@@ -106,14 +106,18 @@ async def test_what_only_waited_for_us_keeps_its_deadline(stage, lifecycle):
         await paused(stage)
         attempt = 2
     else:
-        await stage.report(returns=[(await stage.reserve(1))[0] | {"why": "ServerFull", "wait": 1}])
+        await stage.report(
+            returns=[
+                (await stage.reserve(1))[0] | {"wait_reason": "ServerFull", "pause_seconds": 1}
+            ]
+        )
     (key,) = await stage.reserve(1, attempt=attempt)
     await stage.told()
 
     await stage.report(returns=[key])
 
     (told,) = await stage.told()
-    assert (told["l"], told["u"]) == (lifecycle, until(await stage.target(1)))
+    assert (told["lifecycle"], told["deadline"]) == (lifecycle, until(await stage.target(1)))
 
 
 async def test_what_we_stopped_ourselves_does_not_count(stage, owner):
@@ -205,13 +209,18 @@ async def test_a_reservation_returns_unburnt(stage):
     made = await stage.reserve(1)
     before = await stage.target(1)
 
-    assert await stage.report(returns=[made[0] | {"why": None, "wait": None}]) == []
+    assert (
+        await stage.report(returns=[made[0] | {"wait_reason": None, "pause_seconds": None}]) == []
+    )
 
     assert await stage.task(1) is None
     assert await stage.target(1) == before
     assert await stage.told() == [
-        {"i": made[0]["i"], "l": "Created", "a": 0, "b": None, "u": None, "n": None, "k": "return"}
-    ]
+        ITEM | {
+            "invocation_id": made[0]["invocation_id"], "lifecycle": "Created", "kind": "release",
+            "attempts": 0,
+        }
+    ]  # fmt: skip
     assert await stage.started(1)
 
 
@@ -224,17 +233,21 @@ async def test_a_full_server_makes_the_target_wait(stage, lifecycle):
         attempt = 2
     (key,) = await stage.reserve(1, attempt=attempt)
 
-    await stage.report(returns=[key | {"why": "ServerFull", "wait": 2.5}])
+    await stage.report(returns=[key | {"wait_reason": "ServerFull", "pause_seconds": 2.5}])
 
     target = await stage.target(1)
     assert (target["lifecycle"], target["wait_reason"]) == (lifecycle, "ServerFull")
     assert (target["not_before"] - target["tried_at"]).total_seconds() == 2.5
     (told,) = await stage.told()
-    assert (told["l"], told["k"], told["a"]) == (lifecycle, "return", attempt - 1)
-    assert told["b"] == pytest.approx(target["not_before"].timestamp(), abs=1e-5)
-    assert told["u"] == until(target)
+    assert (told["lifecycle"], told["kind"], told["attempts"]) == (
+        lifecycle,
+        "release",
+        attempt - 1,
+    )
+    assert told["not_before"] == pytest.approx(target["not_before"].timestamp(), abs=1e-5)
+    assert told["deadline"] == until(target)
     (again,) = await stage.reserve(1, attempt=attempt)
-    await stage.report(returns=[again | {"why": "ServerFull", "wait": 1}])
+    await stage.report(returns=[again | {"wait_reason": "ServerFull", "pause_seconds": 1}])
     assert (await stage.target(1))["tried_at"] == target["tried_at"]
     (taken,) = await stage.ask("take", stage.host, 0) or [None]
     assert taken is None
@@ -256,14 +269,14 @@ async def test_a_server_that_stays_full_times_the_target_out(stage, owner, colum
         f"update jobs_internal.target_execution set {column} = now() - interval '50 seconds'"
     )
     (key,) = await stage.reserve(1, attempt=attempt)
-    await stage.report(returns=[key | {"why": "ServerFull", "wait": 100}])
+    await stage.report(returns=[key | {"wait_reason": "ServerFull", "pause_seconds": 100}])
     waiting = await stage.target(1)
     await owner.execute(
         f"update jobs_internal.target_execution set {column} = now() - interval '61 seconds'"
     )
     await stage.told()
     (key,) = await stage.reserve(1, attempt=attempt)
-    await stage.report(returns=[key | {"why": "ServerFull", "wait": 100}])
+    await stage.report(returns=[key | {"wait_reason": "ServerFull", "pause_seconds": 100}])
 
     assert waiting["lifecycle"] == lifecycle
     assert waiting["not_before"] == waiting[column] + timedelta(seconds=60)
@@ -272,10 +285,16 @@ async def test_a_server_that_stays_full_times_the_target_out(stage, owner, colum
     assert (target["wait_reason"], target["not_before"]) == (None, None)
     said = "division by zero" if attempt == 2 else "Timed out before it started."
     assert target["last_message"] == said
-    assert [(each["l"], each["b"]) for each in await stage.told()] == [("TimedOut", None)]
+    assert [(each["lifecycle"], each["not_before"]) for each in await stage.told()] == [
+        ("TimedOut", None)
+    ]
 
 
-STARTING = {"why": "ServerStarting", "wait": 100, "said": "the database system is starting up"}
+STARTING = {
+    "wait_reason": "ServerStarting",
+    "pause_seconds": 100,
+    "message": "the database system is starting up",
+}
 BY_HOST, BY_CORE = "the host", "the core"
 
 
@@ -290,11 +309,11 @@ async def test_what_the_server_said_is_kept_while_a_target_waits_and_at_its_end(
     await owner.execute("update jobs_internal.target_execution set tried_at = '2001-01-01'")
     if found_by == BY_HOST:
         (key,) = await stage.reserve(1)
-        await stage.report(returns=[key | {"why": "ServerConnections", "wait": 1}])
+        await stage.report(returns=[key | {"wait_reason": "ServerConnections", "pause_seconds": 1}])
     else:
         await stage.ask("time_out", EPOCH, stage.run, 1, [1])
 
-    said = STARTING["said"]
+    said = STARTING["message"]
     assert (waiting["wait_reason"], waiting["last_message"]) == ("ServerStarting", said)
     target = await stage.target(1)
     assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", "ServerStarting")
@@ -306,7 +325,7 @@ async def test_a_retry_that_waited_for_us_too_long_is_timed_out_and_no_more(stag
     (key,) = await stage.reserve(1, attempt=2)
     await owner.execute("update jobs_internal.target_execution set start_time = '2001-01-01'")
 
-    await stage.report(returns=[key | {"why": "ServerConnections", "wait": 1}])
+    await stage.report(returns=[key | {"wait_reason": "ServerConnections", "pause_seconds": 1}])
 
     target = await stage.target(1)
     assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", "TimedOut")
@@ -340,7 +359,7 @@ async def test_waiting_targets_time_out_and_others_do_not(stage, owner):
     assert [row["lifecycle"] for row in rows] == ["TimedOut", "Created", "TimedOut"]
     assert {rows[0]["end_reason"], rows[2]["end_reason"]} == {"TimedOut"}
     assert rows[0]["last_message"] == (
-        "Its time was over before the next attempt. Last error: division by zero"
+        "Its time ran out before the next attempt. Last error: division by zero"
     )
     assert rows[2]["last_message"] == "Timed out before it started."
 
@@ -361,7 +380,7 @@ async def test_live_targets_are_those_that_are_not_over_with_what_they_have(stag
         2, "InProgress", 1, None, began + timedelta(seconds=43200), "/servers/2", "p", "db2", "s",
         "gpu", 1, stage.host, two["invocation_id"], "InProgress",
     )  # fmt: skip
-    assert str(two["invocation_id"]) == running["i"]
+    assert str(two["invocation_id"]) == running["invocation_id"]
     assert tuple(three) == (
         3, "Created", 0, None, None, "/servers/3", "p", "db3", "s", "gpu", None, None, None, None,
     )  # fmt: skip

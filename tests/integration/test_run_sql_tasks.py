@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session
-from tests.support.execution_fixture import FAILED, SUCCEEDED, Key, Q, a_host, a_stage, waits
+from tests.support.execution_fixture import FAILED, ITEM, SUCCEEDED, Key, Q, a_host, a_stage, waits
 
 pytestmark = pytest.mark.deep
 
@@ -54,7 +54,7 @@ async def test_a_reserved_task_reaches_its_host_with_all_that_it_needs(stage, ow
     assert first["number"] == second["number"] > 0
     assert dict(first) | {"number": 0} == {
         "number": 0, "kind": "task", "run_day": stage.day, "job_execution_id": stage.run, "step_id": 1,
-        "ordinal": 2, "attempt": 1, "invocation_id": UUID(made[0]["i"]),
+        "ordinal": 2, "attempt": 1, "invocation_id": UUID(made[0]["invocation_id"]),
         "target_execution_id": target["target_execution_id"], "job_id": stage.job.id, "job_version": 1,
         "run_create_time": run["create_time"], "overrides": "{}", "target_type": "SqlDatabase",
         "target_id": described["target_id"], "server_id": "/servers/2", "server_name": "s2",
@@ -76,7 +76,7 @@ async def test_a_host_takes_in_order_behind_what_it_knows_and_only_its_own(stage
     rows = await stage.ask("take", stage.host, 0)
 
     assert [(row["kind"], str(row["invocation_id"])) for row in rows] == [
-        ("task", one[0]["i"]), ("task", two[0]["i"]), ("cancel", str(stop)),
+        ("task", one[0]["invocation_id"]), ("task", two[0]["invocation_id"]), ("cancel", str(stop)),
     ]  # fmt: skip
     numbers = [row["number"] for row in rows]
     assert numbers[0] < numbers[1] == numbers[2]
@@ -192,7 +192,7 @@ async def test_documents_hold_steps_servers_and_secrets(stage, owner):
 async def test_an_attempt_begins_intends_and_succeeds(stage, owner):
     (key,) = await stage.reserve(1)
 
-    assert await stage.report(starts=[key | {"p": 4711, "v": 170005}]) == []
+    assert await stage.report(starts=[key | {"backend_pid": 4711, "server_version": 170005}]) == []
     task, target, step = await stage.task(1), await stage.target(1), await stage.step()
     assert (task["lifecycle"], task["backend_pid"], task["server_version"]) == (
         "InProgress", 4711, 170005,
@@ -202,13 +202,13 @@ async def test_an_attempt_begins_intends_and_succeeds(stage, owner):
     assert {target["start_time"], target["attempt_start_time"], step["start_time"]} == {began}
     assert await stage.told() == []
 
-    assert await stage.report(commits=[key | {"x": "815"}]) == []
+    assert await stage.report(commits=[key | {"xact_id": "815"}]) == []
     assert (await stage.task(1))["xact_id"] == "815"
     assert (await stage.target(1))["phase"] == "commit"
 
     result = key | SUCCEEDED | {
-        "notices": [{"m": 1}], "results": [{"tag": "SELECT 1"}], "resultHash": "ab01", "rows": 3,
-        "bytes": 2**40, "statementNo": 2, "timings": {"run": 1.5}, "cancelMethod": None,
+        "notices": [{"m": 1}], "results": [{"tag": "SELECT 1"}], "result_hash": "ab01", "rows": 3,
+        "bytes": 2**40, "statement_no": 2, "timings": {"run": 1.5}, "cancel_method": None,
     }  # fmt: skip
     assert await stage.report(results=[result]) == []
     task, target = await stage.task(1), await stage.target(1)
@@ -222,7 +222,7 @@ async def test_an_attempt_begins_intends_and_succeeds(stage, owner):
     assert target["last_message"] == "Command(s) completed."
     assert target["end_time"] == task["end_time"]
     assert await stage.told() == [
-        {"i": key["i"], "l": "Succeeded", "a": 1, "b": None, "u": None, "n": None, "k": "result"}
+        ITEM | {"invocation_id": key["invocation_id"], "lifecycle": "Succeeded"}
     ]
     ledger = await owner.fetchrow("select * from jobs_internal.target_ledger")
     assert (ledger["lifecycle"], ledger["job_execution_id"]) == ("Succeeded", stage.run)
@@ -233,7 +233,7 @@ async def test_an_error_is_kept_whole(stage):
     (key,) = await stage.started(1)
     error = {
         "sqlstate": "22012", "message": "m", "detail": "d", "hint": "h", "context": "c", "position": 8,
-        "fingerprint": "f", "blockers": [{"pid": 1}], "phase": "commit", "cancelMethod": "protocol",
+        "fingerprint": "f", "blockers": [{"pid": 1}], "phase": "commit", "cancel_method": "protocol",
     }  # fmt: skip
 
     await stage.report(results=[key | FAILED | error])
@@ -245,14 +245,21 @@ async def test_an_error_is_kept_whole(stage):
     assert (task["error_position"], task["error_fingerprint"]) == (8, "f")
     assert (task["blockers"], task["end_reason"]) == ('[{"pid": 1}]', "StatementFailed")
     assert (target["phase"], target["last_message"]) == ("commit", "division by zero")
-    assert (await stage.told())[0]["n"] == "protocol"
+    assert await stage.told() == [
+        ITEM | {
+            "invocation_id": key["invocation_id"], "lifecycle": "Failed", "cancel_method": "protocol",
+            "reason": "StatementFailed", "sqlstate": "22012", "fingerprint": "f",
+        }
+    ]  # fmt: skip
 
 
 async def test_a_start_and_its_result_may_come_together(stage):
     (key,) = await stage.reserve(1)
 
     assert (
-        await stage.report(starts=[key], commits=[key | {"x": "1"}], results=[key | SUCCEEDED])
+        await stage.report(
+            starts=[key], commits=[key | {"xact_id": "1"}], results=[key | SUCCEEDED]
+        )
         == []
     )
 
@@ -288,16 +295,16 @@ async def test_only_what_its_invocation_holds_is_taken(stage, state, kind, expec
     if state == "over":
         await stage.report(results=[key | SUCCEEDED])
     if state == "another's":
-        key = key | {"i": str(uuid4())}
+        key = key | {"invocation_id": str(uuid4())}
     before = [await stage.task(1), await stage.target(1)]
     await stage.told()
     said = {each: list[Key]() for each in KINDS}
     said["starts"] = await stage.reserve(2)
-    said[kind].append(key | SUCCEEDED | {"x": "1", "p": 5})
+    said[kind].append(key | SUCCEEDED | {"xact_id": "1", "backend_pid": 5})
 
     answer = await stage.report(**said)
 
-    assert answer == ([key["i"]] if expected == REFUSED else [])
+    assert answer == ([key["invocation_id"]] if expected == REFUSED else [])
     changed = [await stage.task(1), await stage.target(1)] != before
     assert changed is (expected == TAKEN)
     assert len(await stage.told()) == (expected == TAKEN and kind in {"results", "returns"})
@@ -353,8 +360,8 @@ async def test_completions_are_read_once_and_in_order(stage):
     last = await stage.ask("read_completions", EPOCH, list(marks), list(marks.values()))
 
     assert [row["host_id"] for row in rows] == [stage.host, other, stage.host]
-    assert [json.loads(row["report"])[0]["i"] for row in rows] == [
-        mine[0]["i"], theirs[0]["i"], mine[1]["i"],
+    assert [json.loads(row["items"])[0]["invocation_id"] for row in rows] == [
+        mine[0]["invocation_id"], theirs[0]["invocation_id"], mine[1]["invocation_id"],
     ]  # fmt: skip
     assert [row["number"] for row in rows] == sorted(row["number"] for row in rows)
     assert marks == {stage.host: rows[2]["number"], other: rows[1]["number"]}
@@ -385,7 +392,9 @@ async def test_reports_of_one_host_follow_each_other(stage, account):
     await transaction.commit()
     await later
 
-    assert [each["i"] for each in await stage.told()] == [key["i"] for key in mine]
+    assert [each["invocation_id"] for each in await stage.told()] == [
+        key["invocation_id"] for key in mine
+    ]
     await early.close()
 
 
@@ -446,11 +455,11 @@ async def test_tasks_of_several_days_go_together(stage, owner):
     taken = await stage.ask("take", stage.host, 0)
     keys = [
         stage.key(1, row["invocation_id"])
-        | {"d": str(row["run_day"]), "r": str(row["job_execution_id"])}
+        | {"run_day": str(row["run_day"]), "job_execution_id": str(row["job_execution_id"])}
         for row in taken
     ]
     assert await stage.report(starts=keys) == []
-    assert await stage.report(commits=[key | {"x": "1"} for key in keys]) == []
+    assert await stage.report(commits=[key | {"xact_id": "1"} for key in keys]) == []
     assert await stage.report(results=[key | SUCCEEDED for key in keys]) == []
 
     assert {row["invocation_id"] for row in taken} == set(invocations)
@@ -467,4 +476,16 @@ async def test_live_invocations_are_those_of_reserved_and_running_tasks(stage):
 
     rows = await stage.ask("live_invocations", EPOCH)
 
-    assert {str(row[0]) for row in rows} == {one["i"], two["i"]}
+    assert {str(row[0]) for row in rows} == {one["invocation_id"], two["invocation_id"]}
+
+
+@pytest.mark.parametrize("kind", ["starts", "commits", "results", "returns"])
+async def test_a_report_with_other_field_names_is_refused_as_a_whole(stage, kind):
+    """A host that took its report for recorded would run a task that has no start."""
+    (key,) = await stage.reserve(1)
+
+    with pytest.raises(asyncpg.PostgresError) as caught:
+        await stage.report(**{kind: [{"i": key["invocation_id"], "d": key["run_day"]}]})
+
+    assert caught.value.sqlstate == "MU003"
+    assert (await stage.task(1))["lifecycle"] == "Created"

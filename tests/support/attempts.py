@@ -63,7 +63,7 @@ def a_step(script: str, *, timeout: int = 60, **options: Any) -> Step:
 
 def a_task(**more: Any) -> Task:
     given = {
-        "number": 1, "run_day": date(2025, 1, 1), "job_execution_id": uuid4(), "step_id": 1,
+        "run_day": date(2025, 1, 1), "job_execution_id": uuid4(), "step_id": 1,
         "ordinal": 1, "attempt": 1, "invocation_id": uuid4(), "target_execution_id": uuid4(),
         "job_id": uuid4(), "job_version": 3, "run_create_time": datetime(2025, 1, 1, 12, tzinfo=UTC),
         "overrides": {}, "target_type": "SqlDatabase", "target_id": uuid4(), "server_id": SERVER,

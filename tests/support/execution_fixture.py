@@ -24,8 +24,14 @@ Q = Queries("engine.db.queries", "executions.sql", "planning.sql")
 LIVE_RUNS = "select * from jobs_internal.live_runs($1, $2)"
 ORDERS = "select * from jobs_internal.open_cancellations($1)"
 HOST = "select jobs_internal.register_host($1, $2, 'machine', 1, 100)"
-SUCCEEDED = {"lifecycle": "Succeeded", "lastMessage": "Command(s) completed."}
-FAILED = {"lifecycle": "Failed", "reason": "StatementFailed", "lastMessage": "division by zero"}
+SUCCEEDED = {"lifecycle": "Succeeded", "last_message": "Command(s) completed."}
+FAILED = {"lifecycle": "Failed", "reason": "StatementFailed", "last_message": "division by zero"}
+
+# A completion item, but for its invocation and lifecycle.
+ITEM = {
+    "kind": "result", "attempts": 1, "not_before": None, "deadline": None, "cancel_method": None,
+    "reason": None, "sqlstate": None, "fingerprint": None,
+}  # fmt: skip
 
 Key = dict[str, Any]
 
@@ -68,8 +74,9 @@ class Stage:
 
     def key(self, ordinal: int, invocation: UUID, *, attempt: int = 1, step: int = 1) -> Key:
         return {
-            "d": str(self.day), "r": str(self.run), "s": step, "o": ordinal, "a": attempt,
-            "i": str(invocation),
+            "run_day": str(self.day), "job_execution_id": str(self.run), "step_id": step,
+            "ordinal": ordinal, "attempt": attempt,
+            "invocation_id": str(invocation),
         }  # fmt: skip
 
     async def report(
@@ -102,7 +109,7 @@ class Stage:
         rows = await self.ask("read_completions", EPOCH, *_columns(self._known()))
         for row in rows:
             self._known()[row["host_id"]] = row["number"]
-        return [each for row in rows for each in json.loads(row["report"])]
+        return [each for row in rows for each in json.loads(row["items"])]
 
     def _known(self) -> dict[UUID, int]:
         return self.__dict__.setdefault("known", {})

@@ -14,37 +14,29 @@ select jobs_internal.reserve_and_cancel($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 
 -- name: reserve_and_read
 -- Tasks for hosts; what became of others, behind the numbers that are known.
-select host_id, number, report::text from jobs_internal.reserve_and_poll($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+select host_id, number, pg_catalog.to_json(items)::text as items
+  from jobs_internal.reserve_and_poll($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: take
--- What a host must run and stop, behind the dispatch that it knows.
-select kind, slot, started, false as begun, number, run_day, job_execution_id, step_id, ordinal, attempt,
-       invocation_id, target_execution_id, job_id, job_version, run_create_time, target_type, target_id, server_id,
-       server_name, pool_name, database_name, schema_name, credential_id, credential_version, first_start, tried_at,
-       directory, overrides::text, labels::text
-  from jobs_internal.fetch_dispatches($1, $2, true);
+-- The tasks that a host must run or cancel, after the dispatch that it has read last.
+select t.*, false as begun from jobs_internal.fetch_dispatches($1, $2, true) t;
 
 -- name: take_and_start
--- The same; a single task that is as expected begins, in that session.
-with taken as materialized (
-    select * from jobs_internal.fetch_dispatches($1, $2, false)
-), begun as materialized (
+-- The same; a single task that is as expected starts, in that session.
+with task as materialized (
+    select t.* from jobs_internal.fetch_dispatches($1, $2, false) t
+), start as materialized (
     select jobs_internal.report(
-               $1, $3, jsonb_build_array(jsonb_build_object(
-                   'd', t.run_day, 'r', t.job_execution_id, 's', t.step_id, 'o', t.ordinal, 'a', t.attempt,
-                   'i', t.invocation_id, 'p', $12::integer, 'v', $13::integer)), null, null, null, null) = '{}' as yes
-      from taken t
-     where (select pg_catalog.count(*) from taken) = 1 and t.kind = 'task' and not t.started
+               $1, $3, jsonb_build_array(to_jsonb(
+                   (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt, t.invocation_id, $12::integer,
+                    $13::integer)::jobs_internal.task_start)), null, null, null, null) = '{}' as accepted
+      from task t
+     where (select pg_catalog.count(*) from task) = 1 and t.kind = 'task' and not t.started
        and (t.job_id, t.job_version, t.step_id, t.server_id, t.directory, t.database_name, t.credential_id,
             t.credential_version) = ($4::uuid, $5::integer, $6::integer, $7::text, $8::bigint, $9::text, $10::uuid,
                                      $11::bigint)
 )
-select kind, slot, started, coalesce((select b.yes from begun b), false) as begun, number, run_day, job_execution_id,
-       step_id, ordinal, attempt,
-       invocation_id, target_execution_id, job_id, job_version, run_create_time, target_type, target_id, server_id,
-       server_name, pool_name, database_name, schema_name, credential_id, credential_version, first_start, tried_at,
-       directory, overrides::text, labels::text
-  from taken;
+select t.*, coalesce((select s.accepted from start s), false) as begun from task t;
 
 -- name: step_document
 -- All that running a step needs beside its target.
@@ -65,7 +57,8 @@ select jobs_internal.report($1, $2, $3::text::jsonb, $4::text::jsonb, $5::text::
 
 -- name: read_completions
 -- What became of tasks, behind the numbers that are known.
-select host_id, number, report::text from jobs_internal.read_completions($1, $2, $3);
+select host_id, number, pg_catalog.to_json(items)::text as items
+  from jobs_internal.read_completions($1, $2, $3);
 
 -- name: completion_marks
 -- The newest completion of each host.
@@ -77,7 +70,7 @@ select live_invocations as invocation_id from jobs_internal.live_invocations($1)
 
 -- name: settle
 -- What became of tasks whose host was lost, as completions tell it.
-select jobs_internal.resolve_orphaned_attempts($1, $2::text::jsonb)::text;
+select pg_catalog.to_json(jobs_internal.resolve_orphaned_attempts($1, $2::text::jsonb))::text;
 
 -- name: disown
 -- Tasks of a lost host: reservations are gone, the others go by a new invocation.

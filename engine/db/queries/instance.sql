@@ -1,16 +1,23 @@
--- name: guard
--- Nothing that the database or the role preset has a say in this transaction; one that forgets itself ends.
+-- name: transaction_settings
+-- Settings of one transaction, whatever the database or the role presets. The last two are planner switches: see
+-- session_settings.
 select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
        pg_catalog.set_config('statement_timeout', '10s', true),
        pg_catalog.set_config('lock_timeout', '5s', true),
-       pg_catalog.set_config('idle_in_transaction_session_timeout', '10s', true);
+       pg_catalog.set_config('idle_in_transaction_session_timeout', '10s', true),
+       pg_catalog.set_config('enable_seqscan', 'off', true),
+       pg_catalog.set_config('jit', 'off', true);
 
--- name: preset
--- The same for a session whose statements are transactions of their own.
+-- name: session_settings
+-- The same for a session whose statements are transactions of their own. The functions of the engine touch few rows by
+-- key, and the planner may have seen their tables empty: no sequential scans, plans that are made once. Without jit,
+-- since the cost of a disabled scan would always compile the plan.
 select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),
        pg_catalog.set_config('statement_timeout', '60s', false),
        pg_catalog.set_config('lock_timeout', '5s', false),
        pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
+       pg_catalog.set_config('enable_seqscan', 'off', false),
+       pg_catalog.set_config('jit', 'off', false),
        pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false);
 
 -- name: fence

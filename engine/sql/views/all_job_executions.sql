@@ -56,21 +56,21 @@ select x.job_execution_id, j.name, x.job_id, x.job_version, s.step_id, t.end_tim
   join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (t.snapshot_id, t.ordinal)
   left join jobs_internal.job_step g on (g.job_id, g.version, g.step_id) = (x.job_id, x.job_version, s.step_id);
 comment on view jobs_internal.all_job_executions is
-    'Runs, their steps and the targets of those, of jobs that are there and of deleted ones.';
+    'Runs, their steps and the targets of those, of existing and of deleted jobs.';
 comment on column jobs_internal.all_job_executions.job_execution_id is 'The run, the same for all that belongs to it.';
 comment on column jobs_internal.all_job_executions.job_name is 'The job.';
 comment on column jobs_internal.all_job_executions.job_id is 'The job''s own id.';
 comment on column jobs_internal.all_job_executions.job_version is 'The version that runs.';
 comment on column jobs_internal.all_job_executions.step_id is 'The step; null on the run itself.';
-comment on column jobs_internal.all_job_executions.is_active is 'Not yet over.';
+comment on column jobs_internal.all_job_executions.is_active is 'True until it has finished.';
 comment on column jobs_internal.all_job_executions.lifecycle is 'Created, InProgress, WaitingFor…, or how it ended.';
-comment on column jobs_internal.all_job_executions.create_time is 'When it was made.';
+comment on column jobs_internal.all_job_executions.create_time is 'When it was created.';
 comment on column jobs_internal.all_job_executions.start_time is 'When it began.';
-comment on column jobs_internal.all_job_executions.end_time is 'When it was over.';
+comment on column jobs_internal.all_job_executions.end_time is 'When it finished.';
 comment on column jobs_internal.all_job_executions.current_attempts is 'Attempts that started; 0 on runs and steps.';
 comment on column jobs_internal.all_job_executions.current_attempt_start_time is 'When the newest attempt started.';
 comment on column jobs_internal.all_job_executions.next_attempt_start_time is 'When the next attempt may start.';
-comment on column jobs_internal.all_job_executions.last_message is 'For people.';
+comment on column jobs_internal.all_job_executions.last_message is 'A message for users.';
 comment on column jobs_internal.all_job_executions.target_type is 'Of the target; null on runs and steps.';
 comment on column jobs_internal.all_job_executions.target_id is 'Of the target, the same in every run.';
 comment on column jobs_internal.all_job_executions.target_group_name is 'The group that the target came from.';
@@ -83,9 +83,9 @@ comment on column jobs_internal.all_job_executions.phase is 'Of a target: connec
 comment on column jobs_internal.all_job_executions.wave is 'Of the rollout.';
 comment on column jobs_internal.all_job_executions.wait_reason is 'Why it waits.';
 comment on column jobs_internal.all_job_executions.end_reason is 'Why it ended as it did.';
-comment on column jobs_internal.all_job_executions.cancel_requested_at is 'When somebody first wanted it to stop.';
+comment on column jobs_internal.all_job_executions.cancel_requested_at is 'When its cancellation was first requested.';
 comment on column jobs_internal.all_job_executions.origin is 'Of the run: slot, caller, rerun, plan or system.';
 comment on column jobs_internal.all_job_executions.slot is 'The instant of the schedule that the run belongs to.';
-comment on column jobs_internal.all_job_executions.actor is 'Who started the run.';
+comment on column jobs_internal.all_job_executions.actor is 'The user who started the run.';
 comment on column jobs_internal.all_job_executions.door is 'By which way: rest, fsm, psql or engine.';
 comment on column jobs_internal.all_job_executions.deleted_at is 'When the job was deleted.';

@@ -4,7 +4,7 @@ select j.name as job_name, j.job_id, s.slot, s.outcome, s.reason, s.job_executio
   from jobs_internal.slot s
   join jobs_internal.job j on j.job_id = s.job_id
  where j.deleted_at is null and not j.system;
-comment on view jobs.job_slots is 'What became of each instant of a schedule.';
+comment on view jobs.job_slots is 'The decision about each slot of a schedule.';
 comment on column jobs.job_slots.job_name is 'The job.';
 comment on column jobs.job_slots.job_id is 'The job.';
 comment on column jobs.job_slots.slot is 'When it was to run.';

@@ -8,5 +8,5 @@ comment on view jobs.job_versions is 'Every state that the steps of a job ever h
 comment on column jobs.job_versions.job_name is 'The job.';
 comment on column jobs.job_versions.job_id is 'The job.';
 comment on column jobs.job_versions.job_version is 'From 0.';
-comment on column jobs.job_versions.created_by is 'Whose change made it.';
-comment on column jobs.job_versions.created_at is 'When.';
+comment on column jobs.job_versions.created_by is 'The user whose change created it.';
+comment on column jobs.job_versions.created_at is 'When it was created.';

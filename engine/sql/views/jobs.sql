@@ -6,31 +6,31 @@ select j.name as job_name, j.job_id, j.version as job_version, j.description, j.
        j.retention_days, j.system, j.row_version, j.created_by, j.created_at, j.modified_by, j.modified_at
   from jobs_internal.job j
  where j.deleted_at is null and not j.system;
-comment on view jobs.jobs is 'The jobs that are there.';
+comment on view jobs.jobs is 'The jobs that are not deleted.';
 comment on column jobs.jobs.job_name is 'Unique without regard to case.';
 comment on column jobs.jobs.job_id is 'Stays when the job is renamed.';
 comment on column jobs.jobs.job_version is 'The current one; 0 until there is a step.';
-comment on column jobs.jobs.description is 'For people.';
-comment on column jobs.jobs.enabled is 'Whether the schedule counts; a start by hand always works.';
+comment on column jobs.jobs.description is 'A description for users.';
+comment on column jobs.jobs.enabled is 'Whether the schedule takes effect; jobs.sp_start_job always works.';
 comment on column jobs.jobs.schedule_interval_type is 'Once, Minutes, Hours, Days, Weeks or Months.';
 comment on column jobs.jobs.schedule_interval_count is 'How many of them lie between two runs.';
 comment on column jobs.jobs.schedule_start_time is 'No run before.';
 comment on column jobs.jobs.schedule_end_time is 'No run from here on.';
 comment on column jobs.jobs.schedule_cron is 'Five fields in the place of an interval.';
 comment on column jobs.jobs.schedule_time_zone is 'IANA name for cron; null = UTC.';
-comment on column jobs.jobs.next_slot is 'When the schedule is looked at next; null = at no time, or not yet known.';
-comment on column jobs.jobs.misfire_policy is 'What becomes of a slot that was missed: runOnce or skip.';
+comment on column jobs.jobs.next_slot is 'The next slot; null = none, or not yet computed.';
+comment on column jobs.jobs.misfire_policy is 'What happens to a missed slot: runOnce or skip.';
 comment on column jobs.jobs.misfire_within_seconds is 'How late a slot may still run; null = the default.';
 comment on column jobs.jobs.overlap is
-    'What happens while an earlier run lives: skipTarget, skipExecution, queueOne, allow or cancelPrevious.';
+    'What happens while an earlier run is unfinished: skipTarget, skipExecution, queueOne, allow or cancelPrevious.';
 comment on column jobs.jobs.paused is 'Nothing of it starts; the schedule stays as it is.';
 comment on column jobs.jobs.priority is 'Always 0: no other value is supported by this version.';
-comment on column jobs.jobs.owner is 'Whom to ask.';
+comment on column jobs.jobs.owner is 'The person or team responsible.';
 comment on column jobs.jobs.labels is 'For selection.';
 comment on column jobs.jobs.retention_days is 'How long its history is kept; null = the account''s default.';
-comment on column jobs.jobs.system is 'Always false: the jobs that Muster keeps for itself are in jobs.system_jobs.';
+comment on column jobs.jobs.system is 'Always false: system jobs are in jobs.system_jobs.';
 comment on column jobs.jobs.row_version is 'The ETag; changes with the steps too.';
-comment on column jobs.jobs.created_by is 'Who made it.';
-comment on column jobs.jobs.created_at is 'When it was made.';
-comment on column jobs.jobs.modified_by is 'Who changed it last.';
+comment on column jobs.jobs.created_by is 'The user who created it.';
+comment on column jobs.jobs.created_at is 'When it was created.';
+comment on column jobs.jobs.modified_by is 'The user who changed it last.';
 comment on column jobs.jobs.modified_at is 'When it was changed last.';

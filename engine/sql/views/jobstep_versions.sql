@@ -21,7 +21,7 @@ comment on column jobs.jobstep_versions.step_name is 'Unique in its version with
 comment on column jobs.jobstep_versions.command_type is 'Always TSql, which stands for SQL.';
 comment on column jobs.jobstep_versions.command_source is 'Always Inline.';
 comment on column jobs.jobstep_versions.command is 'The script.';
-comment on column jobs.jobstep_versions.credential_name is 'Who runs it; null = the target''s credential.';
+comment on column jobs.jobstep_versions.credential_name is 'The credential that runs it; null = the target''s credential.';
 comment on column jobs.jobstep_versions.target_group_name is 'Where it runs.';
 comment on column jobs.jobstep_versions.target_group_id is 'Where it runs.';
 comment on column jobs.jobstep_versions.initial_retry_interval_seconds is 'Pause after the first failed attempt.';
@@ -31,21 +31,21 @@ comment on column jobs.jobstep_versions.retry_attempts is 'Attempts beyond the f
 comment on column jobs.jobstep_versions.step_timeout_seconds is 'For one target with all attempts and pauses.';
 comment on column jobs.jobstep_versions.output_type is
     'SqlDatabase, or null = the rows are kept with the attempt only.';
-comment on column jobs.jobstep_versions.output_credential_name is 'Who writes the output.';
+comment on column jobs.jobstep_versions.output_credential_name is 'The credential that writes the output.';
 comment on column jobs.jobstep_versions.output_subscription_id is 'Of the output''s server.';
 comment on column jobs.jobstep_versions.output_resource_group_name is 'Of the output''s server.';
 comment on column jobs.jobstep_versions.output_server_name is 'Where the output goes.';
 comment on column jobs.jobstep_versions.output_database_name is 'Where the output goes.';
 comment on column jobs.jobstep_versions.output_schema_name is
     'Where the output goes; dbo means public where there is no dbo.';
-comment on column jobs.jobstep_versions.output_table_name is 'Made from the first result set where it is absent.';
+comment on column jobs.jobstep_versions.output_table_name is 'Created from the first result set if it does not exist.';
 comment on column jobs.jobstep_versions.max_parallelism is
     'Databases at once per pool, or per server outside of pools; null = no limit.';
 comment on column jobs.jobstep_versions.options is
     'Everything beyond Elastic Jobs: transaction, settings, rollout, verify, …';
 comment on column jobs.jobstep_versions.row_version is
     'The ETag; the same in later versions while the step stays the same.';
-comment on column jobs.jobstep_versions.created_by is 'Who made it.';
-comment on column jobs.jobstep_versions.created_at is 'When it was made.';
-comment on column jobs.jobstep_versions.modified_by is 'Who changed it last.';
+comment on column jobs.jobstep_versions.created_by is 'The user who created it.';
+comment on column jobs.jobstep_versions.created_at is 'When it was created.';
+comment on column jobs.jobstep_versions.modified_by is 'The user who changed it last.';
 comment on column jobs.jobstep_versions.modified_at is 'When it was changed last.';

@@ -13,18 +13,18 @@ select j.name as job_name, j.job_id, j.description, j.enabled, j.schedule_interv
         limit 1) r on true
  where j.system and j.deleted_at is null;
 comment on view jobs.system_jobs is
-    'The jobs that Muster keeps for itself. Whoever changes one finds it repaired, and the audit tells of it.';
-comment on column jobs.system_jobs.job_name is 'Kept: no other job can have it.';
+    'The system jobs. A system job that was changed is repaired, and the audit has an entry about it.';
+comment on column jobs.system_jobs.job_name is 'Reserved: no other job can have it.';
 comment on column jobs.system_jobs.job_id is 'The same in every account.';
 comment on column jobs.system_jobs.description is 'What it does.';
-comment on column jobs.system_jobs.enabled is 'Whether it is a duty that comes again and again.';
+comment on column jobs.system_jobs.enabled is 'Whether it runs at an interval.';
 comment on column jobs.system_jobs.schedule_interval_type is 'Once, Minutes, Hours or Days.';
 comment on column jobs.system_jobs.schedule_interval_count is 'How many of them lie between two runs.';
-comment on column jobs.system_jobs.next_run_time is 'When it is due next; null = now, or when somebody asks for it.';
+comment on column jobs.system_jobs.next_run_time is 'When it is due next; null = now, or on request.';
 comment on column jobs.system_jobs.retention_days is 'How long its history is kept; null = the account''s default.';
-comment on column jobs.system_jobs.last_run_time is 'When it last had something to tell.';
+comment on column jobs.system_jobs.last_run_time is 'The time of its last run that is recorded.';
 comment on column jobs.system_jobs.last_job_execution_id is 'That run.';
 comment on column jobs.system_jobs.last_lifecycle is 'How that run ended.';
 comment on column jobs.system_jobs.last_message is 'What that run did.';
-comment on column jobs.system_jobs.modified_by is 'Who changed it last; muster when it was made or repaired.';
+comment on column jobs.system_jobs.modified_by is 'The user who changed it last; muster after it was created or repaired.';
 comment on column jobs.system_jobs.modified_at is 'When it was changed last.';

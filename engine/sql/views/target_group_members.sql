@@ -9,14 +9,14 @@ select g.name as target_group_name, g.target_group_id, m.membership_type, m.targ
   left join jobs_internal.credential r on r.credential_id = m.refresh_credential_id
   left join jobs_internal.credential c on c.credential_id = m.credential_id
   left join jobs_internal.target_group n on n.target_group_id = m.nested_group_id;
-comment on view jobs.target_group_members is 'What each target group takes in or leaves out.';
+comment on view jobs.target_group_members is 'What each target group includes or excludes.';
 comment on column jobs.target_group_members.target_group_name is 'The group.';
 comment on column jobs.target_group_members.target_group_id is 'The group.';
 comment on column jobs.target_group_members.membership_type is 'Include or Exclude; an exclusion wins.';
 comment on column jobs.target_group_members.target_type is
     'SqlServer, SqlElasticPool, SqlDatabase, SqlShardMap, SqlSchema, SqlQuery or TargetGroup.';
 comment on column jobs.target_group_members.target_id is 'By which the member is deleted.';
-comment on column jobs.target_group_members.refresh_credential_name is 'Who lists the databases.';
+comment on column jobs.target_group_members.refresh_credential_name is 'The credential that lists the databases.';
 comment on column jobs.target_group_members.subscription_id is 'Of the server; null = the account''s.';
 comment on column jobs.target_group_members.resource_group_name is 'Of the server; null = the account''s.';
 comment on column jobs.target_group_members.server_name is
@@ -32,5 +32,5 @@ comment on column jobs.target_group_members.query is
 comment on column jobs.target_group_members.nested_group_name is 'The group whose targets these are.';
 comment on column jobs.target_group_members.nested_group_id is 'The group whose targets these are.';
 comment on column jobs.target_group_members.credential_name is
-    'Who runs steps on these targets when the step names nobody.';
-comment on column jobs.target_group_members.position is 'Order in which the members were given.';
+    'The credential that runs steps on these targets when the step names none.';
+comment on column jobs.target_group_members.position is 'The order of the members.';

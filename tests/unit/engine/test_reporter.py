@@ -48,7 +48,9 @@ class Store:
         whole = "".join(each for each in columns if each is not None)
         if columns[0] and any(str(each) in columns[0] for each in self.unbearable):
             raise asyncpg.DataError("it can't be written")
-        self.said.append(tuple("-" if each is None else str(each.count('"i"')) for each in columns))
+        self.said.append(
+            tuple("-" if each is None else str(each.count('"invocation_id"')) for each in columns)
+        )
         return [([each for each in self.refused if str(each) in whole],)]
 
 

@@ -13,7 +13,7 @@ from engine.scheduling.runs import (
     Run,
     RunningTask,
     StepRun,
-    CompletionRow,
+    CompletionItem,
     WaitingTarget,
 )
 
@@ -75,7 +75,7 @@ def take(state: RunState, running: RunningTask) -> None:
 def over(
     state: RunState, running: RunningTask, *, after: float = IN_PAIRS, lifecycle: str = "Succeeded"
 ) -> None:
-    state.apply_result(CompletionRow(running.invocation, lifecycle, 1), NOW + after)
+    state.apply_result(CompletionItem(running.invocation, lifecycle, 1), NOW + after)
 
 
 def ordinals(made: list[RunningTask]) -> list[tuple[int, int | None]]:
@@ -438,7 +438,7 @@ def test_what_was_tried_has_the_deadline_that_the_database_tells():
     [running] = reserve(state)
 
     state.apply_result(
-        CompletionRow(running.invocation, "Created", 0, not_before=102.0, until=150.0), NOW
+        CompletionItem(running.invocation, "Created", 0, not_before=102.0, deadline=150.0), NOW
     )
     state.tree.pause_jobs({step.run.job_id})
 
@@ -453,7 +453,7 @@ def test_a_target_is_late_once_although_several_timers_are_due():
     [running] = reserve(state)
 
     state.apply_result(
-        CompletionRow(running.invocation, "WaitingForRetry", 2, 155.0, until=160.0), NOW
+        CompletionItem(running.invocation, "WaitingForRetry", 2, 155.0, deadline=160.0), NOW
     )
 
     assert state.due(170.0) == [(step, step.waiting[1])]
@@ -478,8 +478,8 @@ def test_a_target_has_one_timer_for_its_deadline_however_often_it_is_tried():
 
     for number in range(1, 20):
         [running] = reserve(state)
-        told = CompletionRow(
-            running.invocation, "WaitingForRetry", number, NOW + number, until=1_000.0
+        told = CompletionItem(
+            running.invocation, "WaitingForRetry", number, NOW + number, deadline=1_000.0
         )
         state.apply_result(told, NOW)
         state.due(NOW + number)

@@ -163,20 +163,20 @@ def test_tasks_share_a_login_on_one_database_that_they_know_alike_with_one_crede
 
 
 def test_a_task_is_a_row():
-    *plain, last, _ = Task.__struct_fields__
+    row = {name: name for name in ("number", "kind", *Task.__struct_fields__)}
 
-    task = Task.of([*plain, "{}", '{"tier": "gold"}'])
+    task = Task.of(row | {"overrides": "{}", "labels": '{"tier": "gold"}'})
 
-    assert (task.number, task.tried_at) == ("number", "tried_at")
-    assert (last, task.overrides, task.labels) == ("overrides", {}, {"tier": "gold"})
+    assert (task.run_day, task.tried_at) == ("run_day", "tried_at")
+    assert (task.overrides, task.labels) == ({}, {"tier": "gold"})
 
 
 def test_the_key_of_a_task_begins_an_object_of_json():
     task = a_task(ordinal=7, attempt=2)
 
     assert msgspec.json.decode(task.key + "}") == {
-        "d": "2025-01-01", "r": str(task.job_execution_id), "s": 1, "o": 7, "a": 2,
-        "i": str(task.invocation_id),
+        "run_day": "2025-01-01", "job_execution_id": str(task.job_execution_id), "step_id": 1,
+        "ordinal": 7, "attempt": 2, "invocation_id": str(task.invocation_id),
     }  # fmt: skip
 
 

@@ -6,6 +6,9 @@ def test_a_table_is_shown_with_what_belongs_to_it_and_no_function():
         [
             ("table", "jobs.t", ""),
             ("table", "jobs.u", ""),
+            ("type", "jobs.item", ""),
+            ("column", "jobs.item.id", "integer"),
+            ("column", "jobs.item.name", "text"),
             ("column", "jobs.t.id", "integer not null"),
             ("constraint", "jobs.t.t_pkey", "PRIMARY KEY (id)"),
             ("index", "jobs.t.t_pkey", "CREATE UNIQUE INDEX t_pkey"),
@@ -24,4 +27,5 @@ def test_a_table_is_shown_with_what_belongs_to_it_and_no_function():
     )
     assert "CREATE INDEX by_age;" in text and "CREATE UNIQUE INDEX" not in text
     assert "create table jobs.u ();" in text
+    assert "create type jobs.item as (\n    id integer,\n    name text\n);" in text
     assert "CREATE f" not in text

@@ -12,4 +12,4 @@ begin
     delete from request r where r.asked_at < clock_timestamp() - interval '1 hour';
 end $$;
 comment on function jobs_internal.answer_request(bigint, uuid, jsonb) is
-    'The first answer counts; what was asked more than an hour ago is forgotten.';
+    'Stores the first answer to a request; deletes requests that are older than an hour.';

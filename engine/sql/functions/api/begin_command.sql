@@ -9,24 +9,25 @@ as $$
 declare
     first command_journal;
 begin
-    -- A second caller of the same id waits here until the first one's transaction is over.
+    -- A second call with the same id waits here until the transaction of the first one ends.
     insert into command_journal (command_id, command, args_digest, caller, door)
     values (p_id, p_command, p_digest, p_caller, p_door)
     on conflict (command_id) do nothing;
     if found then
         known := false;
-        -- Whom current_actor names until the transaction ends.
+        -- current_actor returns this caller until the transaction ends.
         perform set_config('muster.caller', p_caller, true), set_config('muster.door', p_door, true),
                 set_config('muster.command_id', p_id::text, true);
         return;
     end if;
     select * into strict first from command_journal j where j.command_id = p_id;
     if (first.command, first.args_digest) <> (p_command, p_digest) then
-        raise exception 'command % was given before, as % with other arguments', p_id, first.command
+        raise exception 'command % was sent before, as % with other arguments', p_id, first.command
             using errcode = 'MU002';
     end if;
     known := true;
     result := first.result;
 end $$;
 comment on function jobs_internal.begin_command(uuid, text, text, text, text) is
-    'Known: what the first run answered. Otherwise the effect and end_command follow in this transaction.';
+    'Returns the result of a command that took effect before. Otherwise the effect and end_command follow in this '
+    'transaction.';

@@ -11,4 +11,4 @@ begin
               from job_execution x where x.job_execution_id = run.job_execution_id);
 end $$;
 comment on function jobs_internal.cancel_execution(text, uuid, text) is
-    'jobs.sp_stop_job for REST: whether the run is over already.';
+    'jobs.sp_stop_job for REST; returns whether the run has finished already.';

@@ -20,4 +20,5 @@ begin
     return jsonb_build_object('canceled', (one.target).end_time is not null);
 end $$;
 comment on function jobs_internal.cancel_part(text, uuid, text, text, text) is
-    'jobs.sp_stop_step or, where a target is named, jobs.sp_stop_target for REST: whether it is over already.';
+    'jobs.sp_stop_step or, where a target is named, jobs.sp_stop_target for REST; returns whether that part has '
+    'finished already.';

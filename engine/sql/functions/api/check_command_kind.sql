@@ -11,4 +11,4 @@ begin
     end if;
 end $$;
 comment on function jobs_internal.check_command_kind(text, text) is
-    'Raises unless it is the one kind of command that there is.';
+    'Raises unless the command is inline SQL, the only kind that is supported.';

@@ -5,12 +5,12 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
     if p_row_version is not null and p_condition ->> 'ifNoneMatch' = '*' then
-        raise exception 'it is there already, against If-None-Match' using errcode = 'MU014';
+        raise exception 'the resource exists, against If-None-Match' using errcode = 'MU014';
     elsif p_condition ? 'ifMatch' and p_row_version is null then
-        raise exception 'it is not there, against If-Match' using errcode = 'MU014';
+        raise exception 'the resource does not exist, against If-Match' using errcode = 'MU014';
     elsif p_condition ->> 'ifMatch' <> '*' and not p_condition -> 'ifMatch' ? p_row_version::text then
-        raise exception 'it was changed since it was read, against If-Match' using errcode = 'MU014';
+        raise exception 'the resource was changed since it was read, against If-Match' using errcode = 'MU014';
     end if;
 end $$;
 comment on function jobs_internal.check_condition(jsonb, bigint) is
-    'Raises unless what is there (its row_version; null = nothing) is what the caller expects.';
+    'Raises unless the row_version of an object (null: there is no object) is the one that the caller expects.';

@@ -5,7 +5,7 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
     if p_kind is null or p_kind not in ('resolve', 'why') then
-        raise exception 'nobody answers "%"', p_kind using errcode = 'MU012', column = 'kind';
+        raise exception 'there are no requests of kind "%"', p_kind using errcode = 'MU012', column = 'kind';
     elsif p_kind = 'resolve'
           and not exists (select from target_group g where lower(g.name) = lower(p_args ->> 'targetGroup')) then
         raise exception 'target group "%" was not found', p_args ->> 'targetGroup' using errcode = 'MU010';
@@ -18,10 +18,10 @@ begin
     on conflict (request_id) do nothing;
     if not exists (select from request r
                     where r.request_id = p_request_id and (r.kind, r.args) = (p_kind, p_args)) then
-        raise exception 'request % was another question', p_request_id using errcode = 'MU017';
+        raise exception 'request % exists with another kind or other arguments', p_request_id using errcode = 'MU017';
     end if;
     perform pg_notify('muster_request', '');
     return '{}';
 end $$;
 comment on function jobs_internal.create_request(uuid, text, jsonb) is
-    'A question for the engine; read_request shows its answer. The same one again is harmless.';
+    'Creates a request to the engine; read_request returns its answer. Repeating the call is harmless.';

@@ -4,7 +4,7 @@ language plpgsql stable security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
-    -- Anybody can set these; only the agent's word counts. Its role is named beside the owner's, who runs this.
+    -- Every login can set these settings; they count only for the agent, whose role is named after the owner's role.
     if session_user::text = regexp_replace(current_user::text, '_owner$', '_agent') then
         caller := nullif(current_setting('muster.caller', true), '');
         door := nullif(current_setting('muster.door', true), '');
@@ -14,4 +14,5 @@ begin
     door := coalesce(door, 'psql');
 end $$;
 comment on function jobs_internal.current_actor() is
-    'Who does this and by which door: whom the agent speaks for, or the login itself.';
+    'The actor of the current transaction and the door it came by: the caller that the agent names, or the login '
+    'itself.';

@@ -20,4 +20,5 @@ begin
     return get_item('privateEndpoints', array[p_name]);
 end $$;
 comment on function jobs_internal.decide_private_endpoint(text, text, text) is
-    'Approved or Rejected, by whoever answers for the target server; of another server nothing changes.';
+    'Approves or rejects a private endpoint, for an administrator of the target server; private endpoints of other '
+    'servers do not change.';

@@ -7,7 +7,7 @@ as $$
 declare
     item jsonb;
 begin
-    -- What the condition is checked against stays as it is until it is gone.
+    -- The row can't change between the check of the condition and the deletion.
     case p_kind
     when 'credentials' then
         perform from credential c where lower(c.name) = lower(p_path[1]) for update;
@@ -45,4 +45,4 @@ begin
     return '{"deleted": true}';
 end $$;
 comment on function jobs_internal.delete_item(text, text[], jsonb, jsonb) is
-    'A definition is gone; false: it was not there. force and purgeHistory are for jobs.';
+    'Deletes a definition; returns false when there was none. force and purgeHistory are for jobs.';

@@ -17,4 +17,5 @@ begin
     delete from command_journal where at < clock_timestamp() - interval '30 days';
 end $$;
 comment on function jobs_internal.end_command(uuid, jsonb) is
-    'Keeps the first result for a month, and who asked for it for good, unless the effect noted that itself.';
+    'Stores the first result of a command for a month, and its caller in the audit for good, unless the effect wrote '
+    'the audit itself.';

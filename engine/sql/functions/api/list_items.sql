@@ -28,7 +28,7 @@ begin
         parent_id := get_item('jobs', p_path) ->> 'uid';
         perform get_item('jobs/versions', p_path) where p_kind = 'jobs/versions/steps';
     end if;
-    -- rank orders what is numbered, the name what is not.
+    -- Numbered items are ordered by rank, other items by name.
     for entry in
         with found (rank, name) as (
             select 0, c.name from credential c where p_kind = 'credentials'

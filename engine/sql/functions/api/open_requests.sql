@@ -10,4 +10,5 @@ begin
     select r.request_id, r.kind, r.args from request r where r.answered_at is null and r.asked_at > clock_timestamp() - interval '30 s'
      order by r.asked_at;
 end $$;
-comment on function jobs_internal.open_requests(bigint) is 'Questions without an answer whose askers still wait, oldest first.';
+comment on function jobs_internal.open_requests(bigint) is
+    'Requests without an answer whose callers still wait, oldest first.';

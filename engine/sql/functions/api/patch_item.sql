@@ -17,4 +17,5 @@ begin
     end case;
 end $$;
 comment on function jobs_internal.patch_item(text, text[], jsonb, jsonb) is
-    'A job or a step changes in what the document says; the document is as in put_job and put_step.';
+    'Changes the fields of a job or a step that the document contains; the document is like those of put_job and '
+    'put_step.';

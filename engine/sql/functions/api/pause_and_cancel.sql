@@ -19,4 +19,4 @@ begin
     return jsonb_build_object('paused', true, 'canceled', stopped);
 end $$;
 comment on function jobs_internal.pause_and_cancel() is
-    'jobs.sp_pause for REST, and what runs stops too; runs that have not begun wait for jobs.sp_resume.';
+    'jobs.sp_pause for REST, and cancels what runs; runs that have not begun wait for jobs.sp_resume.';

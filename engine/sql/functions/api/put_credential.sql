@@ -18,4 +18,4 @@ begin
     return jsonb_build_object('created', old_version is null, 'item', get_item('credentials', array[p_name]));
 end $$;
 comment on function jobs_internal.put_credential(text, jsonb, jsonb) is
-    'The credential is so; without a secret the old one stays, and without servers those that were listed.';
+    'Creates or replaces a credential; without a secret the old one is kept, and without servers the old list.';

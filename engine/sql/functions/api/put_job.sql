@@ -24,7 +24,7 @@ begin
     new.schedule_cron := nullif(schedule ->> 'cron', '');
     new.schedule_time_zone := nullif(schedule ->> 'timeZone', '');
     new.schedule_interval := nullif(schedule ->> 'interval', '');
-    -- The unit that a client read and sends back is no wish of its own.
+    -- A client that sends back the unit which it has read does not ask for an interval.
     new.schedule_interval_type := case when schedule ->> 'type' = 'Once' or new.schedule_cron is not null then 'Once'
                                        else coalesce(schedule ->> 'intervalType', 'Once') end;
     new.schedule_interval_count := coalesce((schedule ->> 'intervalCount')::integer, 1);
@@ -48,4 +48,4 @@ begin
     return jsonb_build_object('created', old.job_id is null, 'item', get_item('jobs', array[p_name]));
 end $$;
 comment on function jobs_internal.put_job(text, jsonb, jsonb) is
-    'The job is so; what the document does not say gets its default. Steps stay.';
+    'Creates or replaces a job; fields that the document omits get their defaults. Steps do not change.';

@@ -13,17 +13,17 @@ begin
     if old.name is null then
         perform check_name(p_name, 'private_endpoint_name');
         if coalesce(p_doc ->> 'serverId', '') = '' then
-            perform raise_error('MU012', 'server_id', 'the id of the target server is needed');
+            perform raise_error('MU012', 'server_id', 'the id of the target server is missing');
         end if;
         insert into private_endpoint (private_endpoint_id, name, server_id, created_by, modified_by)
         select 'EJ_' || gen_random_uuid() || '_' || p_name, p_name, p_doc ->> 'serverId', a.caller, a.caller
           from current_actor() a;
         perform write_audit('put_private_endpoint', jsonb_build_object('private_endpoint_name', p_name));
     elsif lower(old.server_id) is distinct from lower(p_doc ->> 'serverId') then
-        perform raise_error('MU012', 'server_id', 'the target server of a private endpoint stays as it is',
-            'Delete the private endpoint and make another one.', 'PropertyChangeUnsupported');
+        perform raise_error('MU012', 'server_id', 'the target server of a private endpoint can''t be changed',
+            'Delete the private endpoint and create another one.', 'PropertyChangeUnsupported');
     end if;
     return jsonb_build_object('created', old.name is null, 'item', get_item('privateEndpoints', array[p_name]));
 end $$;
 comment on function jobs_internal.put_private_endpoint(text, jsonb, jsonb) is
-    'The wish to reach a server by a private way; Pending until somebody decides.';
+    'Creates a request for a private connection to a server; Pending until an administrator of the server decides.';

@@ -42,4 +42,5 @@ begin
     return jsonb_build_object('created', old.step_id is null, 'item', get_item('jobs/steps', array[p_job, p_name]));
 end $$;
 comment on function jobs_internal.put_step(text, text, jsonb, jsonb) is
-    'The step is so; what the document does not say gets its default, but for its place, which stays.';
+    'Creates or replaces a step; fields that the document omits get their defaults, except the position, which is '
+    'kept.';

@@ -27,4 +27,4 @@ begin
     return jsonb_build_object('created', old.target_group_id is null, 'item', get_item('targetGroups', array[p_name]));
 end $$;
 comment on function jobs_internal.put_target_group(text, jsonb, jsonb) is
-    'The group has exactly these members; those that it had before keep their target_id.';
+    'Replaces the members of a group; members that it had before keep their target_id.';

@@ -12,4 +12,4 @@ begin
     raise exception using errcode = p_state, column = p_column, message = p_message, constraint = p_code, hint = p_hint;
 end $$;
 comment on function jobs_internal.raise_error(text, text, text, text, text) is
-    'Raises: SQLSTATE, the parameter that is wrong, what would be right, advice, and a REST code where one fits best.';
+    'Raises an error: SQLSTATE, the wrong parameter, the message, a hint, and a REST code where one fits best.';

@@ -31,4 +31,4 @@ begin
     return answer;
 end $$;
 comment on function jobs_internal.read_epoch() is
-    'Who is in charge, since when and how long ago it was heard of, by this database''s clock.';
+    'The epoch in charge, when it began and when its engine last sent a heartbeat, by this database''s clock.';

@@ -12,4 +12,4 @@ begin
     end if;
     return jsonb_build_object('answered', asked.answered_at is not null, 'answer', asked.answer);
 end $$;
-comment on function jobs_internal.read_request(uuid) is 'Whether the engine answered, and what.';
+comment on function jobs_internal.read_request(uuid) is 'Returns whether the engine has answered, and its answer.';

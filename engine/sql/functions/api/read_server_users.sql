@@ -38,5 +38,5 @@ begin
                              order by r.job_execution_id limit most) u));
 end $$;
 comment on function jobs_internal.read_server_users(text[]) is
-    'What uses these servers: target groups and current steps that name one of them, and executions with targets there '
-    'that have not ended; at most 20 of each.';
+    'The users of these servers: target groups and current steps that name one of them, and unfinished executions '
+    'with targets there; at most 20 of each.';

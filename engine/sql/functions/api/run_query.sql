@@ -33,4 +33,5 @@ begin
         'item', run_item((select x from job_execution x where x.job_execution_id = started)));
 end $$;
 comment on function jobs_internal.run_query(jsonb) is
-    'A run of the system job "adhoc", whose version has this query as its one step; the same query again needs no other version.';
+    'Starts a run of the system job "adhoc" whose version has this query as its only step; the same query needs only '
+    'one version.';

@@ -6,7 +6,7 @@ as $$
 declare
     busy bigint;
 begin
-    -- What changes nothing must not hold the table until a transaction of psql ends.
+    -- A call that changes nothing must not lock the table until a transaction of psql ends.
     if exists (select from instance where draining <> p_draining) then
         update instance set draining = p_draining;
         perform pg_notify('muster_pause', '');
@@ -15,4 +15,4 @@ begin
     return jsonb_build_object('draining', p_draining, 'running', busy);
 end $$;
 comment on function jobs_internal.set_draining(boolean) is
-    'The account goes: nothing new starts; answers how many tasks still ran.';
+    'Marks the account as being deleted: nothing starts any more. Returns how many tasks still run.';

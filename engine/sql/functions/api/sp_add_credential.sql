@@ -21,5 +21,5 @@ begin
     perform write_audit('sp_add_credential', jsonb_build_object('credential_name', credential_name));
 end $$;
 comment on function jobs.sp_add_credential(text, text, text, text[]) is
-    'Who logs in at targets, at any server or at those that are named. The secret is sealed by `muster credential '
+    'Creates a login for targets, at any server or at the named ones. The secret is sealed by `muster credential '
     'seal`, or a reference env:, file: or vault:.';

@@ -47,4 +47,4 @@ begin
 end $$;
 comment on function jobs.sp_add_job(text, text, boolean, text, integer, timestamptz, timestamptz, text, text, text,
                                     integer, text, boolean, integer, text, jsonb, integer) is
-    'A new job without steps. A schedule counts only when enabled; a start by hand always works.';
+    'Creates a job without steps. A schedule takes effect only when enabled; jobs.sp_start_job always works.';

@@ -58,4 +58,4 @@ end $$;
 comment on function jobs.sp_add_jobstep(text, integer, text, text, text, text, text, text, integer, integer, real,
                                         integer, integer, text, text, text, text, text, text, text, text, integer,
                                         jsonb) is
-    'A new version of the job with one more step: last, or at step_id, where the others make room.';
+    'Creates a version of the job with one more step: last, or at step_id, which moves the following steps.';

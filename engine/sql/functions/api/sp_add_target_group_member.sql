@@ -43,5 +43,5 @@ begin
 end $$;
 comment on function jobs.sp_add_target_group_member(text, text, text, text, text, text, text, text, text, text, text,
                                                     text, text, text) is
-    'Takes a server, pool, database, shard map, schema, query or another group in, or leaves it out. In database_name of '
-    'a SqlDatabase or SqlSchema, * is any text and ? any letter; schema_pattern is a pattern of LIKE.';
+    'Includes or excludes a server, pool, database, shard map, schema, query or another group. In database_name of a '
+    'SqlDatabase or SqlSchema, * is any text and ? any letter; schema_pattern is a pattern of LIKE.';

@@ -19,4 +19,4 @@ begin
     perform write_audit('sp_delete_credential', jsonb_build_object('credential_name', gone.name));
 end $$;
 comment on function jobs.sp_delete_credential(text) is
-    'Forgets a credential that no current step and no target group names.';
+    'Deletes a credential that no current step and no target group names.';

@@ -8,12 +8,12 @@ declare
     gone constant job := lock_job(job_name);
     running integer;
 begin
-    -- A start in another transaction is over before, or finds no job.
+    -- A start in another transaction has ended before, or finds no job.
     perform from job where job_id = gone.job_id for update;
     select count(*) into running from job_execution where job_id = gone.job_id and end_time is null;
     if running > 0 and force is not true then
         perform raise_error('MU013', 'job_name', format('job "%s" has %s running executions', gone.name, running),
-            'Wait until they are over, or delete with force => true, which cancels them.');
+            'Wait until they have finished, or delete with force => true, which cancels them.');
     end if;
     perform sp_stop_job(x.job_execution_id, 'The job was deleted.')
        from job_execution x
@@ -22,4 +22,5 @@ begin
     perform write_audit('sp_delete_job', jsonb_build_object('job_name', gone.name, 'force', force));
 end $$;
 comment on function jobs.sp_delete_job(text, boolean) is
-    'The job is gone and its name is free; its history is hidden until retention ends. force cancels what runs.';
+    'Deletes a job, so that its name is free; its history is hidden until retention ends. force cancels running '
+    'executions.';

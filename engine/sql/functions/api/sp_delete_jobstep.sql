@@ -14,4 +14,5 @@ begin
         'job_name', edited.name, 'step_name', gone.name, 'step_id', gone.step_id, 'job_version', job_version));
 end $$;
 comment on function jobs.sp_delete_jobstep(text, integer, text) is
-    'A new version of the job without the step; the later ones close up. What runs keeps its version.';
+    'Creates a version of the job without the step; the following steps move up. Running executions keep their '
+    'version.';

@@ -7,7 +7,7 @@ declare
     gone constant target_group := lock_group(target_group_name);
     users text;
 begin
-    -- Whoever refers to it in another transaction is over before, or finds no group.
+    -- Another transaction that refers to the group has ended before, or finds no group.
     perform from target_group g where g.target_group_id = gone.target_group_id for update;
     users := used_by(gone.target_group_id);
     if users is not null then
@@ -17,4 +17,4 @@ begin
     perform write_audit('sp_delete_target_group', jsonb_build_object('target_group_name', gone.name));
 end $$;
 comment on function jobs.sp_delete_target_group(text) is
-    'Forgets a target group, with its members, that no current step and no other group names.';
+    'Deletes a target group, with its members, that no current step and no other group names.';

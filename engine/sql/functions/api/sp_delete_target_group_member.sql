@@ -15,5 +15,4 @@ begin
     perform write_audit('sp_delete_target_group_member', jsonb_build_object(
         'target_group_name', edited.name, 'target_id', target_id));
 end $$;
-comment on function jobs.sp_delete_target_group_member(text, uuid) is
-    'What the member took in or left out, it does no more.';
+comment on function jobs.sp_delete_target_group_member(text, uuid) is 'Removes a member of a target group.';

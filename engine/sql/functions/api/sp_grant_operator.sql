@@ -7,4 +7,4 @@ begin
     perform change_membership('operator', role, true);
 end $$;
 comment on function jobs.sp_grant_operator(text) is
-    'Lets a role of the server start, stop, pause and resume, and read.';
+    'Lets a role of the server start, stop, pause and resume jobs, and read.';

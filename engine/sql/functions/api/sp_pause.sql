@@ -7,4 +7,5 @@ begin
     perform set_paused(true);
     perform write_audit('sp_pause', '{}');
 end $$;
-comment on function jobs.sp_pause() is 'Nothing new starts in this account until jobs.sp_resume(); what runs goes on.';
+comment on function jobs.sp_pause() is
+    'Nothing new starts in this account until jobs.sp_resume(); running tasks continue.';

@@ -49,4 +49,5 @@ begin
         'executions', coalesce(cardinality(gone), 0)));
 end $$;
 comment on function jobs.sp_purge_jobhistory(text, uuid, timestamptz) is
-    'Forgets the runs of a job that are over and older than oldest_date, or all; a deleted job goes with its last run.';
+    'Deletes the finished runs of a job that are older than oldest_date, or all; a deleted job is removed with its '
+    'last run.';

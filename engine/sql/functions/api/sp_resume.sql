@@ -7,4 +7,4 @@ begin
     perform set_paused(false);
     perform write_audit('sp_resume', '{}');
 end $$;
-comment on function jobs.sp_resume() is 'What was held back by jobs.sp_pause() starts again.';
+comment on function jobs.sp_resume() is 'Ends jobs.sp_pause(): jobs and tasks start again.';

@@ -6,4 +6,4 @@ as $$
 begin
     perform change_membership('admin', role, false);
 end $$;
-comment on function jobs.sp_revoke_admin(text) is 'Takes back what jobs.sp_grant_admin gave.';
+comment on function jobs.sp_revoke_admin(text) is 'Revokes the rights that jobs.sp_grant_admin granted.';

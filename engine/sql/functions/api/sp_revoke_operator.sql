@@ -6,4 +6,4 @@ as $$
 begin
     perform change_membership('operator', role, false);
 end $$;
-comment on function jobs.sp_revoke_operator(text) is 'Takes back what jobs.sp_grant_operator gave.';
+comment on function jobs.sp_revoke_operator(text) is 'Revokes the rights that jobs.sp_grant_operator granted.';

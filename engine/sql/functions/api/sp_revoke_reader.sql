@@ -6,4 +6,4 @@ as $$
 begin
     perform change_membership('reader', role, false);
 end $$;
-comment on function jobs.sp_revoke_reader(text) is 'Takes back what jobs.sp_grant_reader gave.';
+comment on function jobs.sp_revoke_reader(text) is 'Revokes the rights that jobs.sp_grant_reader granted.';

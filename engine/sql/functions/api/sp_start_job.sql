@@ -11,14 +11,14 @@ declare
     who record;
     refusal text;
 begin
-    -- Deleting the job locks it for update, so it waits for this start or this start for it.
+    -- Deleting a job locks its row for update: a start and a deletion wait for each other.
     select * into started from job j
      where lower(j.name) = lower(sp_start_job.job_name) and j.deleted_at is null for key share;
     if not found then
         raise exception 'job "%" was not found', sp_start_job.job_name using errcode = 'MU010', column = 'job_name';
     elsif started.system and session_user::text <> regexp_replace(current_user::text, '_owner$', '_agent') then
-        -- The agent starts one of them, for queries.
-        raise exception 'job "%" belongs to Muster itself and is not started by people', started.name
+        -- Only the agent starts a system job, the one for queries.
+        raise exception 'job "%" is a system job and can''t be started', started.name
             using errcode = 'MU013', column = 'job_name';
     end if;
     if sp_start_job.job_execution_id is null
@@ -56,4 +56,4 @@ begin
     end if;
 end $$;
 comment on function jobs.sp_start_job(text, uuid) is
-    'Runs the current version of a job now. The same id again for the same job is the same run.';
+    'Starts a run of the current version of a job. The same id again for the same job is the same run.';

@@ -14,7 +14,7 @@ begin
         raise exception 'execution % was not found', sp_stop_job.job_execution_id
             using errcode = 'MU010', column = 'job_execution_id';
     elsif run.end_time is not null then
-        raise exception 'execution % is over: %', run.job_execution_id, run.lifecycle
+        raise exception 'execution % has finished: %', run.job_execution_id, run.lifecycle
             using errcode = 'MU013', column = 'job_execution_id';
     end if;
     select * into who from current_actor();
@@ -22,4 +22,4 @@ begin
     perform write_audit('sp_stop_job', jsonb_build_object('job_execution_id', run.job_execution_id));
 end $$;
 comment on function jobs.sp_stop_job(uuid, text) is
-    'The run stops as soon as the targets let go; one that has not begun is Canceled at once.';
+    'Cancels a run: it ends as soon as its attempts have ended; a run that has not begun is Canceled at once.';

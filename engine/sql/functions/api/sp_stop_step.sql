@@ -21,4 +21,5 @@ begin
     perform pg_notify('muster_execution', '');
 end $$;
 comment on function jobs.sp_stop_step(uuid, text, text) is
-    'A step of a run stops as soon as its targets let go; the run goes on as it does after a cancelled step.';
+    'Cancels a step of a run: it ends as soon as its attempts have ended; the run continues as after a cancelled '
+    'step.';

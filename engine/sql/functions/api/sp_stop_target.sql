@@ -22,7 +22,7 @@ begin
         raise exception 'step "%" of execution % has no target %', step.step_name, step.job_execution_id,
               sp_stop_target.target_id using errcode = 'MU010', column = 'target_id';
     elsif target.end_time is not null then
-        raise exception 'target % is over: %', sp_stop_target.target_id, target.lifecycle
+        raise exception 'target % has finished: %', sp_stop_target.target_id, target.lifecycle
             using errcode = 'MU013', column = 'target_id';
     end if;
     update target_execution x
@@ -38,4 +38,4 @@ begin
     perform pg_notify('muster_execution', '');
 end $$;
 comment on function jobs.sp_stop_target(uuid, text, uuid, text) is
-    'A step of a run stops on one target as soon as that lets go.';
+    'Cancels a step of a run on one target: it ends as soon as its attempt has ended.';

@@ -30,4 +30,5 @@ begin
     perform write_audit('sp_update_credential', jsonb_build_object('credential_name', old.name));
 end $$;
 comment on function jobs.sp_update_credential(text, text, text, text[]) is
-    'Changes what is given: the user name, the secret, the servers that it is for (* alone: any).';
+    'Changes the parameters that are passed: the user name, the secret, the servers that the credential is for (* '
+    'alone: any).';

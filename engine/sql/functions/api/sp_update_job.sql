@@ -32,7 +32,7 @@ begin
     if schedule_interval_type is not null or schedule_interval_count is not null then
         new.schedule_interval := null;
     end if;
-    -- An interval takes the place of cron, and cron that of an interval.
+    -- An interval replaces cron, and cron an interval.
     new.schedule_cron := nullif(coalesce(
         schedule_cron, case when schedule_interval_type is null then old.schedule_cron end), '');
     new.schedule_time_zone := nullif(coalesce(schedule_time_zone, old.schedule_time_zone), '');
@@ -53,4 +53,4 @@ begin
 end $$;
 comment on function jobs.sp_update_job(text, text, text, boolean, text, integer, timestamptz, timestamptz, text, text,
                                        text, integer, text, boolean, integer, text, jsonb, integer) is
-    'Changes what is given; '''' empties a text, -1 a number.';
+    'Changes the parameters that are passed; '''' empties a text, -1 a number.';

@@ -76,5 +76,5 @@ end $$;
 comment on function jobs.sp_update_jobstep(text, integer, text, integer, text, text, text, text, text, text, integer,
                                            integer, real, integer, integer, text, text, text, text, text, text, integer,
                                            jsonb, text, text) is
-    'A new version of the job in which the step differs in what is given; '''' resets a credential or an '
-    'output_ value, -1 max_parallelism; new_id moves it. What runs keeps its version.';
+    'Creates a version of the job in which the passed parameters of the step are changed; '''' resets a credential '
+    'or an output_ value, -1 max_parallelism; new_id moves the step. Running executions keep their version.';

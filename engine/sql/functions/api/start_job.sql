@@ -4,21 +4,21 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
-    known constant boolean := exists (select from job_execution x where x.job_execution_id = p_execution_id);
+    run_exists constant boolean := exists (select from job_execution x where x.job_execution_id = p_execution_id);
     field constant text := (select min(k) from jsonb_object_keys(coalesce(p_doc, '{}')) k);
     started uuid;
 begin
     if field is not null then
-        raise exception 'a start takes no "%"', field using errcode = 'MU012', column = field;
+        raise exception 'a start has no option "%"', field using errcode = 'MU012', column = field;
     end if;
     if exists (select from job j where lower(j.name) = lower(p_job) and j.deleted_at is null and j.system) then
-        raise exception 'job "%" belongs to Muster itself and is not started by people', p_job
+        raise exception 'job "%" is a system job and can''t be started', p_job
             using errcode = 'MU013', column = 'job_name';
     end if;
     started := sp_start_job(p_job, p_execution_id);
     return jsonb_build_object(
-        'created', not known,
+        'created', not run_exists,
         'item', run_item((select x from job_execution x where x.job_execution_id = started)));
 end $$;
 comment on function jobs_internal.start_job(text, uuid, jsonb) is
-    'jobs.sp_start_job for REST: whether there was no such run before, and the run.';
+    'jobs.sp_start_job for REST; returns whether the run is new, and the run.';

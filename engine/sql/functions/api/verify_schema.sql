@@ -7,7 +7,7 @@ declare
     major constant integer := current_setting('server_version_num')::integer / 10000;
     answer jsonb;
 begin
-    with here as (
+    with present as (
         select d.kind || ' ' || d.name as object, encode(sha256(convert_to(d.definition, 'UTF8')), 'hex') as fingerprint
           from describe_schema() d
     ), installed as (
@@ -20,7 +20,7 @@ begin
                'changed', coalesce(jsonb_agg(i.object order by i.object) filter (
                    where i.fingerprint <> h.fingerprint and i.server_major = major), '[]'))
       into answer
-      from here h
+      from present h
       full join installed i on i.object = h.object;
     return answer || (
         select jsonb_build_object(
@@ -30,4 +30,5 @@ begin
           from instance i);
 end $$;
 comment on function jobs_internal.verify_schema() is
-    'Whose schema this is, its version, and what was changed by hand since the last install or upgrade.';
+    'The account and version of this schema, and the objects that were changed by hand since the last install or '
+    'upgrade.';

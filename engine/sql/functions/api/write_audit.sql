@@ -7,4 +7,5 @@ begin
     insert into audit (action, caller, login, door, command_id, detail)
     select p_action, a.caller, session_user, a.door, a.command_id, jsonb_strip_nulls(p_detail) from current_actor() a;
 end $$;
-comment on function jobs_internal.write_audit(text, jsonb) is 'A change, for the audit: what was done to which names.';
+comment on function jobs_internal.write_audit(text, jsonb) is
+    'Writes a change to the audit: the action and the names that it changed.';

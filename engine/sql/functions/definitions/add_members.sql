@@ -17,7 +17,7 @@ begin
             'Take in whole servers or pools, or nest groups.');
     end if;
     perform check_members(p_members, p_old);
-    with given as materialized (
+    with new_member as materialized (
         select m.doc, m.place, member_key(m.doc) as key
           from jsonb_array_elements(p_members) with ordinality m (doc, place)
     ), old as materialized (
@@ -35,7 +35,7 @@ begin
            g.target_group_id, m.doc #>> '{targetGroup,asGiven}', r.credential_id,
            m.doc #>> '{refreshCredential,asGiven}', c.credential_id, m.doc #>> '{credential,asGiven}',
            m.doc ->> 'subscriptionId', m.doc ->> 'resourceGroupName'
-      from given m
+      from new_member m
       left join old o on o.key = m.key
       left join server_names() s on s.name = lower(m.doc ->> 'serverName')
       left join target_group g on lower(g.name) = lower(m.doc #>> '{targetGroup,name}')
@@ -53,5 +53,5 @@ begin
     end if;
 end $$;
 comment on function jobs_internal.add_members(uuid, jsonb, jsonb, jsonb) is
-    'Appends members to a locked group; one that equals an old one (not there any more) gets its target_id. Each means '
+    'Appends members to a locked group; a member that equals a removed one gets its target_id. Each means '
     'the server that has its server_name now; one that has left the directory is still the one of p_old_servers.';

@@ -9,4 +9,5 @@ begin
       from current_actor() a
      where g.target_group_id = p_group;
 end $$;
-comment on function jobs_internal.bump_group_version(uuid) is 'The members of the group have changed.';
+comment on function jobs_internal.bump_group_version(uuid) is
+    'Gives the group a new row_version after its members have changed.';

@@ -13,7 +13,7 @@ begin
         perform raise_error('MU012', 'role', format('role "%s" is one of the account''s own', p_role));
     end if;
     execute format(case when p_grant then 'grant %I to %I' else 'revoke %I from %I' end, prefix || p_group, p_role);
-    -- A membership that somebody else gave is not ours to take.
+    -- Only the grantor of a membership can revoke it.
     select m.grantor::regrole::text into granted
       from pg_auth_members m
       join pg_roles g on g.oid = m.roleid
@@ -27,4 +27,4 @@ begin
                     jsonb_build_object('role', p_role));
 end $$;
 comment on function jobs_internal.change_membership(text, text, boolean) is
-    'A role of the server belongs to the readers, operators or admins of the account, or does no more.';
+    'Adds a role of the server to the readers, operators or admins of the account, or removes it.';

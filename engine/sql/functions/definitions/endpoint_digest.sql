@@ -8,4 +8,4 @@ as $$
            )::text, 'UTF8')), 'hex')
 $$;
 comment on function jobs_internal.endpoint_digest(jobs_internal.server_directory) is
-    'Another text with another host, port, TLS mode or CA: what a credential is bound to where it lists the server.';
+    'Differs for different hosts, ports, TLS modes or CAs; a credential that lists the server is bound to it.';

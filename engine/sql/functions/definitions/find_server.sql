@@ -15,7 +15,7 @@ begin
                  where abs(length(s.name) - length(split_part(p_name, '.', 1))) <= 3
                  order by distance, s.name limit 3) n
          where n.distance <= 3;
-        perform raise_error('MU015', p_column, format('server "%s" is not known to this account', p_name),
+        perform raise_error('MU015', p_column, format('server "%s" is not in the directory of this account', p_name),
             coalesce('Perhaps you meant ' || near || '.', 'No server of the account has a similar name.'));
     end if;
     return found_id;

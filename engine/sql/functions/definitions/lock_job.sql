@@ -17,4 +17,4 @@ begin
     return locked;
 end $$;
 comment on function jobs_internal.lock_job(text) is
-    'The job, locked until the transaction ends, if people may change it.';
+    'The job, locked until the transaction ends; raises for a job that users must not change.';

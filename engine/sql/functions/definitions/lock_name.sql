@@ -6,7 +6,7 @@ as $$
 declare
     locked constant text := p_kind || ' ' || lower(p_name);
 begin
-    -- A row that is not committed makes every insert of its name wait, even when it is deleted already.
+    -- An uncommitted row makes every other insert of its name wait, even after it is deleted.
     insert into name_lock (name) values (locked);
     delete from name_lock n where n.name = locked;
 end $$;

@@ -12,7 +12,7 @@ declare
 begin
     select * into who from current_actor();
     insert into job_version (job_id, version, created_by, created_at) values (p_job.job_id, number, who.caller, now);
-    -- The others close up and make room; one that moves is changed, one that stays is the same as before.
+    -- The other steps move up or down; only a step that moves gets a new row_version.
     insert into job_step
     select c.*
       from (select s as step, row_number() over (order by s.step_id) as rank
@@ -34,7 +34,7 @@ begin
         p_with.modified_at := now;
         insert into job_step select p_with.*;
     end if;
-    -- A Once may have waited for its first step.
+    -- A job of type Once may have waited for its first step.
     update job
        set version = number, row_version = nextval('row_version'), modified_by = who.caller, modified_at = now,
            next_slot = case when schedule_type <> 'Once' then next_slot end
@@ -42,4 +42,4 @@ begin
     return number;
 end $$;
 comment on function jobs_internal.new_version(jobs_internal.job, integer, jobs_internal.job_step) is
-    'A version whose steps are those of the job (locked), without one and with another.';
+    'Creates a version of the job, which is locked, without one step and with another.';

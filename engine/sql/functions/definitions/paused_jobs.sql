@@ -12,4 +12,4 @@ begin
      where x.end_time is null
        and j.paused;
 end $$;
-comment on function jobs_internal.paused_jobs(bigint) is 'Jobs with live runs of which nothing new starts.';
+comment on function jobs_internal.paused_jobs(bigint) is 'Paused jobs that have live runs.';

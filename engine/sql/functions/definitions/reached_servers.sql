@@ -36,5 +36,5 @@ begin
                    'anyServer', exists (select from member m where m.target_type in ('SqlQuery', 'SqlShardMap'))));
 end $$;
 comment on function jobs_internal.reached_servers(text, text[]) is
-    'The servers that target groups, or the current steps of jobs, name, through nested groups too; anyServer: rows that '
-    'are read at run time may name each server of the directory. What is not there leads nowhere.';
+    'The servers that target groups, or the current steps of jobs, name, also through nested groups; anyServer: rows '
+    'that are read at run time may name any server of the directory. Names that do not exist are ignored.';

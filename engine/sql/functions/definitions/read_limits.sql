@@ -15,5 +15,5 @@ begin
       left join server_contact c on c.server_id = d.server_id;
 end $$;
 comment on function jobs_internal.read_limits(bigint) is
-    'What each server bears: as somebody said, or else as a host found out. A server whose private endpoint was rejected '
-    'counts as disabled.';
+    'The limits of each server: as configured, or else as a host observed them. A server whose private endpoint was '
+    'rejected counts as disabled.';

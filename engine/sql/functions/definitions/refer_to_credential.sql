@@ -6,7 +6,7 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
-    -- Until the transaction ends it can't be deleted, and later the reference stands in the way.
+    -- Until the transaction ends the lock prevents a deletion, afterwards the reference does.
     select c.credential_id, c.name into credential_id, name
       from credential c where lower(c.name) = lower(p_name) for key share;
     if not found and p_name is not null then
@@ -14,4 +14,4 @@ begin
     end if;
 end $$;
 comment on function jobs_internal.refer_to_credential(text, text) is
-    'The credential that a definition names; nothing for no name; raises when there is none.';
+    'The credential that a definition names; null for no name; raises when it does not exist.';

@@ -14,4 +14,4 @@ begin
     end if;
 end $$;
 comment on function jobs_internal.refer_to_group(text, text) is
-    'The target group that a definition names; raises when there is none.';
+    'The target group that a definition names; raises when it does not exist.';

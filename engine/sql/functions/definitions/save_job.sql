@@ -29,7 +29,7 @@ begin
         p_new.next_slot := null;
     end if;
     if p_old.paused and not p_new.paused then
-        p_new.next_slot := null; -- a Once may have waited for this
+        p_new.next_slot := null; -- a job of type Once may have waited for this
     end if;
     if p_old.job_id is null then
         p_new.job_id := gen_random_uuid();
@@ -62,4 +62,4 @@ exception when unique_violation then
         format('there is already a job "%s"', p_new.name));
 end $$;
 comment on function jobs_internal.save_job(text, jobs_internal.job, jobs_internal.job) is
-    'The job is as wanted, for both doors; the old one is null for a new job. Nothing happens when nothing changes.';
+    'Creates or changes a job, for both doors; p_old is null for a new job. Writes nothing when nothing changes.';

@@ -72,5 +72,5 @@ begin
 end $$;
 comment on function jobs_internal.save_step(text, jobs_internal.job, jobs_internal.job_step, jobs_internal.job_step,
                                                text) is
-    'The current version of the job that has this step, for both doors; the old one is null for a new step, the '
-    'command null for the old one''s. No new version when nothing changes.';
+    'Creates or changes a step, for both doors; p_old is null for a new step, the command null for the old one. '
+    'Returns the current version; there is no new version when nothing changes.';

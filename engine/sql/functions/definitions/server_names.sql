@@ -19,5 +19,5 @@ as $$
     select h.name, h.server_id from host h where not exists (select from short s where s.name = h.name)
 $$;
 comment on function jobs_internal.server_names() is
-    'All names of all servers in the directory, in lower case: short name, <name>.database.windows.net, and '
-    'host names that belong to one server alone and are nobody''s short name.';
+    'All names of all servers in the directory, in lower case: short name, <name>.database.windows.net, and host '
+    'names that belong to one server only and are not the short name of another.';

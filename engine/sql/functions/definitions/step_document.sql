@@ -26,4 +26,4 @@ begin
     return document;
 end $$;
 comment on function jobs_internal.step_document(uuid, integer, integer) is
-    'All that running a step needs beside its target; it never changes but for the job''s name.';
+    'All that running a step needs except its target; only the job''s name can change.';

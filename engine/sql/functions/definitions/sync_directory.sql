@@ -34,10 +34,10 @@ begin
            client_certificate = excluded.client_certificate,
            client_key = excluded.client_key, client_key_fingerprint = excluded.client_key_fingerprint,
            revision = excluded.revision
-           -- A key never seals alike: whether it is another one, its fingerprint tells.
+           -- Sealing a key twice gives different texts: only the fingerprint shows whether the key changed.
      where to_jsonb(s) - array['revision', 'client_key'] <> to_jsonb(excluded) - array['revision', 'client_key'];
     update directory_revision set revision = p_revision, synced_at = clock_timestamp();
     return jsonb_build_object('applied', true, 'revision', p_revision);
 end $$;
 comment on function jobs_internal.sync_directory(bigint, jsonb) is
-    'The directory shows exactly these servers; a revision that is not newer changes nothing.';
+    'Replaces the servers of the directory; a revision that is not newer changes nothing.';

@@ -20,4 +20,5 @@ as $$
       from (select place, greatest(count(*) over () - 5, 0) as more from used order by place limit 5) u
 $$;
 comment on function jobs_internal.used_by(uuid) is
-    'What names this credential or target group now: current steps and groups, not old versions; null = nothing.';
+    'The users of this credential or target group: current steps and groups, not old versions; null when there are '
+    'none.';

@@ -1,17 +1,17 @@
 -- for: owner
-create or replace function jobs_internal.already_recorded(p_results jsonb) returns setof uuid
+create or replace function jobs_internal.already_recorded(p_results jobs_internal.task_result[]) returns setof uuid
 language plpgsql stable security definer
 set search_path = jobs, jobs_internal, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 begin
     return query
-    select g.i
-      from jsonb_to_recordset(p_results) g (d date, r uuid, s integer, o integer, a integer, i uuid)
+    select r.invocation_id
+      from unnest(p_results) r
      cross join lateral (
            select from task t
-            where (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt) = (g.d, g.r, g.s, g.o, g.a)
-              and t.invocation_id = g.i and t.end_time is not null limit 1) t;
+            where (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt)
+                  = (r.run_day, r.job_execution_id, r.step_id, r.ordinal, r.attempt)
+              and t.invocation_id = r.invocation_id and t.end_time is not null limit 1) t;
 end $$;
-comment on function jobs_internal.already_recorded(jsonb) is 'The invocations whose outcome is recorded.';
+comment on function jobs_internal.already_recorded(jobs_internal.task_result[]) is
+    'The invocations whose outcome is recorded.';

@@ -3,8 +3,6 @@ create or replace function jobs_internal.live_invocations(p_epoch bigint) return
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     days constant date[] := array(select distinct x.run_day from job_execution x where x.end_time is null);
@@ -15,4 +13,5 @@ begin
       from task t
      where t.run_day = any(days) and t.lifecycle in ('Created', 'InProgress');
 end $$;
-comment on function jobs_internal.live_invocations(bigint) is 'Of every task that is reserved or runs.';
+comment on function jobs_internal.live_invocations(bigint) is
+    'The invocations of all tasks that are reserved or run.';

@@ -1,6 +1,6 @@
 -- for: engine
 create or replace function jobs_internal.read_completions(p_epoch bigint, p_hosts uuid[], p_after bigint[])
-returns table (host_id uuid, number bigint, report jsonb)
+returns setof jobs_internal.completion
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$

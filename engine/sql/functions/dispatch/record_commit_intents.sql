@@ -1,46 +1,46 @@
 -- for: owner
-create or replace function jobs_internal.record_commit_intents(p_commits jsonb) returns uuid[]
+create or replace function jobs_internal.record_commit_intents(p_intents jobs_internal.commit_intent[]) returns uuid[]
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     refused uuid[] := '{}';
     day date;
 begin
-    for day in select distinct g.d from jsonb_to_recordset(p_commits) g (d date) loop
-        with given as materialized (
-            select g.*, t.epoch, t.host_id, t.start_time
-              from jsonb_to_recordset(p_commits)
-                   g (d date, r uuid, s integer, o integer, a integer, i uuid, x text)
+    for day in select distinct c.run_day from unnest(p_intents) c loop
+        perform check_item_day(day);
+        with item as materialized (
+            select c.*, t.epoch, t.host_id, t.start_time
+              from unnest(p_intents) c
               left join lateral (
                    select t.epoch, t.host_id, t.start_time from task t
-                    where (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt) = (day, g.r, g.s, g.o, g.a)
-                      and t.invocation_id = g.i and t.lifecycle = 'InProgress'
+                    where (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt)
+                          = (day, c.job_execution_id, c.step_id, c.ordinal, c.attempt)
+                      and t.invocation_id = c.invocation_id and t.lifecycle = 'InProgress'
                     limit 1 for no key update) t on true
-             where g.d = day
-        -- The rows are there: upserting is how each is found by its key, whatever the planner knows of the tables.
-        ), intended as (
+             where c.run_day = day
+        -- The rows exist: an upsert finds each by its key, whatever the planner knows of the tables.
+        ), updated_task as (
             insert into task (run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, epoch, host_id,
                               lifecycle, start_time, xact_id)
-            select day, g.r, g.s, g.o, g.a, g.i, g.epoch, g.host_id, 'InProgress', g.start_time, g.x
-              from given g where g.host_id is not null
+            select day, i.job_execution_id, i.step_id, i.ordinal, i.attempt, i.invocation_id, i.epoch, i.host_id,
+                   'InProgress', i.start_time, i.xact_id
+              from item i where i.host_id is not null
             on conflict (run_day, job_execution_id, step_id, ordinal, attempt) do update
                set xact_id = excluded.xact_id
-        ), target as (
+        ), updated_target as (
             insert into target_execution (run_day, job_execution_id, step_id, ordinal, target_execution_id,
                                           snapshot_id, lifecycle, phase)
-            select day, g.r, g.s, g.o, g.i, g.i, 'InProgress', 'commit'
-              from given g where g.host_id is not null
+            select day, i.job_execution_id, i.step_id, i.ordinal, i.invocation_id, i.invocation_id, 'InProgress',
+                   'commit'
+              from item i where i.host_id is not null
             on conflict (run_day, job_execution_id, step_id, ordinal) do update
                set phase = excluded.phase
         )
-        select refused || array(select g.i from given g where g.host_id is null) into refused;
+        select refused || array(select i.invocation_id from item i where i.host_id is null) into refused;
     end loop;
     return refused;
 end $$;
-comment on function jobs_internal.record_commit_intents(jsonb) is
-    'COMMIT may be sent for these attempts; its status can be looked up by the transaction id. Returns the '
-    'invocations under which no attempt runs.';
+comment on function jobs_internal.record_commit_intents(jobs_internal.commit_intent[]) is
+    'Records the transaction ids of attempts that are about to send COMMIT, by which the commit status can be looked '
+    'up. Returns the invocations under which no attempt runs.';

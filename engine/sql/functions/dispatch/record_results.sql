@@ -1,90 +1,87 @@
 -- for: owner
-create or replace function jobs_internal.record_results(p_results jsonb)
-returns table (invocation_id uuid, lifecycle text, attempts integer, not_before timestamptz, cancel_method text,
-               deadline timestamptz)
+create or replace function jobs_internal.record_results(p_results jobs_internal.task_result[])
+returns setof jobs_internal.completion_item
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
 set enable_sort = off
-set jit = off
 as $$
-#variable_conflict use_column
 declare
     now constant timestamptz := clock_timestamp();
     day date;
 begin
-    for day in select distinct g.d from jsonb_to_recordset(p_results) g (d date) loop
+    for day in select distinct r.run_day from unnest(p_results) r loop
+        perform check_item_day(day);
         return query
-        with given as materialized (
-            select g.*, coalesce(g.again, false) as afresh, t.epoch, t.host_id, t.began,
+        with item as materialized (
+            select r.*, coalesce(r.again, false) as repeats, t.epoch, t.host_id, t.attempt_start,
                    x.target_execution_id, x.snapshot_id, x.attempts, x.start_time,
-                   x.attempts - x.free_attempts as counted, x.cancel_requested_at is not null as unwanted
-              from jsonb_to_recordset(p_results) g (
-                       d date, r uuid, s integer, o integer, a integer, i uuid, lifecycle text, retry boolean,
-                       again boolean, reason text, sqlstate text, message text, detail text, hint text, context text,
-                       "position" integer, fingerprint text, notices jsonb, results jsonb, "resultHash" text,
-                       rows bigint, bytes bigint, "statementNo" integer, timings jsonb, blockers jsonb,
-                       "lastMessage" text, phase text, "cancelMethod" text)
+                   x.attempts - x.free_attempts as counted_attempts, x.cancel_requested_at is not null as canceled
+              from unnest(p_results) r
              cross join lateral (
-                   select t.epoch, t.host_id, t.start_time as began from task t
-                    where (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt) = (day, g.r, g.s, g.o, g.a)
-                      and t.invocation_id = g.i and t.lifecycle = 'InProgress'
+                   select t.epoch, t.host_id, t.start_time as attempt_start from task t
+                    where (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt)
+                          = (day, r.job_execution_id, r.step_id, r.ordinal, r.attempt)
+                      and t.invocation_id = r.invocation_id and t.lifecycle = 'InProgress'
                     limit 1 for no key update) t
              cross join lateral (
                    select x.* from target_execution x
-                    where (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (day, g.r, g.s, g.o)
+                    where (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
+                          = (day, r.job_execution_id, r.step_id, r.ordinal)
                     limit 1) x
-             where g.d = day
+             where r.run_day = day
         ), step as materialized (
-            select g.r, g.s, p.*, coalesce(e.cancel_requested_at, x.cancel_requested_at) is not null as unwanted
-              from (select distinct g.r, g.s from given g) g
-             cross join lateral (select x.* from job_execution x where x.job_execution_id = g.r limit 1) x
+            select i.job_execution_id, i.step_id, p.*,
+                   coalesce(e.cancel_requested_at, x.cancel_requested_at) is not null as canceled
+              from (select distinct i.job_execution_id, i.step_id from item i) i
+             cross join lateral (
+                   select x.* from job_execution x where x.job_execution_id = i.job_execution_id limit 1) x
              cross join lateral (
                    select e.cancel_requested_at from step_execution e
-                    where (e.run_day, e.job_execution_id, e.step_id) = (day, g.r, g.s) limit 1) e
+                    where (e.run_day, e.job_execution_id, e.step_id) = (day, i.job_execution_id, i.step_id) limit 1) e
              cross join lateral (
                    select p.job_id, p.content_hash, p.timeout_seconds, p.retry_attempts,
                           p.initial_retry_interval_seconds as first_pause,
                           p.maximum_retry_interval_seconds as longest_pause,
-                          p.retry_interval_backoff_multiplier::double precision as growth,
+                          p.retry_interval_backoff_multiplier::double precision as multiplier,
                           coalesce((p.options ->> 'jitter')::double precision, 0.25) as jitter
                      from job_step p
-                    where (p.job_id, p.version, p.step_id) = (x.job_id, x.job_version, g.s) limit 1) p
-        ), decided as materialized (
-            select w.*,
-                   case when not w.wanted then w.lifecycle when w.unwanted then 'Canceled'
+                    where (p.job_id, p.version, p.step_id) = (x.job_id, x.job_version, i.step_id) limit 1) p
+        ), decision as materialized (
+            select d.*,
+                   case when not d.retries then d.lifecycle when d.canceled then 'Canceled'
                         else 'WaitingForRetry' end as outcome,
-                   -- We ended it ourselves, to make it again, and somebody cancelled it meanwhile.
-                   w.wanted and w.unwanted and w.lifecycle = 'Canceled' as called_off,
-                   case when w.wanted and not w.unwanted then least(
-                       w.deadline,
-                       now + make_interval(secs => case when w.afresh then 0 else (1 + random() * w.jitter) * case
-                           -- Beyond every maximum, and soon beyond what a number holds.
-                           when (w.counted - 1) * ln(w.growth) > 50 then w.longest_pause
-                           else least(w.first_pause * power(w.growth, w.counted - 1), w.longest_pause)
-                       end end)) end as again_at
-              from (select g.r, g.s, g.o, g.i, g.lifecycle, g.afresh, g.reason, g."resultHash",
-                           coalesce(g."lastMessage", '') as said,
-                           g.phase, g."cancelMethod", g.target_execution_id, g.snapshot_id, g.attempts, g.counted,
-                           p.job_id, p.content_hash, p.growth, p.first_pause, p.longest_pause,
-                           p.jitter, p.unwanted or g.unwanted as unwanted,
-                           g.start_time + make_interval(secs => p.timeout_seconds) as deadline,
-                           g.lifecycle in ('Failed', 'Canceled') and g.afresh
-                           or g.lifecycle = 'Failed' and g.retry is true and g.counted <= p.retry_attempts as wanted
-                      from given g
-                      join step p on (p.r, p.s) = (g.r, g.s)) w
-        -- The rows are there: upserting is how each is found by its key, whatever the planner knows of the tables.
-        ), over as (
+                   -- The engine stopped the attempt in order to repeat it, and the target was cancelled meanwhile.
+                   d.retries and d.canceled and d.lifecycle = 'Canceled' as canceled_meanwhile,
+                   case when d.retries and not d.canceled then least(
+                       d.deadline,
+                       now + make_interval(secs => case when d.repeats then 0 else (1 + random() * d.jitter) * case
+                           -- Longer than every maximum; the power would soon overflow.
+                           when (d.counted_attempts - 1) * ln(d.multiplier) > 50 then d.longest_pause
+                           else least(d.first_pause * power(d.multiplier, d.counted_attempts - 1), d.longest_pause)
+                       end end)) end as not_before
+              from (select i.job_execution_id, i.step_id, i.ordinal, i.invocation_id, i.lifecycle, i.repeats, i.reason,
+                           i.sqlstate, i.fingerprint, i.result_hash, coalesce(i.last_message, '') as last_message,
+                           i.phase, i.cancel_method, i.target_execution_id, i.snapshot_id, i.attempts,
+                           i.counted_attempts, p.job_id, p.content_hash, p.multiplier, p.first_pause, p.longest_pause,
+                           p.jitter, p.canceled or i.canceled as canceled,
+                           i.start_time + make_interval(secs => p.timeout_seconds) as deadline,
+                           i.lifecycle in ('Failed', 'Canceled') and i.repeats
+                           or i.lifecycle = 'Failed' and i.retry is true
+                              and i.counted_attempts <= p.retry_attempts as retries
+                      from item i
+                      join step p on (p.job_execution_id, p.step_id) = (i.job_execution_id, i.step_id)) d
+        -- The rows exist: an upsert finds each by its key, whatever the planner knows of the tables.
+        ), updated_task as (
             insert into task (run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, epoch, host_id,
                               lifecycle, start_time, end_time, end_reason, sqlstate, message, detail, hint, context,
                               error_position, error_fingerprint, notices, results, result_hash, rows, bytes,
                               statement_no, timings, blockers)
-            select day, g.r, g.s, g.o, g.a, g.i, g.epoch, g.host_id, g.lifecycle, g.began, now, g.reason, g.sqlstate,
-                   g.message, g.detail, g.hint, g.context, g."position", g.fingerprint, coalesce(g.notices, '[]'),
-                   coalesce(g.results, '[]'), decode(g."resultHash", 'hex'), coalesce(g.rows, 0), coalesce(g.bytes, 0),
-                   g."statementNo", coalesce(g.timings, '{}'), coalesce(g.blockers, '[]')
-              from given g
+            select day, i.job_execution_id, i.step_id, i.ordinal, i.attempt, i.invocation_id, i.epoch, i.host_id,
+                   i.lifecycle, i.attempt_start, now, i.reason, i.sqlstate, i.message, i.detail, i.hint, i.context,
+                   i.position, i.fingerprint, coalesce(i.notices, '[]'), coalesce(i.results, '[]'),
+                   decode(i.result_hash, 'hex'), coalesce(i.rows, 0), coalesce(i.bytes, 0), i.statement_no,
+                   coalesce(i.timings, '{}'), coalesce(i.blockers, '[]')
+              from item i
             on conflict (run_day, job_execution_id, step_id, ordinal, attempt) do update
                set lifecycle         = excluded.lifecycle,
                    end_time          = excluded.end_time,
@@ -104,17 +101,17 @@ begin
                    statement_no      = excluded.statement_no,
                    timings           = excluded.timings,
                    blockers          = excluded.blockers
-        ), target as (
+        ), updated_target as (
             insert into target_execution as x (run_day, job_execution_id, step_id, ordinal, target_execution_id,
                                                snapshot_id, lifecycle, phase, free_attempts, not_before, wait_reason,
                                                end_time, end_reason, last_message)
-            select day, g.r, g.s, g.o, g.target_execution_id, g.snapshot_id, g.outcome, g.phase, g.afresh::integer,
-                   g.again_at, case g.outcome when 'WaitingForRetry' then 'Retry' end,
-                   case when g.outcome <> 'WaitingForRetry' then now end,
-                   case when g.outcome = 'WaitingForRetry' then null
-                        when g.outcome = g.lifecycle and not g.called_off then g.reason else 'Canceled' end,
-                   case when g.called_off then 'It was cancelled.' else g.said end
-              from decided g
+            select day, d.job_execution_id, d.step_id, d.ordinal, d.target_execution_id, d.snapshot_id, d.outcome,
+                   d.phase, d.repeats::integer, d.not_before, case d.outcome when 'WaitingForRetry' then 'Retry' end,
+                   case when d.outcome <> 'WaitingForRetry' then now end,
+                   case when d.outcome = 'WaitingForRetry' then null
+                        when d.outcome = d.lifecycle and not d.canceled_meanwhile then d.reason else 'Canceled' end,
+                   case when d.canceled_meanwhile then 'It was cancelled.' else d.last_message end
+              from decision d
             on conflict (run_day, job_execution_id, step_id, ordinal) do update
                set lifecycle     = excluded.lifecycle,
                    phase         = coalesce(excluded.phase, x.phase),
@@ -124,21 +121,21 @@ begin
                    end_time      = excluded.end_time,
                    end_reason    = excluded.end_reason,
                    last_message  = excluded.last_message
-        ), ledger as (
+        ), updated_ledger as (
             insert into target_ledger (job_id, content_hash, target_id, lifecycle, end_reason, job_execution_id, step_id,
                                        ended_at, result_hash)
-            select distinct on (g.job_id, g.content_hash, d.target_id)
-                   g.job_id, g.content_hash, d.target_id, g.outcome,
-                   case when g.outcome = g.lifecycle and not g.called_off then g.reason else 'Canceled' end, g.r, g.s, now,
-                   decode(g."resultHash", 'hex')
-              from decided g
-             -- A range of one in its order: only the primary key has that, and the other index would be read to its end.
+            select distinct on (d.job_id, d.content_hash, s.target_id)
+                   d.job_id, d.content_hash, s.target_id, d.outcome,
+                   case when d.outcome = d.lifecycle and not d.canceled_meanwhile then d.reason else 'Canceled' end,
+                   d.job_execution_id, d.step_id, now, decode(d.result_hash, 'hex')
+              from decision d
+             -- A range of one number, in order: the planner then uses the primary key, not the index by target.
              cross join lateral (
-                   select d.target_id from snapshot_target d
-                    where d.snapshot_id = g.snapshot_id and d.ordinal between g.o and g.o
-                    order by d.ordinal limit 1) d
-             where g.outcome <> 'WaitingForRetry'
-             order by g.job_id, g.content_hash, d.target_id, g.s desc
+                   select s.target_id from snapshot_target s
+                    where s.snapshot_id = d.snapshot_id and s.ordinal between d.ordinal and d.ordinal
+                    order by s.ordinal limit 1) s
+             where d.outcome <> 'WaitingForRetry'
+             order by d.job_id, d.content_hash, s.target_id, d.step_id desc
             on conflict (job_id, content_hash, target_id) do update
                set lifecycle        = excluded.lifecycle,
                    end_reason       = excluded.end_reason,
@@ -146,13 +143,15 @@ begin
                    step_id          = excluded.step_id,
                    ended_at         = excluded.ended_at,
                    result_hash      = excluded.result_hash
-             where target_ledger.ended_at <= excluded.ended_at  -- two runs may end here, written in the other order
+             where target_ledger.ended_at <= excluded.ended_at  -- a later end may have been written first
         )
-        select g.i, g.outcome, g.attempts, g.again_at, g."cancelMethod",
-               case g.outcome when 'WaitingForRetry' then g.deadline end
-          from decided g;
+        select d.invocation_id, 'result', d.outcome, d.attempts,
+               extract(epoch from d.not_before)::double precision,
+               case d.outcome when 'WaitingForRetry' then extract(epoch from d.deadline)::double precision end,
+               d.cancel_method, d.reason, d.sqlstate, d.fingerprint
+          from decision d;
     end loop;
 end $$;
-comment on function jobs_internal.record_results(jsonb) is
+comment on function jobs_internal.record_results(jobs_internal.task_result[]) is
     'Records the outcome of attempts, and whether each target is finished or waits for another attempt, and until '
     'when. An invocation that is not returned was refused: no attempt runs under it.';

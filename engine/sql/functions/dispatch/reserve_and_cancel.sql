@@ -12,4 +12,4 @@ begin
 end $$;
 comment on function jobs_internal.reserve_and_cancel(
     bigint, uuid[], date[], uuid[], integer[], integer[], integer[], uuid[], uuid[], uuid[]) is
-    'Reserves tasks for hosts and tells hosts which running tasks to cancel, as reserve_tasks does.';
+    'Reserves tasks for hosts and sends hosts the running tasks to cancel, as reserve_tasks does.';

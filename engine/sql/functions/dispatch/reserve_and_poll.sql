@@ -2,7 +2,7 @@
 create or replace function jobs_internal.reserve_and_poll(
     p_epoch bigint, p_hosts uuid[], p_run_days date[], p_runs uuid[], p_steps integer[], p_ordinals integer[],
     p_attempts integer[], p_invocations uuid[], p_slots uuid[], p_known_hosts uuid[], p_after bigint[]
-) returns table (host_id uuid, number bigint, report jsonb)
+) returns setof jobs_internal.completion
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$

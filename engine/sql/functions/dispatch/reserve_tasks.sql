@@ -5,9 +5,6 @@ create or replace function jobs_internal.reserve_tasks(
 ) returns void
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     days date[] := p_run_days[1:1];
@@ -53,6 +50,6 @@ begin
 end $$;
 comment on function jobs_internal.reserve_tasks(
     bigint, uuid[], date[], uuid[], integer[], integer[], integer[], uuid[], uuid[], uuid[], uuid[]) is
-    'Reserves tasks for hosts and tells hosts which running tasks to cancel: one dispatch per host. A finished '
+    'Reserves tasks for hosts and sends hosts the running tasks to cancel: one dispatch per host. A finished '
     'target gets no task. A task with a slot is prefetched: it starts when the tasks before it in that slot have '
     'finished.';

@@ -7,8 +7,6 @@ returns table (run_day date, job_execution_id uuid, step_id integer, ordinal int
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     days constant date[] := array(select distinct x.run_day from job_execution x where x.end_time is null);
@@ -17,20 +15,20 @@ begin
     perform lock_reports();
     delete from dispatch b where b.host_id = p_host;
     return query
-    with gone as (
+    with deleted as (
         delete from task t
          where t.run_day = any(days) and t.host_id = p_host and t.lifecycle = 'Created'
         returning t.*
-    ), kept as (
+    ), revoked as (
         update task t
            set invocation_id = gen_random_uuid(),
                disowned      = coalesce(t.disowned, t.invocation_id)
          where t.run_day = any(days) and t.host_id = p_host and t.lifecycle = 'InProgress'
         returning t.*
-    ), marked as (
+    ), updated_target as (
         update target_execution x
            set wait_reason = 'HostLost'
-          from kept t
+          from revoked t
          where x.run_day = any(days)
            and (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
                = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
@@ -39,7 +37,7 @@ begin
            coalesce(t.disowned, t.invocation_id), t.lifecycle, t.backend_pid, t.xact_id, d.server_id, d.database_name,
            c.credential_id, c.row_version, t.start_time, coalesce((s.options ->> 'idempotent')::boolean, false),
            coalesce(s.options ->> 'guard', 'false') <> 'false', coalesce(s.options ->> 'transaction', 'auto')
-      from (select * from gone union all select * from kept) t
+      from (select * from deleted union all select * from revoked) t
      cross join lateral (select r.* from job_execution r where r.job_execution_id = t.job_execution_id limit 1) r
      cross join lateral (
            select s.* from job_step s

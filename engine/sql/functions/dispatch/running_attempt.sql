@@ -5,8 +5,6 @@ create or replace function jobs_internal.running_attempt(
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
 as $$
 begin
     perform check_epoch(p_epoch);
@@ -22,4 +20,5 @@ begin
      where r.job_execution_id = p_run and t.lifecycle = 'InProgress' and t.backend_pid is not null;
 end $$;
 comment on function jobs_internal.running_attempt(bigint, uuid, integer, integer) is
-    'The session at its target in which a target''s attempt runs, if one does, and who may look at it.';
+    'The session at its target in which a target''s attempt runs, if one does, and the credential that may read its '
+    'state.';

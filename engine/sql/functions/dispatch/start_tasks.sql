@@ -1,44 +1,44 @@
 -- for: owner
-create or replace function jobs_internal.start_tasks(p_starts jsonb) returns uuid[]
+create or replace function jobs_internal.start_tasks(p_starts jobs_internal.task_start[]) returns uuid[]
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     now constant timestamptz := clock_timestamp();
     refused uuid[] := '{}';
-    unbegun boolean;
+    has_new_step boolean;
     day date;
 begin
-    for day in select distinct g.d from jsonb_to_recordset(p_starts) g (d date) loop
-        with given as materialized (
-            select g.*, t.epoch, t.host_id, t.lifecycle
-              from jsonb_to_recordset(p_starts)
-                   g (d date, r uuid, s integer, o integer, a integer, i uuid, p integer, v integer)
+    for day in select distinct s.run_day from unnest(p_starts) s loop
+        perform check_item_day(day);
+        with item as materialized (
+            select s.*, t.epoch, t.host_id, t.lifecycle
+              from unnest(p_starts) s
               left join lateral (
                    select t.epoch, t.host_id, t.lifecycle from task t
-                    where (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt) = (day, g.r, g.s, g.o, g.a)
-                      and t.invocation_id = g.i
+                    where (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt)
+                          = (day, s.job_execution_id, s.step_id, s.ordinal, s.attempt)
+                      and t.invocation_id = s.invocation_id
                     limit 1 for no key update) t on true
-             where g.d = day
-        -- The rows are there: upserting is how each is found by its key, whatever the planner knows of the tables.
-        ), started as (
+             where s.run_day = day
+        -- The rows exist: an upsert finds each by its key, whatever the planner knows of the tables.
+        ), updated_task as (
             insert into task (run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, epoch, host_id,
                               lifecycle, start_time, backend_pid, server_version)
-            select day, g.r, g.s, g.o, g.a, g.i, g.epoch, g.host_id, 'InProgress', now, g.p, g.v
-              from given g where g.lifecycle = 'Created'
+            select day, i.job_execution_id, i.step_id, i.ordinal, i.attempt, i.invocation_id, i.epoch, i.host_id,
+                   'InProgress', now, i.backend_pid, i.server_version
+              from item i where i.lifecycle = 'Created'
             on conflict (run_day, job_execution_id, step_id, ordinal, attempt) do update
                set lifecycle      = excluded.lifecycle,
                    start_time     = excluded.start_time,
                    backend_pid    = excluded.backend_pid,
                    server_version = excluded.server_version
-        ), target as (
+        ), updated_target as (
             insert into target_execution as x (run_day, job_execution_id, step_id, ordinal, target_execution_id,
                                                snapshot_id, lifecycle, attempts, create_time, start_time)
-            select day, g.r, g.s, g.o, g.i, g.i, 'InProgress', g.a, now, now
-              from given g where g.lifecycle = 'Created'
+            select day, i.job_execution_id, i.step_id, i.ordinal, i.invocation_id, i.invocation_id, 'InProgress',
+                   i.attempt, now, now
+              from item i where i.lifecycle = 'Created'
             on conflict (run_day, job_execution_id, step_id, ordinal) do update
                set lifecycle          = excluded.lifecycle,
                    attempts           = excluded.attempts,
@@ -46,29 +46,30 @@ begin
                    attempt_start_time = excluded.start_time,
                    phase              = 'run',
                    wait_reason        = null,
-                   -- What the server said while it had no room is no longer so.
+                   -- The message of a server that had no room is out of date.
                    last_message       = case when x.wait_reason in ('ServerFull', 'ServerStarting') then null
                                              else x.last_message end,
                    not_before         = null
         )
-        select refused || array(select g.i from given g where g.lifecycle is null),
-               exists (select from (select distinct g.r, g.s from given g) g
+        select refused || array(select i.invocation_id from item i where i.lifecycle is null),
+               exists (select from (select distinct i.job_execution_id, i.step_id from item i) i
                         cross join lateral (
                               select e.start_time from step_execution e
-                               where (e.run_day, e.job_execution_id, e.step_id) = (day, g.r, g.s) limit 1) e
+                               where (e.run_day, e.job_execution_id, e.step_id) = (day, i.job_execution_id, i.step_id)
+                               limit 1) e
                         where e.start_time is null)
-          into refused, unbegun;
-        if unbegun then
+          into refused, has_new_step;
+        if has_new_step then
             update step_execution e
                set start_time = now
-              from (select distinct g.d, g.r, g.s
-                      from jsonb_to_recordset(p_starts) g (d date, r uuid, s integer, i uuid)
-                     where g.i <> all(refused)) g
-             where (e.run_day, e.job_execution_id, e.step_id) = (g.d, g.r, g.s) and e.run_day = day
-               and e.start_time is null;
+              from (select distinct s.run_day, s.job_execution_id, s.step_id
+                      from unnest(p_starts) s
+                     where s.invocation_id <> all(refused)) s
+             where (e.run_day, e.job_execution_id, e.step_id) = (s.run_day, s.job_execution_id, s.step_id)
+               and e.run_day = day and e.start_time is null;
         end if;
     end loop;
     return refused;
 end $$;
-comment on function jobs_internal.start_tasks(jsonb) is
-    'Reserved tasks become attempts. Returns the invocations that have no task. Repeating it is harmless.';
+comment on function jobs_internal.start_tasks(jobs_internal.task_start[]) is
+    'Reserved tasks become attempts. Returns the invocations that have no task. Repeating the call is harmless.';

@@ -5,12 +5,12 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
     run job_execution;
-    said text;
+    decision text;
 begin
     perform check_epoch(p_epoch);
     select * into strict run from job_execution x where x.job_execution_id = p_run for no key update;
-    said := may_begin(run);
-    if said = 'Begun' and run.lifecycle = 'Created' then
+    decision := may_begin(run);
+    if decision = 'Begun' and run.lifecycle = 'Created' then
         update job_execution x
            set lifecycle    = 'InProgress',
                start_time   = clock_timestamp(),
@@ -18,7 +18,8 @@ begin
                last_message = 'Job execution started.'
          where x.job_execution_id = p_run;
     end if;
-    return said;
+    return decision;
 end $$;
 comment on function jobs_internal.begin_run(bigint, uuid) is
-    'Begun, Skipped, Queued, Canceled or Over, as may_begin says. Again is harmless.';
+    'Begins a run if may_begin allows it; returns Begun, Skipped, Queued, Canceled, Paused or Over. Repeating the '
+    'call is harmless.';

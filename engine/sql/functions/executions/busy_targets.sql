@@ -4,8 +4,6 @@ returns integer[]
 language plpgsql stable security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     days date[];

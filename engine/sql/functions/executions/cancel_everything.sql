@@ -5,7 +5,7 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
     perform check_epoch(p_epoch);
-    with asked as (
+    with updated_run as (
         update job_execution x
            set cancel_requested_at = clock_timestamp()
          where x.end_time is null
@@ -13,7 +13,7 @@ begin
         returning x.job_execution_id
     )
     insert into cancellation (job_execution_id, requested_by, door, reason)
-    select a.job_execution_id, 'muster', 'engine', 'The account is going.' from asked a;
+    select a.job_execution_id, 'muster', 'engine', 'The account is going.' from updated_run a;
 end $$;
 comment on function jobs_internal.cancel_everything(bigint) is
-    'Every run that nobody asked to stop yet is asked now: the account is going.';
+    'Requests the cancellation of every run that has none yet: the account is being deleted.';

@@ -5,8 +5,6 @@ create or replace function jobs_internal.cancel_targets(
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -27,7 +25,7 @@ begin
                    where t.run_day = day and t.job_execution_id = p_run and t.step_id = p_step_id
                      and t.lifecycle in ('Created', 'InProgress')
                      and (p_ordinals is null or t.ordinal = any(p_ordinals)));
-    -- Waiting targets may be many, and no host reports on them. The others are few; reports wait meanwhile.
+    -- There may be many waiting targets, and no host reports on them. Reports wait only for the few others.
     return query
     select o, null::uuid, null::uuid, true
       from end_canceled(day, p_run, p_step_id, array(select c from unnest(chosen) c where c <> all(busy))) o;
@@ -44,12 +42,12 @@ begin
     running := array(select t.ordinal from task t
                       where t.run_day = day and t.job_execution_id = p_run and t.step_id = p_step_id
                         and t.lifecycle = 'InProgress' and t.ordinal = any(busy));
-    with given as materialized (
+    with target as materialized (
         select day as d, p_run as r, p_step_id as s, o from unnest(running) o
     )
     update target_execution x
        set cancel_requested_at = coalesce(x.cancel_requested_at, clock_timestamp())
-      from given g
+      from target g
      where x.run_day >= day
        and (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (g.d, g.r, g.s, g.o);
     return query

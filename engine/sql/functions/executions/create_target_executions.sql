@@ -6,21 +6,20 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set enable_sort = off
 set plan_cache_mode = force_generic_plan
-set jit = off
 as $$
 declare
     now constant timestamptz := clock_timestamp();
     pools constant jsonb := (select jsonb_object_agg(d.server_id, d.worker_pool)
                                from server_directory d where d.worker_pool is not null);
-    taken integer[] := '{}';
+    skipped_ordinals integer[] := '{}';
 begin
     if exists (select from job j where j.job_id = p_run.job_id and j.overlap = 'skipTarget') then
-        -- One plan of the job at a time, so that of two runs one sees the other's targets.
+        -- One plan of the job at a time, so that the second of two runs sees the targets of the first.
         perform lock_name('plan', p_run.job_id::text);
         if exists (select from job_execution x
                     where x.job_id = p_run.job_id and x.end_time is null
                       and x.job_execution_id <> p_run.job_execution_id) then
-            taken := busy_targets(p_run, p_snapshot_id);
+            skipped_ordinals := busy_targets(p_run, p_snapshot_id);
         end if;
     end if;
     insert into target_execution (run_day, job_execution_id, step_id, ordinal, snapshot_id, wave, priority,
@@ -29,12 +28,12 @@ begin
            width_bucket(t.ordinal, p_wave_starts) + 1, p_run.priority, pools ->> t.server_id, now,
            case when s.skipped then 'Skipped' else 'Created' end, case when s.skipped then now end,
            case when s.skipped then 'Overlap' end,
-           case when s.skipped then 'Skipped: another run of the job is at work on this target.' end
+           case when s.skipped then 'Skipped: another run of the job works on this target.' end
       from snapshot_target t
-     cross join lateral (select t.ordinal in (select unnest(taken))) s (skipped)
+     cross join lateral (select t.ordinal in (select unnest(skipped_ordinals))) s (skipped)
      where t.snapshot_id = p_snapshot_id
      order by t.ordinal;
-    return taken;
+    return skipped_ordinals;
 end $$;
 comment on function jobs_internal.create_target_executions(jobs_internal.job_execution, integer, uuid, integer[]) is
     'Creates a target execution of the step for every target of the snapshot. Returns the ordinals that are Skipped '

@@ -5,15 +5,13 @@ create or replace function jobs_internal.end_canceled(
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     now constant timestamptz := clock_timestamp();
 begin
-    -- Their day by comparison as well, which leaves the key to be the only way that looks short.
+    -- The day is also compared by >=, so that the planner sees the primary key as the only short way.
     return query
-    with given as materialized (
+    with target as materialized (
         select p_day as d, p_run as r, p_step_id as s, o from unnest(p_ordinals) o
     )
     update target_execution x
@@ -27,12 +25,12 @@ begin
                case when x.attempts > 0 then 'Canceled while it waited for its next attempt.'
                     else 'Canceled before it started.' end,
                'Last error: ' || nullif(x.last_message, ''))
-      from given g
+      from target g
      where x.run_day >= p_day
        and (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (g.d, g.r, g.s, g.o)
        and x.end_time is null
     returning x.ordinal;
 end $$;
 comment on function jobs_internal.end_canceled(date, uuid, integer, integer[]) is
-    'Those of the targets that are not over end Canceled, which are returned, and say what went wrong last; the caller '
-    'knows that nothing runs there.';
+    'Ends the unfinished ones of these targets as Canceled, with their last error in the message, and returns them; '
+    'the caller has made sure that no attempt runs there.';

@@ -12,4 +12,5 @@ begin
     end if;
 end $$;
 comment on function jobs_internal.end_last_step(bigint, uuid, integer) is
-    'How a step behind which nothing follows ended, and its run with it; null while a target lives. Again is harmless.';
+    'Ends the last step of a run, and the run; returns both lifecycles, or null while a target is unfinished. '
+    'Repeating the call is harmless.';

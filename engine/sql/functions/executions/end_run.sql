@@ -30,7 +30,7 @@ begin
         outcome := parent_lifecycle(run.cancel_requested_at is not null, counts);
         reason := reasons ->> outcome;
     end if;
-    -- What was cancelled between two steps did not do what it should.
+    -- A run that was cancelled between two steps has not succeeded.
     if outcome is null or (run.cancel_requested_at is not null
         and outcome in ('Succeeded', 'SucceededWithSkipped', 'Skipped')
         and exists (select from job_step s
@@ -51,4 +51,5 @@ begin
     return outcome;
 end $$;
 comment on function jobs_internal.end_run(bigint, uuid) is
-    'How the run ended, as its steps did; null while a step lives or none was reached. Again is harmless.';
+    'Ends the run with the lifecycle that follows from its steps; null while a step is unfinished or none was '
+    'entered. Repeating the call is harmless.';

@@ -5,18 +5,16 @@ create or replace function jobs_internal.end_step(
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     run job_execution;
     step step_execution;
     counts jsonb;
-    living bigint;
+    unfinished bigint;
     reasons jsonb;
     outcome text;
     reason text;
-    said text;
+    message text;
 begin
     perform check_epoch(p_epoch);
     select * into strict run from job_execution x where x.job_execution_id = p_run;
@@ -25,46 +23,46 @@ begin
     if step.end_time is not null then
         return step.lifecycle;
     end if;
-    select sum(t.living), jsonb_object_agg(t.lifecycle, t.number), jsonb_object_agg(t.lifecycle, t.reason)
-      into living, counts, reasons
-      from (select t.lifecycle, count(*) as number, count(*) filter (where t.end_time is null) as living,
+    select sum(t.unfinished), jsonb_object_agg(t.lifecycle, t.number), jsonb_object_agg(t.lifecycle, t.reason)
+      into unfinished, counts, reasons
+      from (select t.lifecycle, count(*) as number, count(*) filter (where t.end_time is null) as unfinished,
                    case when min(t.end_reason) = max(t.end_reason) and count(t.end_reason) = count(*)
                         then min(t.end_reason) end as reason
               from target_execution t
              where t.run_day = run.run_day and t.job_execution_id = p_run and t.step_id = p_step_id
              group by t.lifecycle) t;
-    if living > 0 then
+    if unfinished > 0 then
         return null;
     elsif counts is not null then
         outcome := parent_lifecycle(coalesce(step.cancel_requested_at, run.cancel_requested_at) is not null, counts);
         reason := reasons ->> outcome;
-        said := summary_sentence('targets', counts);
+        message := summary_sentence('targets', counts);
     elsif p_reason is not null then
         outcome := 'Failed';
         reason := p_reason;
-        said := p_message;
+        message := p_message;
     elsif coalesce(step.cancel_requested_at, run.cancel_requested_at) is not null then
         outcome := 'Canceled';
         reason := 'Canceled';
-        said := 'Canceled before it had targets.';
+        message := 'Canceled before it had targets.';
     elsif (select (s.options ->> 'allowEmpty')::boolean from job_step s
             where (s.job_id, s.version, s.step_id) = (run.job_id, run.job_version, p_step_id)) then
         outcome := 'Succeeded';
-        said := 'There were no targets.';
+        message := 'There were no targets.';
     else
         outcome := 'Failed';
         reason := 'NoTargets';
-        said := 'The target group has no targets.';
+        message := 'The target group has no targets.';
     end if;
     update step_execution e
        set lifecycle    = outcome,
            end_time     = clock_timestamp(),
            wait_reason  = null,
            end_reason   = reason,
-           last_message = coalesce(said, e.last_message)
+           last_message = coalesce(message, e.last_message)
      where e.run_day = run.run_day and e.job_execution_id = p_run and e.step_id = p_step_id;
     return outcome;
 end $$;
 comment on function jobs_internal.end_step(bigint, uuid, integer, text, text) is
-    'How the step ended, as its targets did, or Failed for the reason why it has none; null while a target lives. '
-    'Again is harmless.';
+    'Ends the step with the lifecycle that follows from its targets, or as Failed for the reason why it has none; '
+    'null while a target is unfinished. Repeating the call is harmless.';

@@ -12,7 +12,7 @@ begin
         insert into job (job_id, name, description, system, overlap, created_by, modified_by)
         select s.job_id, s.name, s.description, true, s.overlap, 'muster', 'muster'
           from system_job_definitions() s where s.name = 'adhoc'
-        -- Renamed or hidden by somebody, and not yet repaired.
+        -- A user has renamed or hidden the job, and it is not repaired yet.
         on conflict (job_id) do update
            set name = excluded.name, system = true, overlap = excluded.overlap, deleted_at = null
         returning * into adhoc;
@@ -27,5 +27,5 @@ begin
     return adhoc;
 end $$;
 comment on function jobs_internal.ensure_adhoc_job() is
-    'The system job whose runs are queries, locked until the transaction ends; made where it is not there. Its runs '
+    'The system job whose runs are queries, locked until the transaction ends; creates it if it is missing. Its runs '
     'never wait for each other.';

@@ -19,4 +19,4 @@ begin
     return run;
 end $$;
 comment on function jobs_internal.find_run(text, text, boolean) is
-    'The run of a job that a path names; runs of deleted jobs only where they are asked for.';
+    'The run of a job that a path names; runs of deleted jobs only if requested.';

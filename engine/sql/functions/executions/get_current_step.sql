@@ -19,10 +19,10 @@ begin
         raise exception 'execution % has no step "%", or has not reached it', p_run, p_step
             using errcode = 'MU010', column = 'step_name';
     elsif step.end_time is not null then
-        raise exception 'step "%" of execution % is over: %', step.step_name, p_run, step.lifecycle
+        raise exception 'step "%" of execution % has finished: %', step.step_name, p_run, step.lifecycle
             using errcode = 'MU013', column = 'step_name';
     end if;
     return step;
 end $$;
 comment on function jobs_internal.get_current_step(uuid, text) is
-    'The step of a run, locked, if it was reached and is not over.';
+    'The step of a run, locked, if the run has entered it and it is unfinished.';

@@ -34,5 +34,5 @@ begin
      order by x.create_time, x.job_execution_id;
 end $$;
 comment on function jobs_internal.live_runs(bigint, uuid[]) is
-    'Runs that are not over and not known yet, the oldest first, with the steps of their version and how far they came. '
-    'Those of system jobs without steps are the Maintainer''s.';
+    'Unfinished runs that the caller does not have yet, the oldest first, with the steps of their version and their '
+    'progress. Runs of system jobs without steps belong to the Maintainer.';

@@ -10,9 +10,7 @@ set plan_cache_mode = force_custom_plan
 set enable_nestloop = off
 set enable_hashjoin = off
 set enable_sort = off
-set enable_seqscan = off
 set enable_bitmapscan = off
-set jit = off
 as $$
 declare
     timeout interval;
@@ -26,14 +24,14 @@ begin
      where (s.job_id, s.version) = (select x.job_id, x.job_version from job_execution x
                                      where x.job_execution_id = p_run)
        and s.step_id = p_step_id;
-    -- Three indexes side by side, whatever the statistics say: they may be those of an empty table.
+    -- A merge join of three index scans, whatever the statistics say: they may be those of an empty table.
     return query
     select x.ordinal, x.lifecycle, x.attempts, x.not_before, coalesce(x.start_time, x.tried_at) + timeout,
            d.server_id, d.pool_name, d.database_name, d.schema_name, x.worker_pool,
            t.attempt, t.host_id, t.invocation_id, t.lifecycle
       from target_execution x
       join snapshot_target d on d.snapshot_id = snapshot and d.ordinal = x.ordinal
-      -- By itself, as older servers do not see that what an outer join adds is in order as well.
+      -- A subquery, since older servers do not know that rows of an outer join are in order as well.
       left join (select t.ordinal, t.attempt, t.host_id, t.invocation_id, t.lifecycle
                    from task t
                   where t.run_day = p_run_day and t.job_execution_id = p_run and t.step_id = p_step_id
@@ -43,4 +41,4 @@ begin
        and x.end_time is null;
 end $$;
 comment on function jobs_internal.live_targets(bigint, date, uuid, integer) is
-    'The targets of a step that are not over, in their order, each with its reservation or running attempt.';
+    'The unfinished targets of a step, in their order, each with its reservation or running attempt.';

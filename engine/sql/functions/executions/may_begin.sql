@@ -23,7 +23,7 @@ begin
          where x.job_execution_id = p_run.job_execution_id;
         return 'Canceled';
     end if;
-    -- Whoever begins runs may not have heard yet that nothing may begin.
+    -- The core may not have read yet that the account is paused.
     if exists (select from instance i where i.paused) then
         update job_execution x
            set wait_reason = 'AccountPaused'
@@ -32,7 +32,7 @@ begin
     end if;
     select j.overlap into mode from job j where j.job_id = p_run.job_id;
     if mode in ('skipExecution', 'queueOne', 'cancelPrevious') then
-        -- Locked from the newest on, as each of them would lock those before it.
+        -- Locked from the newest to the oldest: each of these runs locks the older ones in the same order.
         older := array(
             select x from job_execution x
              where x.job_id = p_run.job_id and x.end_time is null
@@ -48,12 +48,12 @@ begin
     end if;
     if coalesce(cardinality(older), 0) = 0 then
         return 'Begun';
-    -- All but the oldest of them wait; where one does, the queue is full.
+    -- All but the oldest of these runs wait; if one waits, the queue is full.
     elsif mode = 'skipExecution' or (mode = 'queueOne' and exists (
             select from unnest(older[:cardinality(older) - 1]) x where x.lifecycle = 'Created')) then
         update job_execution x
            set lifecycle = 'Skipped', end_time = now, end_reason = 'Overlap', wait_reason = null,
-               last_message = 'Skipped: an older run of the job was not over.'
+               last_message = 'Skipped: an older run of the job had not finished.'
          where x.job_execution_id = p_run.job_execution_id;
         return 'Skipped';
     end if;
@@ -63,5 +63,6 @@ begin
     return 'Queued';
 end $$;
 comment on function jobs_internal.may_begin(jobs_internal.job_execution) is
-    'Of a run that the caller has locked. Begun: it has, or it may. Otherwise it is Skipped, Queued or Canceled now, as the '
-    'job''s way with older runs that are not over wants it, or Over; or Paused, as the account is.';
+    'Decides whether a run, which the caller has locked, may begin. Begun: it has begun or may begin. Skipped, '
+    'Queued or Canceled: the overlap rule of the job applies because older runs are unfinished. Over: the run has '
+    'finished. Paused: the account is paused.';

@@ -14,4 +14,4 @@ begin
      order by c.requested_at;
 end $$;
 comment on function jobs_internal.open_cancellations(bigint) is
-    'What somebody wants to stop and has not been seen to, the oldest first.';
+    'Cancellations that are not complete, the oldest first.';

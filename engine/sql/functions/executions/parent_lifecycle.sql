@@ -14,4 +14,4 @@ begin
                 else 'Skipped' end;
 end $$;
 comment on function jobs_internal.parent_lifecycle(boolean, jsonb) is
-    'How a parent ends whose children ended so: how many there are of each lifecycle that occurs.';
+    'The lifecycle of a parent whose children have finished, from the number of children of each lifecycle.';

@@ -17,7 +17,7 @@ begin
     reached := exists (select from step_execution e
                         where (e.run_day, e.job_execution_id, e.step_id) = (run.run_day, p_run, p_step_id));
     begun := 'Begun';
-    -- Whoever wants to stop a run that has reached the step does not wait until a large fleet is planned.
+    -- A cancellation of a run that has entered the step does not wait until a large fleet is planned.
     if not reached then
         select * into strict run from job_execution x where x.job_execution_id = p_run for no key update;
         begun := may_begin(run);
@@ -39,5 +39,5 @@ end $$;
 comment on function jobs_internal.plan_step(
     bigint, uuid, integer, uuid, uuid, bytea, bigint, jsonb, text[], text[], text[], text[], text[], text[], jsonb[],
     uuid[], uuid[]) is
-    'The run has begun, if it may, and reached this step with these targets: what may_begin says, and the ordinals that '
-    'are Skipped, null when the step was planned before. Again is harmless.';
+    'Begins the run if it may begin, and enters this step with these targets; returns what may_begin returns, and '
+    'the ordinals that are Skipped, null when the step was planned before. Repeating the call is harmless.';

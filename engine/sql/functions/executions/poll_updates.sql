@@ -14,11 +14,11 @@ begin
       into runs, groups, group_name
       from live_runs(p_epoch, p_known) r;
     select coalesce(jsonb_agg(to_jsonb(c)), '[]') into orders from open_cancellations(p_epoch) c;
-    -- One only: it comes with all servers.
+    -- Only one document, since it contains all servers.
     if groups = 1 and exists (select from target_group t where lower(t.name) = lower(group_name)) then
         document := group_document(group_name);
     end if;
 end $$;
 comment on function jobs_internal.poll_updates(bigint, uuid[]) is
-    'What live_runs and open_cancellations tell, and where all runs that have not begun start with the same target '
-    'group, its document.';
+    'The rows of live_runs and open_cancellations and, if all runs that have not begun start with the same target '
+    'group, the document of that group.';

@@ -31,4 +31,4 @@ begin
     perform pg_notify('muster_execution', '');
 end $$;
 comment on function jobs_internal.stop_run(jobs_internal.job_execution, text, text, text) is
-    'Somebody wants the run, which the caller has locked, to stop; one that has not begun is Canceled at once.';
+    'Requests the cancellation of a run, which the caller has locked; a run that has not begun is Canceled at once.';

@@ -36,4 +36,5 @@ end $$;
 comment on function jobs_internal.store_snapshot(
     bigint, uuid, uuid, bytea, bigint, jsonb, text[], text[], text[], text[], text[], text[], jsonb[], uuid[],
     uuid[]) is
-    'The targets in their order, given as columns: how many they are. The same snapshot again is harmless.';
+    'Stores the targets of a snapshot, in their order, passed as columns; returns their number. Storing the same '
+    'snapshot again is harmless.';

@@ -15,4 +15,4 @@ begin
                             ('Skipped', 'skipped', 4)) w (lifecycle, word, place) on w.lifecycle = c.key);
 end $$;
 comment on function jobs_internal.summary_sentence(text, jsonb) is
-    'A sentence about how many of the steps or targets ended how: 18 of 20 targets succeeded, 2 failed.';
+    'A sentence with the number of steps or targets of each lifecycle: 18 of 20 targets succeeded, 2 failed.';

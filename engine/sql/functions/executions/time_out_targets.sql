@@ -5,15 +5,13 @@ create or replace function jobs_internal.time_out_targets(
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     day constant date := (select x.run_day from job_execution x where x.job_execution_id = p_run);
 begin
     perform check_epoch(p_epoch);
     perform lock_dispatch();
-    -- Their day by comparison as well, which leaves the key to be the only way that looks short.
+    -- The day is also compared by >=, so that the planner sees the primary key as the only short way.
     return query
     with waiting as materialized (
         select day as d, p_run as r, p_step_id as s, o
@@ -31,7 +29,7 @@ begin
                                 else 'TimedOut' end,
            last_message = case when x.start_time is null
                                then 'Timed out before it started' || coalesce(': ' || x.last_message, '.')
-                               else concat_ws(' ', 'Its time was over before the next attempt.',
+                               else concat_ws(' ', 'Its time ran out before the next attempt.',
                                               'Last error: ' || nullif(x.last_message, '')) end
       from waiting w
      where x.run_day >= day

@@ -7,7 +7,7 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
     perform check_epoch(p_epoch);
-    -- One statement, so that whoever is given back is adopted, unless it just went. Where nothing differs, nothing is
+    -- One statement, so that every returned host is adopted, unless it has just ended. If nothing differs, nothing is
     -- written, and the commit waits for no disk.
     return query
     with adopted as (

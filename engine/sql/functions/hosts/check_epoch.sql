@@ -4,12 +4,12 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
-    -- Changing the epoch conflicts with this lock, writing a heartbeat does not. It is held in memory only: who just
-    -- looks writes nothing, and its commit waits for no disk.
+    -- A change of the epoch conflicts with this lock, a heartbeat does not. The lock is held in memory only: a
+    -- transaction that only reads writes nothing, and its commit waits for no disk.
     lock table instance in row share mode;
     if current_setting('transaction_isolation') <> 'read committed' then
-        -- It would see the epoch that was in charge when it began.
-        raise exception 'a fence needs read committed' using errcode = 'feature_not_supported';
+        -- The transaction would see the epoch that was current when it began.
+        raise exception 'checking the epoch needs isolation level read committed' using errcode = 'feature_not_supported';
     end if;
     perform from instance where epoch = p_epoch and released_at is null;
     if not found then

@@ -17,4 +17,4 @@ begin
     select r.revision into directory_revision from directory_revision r;
 end $$;
 comment on function jobs_internal.heartbeat(bigint) is
-    'The engine lives, and learns what it must obey; a stale one fails.';
+    'Records a heartbeat of the engine; returns the state that the engine must follow. A stale epoch fails.';

@@ -14,7 +14,7 @@ begin
      where h.host_id = p_host and h.state <> 'gone'
     returning h.adopted_epoch, h.state, h.slots into adopted_epoch, state, slots;
     if not found then
-        raise exception 'host % is not known or has ended', p_host using errcode = 'MU004';
+        raise exception 'host % is not registered or has ended', p_host using errcode = 'MU004';
     end if;
     select i.epoch, i.paused, i.draining into current_epoch, paused, draining from instance i;
 end $$;

@@ -16,10 +16,10 @@ begin
         raise exception 'engine % is too old for this schema, which needs %', p_version, oldest
             using errcode = 'MU003';
     end if;
-    -- One at a time: what holds the table below is then a writer and never another engine that begins.
+    -- One engine at a time: the lock below then waits only for writers, not for another engine that takes charge.
     lock table instance in share update exclusive mode;
     if not exists (select from instance where epoch < p_epoch and released_at is null) then
-        return false;  -- and nobody has to wait for it
+        return false;  -- without a lock that others wait for
     end if;
     perform set_config('lock_timeout', '200ms', true);
     loop
@@ -37,7 +37,7 @@ begin
                and released_at is null;
             return found;
         exception when lock_not_available then
-            -- A writer of an older epoch that did not end by itself: stopped, or far away.
+            -- A writer of an older epoch that has not ended by itself: its process is stopped, or the network is slow.
             perform pg_terminate_backend(l.pid)
                from pg_locks l
                join pg_stat_activity a on a.pid = l.pid
@@ -55,4 +55,5 @@ begin
     end loop;
 end $$;
 comment on function jobs_internal.install_epoch(bigint, uuid, text, text) is
-    'True: the caller''s engine is in charge, and no writer of an older epoch can commit any more. False: a newer one is.';
+    'True: the caller''s engine is in charge, and no writer of an older epoch can commit any more. False: a newer '
+    'engine is in charge.';

@@ -13,4 +13,5 @@ begin
        set (server_version, max_connections, budget, seen_at)
            = (excluded.server_version, excluded.max_connections, excluded.budget, excluded.seen_at);
 end $$;
-comment on function jobs_internal.upsert_server_contacts(jsonb) is 'What hosts learned of servers that they reached.';
+comment on function jobs_internal.upsert_server_contacts(jsonb) is
+    'Stores the properties of servers that hosts have read.';

@@ -22,4 +22,5 @@ begin
     return chosen;
 end $$;
 comment on function jobs_internal.analyze_tables(bigint, text[]) is
-    'Counts the table that changed most since it was counted, but for those that were just done; null = none needs it.';
+    'Analyzes the table that has changed most since its last ANALYZE, except those just done; returns null when no '
+    'table needs it.';

@@ -25,4 +25,4 @@ begin
     return true;
 end $$;
 comment on function jobs_internal.begin_system_job(bigint, uuid, uuid) is
-    'A duty is being done, with a run that tells of it if one is given. False: somebody holds the job, so not now.';
+    'Begins a system job, with a run if its id is passed. False: another transaction has locked the job.';

@@ -18,4 +18,4 @@ begin
     return made;
 end $$;
 comment on function jobs_internal.create_partitions(bigint) is
-    'There is room for the runs of today and tomorrow; which days were made.';
+    'Creates the partitions for runs of today and tomorrow; returns the days that were missing.';

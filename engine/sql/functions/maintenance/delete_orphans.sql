@@ -4,9 +4,9 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
-    bite constant integer := 20000;
-    forgotten integer;
-    gone uuid;
+    batch_size constant integer := 20000;
+    deleted integer;
+    orphan_id uuid;
     rows integer;
 begin
     with old as (
@@ -19,9 +19,9 @@ begin
     ), few as (
         select o.snapshot_id, sum(o.targets) over (order by o.snapshot_id) - o.targets as before from old o
     )
-    delete from snapshot s using few f where s.snapshot_id = f.snapshot_id and f.before < bite;
-    get diagnostics forgotten = row_count;
-    for gone in
+    delete from snapshot s using few f where s.snapshot_id = f.snapshot_id and f.before < batch_size;
+    get diagnostics deleted = row_count;
+    for orphan_id in
         select j.job_id
           from job j
          where j.deleted_at < p_before
@@ -29,13 +29,14 @@ begin
          limit 50
     loop
         delete from target_ledger
-         where ctid = any(array(select l.ctid from target_ledger l where l.job_id = gone limit bite));
+         where ctid = any(array(select l.ctid from target_ledger l where l.job_id = orphan_id limit batch_size));
         get diagnostics rows = row_count;
-        forgotten := forgotten + 1;
-        exit when rows = bite;
-        delete from job j where j.job_id = gone;
+        deleted := deleted + 1;
+        exit when rows = batch_size;
+        delete from job j where j.job_id = orphan_id;
     end loop;
-    return forgotten;
+    return deleted;
 end $$;
 comment on function jobs_internal.delete_orphans(timestamptz) is
-    'Snapshots that no step names and deleted jobs without a run, from before then: a bite of them; 0 = none is left.';
+    'Deletes a batch of snapshots that no step names and of deleted jobs without a run, older than the time; returns '
+    '0 when none is left.';

@@ -12,12 +12,12 @@ as $$
         select c.oid, c.relkind, o.nspname || '.' || c.relname as name
           from pg_catalog.pg_class c
           join ours o on o.oid = c.relnamespace
-         where c.relkind in ('r', 'p', 'v') and not c.relispartition
+         where c.relkind in ('r', 'p', 'v', 'c') and not c.relispartition
     ), object (kind, name, definition, place) as (
         select 'schema', o.nspname::text, coalesce(obj_description(o.oid, 'pg_namespace'), ''), o.nspname::text
           from ours o
         union all
-        select case r.relkind when 'v' then 'view' else 'table' end, r.name,
+        select case r.relkind when 'v' then 'view' when 'c' then 'type' else 'table' end, r.name,
                case r.relkind when 'v' then pg_get_viewdef(r.oid) else '' end, r.name
           from relation r
         union all
@@ -31,7 +31,7 @@ as $$
           join pg_catalog.pg_attribute a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
           left join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
         union all
-        -- Newer servers list NOT NULL as constraints of their own; the column says it already.
+        -- Newer servers list NOT NULL as constraints of their own; the column's definition contains it already.
         select 'constraint', r.name || '.' || c.conname, pg_get_constraintdef(c.oid), r.name || '.' || c.conname
           from relation r
           join pg_catalog.pg_constraint c on c.conrelid = r.oid and c.contype <> 'n'
@@ -54,4 +54,4 @@ as $$
     select o.kind, o.name, o.definition from object o order by o.kind, o.place collate "C"
 $$;
 comment on function jobs_internal.describe_schema() is
-    'Every object of the two schemas as the server prints it: for the snapshot and for seeing changes by hand.';
+    'Every object of the two schemas as the server prints it: for the snapshot and to detect changes made by hand.';

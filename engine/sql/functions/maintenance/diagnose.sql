@@ -9,14 +9,14 @@ declare
     holders jsonb;
 begin
     with blocker (pid, waited_since) as (
-        -- Who is waited for by one of the account's own sessions.
+        -- Sessions that one of the account's own sessions waits for.
         select b.pid, w.waitstart
           from pg_locks w
           join pg_stat_activity a on a.pid = w.pid
           cross join lateral unnest(pg_blocking_pids(w.pid)) b (pid)
          where not w.granted and a.datid = here and starts_with(a.usename::text, prefix)
         union all
-        -- Who holds a table of ours in a mode that others wait for, between two tries of the engine.
+        -- Sessions that lock a table of the account in a mode that conflicts, between two attempts of the engine.
         select l.pid, null
           from pg_locks l
           join pg_class c on c.oid = l.relation and c.relnamespace = 'jobs_internal'::regnamespace
@@ -32,7 +32,7 @@ begin
                    min(b.waited_since) as waited_since
               from blocker b
               join pg_stat_activity a on a.pid = b.pid
-             -- Among themselves the account's sessions wait all the time, and never for long.
+             -- The account's own sessions often wait for each other, for a short time.
              where not starts_with(coalesce(a.usename::text, ''), prefix)
              group by a.pid, a.usename, a.application_name, a.xact_start, a.backend_start) h;
     return jsonb_build_object(

@@ -31,11 +31,12 @@ begin
                and create_time < (day + 1)::timestamp at time zone 'UTC';
             return next day;
         exception when lock_not_available then
-            -- Somebody reads for long: the next time will do.
+            -- A long query reads the partition: the next call drops it.
             exit;
         end;
     end loop;
     perform delete_orphans(oldest);
 end $$;
 comment on function jobs_internal.drop_partitions(date) is
-    'The days before, but for those with a run that lives or that its job keeps for longer; answers which days went.';
+    'Drops the days before a day, except days with a live run or with a run that its job keeps longer; returns the '
+    'dropped days.';

@@ -34,4 +34,5 @@ begin
        and (j.next_slot is null or j.next_slot <= now or j.job_id = any(left_over));
 end $$;
 comment on function jobs_internal.due_system_jobs(bigint, uuid[]) is
-    'What Muster has to do for itself now, but for what is being done; what was left half done has failed and is due.';
+    'The system jobs that are due, except running ones; a run that was interrupted counts as failed, and its job is '
+    'due.';

@@ -22,7 +22,7 @@ begin
            end_reason   = case p_lifecycle when 'Failed' then 'InternalError' end,
            last_message = left(p_message, 2000)
      where x.job_execution_id = p_run and x.end_time is null;
-    -- A duty is short: whoever wanted it to stop has what was wanted.
+    -- A system job is short: a cancellation is complete when the job has ended.
     update cancellation c
        set completed_at = now, cancel_method = 'nothing'
      where c.job_execution_id = p_run and c.completed_at is null;
@@ -31,4 +31,4 @@ begin
     end if;
 end $$;
 comment on function jobs_internal.end_system_job(bigint, uuid, uuid, text, text) is
-    'A duty is over; its run is made now if it has none yet. One that failed is due again soon.';
+    'Ends a system job, and creates its run if it has none yet. A job that failed is due again soon.';

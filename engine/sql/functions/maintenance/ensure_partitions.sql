@@ -11,12 +11,12 @@ begin
     if to_regclass('jobs_internal.task' || suffix) is not null then
         return;
     end if;
-    -- One at a time. Attaching takes this lock anyway, and what others created is visible after it.
+    -- One call at a time. Attaching takes this lock anyway, and partitions of other transactions are visible after it.
     lock table step_execution in share update exclusive mode;
     if to_regclass('jobs_internal.task' || suffix) is not null then
         return;
     end if;
-    -- Made beside its parent and attached: whoever reads or writes other days goes on meanwhile.
+    -- Created beside its parent and attached: transactions that read or write other days continue meanwhile.
     for parent, fill in values ('step_execution', 85), ('target_execution', 60), ('task', 100) loop
         execute format('create table jobs_internal.%I (like jobs_internal.%I including defaults including constraints)'
                        ' with (fillfactor = %s)', parent || suffix, parent, fill);
@@ -27,4 +27,4 @@ begin
     end loop;
 end $$;
 comment on function jobs_internal.ensure_partitions(date) is
-    'There is room for the runs of that UTC day; again is harmless, and so are several at once.';
+    'Creates the partitions for runs of that UTC day. Repeated and concurrent calls are harmless.';

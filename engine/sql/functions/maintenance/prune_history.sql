@@ -6,7 +6,7 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
-    bite constant integer := 10000;
+    batch_size constant integer := 10000;
     today constant date := (clock_timestamp() at time zone 'UTC')::date;
     day date;
 begin
@@ -25,22 +25,22 @@ begin
              where x.create_time >= day::timestamp at time zone 'UTC'
                and x.create_time < (day + 1)::timestamp at time zone 'UTC'
                and (x.end_time is null or day + j.retention_days >= today));
-        -- Its runs in bites, the rest at once. Meanwhile nobody sees what belonged to them.
+        -- The runs of the day in batches, the partitions at once. Meanwhile no query reads the rows of deleted runs.
         delete from job_execution
          where job_execution_id = any(array(
                select x.job_execution_id from job_execution x
                 where x.create_time >= day::timestamp at time zone 'UTC'
                   and x.create_time < (day + 1)::timestamp at time zone 'UTC'
-                limit bite));
+                limit batch_size));
         get diagnostics runs = row_count;
-        if runs = bite then
+        if runs = batch_size then
             return;
         end if;
         select count(*) into days from drop_partitions(day + 1);
         if days > 0 then
             return;
         end if;
-        -- Somebody reads it for long: the next time will do.
+        -- A long query reads the partition: the next call drops it.
         exit;
     end loop;
     select p.runs, p.more into runs, more from prune_runs(p_days) p;
@@ -50,5 +50,6 @@ begin
             or delete_orphans((today - p_days)::timestamp at time zone 'UTC') > 0;
 end $$;
 comment on function jobs_internal.prune_history(bigint, integer) is
-    'Forgets a bite of what is past its time: a whole day, or what shorter retention, slots and deleted jobs leave. '
-    'Jobs that say nothing keep so many days. Which days and runs went, and whether to go on.';
+    'Deletes a batch of expired history: a whole day, or runs with a shorter retention, slots and deleted jobs. Jobs '
+    'without a retention of their own keep p_days days. Returns the deleted days and runs, and whether there is '
+    'more.';

@@ -29,7 +29,7 @@ begin
          limit 500
     loop
         more := true;
-        -- By place in the one table of the day: no plan can go wrong.
+        -- By ctid in the one partition of the day: there is only one plan.
         foreach part in array array['task', 'target_execution'] loop
             continue when to_regclass(format('jobs_internal.%I', part || to_char(run.day, '_YYYYMMDD'))) is null;
             execute format('delete from jobs_internal.%1$I where ctid = any(array('
@@ -53,4 +53,5 @@ begin
     end loop;
 end $$;
 comment on function jobs_internal.prune_runs(integer) is
-    'Runs that are over and older than their job keeps them, the oldest first: a bite of them, and whether to go on.';
+    'Deletes a batch of finished runs that are older than the retention of their job, the oldest first; returns '
+    'whether there is more.';

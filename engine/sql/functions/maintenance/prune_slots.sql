@@ -6,9 +6,9 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
     now constant timestamptz := clock_timestamp();
-    forgotten integer;
+    deleted integer;
 begin
-    -- The last one stays: it says up to when the schedule was followed.
+    -- The last slot is kept: the next slot is computed from it.
     with old as (
         select j.job_id, s.slot
           from job j
@@ -25,8 +25,9 @@ begin
          limit 20000
     )
     delete from slot s using old o where (s.job_id, s.slot) = (o.job_id, o.slot);
-    get diagnostics forgotten = row_count;
-    return forgotten;
+    get diagnostics deleted = row_count;
+    return deleted;
 end $$;
 comment on function jobs_internal.prune_slots(integer) is
-    'Slots that are older than their job keeps its history, but for the last one: a bite of them; 0 = none is left.';
+    'Deletes a batch of slots that are older than the retention of their job, except the last slot of each job; '
+    'returns 0 when none is left.';

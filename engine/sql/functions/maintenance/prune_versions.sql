@@ -8,7 +8,7 @@ declare
     system record;
     old integer[];
     texts bytea[];
-    forgotten integer := 0;
+    deleted integer := 0;
 begin
     for system in
         select j.job_id, least(j.version, coalesce((select x.job_version from job_execution x
@@ -20,7 +20,7 @@ begin
         old := array(select v.version from job_version v
                       where v.job_id = system.job_id and v.version < system.oldest order by v.version limit 500);
         continue when old = '{}';
-        -- Whoever writes a step waits, so that no text goes that is just being named again.
+        -- Transactions that write a step wait, so that no text is deleted that a new step names.
         lock table script in share row exclusive mode;
         texts := array(select distinct s.script_hash from job_step s
                         where s.job_id = system.job_id and s.version = any(old));
@@ -28,11 +28,12 @@ begin
         delete from script c
          where c.script_hash = any(texts)
            and not exists (select from job_step s where s.script_hash = c.script_hash);
-        forgotten := forgotten + cardinality(old);
+        deleted := deleted + cardinality(old);
     end loop;
-    return forgotten;
+    return deleted;
 exception when lock_not_available then
     return 0;
 end $$;
 comment on function jobs_internal.prune_versions() is
-    'Queries of the job "adhoc" that no run names any more, and their texts: a bite of them; 0 = none is left.';
+    'Deletes a batch of queries of the job "adhoc" that no run names any more, and their texts; returns 0 when none '
+    'is left.';

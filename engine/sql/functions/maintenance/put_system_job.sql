@@ -11,7 +11,7 @@ declare
         'created_at', coalesce(p_old.created_at, now), 'scheduled_since', now, 'next_slot', null,
         'row_version', nextval('row_version'), 'modified_by', 'muster', 'modified_at', now) || p_must);
 begin
-    -- Somebody may hold it or have taken its name: then the next look will do.
+    -- Another transaction may have locked the job, or another job may have its name: the next call repairs it.
     perform lock_name('job', new.name);
     if p_old.job_id is null then
         insert into job select new.*;
@@ -37,4 +37,4 @@ exception when unique_violation or lock_not_available then
     return false;
 end $$;
 comment on function jobs_internal.put_system_job(jobs_internal.job, jsonb) is
-    'A job of Muster itself is as it must be; the old one is null for one that is missing. False: not now.';
+    'Creates or repairs a system job; p_old is null for a missing one. False: another transaction has locked it.';

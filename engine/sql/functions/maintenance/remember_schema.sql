@@ -11,4 +11,4 @@ begin
       from describe_schema() d;
 end $$;
 comment on function jobs_internal.remember_schema() is
-    'What is there now is what must be there: the end of every install and upgrade.';
+    'Stores fingerprints of all objects, at the end of every install and upgrade; verify_schema compares them.';

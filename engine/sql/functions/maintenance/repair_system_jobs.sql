@@ -25,7 +25,7 @@ begin
             'misfire_policy', 'runOnce', 'misfire_within_seconds', null, 'overlap', wanted.overlap,
             'paused', false, 'priority', 0, 'owner', null, 'labels', '{}'::jsonb,
             'retention_days', wanted.retention_days, 'system', true, 'deleted_at', null)
-            -- A duty has no steps.
+            -- A system job with an interval has no steps.
             || case when wanted.interval_type is null then '{}' else '{"version": 0}'::jsonb end;
         select * into old from job j where j.job_id = wanted.job_id;
         if old.job_id is null then
@@ -51,4 +51,4 @@ begin
     end loop;
 end $$;
 comment on function jobs_internal.repair_system_jobs(bigint) is
-    'The jobs of Muster itself are as they must be again; what had become of them, and whether it could be repaired.';
+    'Repairs the system jobs; returns the difference of each that was changed, and whether it could be repaired.';

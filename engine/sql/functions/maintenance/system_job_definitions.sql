@@ -17,4 +17,4 @@ as $$
             'Lets the planner know how large the tables are.', 'Hours', 1, 'skipExecution', 7)
 $$;
 comment on function jobs_internal.system_job_definitions() is
-    'The jobs of Muster itself as they must be; those without an interval have no duty and run when they are asked to.';
+    'The definitions of the system jobs; those without an interval run only on request.';

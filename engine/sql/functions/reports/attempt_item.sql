@@ -23,4 +23,4 @@ begin
 end $$;
 comment on function jobs_internal.attempt_item(
     jobs_internal.job_execution, text, uuid, jobs_internal.task, boolean) is
-    'An attempt as REST shows it; the rows that it returned only when it is asked for alone.';
+    'An attempt as REST shows it; with its rows only when a single attempt is requested.';

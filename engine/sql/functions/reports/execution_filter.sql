@@ -15,4 +15,4 @@ as $$
                                          "isActive" boolean, skip bigint, "includeDeleted" boolean)
 $$;
 comment on function jobs_internal.execution_filter(jsonb, jsonb) is
-    'What a list of executions is asked for; a page that follows another skips nothing.';
+    'The filter of a list of executions; the page after another one skips nothing.';

@@ -24,4 +24,4 @@ begin
 end $$;
 comment on function jobs_internal.execution_item(
     jobs_internal.job_execution, text[], uuid, text, timestamptz, timestamptz, timestamptz, jsonb) is
-    'What runs, steps and targets have in common, as REST shows it.';
+    'The fields that runs, steps and targets have in common, as REST shows them.';

@@ -14,9 +14,9 @@ declare
     last task;
     held text;
     rejected text;
-    refused boolean;
-    said text;
-    told jsonb;
+    refused_by_server boolean;
+    error_text text;
+    explanation jsonb;
 begin
     select * into one from find_target(step, p_target);
     t := one.target;
@@ -29,9 +29,9 @@ begin
            = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
        and k.end_time is not null
      order by k.attempt desc limit 1;
-    refused := t.wait_reason in ('ServerFull', 'ServerStarting');
-    -- Of who was refused by the server, the server's words are the newest.
-    said := nullif(case when refused then coalesce(t.last_message, last.message)
+    refused_by_server := t.wait_reason in ('ServerFull', 'ServerStarting');
+    -- If the server refused the connection, the server's message is the newest.
+    error_text := nullif(case when refused_by_server then coalesce(t.last_message, last.message)
                         else coalesce(last.message, t.last_message) end, '');
     select min(e.name) into rejected from private_endpoint e
      where lower(e.server_id) = lower((one.described).server_id) and e.status = 'Rejected';
@@ -39,9 +39,9 @@ begin
                  when (select j.paused from job j where j.job_id = p_run.job_id) then 'JobPaused'
                  when rejected is not null or (select d.disabled from server_directory d
                         where d.server_id = (one.described).server_id) then 'ServerDisabled' end;
-    told := case
+    explanation := case
         when t.end_time is not null then jsonb_build_object(
-            'since', iso_time(t.end_time), 'message', format('It is over: %s.%s', t.lifecycle,
+            'since', iso_time(t.end_time), 'message', format('It has finished: %s.%s', t.lifecycle,
                 coalesce(' ' || nullif(coalesce(t.last_message, last.message), ''), '')))
         when live.disowned is not null then jsonb_build_object(
             'since', iso_time(live.start_time), 'waitReason', 'HostLost',
@@ -54,7 +54,8 @@ begin
         when live.lifecycle = 'Created' then jsonb_build_object(
             'since', iso_time(live.create_time), 'waitReason', 'Reserved',
             'message', 'A host has taken it and waits for a session at the server.'
-                || case when refused and said is not null then format(' Before, the server said: %s.', said)
+                || case when refused_by_server and error_text is not null
+                        then format(' Before, the server said: %s.', error_text)
                         else '' end)
         when held is not null then jsonb_build_object(
             'since', iso_time(coalesce(last.end_time, t.create_time)), 'waitReason', held, 'message', case held
@@ -70,16 +71,18 @@ begin
                 when 'ServerFull' then 'Its server had no room for a connection; it is tried again at %s.%s'
                 when 'ServerStarting' then 'Its server is starting, stopping or recovering; it is tried again at %s.%s'
                 else 'It may start again at %s.%s' end, iso_time(t.not_before),
-                coalesce(case when refused then ' The server said: ' || said || '.' else ' ' || said end, ''))) end;
+                coalesce(case when refused_by_server then ' The server said: ' || error_text || '.'
+                              else ' ' || error_text end, ''))) end;
     return jsonb_build_object(
-        'ask', case when told is null or live.lifecycle = 'InProgress' and live.disowned is null then jsonb_build_object(
+        'ask', case when explanation is null
+                      or live.lifecycle = 'InProgress' and live.disowned is null then jsonb_build_object(
             'run', p_run.job_execution_id, 'stepId', t.step_id, 'ordinal', t.ordinal) end,
-        'why', coalesce(told, jsonb_build_object(
+        'why', coalesce(explanation, jsonb_build_object(
             'since', iso_time(coalesce(t.not_before, last.end_time, t.create_time)), 'waitReason', t.wait_reason))
             || jsonb_build_object('lifecycle', t.lifecycle, 'cancellations', list_cancellations(p_run, t))
             || jsonb_build_object('details', jsonb_strip_nulls(jsonb_build_object(
                 'endReason', t.end_reason, 'attempts', t.attempts, 'phase', t.phase, 'notBefore', iso_time(t.not_before),
-                'triedSince', iso_time(t.tried_at), 'serverSaid', case when refused then said end,
+                'triedSince', iso_time(t.tried_at), 'serverSaid', case when refused_by_server then error_text end,
                 'hostId', live.host_id, 'backendPid', live.backend_pid,
                 'cancelRequestedAt', iso_time(coalesce(t.cancel_requested_at, step.cancel_requested_at,
                                                      p_run.cancel_requested_at)),
@@ -88,5 +91,6 @@ begin
                     'message', last.message, 'endTime', iso_time(last.end_time)) end))));
 end $$;
 comment on function jobs_internal.explain_target(jobs_internal.job_execution, text, text) is
-    'What the rows tell about a target: that it is over, runs, or waits and for what, and who wanted it to stop; and '
-    'what to ask the engine, which alone knows whose turn it is and can look at what runs.';
+    'The state of a target according to its rows: finished, running, or waiting with the reason, and its '
+    'cancellations; and the request for the engine, which has the order of the queue and can read the state of '
+    'running attempts.';

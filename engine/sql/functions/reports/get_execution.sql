@@ -7,4 +7,4 @@ begin
     return show_execution(p_kind, p_path, false);
 end $$;
 comment on function jobs_internal.get_execution(text, text[]) is
-    'A run, a step of it, a target of the step or an attempt on it, by its path; deleted jobs have none.';
+    'A run, a step of it, a target of the step or an attempt on it, by its path; not of deleted jobs.';

@@ -31,4 +31,4 @@ begin
            and k.attempt = any(page[:p_top]));
 end $$;
 comment on function jobs_internal.list_attempts(jobs_internal.job_execution, text[], jsonb, integer) is
-    'A page of the attempts on a target, the newest first; a reservation is none yet.';
+    'A page of the attempts on a target, the newest first; without reservations.';

@@ -6,7 +6,7 @@ language plpgsql stable security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
-    -- Names are looked up one by one: whoever asks may have switched joins by the key off.
+    -- Names are looked up by subqueries: the caller may have disabled joins by key.
     return (
         select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                    'requestedBy', c.requested_by, 'requestedAt', iso_time(c.requested_at), 'reason', c.reason,
@@ -35,4 +35,5 @@ begin
                  limit 100) c);
 end $$;
 comment on function jobs_internal.list_cancellations(jobs_internal.job_execution, jobs_internal.target_execution) is
-    'Who wanted the run or a part of it to stop, the first ones first, at most 100; with a target only those that met it.';
+    'The cancellations of a run and its parts, the oldest first, at most 100; with a target only those that applied '
+    'to it.';

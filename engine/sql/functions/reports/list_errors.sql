@@ -9,9 +9,10 @@ declare
     skip constant bigint := coalesce((p_after ->> 'skip')::bigint, 0);
     found jsonb;
 begin
-    with wrong as materialized (
-        -- The newest attempt that is over; a reservation for the next one tells nothing. What ended otherwise than by it,
-        -- since time ran out or somebody cancelled it, says both. What was cancelled is here if it had failed before.
+    with failure as materialized (
+        -- The newest finished attempt; a reservation of the next one has no error. A target that did not end by its
+        -- attempt, but by its timeout or a cancellation, shows both. A cancelled target is included if it had failed
+        -- before.
         select t.step_id, t.ordinal, t.snapshot_id, t.attempts, t.lifecycle, k.error_fingerprint, k.sqlstate, k.hint,
                k.error_position, w.reason, coalesce('f' || k.error_fingerprint, '') || '/' || coalesce(w.reason, '') as cause,
                case when k.message is null then t.last_message
@@ -36,7 +37,7 @@ begin
            and (t.lifecycle in ('Failed', 'TimedOut', 'WaitingForRetry')
                 or t.lifecycle = 'Canceled' and t.attempts > 0 and k.lifecycle is not null)
     ), numbered as (
-        select w.*, row_number() over (partition by w.cause order by w.step_id, w.ordinal) as place from wrong w
+        select w.*, row_number() over (partition by w.cause order by w.step_id, w.ordinal) as place from failure w
     ), page as (
         select n.cause, count(*) as n, count(*) filter (where n.lifecycle = 'WaitingForRetry') as retrying,
                min(n.reason) as reason,
@@ -78,5 +79,5 @@ begin
     return found;
 end $$;
 comment on function jobs_internal.list_errors(jobs_internal.job_execution, jsonb, integer) is
-    'What went wrong in a run, equal causes together, the most frequent first: what failed, what waits to try again, and '
-    'what was cancelled after it had failed.';
+    'The errors of a run, grouped by cause, the most frequent first: failed targets, targets that wait for a retry, '
+    'and targets that were cancelled after they had failed.';

@@ -14,7 +14,7 @@ declare
     named uuid[];
 begin
     select * into f from execution_filter(p_filters, p_after);
-    -- A name that was deleted and given again stands for several jobs.
+    -- Several jobs have had the name if one was deleted.
     select array_agg(j.job_id) into named
       from job j
      where lower(j.name) = lower(p_job) and (j.deleted_at is null or f.deleted);

@@ -18,7 +18,7 @@ declare
     items jsonb[] := '{}';
     bytes bigint := 0;
     next jsonb;
-    -- Most targets say nothing: a page ends behind so many of them, however few have spoken.
+    -- Most targets have no notices: a page ends after a number of targets, however few notices they have.
     beyond record;
 begin
     select t.step_id, t.ordinal into beyond
@@ -32,7 +32,7 @@ begin
     if found then
         next := jsonb_build_object('stepId', beyond.step_id, 'ordinal', beyond.ordinal);
     end if;
-    -- In the order of the keys, so that a page reads little beyond its own targets: hence the settings above.
+    -- In the order of the keys, so that a page reads few rows of other targets: this needs the settings above.
     for one in
         select t.step_id, t.ordinal, s.step_name, k.attempt, k.notices, d.target_id, d.server_name, d.database_name,
                d.schema_name
@@ -71,4 +71,4 @@ begin
     return jsonb_build_object('items', to_jsonb(items), 'next', next);
 end $$;
 comment on function jobs_internal.list_messages(jobs_internal.job_execution, text, jsonb, integer) is
-    'A page of what targets said beside their results, in their order: the notices of the newest attempt that is over.';
+    'A page of the notices of a step''s targets, in their order: those of the newest finished attempt.';

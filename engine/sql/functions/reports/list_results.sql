@@ -15,7 +15,7 @@ declare
     one record;
     part jsonb;
     parts jsonb[] := '{}';
-    taken integer := 0;
+    row_total integer := 0;
     bytes bigint := 0;
     skip integer := coalesce((p_after ->> 'row')::integer, 0);
     next jsonb;
@@ -24,12 +24,12 @@ begin
         step := find_step(p_run, p_step);
     elsif (select count(*) from step_execution s
             where (s.run_day, s.job_execution_id) = (p_run.run_day, p_run.job_execution_id)) > 1 then
-        perform raise_error('MU012', 'step', 'the execution has several steps: say which one');
+        perform raise_error('MU012', 'step', 'the execution has several steps: name one');
     else
         select s.* into step from step_execution s
          where (s.run_day, s.job_execution_id) = (p_run.run_day, p_run.job_execution_id);
     end if;
-    -- In the order of the keys, so that a page reads only its own targets: hence the settings above.
+    -- In the order of the keys, so that a page reads only its own targets: this needs the settings above.
     for one in
         select t.ordinal, d.server_name, d.database_name, d.schema_name, r.result,
                jsonb_array_length(r.result -> 'rows') as rows
@@ -54,7 +54,7 @@ begin
            and t.lifecycle = 'Succeeded'
          order by t.ordinal
     loop
-        if taken >= p_top or bytes >= most_bytes then
+        if row_total >= p_top or bytes >= most_bytes then
             next := jsonb_build_object('ordinal', one.ordinal, 'row', 0);
             exit;
         end if;
@@ -65,9 +65,9 @@ begin
                    'rows', coalesce(jsonb_agg(e.value order by e.n), '[]'))
           into part
           from jsonb_array_elements(one.result -> 'rows') with ordinality e (value, n)
-         where e.n > skip and e.n <= skip::bigint + p_top - taken;
+         where e.n > skip and e.n <= skip::bigint + p_top - row_total;
         parts := parts || part;
-        taken := taken + jsonb_array_length(part -> 'rows');
+        row_total := row_total + jsonb_array_length(part -> 'rows');
         bytes := bytes + octet_length(part::text);
         if skip + jsonb_array_length(part -> 'rows') < one.rows then
             next := jsonb_build_object('ordinal', one.ordinal, 'row', skip + jsonb_array_length(part -> 'rows'));

@@ -55,7 +55,7 @@ begin
                and s.job_execution_id = p_run.job_execution_id
                and s.step_id <= last_step
                and (p_step_id is null or s.step_id = p_step_id)
-               -- A step that is over has no target that is not.
+               -- All targets of a finished step have finished.
                and (s.end_time is null or f.active is distinct from true)
              order by s.step_id desc, t.ordinal desc
              limit p_top + 1 offset f.skip) page;

@@ -26,5 +26,4 @@ begin
     return jsonb_build_object('answer', answer);
 end $$;
 comment on function jobs_internal.read_execution(text, text[], jsonb) is
-    'What there is to tell about a run or a part of it: the item itself, summary, errors, results, messages '
-    'or why.';
+    'A report about a run or a part of it: the item itself, summary, errors, results, messages or why.';

@@ -33,4 +33,4 @@ begin
     return attempt_item(run, step.step_name, (one.described).target_id, tried, true);
 end $$;
 comment on function jobs_internal.show_execution(text, text[], boolean) is
-    'A run, a step of it, a target of the step or an attempt on it, by its path; of deleted jobs where they are asked for.';
+    'A run, a step of it, a target of the step or an attempt on it, by its path; of deleted jobs only if requested.';

@@ -8,20 +8,20 @@ set enable_sort = off
 as $$
 declare
     now constant timestamptz := clock_timestamp();
-    over constant text[] := '{Succeeded,Failed,TimedOut,Canceled,Skipped}';
+    finished constant text[] := '{Succeeded,Failed,TimedOut,Canceled,Skipped}';
     steps constant bigint := (
         select count(*) from job_step s where (s.job_id, s.version) = (p_run.job_id, p_run.job_version));
     held constant text := case
         when p_run.end_time is not null then null
         when (select i.paused from instance i) then 'AccountPaused'
         when (select j.paused from job j where j.job_id = p_run.job_id) then 'JobPaused' end;
-    told jsonb;
+    summary jsonb;
     recent bigint;
     newest timestamptz;
     seconds double precision;
     rate numeric;
 begin
-    -- One pass over the targets, hashed whatever the statistics say: hence the settings above. The rest is counted
+    -- One pass over the targets, hashed whatever the statistics say: this needs the settings above. The rest is counted
     -- from its few groups.
     with tally as materialized (
         select s.step_id, g.*
@@ -39,7 +39,7 @@ begin
          where (s.run_day, s.job_execution_id) = (p_run.run_day, p_run.job_execution_id)
     ), counted as (
         select g.step_id, g.server_id, min(g.server_name) as server_name, sum(g.n) as total,
-               coalesce(sum(g.n) filter (where g.lifecycle = any(over)), 0) as done,
+               coalesce(sum(g.n) filter (where g.lifecycle = any(finished)), 0) as done,
                coalesce(sum(g.n) filter (where g.lifecycle in ('Failed', 'TimedOut')), 0) as failed,
                jsonb_object_agg(g.lifecycle, g.n) as counts
           from (select y.step_id, y.server_id, y.lifecycle, min(y.server_name) as server_name, sum(y.n) as n
@@ -71,8 +71,8 @@ begin
                               from (select y.reason, sum(y.n) as n from tally y
                                      where y.reason is not null group by y.reason) r)),
            (select sum(y.recent) from tally y), (select max(y.newest) from tally y)
-      into told, recent, newest;
-    told := told || jsonb_build_object(
+      into summary, recent, newest;
+    summary := summary || jsonb_build_object(
         'jobExecutionId', p_run.job_execution_id, 'jobVersion', p_run.job_version,
         'jobName', (select j.name from job j where j.job_id = p_run.job_id), 'lifecycle', p_run.lifecycle,
         'createTime', iso_time(p_run.create_time), 'startTime', iso_time(p_run.start_time),
@@ -80,21 +80,21 @@ begin
         'endReason', p_run.end_reason, 'lastMessage', p_run.last_message, 'origin', p_run.origin,
         'slot', iso_time(p_run.slot), 'actor', p_run.actor, 'door', p_run.door, 'stepCount', steps,
         'cancellations', list_cancellations(p_run, null));
-    -- Of what is over the mean; of what goes on the last minute, or less where it is younger.
+    -- The mean of a finished run; of a running one the rate of the last minute, or since its start.
     seconds := greatest(1, extract(epoch from coalesce(p_run.end_time, now) - coalesce(p_run.start_time, p_run.create_time)));
-    rate := case when p_run.end_time is not null then (told ->> 'done')::numeric / seconds::numeric
+    rate := case when p_run.end_time is not null then (summary ->> 'done')::numeric / seconds::numeric
                  else coalesce(recent, 0) / least(60, seconds)::numeric end;
     return jsonb_build_object(
-        'etag', md5(told::text || coalesce(newest::text, '')),
-        'summary', told || jsonb_build_object(
+        'etag', md5(summary::text || coalesce(newest::text, '')),
+        'summary', summary || jsonb_build_object(
             'ratePerSecond', round(rate, 3),
-            -- Nobody knows it while steps are ahead whose targets are not, while nothing may start, or when what goes on
-            -- takes much longer than what went before.
+            -- Unknown while later steps have no targets yet, while nothing may start, or when running targets take much
+            -- longer than finished ones did.
             'etaSeconds', case when p_run.end_time is null and rate > 0 and held is null
-                                and jsonb_array_length(told -> 'steps') = steps
+                                and jsonb_array_length(summary -> 'steps') = steps
                                 and now - newest <= make_interval(secs => greatest(5, 3 / rate)::double precision)
-                then round(((told ->> 'total')::numeric - (told ->> 'done')::numeric) / rate, 1) end));
+                then round(((summary ->> 'total')::numeric - (summary ->> 'done')::numeric) / rate, 1) end));
 end $$;
 comment on function jobs_internal.summarize_run(jobs_internal.job_execution) is
-    'How far a run is and who wanted it so: counts by lifecycle, step, server and reason, cancellations, the pace of '
-    'the last minute, and a tag that changes with them but not with the pace.';
+    'The progress of a run: counts by lifecycle, step, server and reason, cancellations, the rate of the last '
+    'minute, and a tag that changes with them but not with the rate.';

@@ -12,13 +12,13 @@ declare
     now constant timestamptz := clock_timestamp();
     today constant date := (now at time zone 'UTC')::date;
     account instance;
-    taken uuid[];
+    locked_jobs uuid[];
     settled uuid[];
 begin
     perform check_epoch(p_epoch);
     select * into account from instance;
-    -- A decision holds for the job as it was read. An account that is going decides nothing.
-    taken := array(
+    -- A decision is valid for the job as it was read. An account that is being deleted decides nothing.
+    locked_jobs := array(
         select j.job_id
           from unnest(p_jobs, p_row_versions) g (job_id, row_version)
           join job j on j.job_id = g.job_id
@@ -29,7 +29,7 @@ begin
     if 'fired' = any(p_outcomes) then
         perform ensure_partitions(today);
     end if;
-    with wanted as (
+    with decision as (
         select d.job_id, d.slot, d.outcome, j.version, j.priority,
                coalesce(x.job_execution_id, gen_random_uuid()) as run,
                case when d.outcome = 'fired' then h.held
@@ -43,13 +43,13 @@ begin
                            when j.paused then 'JobPaused'
                            when not exists (select from job_step s where (s.job_id, s.version) = (j.job_id, j.version))
                            then 'NoSteps' end as held) h
-         where d.job_id = any(taken)
+         where d.job_id = any(locked_jobs)
     ), decided as (
         insert into slot (job_id, slot, outcome, reason, job_execution_id, decided_at)
         select w.job_id, w.slot, case when w.outcome <> 'fired' then w.outcome
                                       when w.reason is null then 'fired' else 'skipped' end,
                w.reason, case when w.outcome = 'fired' and w.reason is null then w.run end, now
-          from wanted w
+          from decision w
          where not w.waits
         on conflict do nothing
         returning slot.job_id, slot.slot, slot.outcome, slot.job_execution_id
@@ -58,20 +58,20 @@ begin
                                    create_time)
         select w.run, w.job_id, w.version, today, 'slot', w.slot, 'schedule', 'engine', w.priority, now
           from decided d
-          join wanted w on (w.job_id, w.slot) = (d.job_id, d.slot)
+          join decision w on (w.job_id, w.slot) = (d.job_id, d.slot)
          where d.outcome = 'fired'
         on conflict do nothing
     ), looked_at as (
-        -- The only slot of a Once is not given up while it may still run: whoever takes the hindrance away tells it, and
-        -- this look finds when it has become too late.
+        -- The only slot of a job of type Once stays undecided while it may still run: the call that removes the obstacle
+        -- notifies the scheduler, and this call finds when it is too late.
         update job j
-           set next_slot = case when exists (select from wanted w where w.job_id = j.job_id and w.waits)
+           set next_slot = case when exists (select from decision w where w.job_id = j.job_id and w.waits)
                                 then now + interval '1 minute' else coalesce(g.next_slot, 'infinity') end
           from unnest(p_jobs, p_next_slots) g (job_id, next_slot)
          where j.job_id = g.job_id
-           and j.job_id = any(taken)
+           and j.job_id = any(locked_jobs)
     )
-    select cardinality(taken), count(*) filter (where d.outcome = 'fired'),
+    select cardinality(locked_jobs), count(*) filter (where d.outcome = 'fired'),
            count(*) filter (where d.outcome = 'skipped'), count(*) filter (where d.outcome = 'coalesced'),
            count(*) filter (where d.outcome = 'missed'), array_agg(d.job_id)
       into jobs, fired, skipped, coalesced, missed, settled
@@ -92,6 +92,7 @@ begin
 end $$;
 comment on function jobs_internal.decide_slots(
     bigint, uuid[], bigint[], timestamptz[], uuid[], timestamptz[], text[], text[]) is
-    'Slots of jobs that are still as they were read are recorded, those that fire have a run, and the next look is '
-    'known. A Once whose slot is decided is disabled; while it can''t start it stays undecided, until it is too late. '
-    'Again is harmless: a slot is decided once. How many of each.';
+    'Records the decisions about slots of jobs that have not changed since they were read, starts a run for each '
+    'slot that fires, and sets the next slot. A job of type Once whose slot is decided is disabled; while it can''t '
+    'start, its slot stays undecided until it is too late. Repeating the call is harmless: a slot is decided once. '
+    'Returns how many slots got each decision.';

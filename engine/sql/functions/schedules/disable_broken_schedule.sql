@@ -20,4 +20,4 @@ begin
     return true;
 end $$;
 comment on function jobs_internal.disable_broken_schedule(bigint, uuid, bigint, text) is
-    'A schedule that can''t be followed is not looked at again until it is edited; the audit says why.';
+    'Disables a schedule that can''t be computed until it is edited; the audit has the reason.';

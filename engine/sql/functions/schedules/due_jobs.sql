@@ -16,7 +16,7 @@ declare
     new uuid[];
 begin
     perform check_epoch(p_epoch);
-    -- What somebody is changing just now is passed over: the change may be about the schedule.
+    -- Jobs that another transaction has locked are skipped: that transaction may change the schedule.
     due := array(select j.job_id from job j
                   where j.next_slot <= read_at and j.enabled and not j.system
                   order by j.next_slot limit p_limit for share skip locked);
@@ -26,7 +26,7 @@ begin
     return query
     select j.job_id, j.name, j.row_version, j.schedule_interval_type, j.schedule_interval_count, j.schedule_cron,
            j.schedule_time_zone,
-           -- Times that no calendar has would break the reading of all the others.
+           -- Infinite times can't be decoded, which would lose all other rows.
            least(greatest(j.schedule_start_time, first), last),
            least(greatest(j.schedule_end_time, first), last),
            least(greatest(j.scheduled_since, first), last),
@@ -39,4 +39,5 @@ begin
      order by one.place;
 end $$;
 comment on function jobs_internal.due_jobs(bigint, integer) is
-    'Jobs whose next slot has come or is not known, each with its schedule, the last slot that was decided and the time.';
+    'Jobs whose next slot is due or not computed, each with its schedule, the last decided slot and the database''s '
+    'time.';

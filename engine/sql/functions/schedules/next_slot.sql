@@ -16,4 +16,4 @@ begin
     return extract(epoch from next - clock_timestamp());
 end $$;
 comment on function jobs_internal.next_slot(bigint) is
-    'In how many seconds the next slot comes: null = none is known, 0 or less = one is due.';
+    'Seconds until the next slot: null when none is computed, 0 or less when one is due.';

@@ -10,7 +10,7 @@ begin
         perform check_name(p_new.name, case when p_old.name is null then 'job_name' else 'new_name' end);
         if exists (select from system_job_definitions() s where lower(s.name) = lower(p_new.name)) then
             perform raise_error('MU011', case when p_old.name is null then 'job_name' else 'new_name' end,
-                format('the name "%s" is kept for a job of Muster itself', p_new.name), 'Choose another name.');
+                format('the name "%s" is reserved for a system job', p_new.name), 'Choose another name.');
         end if;
     end if;
     select r.field, r.meaning into wrong
@@ -60,4 +60,4 @@ begin
     end if;
 end $$;
 comment on function jobs_internal.check_job(jobs_internal.job, jobs_internal.job) is
-    'Raises unless a job may become so; the old one is null for a new job.';
+    'Raises unless the job is valid; p_old is null for a new job.';

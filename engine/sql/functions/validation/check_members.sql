@@ -57,7 +57,7 @@ begin
         perform raise_error('MU012', wrong.field, wrong.meaning
             || case when jsonb_array_length(p_members) > 1 then format(' (member %s)', wrong.place) else '' end);
     end if;
-    -- A server that has left the directory may stay where it was.
+    -- A member may keep a server that has left the directory.
     perform find_server(g.name)
        from (select m ->> 'serverName' as name from jsonb_array_elements(p_members) m
              except
@@ -66,4 +66,4 @@ begin
         and lower(g.name) not in (select s.name from server_names() s);
 end $$;
 comment on function jobs_internal.check_members(jsonb, jsonb) is
-    'Raises unless these may be members of a target group that had the old ones.';
+    'Raises unless these are valid members of a target group that had the old ones.';

@@ -14,4 +14,4 @@ begin
         'does not begin with a space or end in a space or ".", and is no device name such as con');
 end $$;
 comment on function jobs_internal.check_name(text, text) is
-    'Raises unless a job, step, group, credential or private endpoint may be called so; REST has the same rule.';
+    'Raises unless the name is valid for a job, step, group, credential or private endpoint; REST has the same rule.';

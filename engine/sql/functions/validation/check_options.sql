@@ -15,7 +15,7 @@ begin
     if jsonb_typeof(p_options) <> 'object' then
         perform raise_error('MU012', 'options', 'options is a JSON object');
     end if;
-    -- Each value, and those one level further down, as JSON text against a pattern.
+    -- Each value, and the values one level below, as JSON text against a pattern.
     select g.name, r.meaning into wrong
       from (select o.key as name, o.value from jsonb_each(p_options) o
             union all
@@ -61,7 +61,7 @@ begin
      limit 1;
     if found then
         perform raise_error('MU012', 'options',
-            format('options.%s is %s', wrong.name, coalesce(wrong.meaning, 'not known')));
+            format('options.%s is %s', wrong.name, coalesce(wrong.meaning, 'not an option')));
     end if;
     if p_options ? 'verify' and not p_options -> 'verify' ? 'sql' then
         perform raise_error('MU012', 'options', 'options.verify needs its query, sql');
@@ -88,4 +88,4 @@ begin
     perform check_variables(p_options #>> '{verify,sql}', 'options'),
             check_variables(p_options #>> '{settings,role}', 'options');
 end $$;
-comment on function jobs_internal.check_options(jsonb) is 'Raises unless the options of a step are known and sound.';
+comment on function jobs_internal.check_options(jsonb) is 'Raises unless the options of a step are valid.';

@@ -10,7 +10,7 @@ begin
             p_code => 'InvalidJobCredentialUsername');
     end if;
     perform check_variables(p_identity, 'identity');
-    -- Never the secret itself in a message, not even a part of it.
+    -- A message never contains the secret or a part of it.
     if (p_secret ~ $r$^(sealed:[!-~]{16,}|env:[A-Za-z_]\w*|file:/[^\u0001-\u001f]+|vault:[^/#\s]+/[^#\s]+#[^#\s]+)\Z$r$
         and p_secret !~ $r$^(file|vault):(.*/)?\.\.([/#]|$)$r$
         and length(p_secret) <= 16384) is not true then

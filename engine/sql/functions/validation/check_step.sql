@@ -37,4 +37,4 @@ begin
     end if;
 end $$;
 comment on function jobs_internal.check_step(jobs_internal.job_step) is
-    'Raises unless numbers and output of a step are sound.';
+    'Raises unless numbers and output of a step are valid.';

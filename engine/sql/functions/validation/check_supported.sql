@@ -22,4 +22,4 @@ begin
     end if;
 end $$;
 comment on function jobs_internal.check_supported(jobs_internal.job_step) is
-    'Raises if a step has an option that this version can''t carry out.';
+    'Raises if a step has an option that this version does not support.';

@@ -4,13 +4,13 @@ language plpgsql immutable security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
-    known constant text[] := array['job_name', 'job_id', 'job_version', 'step_id', 'step_name', 'job_execution_id',
+    variables constant text[] := array['job_name', 'job_id', 'job_version', 'step_id', 'step_name', 'job_execution_id',
         'job_execution_create_time', 'target_group_name', 'target_server_name', 'target_database_name',
         'target_schema_name', 'attempt'];
     mark text;
-    line boolean := false;  -- behind --
-    block boolean := false;  -- behind /*
-    wrong text;  -- behind /* it counts only if that is never closed
+    line boolean := false;  -- after --
+    block boolean := false;  -- after /*
+    wrong text;  -- after /* it counts only if the comment is never closed
 begin
     if position('$(' in p_text) = 0 then
         return;
@@ -29,7 +29,7 @@ begin
             wrong := null;
         elsif mark like '$%' and not line then
             mark := substr(mark, 3, length(mark) - 3);
-            if mark <> all (known) and mark !~ $r$^target_label\.[A-Za-z0-9_]+\Z$r$ then
+            if mark <> all (variables) and mark !~ $r$^target_label\.[A-Za-z0-9_]+\Z$r$ then
                 wrong := coalesce(wrong, mark);
                 exit when not block;
             end if;
@@ -37,7 +37,7 @@ begin
     end loop;
     if wrong is not null then
         perform raise_error('MU012', p_column, format('%s: there is no variable $(%s)', p_column, wrong),
-            'Known are ' || array_to_string(known, ', ') || ' and target_label.<name>.');
+            'Known are ' || array_to_string(variables, ', ') || ' and target_label.<name>.');
     end if;
     wrong := text_in_body(p_text);
     if wrong is not null then

@@ -18,4 +18,4 @@ begin
     return above[length(p_other) + 1];
 end $$;
 comment on function jobs_internal.edit_distance(text, text) is
-    'Letters to insert, delete or replace on the way from one to the other.';
+    'The number of letters to insert, delete or replace to turn one text into the other.';

@@ -13,7 +13,7 @@ declare
     mark text;
     inside text := '';  -- what opened it: -- /* ' e' " or a tag of dollars
     depth integer := 0;  -- of comments
-    name text := '';  -- what an identifier begins with: enough to tell E from others
+    name text := '';  -- the beginning of an identifier: enough to distinguish E
     tag text := '';  -- what is read of a tag of dollars
     closed text := '';  -- the quote that was closed by the last mark; another one opens it again
     escaped boolean := false;  -- by a backslash
