@@ -19,7 +19,7 @@ from engine.core.main import Core
 from muster.core import failpoints
 from tests.chaos.run_cells import POINTS, begin, cancels, overdone, prepare
 from tests.chaos.run_invariants import violations
-from tests.support.fleet import Fleet, Shared, fleet, plane
+from tests.support.fleet import Fleet, Shared, start_fleet, plane
 
 pytestmark = pytest.mark.newest
 together = pytest.mark.asyncio(loop_scope="module")
@@ -59,10 +59,10 @@ def count():
 async def jobs(postgres, targets, folder):
     async with (
         plane(postgres) as (settings, db),
-        fleet(settings, db, targets, folder, databases=DATABASES) as here,
+        start_fleet(settings, db, targets, folder, databases=DATABASES) as fleet,
     ):
-        await prepare(here)
-        yield here
+        await prepare(fleet)
+        yield fleet
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -74,21 +74,21 @@ async def shared(postgres, targets, tmp_path_factory):
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def here(shared, request):
+async def fleet(shared, request):
     async with shared.lent(lambda: request.session.testsfailed) as made:
         yield made
 
 
 @together
 @pytest.mark.parametrize("cell", CHOSEN, ids=str)
-async def test_a_fault_on_the_road_leaves_nothing_wrong(cell: Cell, here: Fleet, monkeypatch):
+async def test_a_fault_on_the_road_leaves_nothing_wrong(cell: Cell, fleet: Fleet, monkeypatch):
     monkeypatch.setattr(run_actions, "FAILURE_PAUSE", 0.5)
-    action: str | Callable = "raise times:1" if cell.fault == RAISES else Replacement(here)
+    action: str | Callable = "raise times:1" if cell.fault == RAISES else Replacement(fleet)
 
     with failpoints.armed({cell.point: action}) as armed:
-        async with here.kept() as ends:
-            run = await begin(here, cell.point)
-            ended = await here.ended(run)
+        async with fleet.kept() as ends:
+            run = await begin(fleet, cell.point)
+            ended = await fleet.ended(run)
         assert armed.hits[cell.point]
 
     may = {"Canceled" if cancels(cell.point) else "Succeeded"}
@@ -96,16 +96,16 @@ async def test_a_fault_on_the_road_leaves_nothing_wrong(cell: Cell, here: Fleet,
         may |= {"Failed"}
     assert ended in may
     assert [one for one in ends if isinstance(one.living, Core)] == [], "a core ended by itself"
-    assert await overdone(here, run) == []
-    assert await violations(here) == []
+    assert await overdone(fleet, run) == []
+    assert await violations(fleet) == []
     HIT.add(cell)
 
 
 class Replacement:
     """At the first passage the core dies, and another one takes charge."""
 
-    def __init__(self, here: Fleet) -> None:
-        self._here = here
+    def __init__(self, fleet: Fleet) -> None:
+        self._here = fleet
         self._done = False
 
     async def __call__(self) -> None:
@@ -119,10 +119,10 @@ class Replacement:
         self._replacing = asyncio.create_task(self._begin_anew())
 
     async def _begin_anew(self) -> None:
-        here = self._here
-        for one in [one for one in here.alive if isinstance(one.living, Core)]:
-            await here.kill(one)
-        await here.core()
+        fleet = self._here
+        for one in [one for one in fleet.alive if isinstance(one.living, Core)]:
+            await fleet.kill(one)
+        await fleet.core()
 
 
 def test_every_place_on_the_road_is_a_cell():

@@ -13,7 +13,7 @@ from engine.core import controller
 from engine.host import task_runner
 from tests.chaos.run_invariants import EFFECT, PROBE, violations
 from tests.support import fleet as fleets
-from tests.support.fleet import Fleet, fleet
+from tests.support.fleet import Fleet, start_fleet
 from tests.support.launching import until
 from tests.support.tcp_proxy import Line, line_to
 
@@ -40,7 +40,7 @@ async def gated(settings, db, targets, tmp_path, monkeypatch):
     monkeypatch.setattr(fleets, "HEARTBEAT", HEARTBEAT)
     for service in (communicator, controller):
         monkeypatch.setattr(service, "POLL_INTERVAL", timedelta(seconds=0.05))
-    async with fleet(settings, db, targets, tmp_path, databases=2, start=False) as made:
+    async with start_fleet(settings, db, targets, tmp_path, databases=2, start=False) as made:
         for name in made.databases:
             await made.query(name, PROBE)
             await made.query(name, "create table gate ()")
@@ -48,66 +48,66 @@ async def gated(settings, db, targets, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-async def here(gated: Fleet, line: Line):
+async def fleet(gated: Fleet, line: Line):
     """The core and the host are on the line."""
     await gated.core(endpoint=over(gated, line))
     await gated.host(endpoint=over(gated, line))
     return gated
 
 
-def over(here: Fleet, line: Line) -> dict[str, Any]:
-    return msgspec.to_builtins(here.account.endpoint()) | {"port": line.port}
+def over(fleet: Fleet, line: Line) -> dict[str, Any]:
+    return msgspec.to_builtins(fleet.account.endpoint()) | {"port": line.port}
 
 
-async def running(here: Fleet) -> UUID:
+async def running(fleet: Fleet) -> UUID:
     """What it writes is written, and it waits at the gate."""
-    await here.job("gated", GATED)
-    run = await here.start("gated")
+    await fleet.job("gated", GATED)
+    run = await fleet.start("gated")
 
     async def waits() -> bool:
-        pids = [task["backend_pid"] for task in await here.tasks(run)]
+        pids = [task["backend_pid"] for task in await fleet.tasks(run)]
         sleeping = "select from pg_stat_activity where pid = any($1) and wait_event = 'PgSleep'"
-        return len(await here.account.fetch(sleeping, pids)) == len(here.databases)
+        return len(await fleet.account.fetch(sleeping, pids)) == len(fleet.databases)
 
     await until(waits)
     return run
 
 
-async def open_gate(here: Fleet) -> None:
-    for name in here.databases:
-        await here.query(name, "insert into gate default values")
+async def open_gate(fleet: Fleet) -> None:
+    for name in fleet.databases:
+        await fleet.query(name, "insert into gate default values")
 
 
-async def test_an_outage_costs_nobody_an_attempt(here: Fleet, line: Line):
-    run = await running(here)
+async def test_an_outage_costs_nobody_an_attempt(fleet: Fleet, line: Line):
+    run = await running(fleet)
 
     line.cut()
     await asyncio.sleep((communicator.MAX_MISSED_HEARTBEATS + 0.5) * HEARTBEAT)
     line.mend()
-    await beats(here)
-    await open_gate(here)
+    await beats(fleet)
+    await open_gate(fleet)
 
-    assert await here.ended(run) == "Succeeded"
-    assert [task["attempt"] for task in await here.tasks(run)] == [1, 1]
-    assert await violations(here) == []
+    assert await fleet.ended(run) == "Succeeded"
+    assert [task["attempt"] for task in await fleet.tasks(run)] == [1, 1]
+    assert await violations(fleet) == []
 
 
 async def test_a_commit_that_nobody_could_be_told_of_is_not_sent(
-    here: Fleet, line: Line, monkeypatch
+    fleet: Fleet, line: Line, monkeypatch
 ):
     monkeypatch.setattr(task_runner, "INTENT_TIMEOUT", 0.3)
-    run = await running(here)
+    run = await running(fleet)
 
     line.cut()
-    await open_gate(here)
-    await until(lambda: here.alive[1].living.workers.running == 0)
+    await open_gate(fleet)
+    await until(lambda: fleet.alive[1].living.workers.running == 0)
     line.mend()
 
-    assert await here.ended(run) == "Succeeded"
-    told = [(t["attempt"], t["lifecycle"], t["end_reason"]) for t in await here.tasks(run)]
+    assert await fleet.ended(run) == "Succeeded"
+    told = [(t["attempt"], t["lifecycle"], t["end_reason"]) for t in await fleet.tasks(run)]
     assert told == [(1, "Canceled", "HostStopped"), (2, "Succeeded", None)] * 2
-    assert {target["free_attempts"] for target in await here.targets_of(run)} == {1}
-    assert await violations(here) == []
+    assert {target["free_attempts"] for target in await fleet.targets_of(run)} == {1}
+    assert await violations(fleet) == []
 
 
 async def test_a_host_that_is_cut_off_commits_nothing_that_nobody_knows_of(
@@ -130,12 +130,12 @@ async def test_a_host_that_is_cut_off_commits_nothing_that_nobody_knows_of(
     assert await violations(gated) == []
 
 
-async def beats(here: Fleet) -> None:
+async def beats(fleet: Fleet) -> None:
     """The host is heard of again."""
     beat = "select heartbeat_at from jobs_internal.host"
-    before = await here.root.fetchval(beat)
+    before = await fleet.root.fetchval(beat)
 
     async def renewed() -> bool:
-        return await here.root.fetchval(beat) > before
+        return await fleet.root.fetchval(beat) > before
 
     await until(renewed)

@@ -16,7 +16,7 @@ from tests.support.accounts import GROUP, account, sql, stack
 from tests.support.certified import BINARIES, BY_NAME, LOGIN, a_pair, authority_of, demanding
 from tests.support.control_db import agent_beside, installed
 from tests.support.engine_fixture import PRIVATE_KEY
-from tests.support.fleet import fleet
+from tests.support.fleet import start_fleet
 
 pytestmark = [
     pytest.mark.newest,
@@ -90,9 +90,9 @@ async def place(settings, db, targets, tmp_path, authority, locked):
     account = await installed(settings, db, targets)
     async with (
         agent_beside(settings, db) as agent,
-        fleet(settings, db, locked, tmp_path, account=account, databases=1) as here,
+        start_fleet(settings, db, locked, tmp_path, account=account, databases=1) as running,
     ):
-        made = Place(here, agent, authority, locked)
+        made = Place(running, agent, authority, locked)
         await made.log_in_as(LOGIN)
         yield made
 
@@ -223,21 +223,23 @@ def test_a_job_reaches_a_server_that_was_registered_with_a_certificate(
     }  # fmt: skip
     login = {"username": LOGIN, "password": locked.administrator.password}
     sql(locked.url("postgres", locked.administrator), "create database shop")
-    with stack(settings, targets, tmp_path / "launcher") as here:
-        here.create("a")
-        here.put(f"{account('a')}/credentials/login", {"properties": login})
+    with stack(settings, targets, tmp_path / "launcher") as control_plane:
+        control_plane.create("a")
+        control_plane.put(f"{account('a')}/credentials/login", {"properties": login})
         properties = {"endpoint": endpoint, "jobCredential": "login"}
-        here.put(server, {"location": "local", "properties": properties})
-        allowed = here.http.post(f"{account('a')}/allowServer", json={"server": "locked"})
+        control_plane.put(server, {"location": "local", "properties": properties})
+        allowed = control_plane.http.post(f"{account('a')}/allowServer", json={"server": "locked"})
         assert allowed.status_code == 200, allowed.text
-        here.until(lambda: here.control("a", KNOWN))
+        control_plane.until(lambda: control_plane.control("a", KNOWN))
 
-        here.control("a", DEFINED)
-        here.control("a", "select jobs.sp_start_job('j')")
+        control_plane.control("a", DEFINED)
+        control_plane.control("a", "select jobs.sp_start_job('j')")
 
-        here.until(lambda: here.control("a", ENDED))
-        told = here.control("a", ENDED)
-        metadata = "".join(str(here.metadata(f"select * from {name}")) for name in tables(here))
+        control_plane.until(lambda: control_plane.control("a", ENDED))
+        told = control_plane.control("a", ENDED)
+        metadata = "".join(
+            str(control_plane.metadata(f"select * from {name}")) for name in tables(control_plane)
+        )
         logs = "".join(file.read_text() for file in (tmp_path / "launcher").rglob("*.log"))
 
     assert [tuple(row)[:2] for row in told] == [("shop", "Succeeded")], told
@@ -261,6 +263,6 @@ select target_database_name, lifecycle, last_message from jobs.job_executions
 """
 
 
-def tables(here) -> list[str]:
+def tables(control_plane) -> list[str]:
     query = "select oid::regclass::text as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
-    return [row["name"] for row in here.metadata(query)]
+    return [row["name"] for row in control_plane.metadata(query)]

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from engine.attempt import read_batch
-from tests.support.fleet import BATCH_READS, Fleet, fleet
+from tests.support.fleet import BATCH_READS, Fleet, start_fleet
 from tests.support.launching import until
 
 pytestmark = [pytest.mark.newest, pytest.mark.targets]
@@ -54,8 +54,8 @@ async def with_schemas(made: Fleet, many: int) -> None:
 
 
 @pytest.fixture
-async def here(settings, db, account, targets, tmp_path):
-    async with fleet(settings, db, targets, tmp_path, databases=1, account=account) as made:
+async def fleet(settings, db, account, targets, tmp_path):
+    async with start_fleet(settings, db, targets, tmp_path, databases=1, account=account) as made:
         await made.query(0, "create table gate ()")
         await with_schemas(made, 24)
         yield made
@@ -65,7 +65,7 @@ async def here(settings, db, account, targets, tmp_path):
 async def narrow(settings, db, account, targets, tmp_path):
     """Room for two sessions, so that most of the tasks follow others."""
     few = {"databases": 1, "max_connections": 2}
-    async with fleet(settings, db, targets, tmp_path, account=account, **few) as made:
+    async with start_fleet(settings, db, targets, tmp_path, account=account, **few) as made:
         await with_schemas(made, MANY)
         await made.run(READ, group="schemas")  # so that nobody has to connect first
         yield made
@@ -76,37 +76,37 @@ def together(tasks: list[asyncpg.Record]) -> Counter[tuple[int, object]]:
     return Counter((task["backend_pid"], task["start_time"]) for task in tasks)
 
 
-async def riding(here: Fleet, script: str) -> tuple[UUID, asyncpg.Record]:
+async def riding(fleet: Fleet, script: str) -> tuple[UUID, asyncpg.Record]:
     """A run, and the target that sleeps in it while others wait for their answers in the same session."""
     name = f"slow {uuid4()}"
-    await here.job(name, script, group="schemas", options=READ_ONLY)
-    run = await here.start(name)
+    await fleet.job(name, script, group="schemas", options=READ_ONLY)
+    run = await fleet.start(name)
 
     async def one_of_several() -> bool:
-        pids = [row["pid"] for row in await here.query(0, ASLEEP)]
-        live = [task for task in await here.tasks(run) if task["lifecycle"] == "InProgress"]
+        pids = [row["pid"] for row in await fleet.query(0, ASLEEP)]
+        live = [task for task in await fleet.tasks(run) if task["lifecycle"] == "InProgress"]
         waiting = len([task for task in live if task["backend_pid"] in pids])
         return waiting > 1 if BATCH_READS else waiting == 1
 
     await until(one_of_several)
-    return run, await here.root.fetchrow(TARGET, run, "t20")
+    return run, await fleet.root.fetchrow(TARGET, run, "t20")
 
 
-async def test_one_begins_when_the_one_before_is_over_and_is_with_the_host_already(here: Fleet):
-    run = await here.run(ALONE, group="schemas", options={"slotsPerDatabase": 1})
+async def test_one_begins_when_the_one_before_is_over_and_is_with_the_host_already(fleet: Fleet):
+    run = await fleet.run(ALONE, group="schemas", options={"slotsPerDatabase": 1})
 
-    tasks = sorted(await here.tasks(run), key=lambda task: task["start_time"])
-    assert await here.lifecycles(run) == {"Succeeded": 24}
+    tasks = sorted(await fleet.tasks(run), key=lambda task: task["start_time"])
+    assert await fleet.lifecycles(run) == {"Succeeded": 24}
     assert {(task["attempt"], task["sqlstate"]) for task in tasks} == {(1, None)}
     pairs = zip(tasks, tasks[1:], strict=False)
     assert any(then["create_time"] < task["end_time"] for task, then in pairs)
 
 
-async def test_who_follows_a_slow_one_does_not_wait_for_it(here: Fleet):
-    run = await here.run(SLOW, group="schemas", options={"slotsPerDatabase": 2})
+async def test_who_follows_a_slow_one_does_not_wait_for_it(fleet: Fleet):
+    run = await fleet.run(SLOW, group="schemas", options={"slotsPerDatabase": 2})
 
-    by_end = sorted(await here.targets_of(run), key=lambda target: target["end_time"])
-    assert await here.lifecycles(run) == {"Succeeded": 24}
+    by_end = sorted(await fleet.targets_of(run), key=lambda target: target["end_time"])
+    assert await fleet.lifecycles(run) == {"Succeeded": 24}
     assert {target["attempts"] for target in by_end} == {1}
     assert by_end[-1]["ordinal"] == 5
 
@@ -184,8 +184,8 @@ async def test_strings_are_as_the_standard_has_them_whatever_a_database_sets(nar
     assert rows == [[[rf"\t{number:02}"]] for number in range(1, MANY + 1)]
 
 
-async def nobody(here: Fleet) -> bool:
-    return await here.sessions() == 0
+async def nobody(fleet: Fleet) -> bool:
+    return await fleet.sessions() == 0
 
 
 async def test_what_writes_though_it_seems_to_read_has_written_once_in_each(narrow: Fleet):

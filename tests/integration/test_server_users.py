@@ -85,9 +85,9 @@ async def test_a_running_execution_blocks_even_a_forced_delete_and_that_of_the_g
     async with running_on_other(here) as stage:
         forced = await here.delete(OTHER, force="true")
         group = await here.delete(ELSEWHERE)
-        execution = ref(f"jobs/nightly/executions/{stage.run}")
-        assert problem(forced) == (409, "ExecutionRunning", [execution])
-        assert problem(group) == (409, "ExecutionRunning", [execution])
+        execution_id = ref(f"jobs/nightly/executions/{stage.run}")
+        assert problem(forced) == (409, "ExecutionRunning", [execution_id])
+        assert problem(group) == (409, "ExecutionRunning", [execution_id])
 
     assert (await here.delete(OTHER)).status_code == 202
 

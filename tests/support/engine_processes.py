@@ -25,7 +25,7 @@ from muster.core.db import Database
 from muster.core.process import PROC
 from muster.core.settings import Settings, seconds
 from tests.support.engine_fixture import Running, World, world
-from tests.support.fleet import Fleet, fleet
+from tests.support.fleet import Fleet, start_fleet
 from tests.support.launching import until
 from tests.support.postgres import Postgres
 
@@ -180,7 +180,7 @@ async def crew(
     } | given  # fmt: skip
     async with (
         world(settings, db, control, folder / "world", **told) as running,
-        fleet(
+        start_fleet(
             settings, db, targets, folder, databases=databases, max_connections=max_connections,
             start=False, account=running.account,
         ) as jobs,
