@@ -8,7 +8,7 @@ import pytest
 
 from fsm.launch.protocol import Kind
 from muster.core.settings import Secret
-from tests.support.engine_processes import crew
+from tests.support.engine_processes import start_processes
 from tests.support.launching import Yard
 
 MOVE = "update jobs_internal.server_directory set hosts = '{127.0.0.1}', port = $1, embedded = true"
@@ -41,13 +41,13 @@ async def test_a_directory_that_points_at_the_control_plane_sends_no_packet_ther
 ):
     async with counted_listener() as (port, came):
         given = {"redis_url": Secret(f"redis://127.0.0.1:{port}"), "targetAllow": allow}
-        async with crew(
+        async with start_processes(
             settings, db, control, targets, tmp_path, databases=1, hosts=1, **given
-        ) as here:
-            await here.fleet.root.execute(MOVE, port)
-            run = await here.fleet.run("select 1")
+        ) as processes:
+            await processes.fleet.root.execute(MOVE, port)
+            run = await processes.fleet.run("select 1")
 
-            (target,) = await here.fleet.targets_of(run)
+            (target,) = await processes.fleet.targets_of(run)
     assert (target["lifecycle"], target["end_reason"]) == ("Failed", "TargetNotAllowed")
     assert came == []
 
@@ -56,16 +56,16 @@ async def test_an_embedded_server_is_reached_as_soon_as_the_control_plane_has_it
     settings, db, control, targets, tmp_path
 ):
     """Made after the engine and the host began; the directory said all the time that it is embedded."""
-    async with crew(
+    async with start_processes(
         settings, db, control, targets, tmp_path, databases=1, hosts=1, targetAllow=[]
-    ) as here:
-        before = await here.fleet.run("select 1")
-        account = here.fleet.account.uid
+    ) as processes:
+        before = await processes.fleet.run("select 1")
+        account = processes.fleet.account.uid
         await a_server(db, "account", uid=account, endpoint={"host": "10.0.0.1"})
         await a_server(db, "made", port=targets.port, used_by=account)
-        after = await here.fleet.run("select 1")
+        after = await processes.fleet.run("select 1")
 
-        ends = [(await here.fleet.targets_of(run))[0] for run in (before, after)]
+        ends = [(await processes.fleet.targets_of(run))[0] for run in (before, after)]
     assert [(each["lifecycle"], each["end_reason"]) for each in ends] == [
         ("Failed", "TargetNotAllowed"),
         ("Succeeded", None),

@@ -1,9 +1,9 @@
 """One account with a real control database, a real Workload API, and real `muster engine` and `muster host`.
 
-async with world(settings, db, targets, folder) as here:
-    engine = await here.start(Kind.ENGINE, epoch=1)        a process, as a launcher would start it
-    await here.until_live(engine)
-    await here.read()                                      what the control database tells
+async with start_workloads(settings, db, targets, folder) as workloads:
+    engine = await workloads.start(Kind.ENGINE, epoch=1)        a process, as a launcher would start it
+    await workloads.until_live(engine)
+    await workloads.read()                                      what the control database tells
 """
 
 import asyncio
@@ -109,7 +109,7 @@ class Running:
 
 
 @dataclass
-class World:
+class Workloads:
     account: Account
     agent: Agent
     yard: Yard
@@ -123,7 +123,7 @@ class World:
     @property
     def queue_client(self) -> QueueClient:
         return QueueClient(
-            db=self.yard.db, queue=self.yard.queue, name=LAUNCHER, group="default",
+            db=self.queue.db, queue=self.queue.queue, name=LAUNCHER, group="default",
             home=UUID(int=hash(LAUNCHER) % 2**64),
         )  # fmt: skip
 
@@ -131,11 +131,11 @@ class World:
         """Enqueued, claimed, armed, started and reported, as a launcher does it."""
         told = spec_settings(self.account, **(self.given | given))
         told["endpoint"]["port"] = self.to_database.port
-        workload = await self.yard.enqueue(
+        workload = await self.queue.enqueue(
             kind, account_uid=self.account.uid, epoch=epoch, spec=Spec(settings=told)
         )
-        await self.yard.launcher(LAUNCHER)
-        assert await self.yard.claim(workload, LAUNCHER)
+        await self.queue.launcher(LAUNCHER)
+        assert await self.queue.claim(workload, LAUNCHER)
         armed = await self.queue_client.arm(workload.id)
         assert armed is not None
         handle = await self.runtime.start(self.order(armed[0], armed[1]))
@@ -178,7 +178,7 @@ class World:
         return await self.agent.run(self.account, ReadEpoch())
 
     async def row(self, running: Running) -> Workload:
-        return await self.yard.get(running.workload)
+        return await self.queue.get(running.workload)
 
     async def report(self, running: Running) -> dict[str, Any]:
         return (await self.row(running)).report or {}
@@ -199,9 +199,9 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def world(
+async def start_workloads(
     settings: Settings, db: Database, targets: Postgres, folder: Path, **given: Any
-) -> AsyncIterator[World]:
+) -> AsyncIterator[Workloads]:
     """`given` stands in the spec of each workload; a Settings field there is the control plane's."""
     ours = {name: given.pop(name) for name in list(given) if name in Settings.__annotations__}
     yard = Yard(db, quick(settings, **ours))
@@ -213,11 +213,13 @@ async def world(
         line_to(targets.port) as to_database,
     ):
         runtime = ProcessRuntime(folder, {"PATH": os.environ["PATH"]})
-        here = World(account, agent, yard, yard.settings, runtime, to_api, to_database, given)
+        workloads = Workloads(
+            account, agent, yard, yard.settings, runtime, to_api, to_database, given
+        )
         try:
-            yield here
+            yield workloads
         finally:
-            for each in here.running:
+            for each in workloads.running:
                 each.send(signal.SIGKILL)
                 await each.ended()
 

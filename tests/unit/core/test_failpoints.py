@@ -10,7 +10,7 @@ import pytest
 
 from muster.core import failpoints
 from muster.core.failpoints import DECLARED, Crash, FailpointError, armed, fp, reach
-from tests.support.engine_processes import Crew
+from tests.support.engine_processes import EngineProcesses
 
 ROOT = Path(__file__).parents[3]
 
@@ -89,12 +89,12 @@ def test_a_file_arms_and_counts_over_processes(tmp_path):
 @pytest.fixture
 def spent(tmp_path):
     """What arms processes; it has done what it was armed for."""
-    crew = Crew(None, None, tmp_path / "points.json")
-    crew.arm({"fsm.effect": "raise times:1"})
-    failpoints.setup(str(crew.arms))
+    processes = EngineProcesses(None, None, tmp_path / "points.json")
+    processes.arm({"fsm.effect": "raise times:1"})
+    failpoints.setup(str(processes.arms))
     with pytest.raises(FailpointError):
         fp("fsm.effect")
-    return crew
+    return processes
 
 
 def test_a_passage_in_the_middle_of_disarming_counts_with_the_former_ones(spent, monkeypatch):
