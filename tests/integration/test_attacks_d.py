@@ -17,7 +17,7 @@ from api import body, server as api_server
 from muster.core.settings import Settings
 from tests.support import arm
 from tests.support import raw_http
-from tests.support.jobs_fixture import jobs_world
+from tests.support.jobs_fixture import start_jobs_api
 from workflows import target_groups
 
 VERSION = {"api-version": arm.SQL}
@@ -300,11 +300,11 @@ async def test_an_action_that_waits_for_an_engine_is_not_cut_by_the_limit(
     settings: Settings, targets: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(target_groups, "PATIENCE", 1.0)
-    async with jobs_world(settings, targets, tmp_path) as here:
-        await here.a_job()
-        limited = replace(here.plane.settings, request_limit=timedelta(milliseconds=700))
-        app = arm.build(replace(here.plane, settings=limited))
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
+        await jobs_api.a_job()
+        limited = replace(jobs_api.plane.settings, request_limit=timedelta(milliseconds=700))
+        app = arm.build(replace(jobs_api.plane, settings=limited))
         async with arm.calling(app) as call:
-            answer = await call.post(here.url("targetGroups/fleet/resolve"), params=VERSION)
+            answer = await call.post(jobs_api.url("targetGroups/fleet/resolve"), params=VERSION)
 
         assert code(answer) == (503, "EngineNotAnswering")

@@ -14,7 +14,7 @@ import pytest
 from api.endpoint import Endpoint, table
 from api.resources import RESOURCES
 from tests.support.adversary import Input, Request, cpu, inputs
-from tests.support.jobs_fixture import ACCOUNT, jobs_world, ref
+from tests.support.jobs_fixture import ACCOUNT, start_jobs_api, ref
 from workflows import reports, target_groups
 from workflows.validation.target_group import MOST
 
@@ -69,14 +69,14 @@ async def test_no_input_costs_more_than_its_size(settings, targets, tmp_path, mo
     for waiting in (target_groups, reports):  # no engine is there to answer
         monkeypatch.setattr(waiting, "PATIENCE", 0.0)
     unhurried = replace(settings, node_agent_silent=timedelta(hours=1))
-    async with jobs_world(unhurried, targets, tmp_path) as here:
-        await here.a_job()
-        _, status = await cpu(here.app, Request("GET", ACCOUNT))
+    async with start_jobs_api(unhurried, targets, tmp_path) as jobs_api:
+        await jobs_api.a_job()
+        _, status = await cpu(jobs_api.app, Request("GET", ACCOUNT))
         assert status == 200  # what is refused at the door would cost nothing
         found = []
         for endpoint in operations():
             for one in inputs(endpoint, NAMES):
-                if wrong := await dear(here.app, one):
+                if wrong := await dear(jobs_api.app, one):
                     found.append(f"{endpoint.operation_id}: {wrong}")
 
     assert found == []
@@ -93,11 +93,11 @@ async def test_a_target_group_costs_in_proportion_to_its_members(settings, targe
         body = msgspec.json.encode({"properties": {"members": members}})
         return Request("PUT", f"{ACCOUNT}/targetGroups/largest", body=body)
 
-    async with jobs_world(settings, targets, tmp_path) as here:
-        await here.a_job()
-        assert (await cpu(here.app, group(MOST)))[1] == 201
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
+        await jobs_api.a_job()
+        assert (await cpu(jobs_api.app, group(MOST)))[1] == 201
         quarter, whole = [
-            min([(await cpu(here.app, group(count)))[0] for _ in range(AGAIN)])
+            min([(await cpu(jobs_api.app, group(count)))[0] for _ in range(AGAIN)])
             for count in (MOST // 4, MOST)
         ]
 

@@ -10,7 +10,7 @@ from tests.support import arm
 from tests.support.control_db import installed
 from tests.support.definitions import SERVERS, a_definer
 from tests.support.fleet import start_fleet
-from tests.support.jobs_fixture import jobs_world
+from tests.support.jobs_fixture import start_jobs_api
 
 LISTED = "select servers from jobs_internal.credential"
 MOVE = "update jobs_internal.server_directory set port = $1, revision = revision + 1"
@@ -126,7 +126,7 @@ async def test_a_list_that_names_nothing_or_nobody_is_refused(admin):
 async def test_rest_lists_servers_keeps_them_and_names_what_is_wrong(settings, targets, tmp_path):
     login = {"username": "u", "password": "a long password"}
 
-    async with jobs_world(settings, targets, tmp_path) as jobs_api:
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
 
         async def put(**more):
             return await jobs_api.put("credentials/c", {"properties": login | more})
