@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from fsm.control_database import Recipient
 from nodeagent.protocol import DirectoryServer, SyncDirectory
-from tests.support.accounts import GROUP, account, sql, stack
+from tests.support.accounts import GROUP, account, sql, start_control_plane
 from tests.support.certified import BINARIES, BY_NAME, LOGIN, a_pair, authority_of, demanding
 from tests.support.control_db import agent_beside, installed
 from tests.support.engine_fixture import PRIVATE_KEY
@@ -223,7 +223,7 @@ def test_a_job_reaches_a_server_that_was_registered_with_a_certificate(
     }  # fmt: skip
     login = {"username": LOGIN, "password": locked.administrator.password}
     sql(locked.url("postgres", locked.administrator), "create database shop")
-    with stack(settings, targets, tmp_path / "launcher") as control_plane:
+    with start_control_plane(settings, targets, tmp_path / "launcher") as control_plane:
         control_plane.create("a")
         control_plane.put(f"{account('a')}/credentials/login", {"properties": login})
         properties = {"endpoint": endpoint, "jobCredential": "login"}
