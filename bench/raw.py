@@ -23,7 +23,7 @@ from engine.pool.pool import ConnectionPool
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.settings import Secret
-from tests.support.attempts import Place, a_step, a_task, overhear, settings
+from tests.support.attempts import TargetDatabase, a_step, a_task, overhear, settings
 from tests.support.postgres import Role
 
 PATIENCE = 10.0  # seconds
@@ -109,19 +109,19 @@ class Kept:
 
 
 async def _heard(fleet: Fleet, script: str, task: Task, *, together: bool) -> Said:
-    place = fleet.target
+    target = fleet.target
     server = TargetServer(
         server_id=TARGET_SERVER,
         name="targets",
-        hosts=(place["host"],),
-        port=place["port"],
+        hosts=(target["host"],),
+        port=target["port"],
         ssl_mode="disable",
         max_connections=SLOTS,
     )
     credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
     sessions = ConnectionPool(Connector(settings()), credentials, Clock(), lambda _: None)
     with tempfile.TemporaryDirectory() as home:
-        host = Place(
+        host = TargetDatabase(
             None, task.database_name, Path(home), sessions, server, Role(USER, PASSWORD), []
         )
         try:
