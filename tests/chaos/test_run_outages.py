@@ -15,7 +15,7 @@ from tests.chaos.run_invariants import EFFECT, PROBE, violations
 from tests.support import fleet as fleets
 from tests.support.fleet import Fleet, start_fleet
 from tests.support.launching import until
-from tests.support.tcp_proxy import Line, line_to
+from tests.support.tcp_proxy import TcpProxy, proxy_to
 
 pytestmark = pytest.mark.newest
 
@@ -29,8 +29,8 @@ end $$
 
 
 @pytest.fixture
-async def line(targets):
-    async with line_to(targets.port) as made:
+async def proxy(targets):
+    async with proxy_to(targets.port) as made:
         yield made
 
 
@@ -48,15 +48,15 @@ async def gated(settings, db, targets, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-async def fleet(gated: Fleet, line: Line):
+async def fleet(gated: Fleet, proxy: TcpProxy):
     """The core and the host are on the line."""
-    await gated.core(endpoint=over(gated, line))
-    await gated.host(endpoint=over(gated, line))
+    await gated.core(endpoint=over(gated, proxy))
+    await gated.host(endpoint=over(gated, proxy))
     return gated
 
 
-def over(fleet: Fleet, line: Line) -> dict[str, Any]:
-    return msgspec.to_builtins(fleet.account.endpoint()) | {"port": line.port}
+def over(fleet: Fleet, proxy: TcpProxy) -> dict[str, Any]:
+    return msgspec.to_builtins(fleet.account.endpoint()) | {"port": proxy.port}
 
 
 async def running(fleet: Fleet) -> UUID:
@@ -78,12 +78,12 @@ async def open_gate(fleet: Fleet) -> None:
         await fleet.query(name, "insert into gate default values")
 
 
-async def test_an_outage_costs_nobody_an_attempt(fleet: Fleet, line: Line):
+async def test_an_outage_costs_nobody_an_attempt(fleet: Fleet, proxy: TcpProxy):
     run = await running(fleet)
 
-    line.cut()
+    proxy.cut()
     await asyncio.sleep((communicator.MAX_MISSED_HEARTBEATS + 0.5) * HEARTBEAT)
-    line.mend()
+    proxy.restore()
     await beats(fleet)
     await open_gate(fleet)
 
@@ -93,15 +93,15 @@ async def test_an_outage_costs_nobody_an_attempt(fleet: Fleet, line: Line):
 
 
 async def test_a_commit_that_nobody_could_be_told_of_is_not_sent(
-    fleet: Fleet, line: Line, monkeypatch
+    fleet: Fleet, proxy: TcpProxy, monkeypatch
 ):
     monkeypatch.setattr(task_runner, "INTENT_TIMEOUT", 0.3)
     run = await running(fleet)
 
-    line.cut()
+    proxy.cut()
     await open_gate(fleet)
     await until(lambda: fleet.alive[1].living.workers.running == 0)
-    line.mend()
+    proxy.restore()
 
     assert await fleet.ended(run) == "Succeeded"
     told = [(t["attempt"], t["lifecycle"], t["end_reason"]) for t in await fleet.tasks(run)]
@@ -111,15 +111,15 @@ async def test_a_commit_that_nobody_could_be_told_of_is_not_sent(
 
 
 async def test_a_host_that_is_cut_off_commits_nothing_that_nobody_knows_of(
-    gated: Fleet, line: Line, monkeypatch
+    gated: Fleet, proxy: TcpProxy, monkeypatch
 ):
     """It lives and reaches its targets, and others take over what it had."""
     monkeypatch.setattr(task_runner, "INTENT_TIMEOUT", 0.3)
     await gated.core()
-    cut_off = await gated.host(endpoint=over(gated, line))
+    cut_off = await gated.host(endpoint=over(gated, proxy))
     run = await running(gated)
 
-    line.cut()
+    proxy.cut()
     await open_gate(gated)
     await until(lambda: cut_off.living.workers.running == 0)
     await gated.host()

@@ -8,7 +8,7 @@ import pytest
 from engine.attempt import canceller
 from engine.attempt.cancel_token import CancelToken
 from tests.support.attempts import a_target_database, a_cutting_proxy, until
-from tests.support.tcp_proxy import line_to
+from tests.support.tcp_proxy import proxy_to
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
 
@@ -192,13 +192,13 @@ async def test_a_target_that_is_silent_is_hung_up_on(target, monkeypatch):
     """Nothing gets through any more, not even a second connection."""
     monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.2)
     token = CancelToken()
-    async with line_to(target.targets.port) as line:
-        server = msgspec.structs.replace(target.server, port=line.port)
+    async with proxy_to(target.targets.port) as proxy:
+        server = msgspec.structs.replace(target.server, port=proxy.port)
         running = asyncio.create_task(
             target.run("insert into t values (1); select pg_sleep(60)", token=token, server=server)
         )
         await until(sleeping(target))
-        line.hold()
+        proxy.hold()
         token.cancel("Canceled")
         outcome = await running
 
@@ -211,9 +211,9 @@ async def test_a_target_that_is_silent_is_hung_up_on(target, monkeypatch):
 async def test_what_commits_by_itself_behind_a_silent_line_is_unknown(target, monkeypatch, within):
     monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.2)
     token = CancelToken()
-    async with line_to(target.targets.port) as line, target.connection() as other:
+    async with proxy_to(target.targets.port) as proxy, target.connection() as other:
         await other.execute("begin; lock table t")
-        server = msgspec.structs.replace(target.server, port=line.port)
+        server = msgspec.structs.replace(target.server, port=proxy.port)
         options = {"transaction": "none", "settings": {"lockTimeoutSeconds": 0}}
         running = asyncio.create_task(
             target.run(
@@ -222,7 +222,7 @@ async def test_what_commits_by_itself_behind_a_silent_line_is_unknown(target, mo
         )
         seen = "select pid from pg_stat_activity where usename = $1 and wait_event_type = 'Lock'"
         await until(lambda: target.value(seen, target.owner.name))
-        line.hold()
+        proxy.hold()
         if within > 1:
             token.cancel("Canceled")
         outcome = await running

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.support.attempts import a_target_database, a_cutting_proxy, a_step, now, renewed, until
-from tests.support.tcp_proxy import line_to
+from tests.support.tcp_proxy import proxy_to
 
 pytestmark = [pytest.mark.deep, pytest.mark.targets]
 
@@ -306,9 +306,9 @@ async def test_a_backend_whose_host_is_gone_does_not_go_on(target):
     Where it can't, the time that the step had left is the end.
     """
     within = 60 if await target.watches_client() else 5
-    async with line_to(target.targets.port) as line:
-        running, name = await asleep(target, line, within)
-        line.cut()
+    async with proxy_to(target.targets.port) as proxy:
+        running, name = await asleep(target, proxy, within)
+        proxy.cut()
         outcome = await running
 
     assert told(outcome) == ("Failed", "ConnectionLost", True)
@@ -318,10 +318,10 @@ async def test_a_backend_whose_host_is_gone_does_not_go_on(target):
 
 async def test_a_backend_that_notices_nothing_is_told_when_the_line_breaks(target, monkeypatch):
     monkeypatch.setattr("engine.pool.dialer.WATCHES_CLIENT", 10**9)
-    async with line_to(target.targets.port) as line:
-        running, name = await asleep(target, line)
-        line.cut()
-        line.mend()
+    async with proxy_to(target.targets.port) as proxy:
+        running, name = await asleep(target, proxy)
+        proxy.cut()
+        proxy.restore()
         outcome = await running
         await until(gone(target, name))
 
@@ -329,9 +329,9 @@ async def test_a_backend_that_notices_nothing_is_told_when_the_line_breaks(targe
     assert await rows(target) == []
 
 
-async def asleep(target, line, within=60):
+async def asleep(target, proxy, within=60):
     """An attempt behind the line whose backend sleeps for a minute, and what that is called."""
-    server, task = msgspec.structs.replace(target.server, port=line.port), target.task()
+    server, task = msgspec.structs.replace(target.server, port=proxy.port), target.task()
     script = "select pg_sleep(60); insert into t values (1)"
     running = asyncio.create_task(target.run(script, task, server=server, within=within))
     name = f"muster {task.invocation_id.hex}"

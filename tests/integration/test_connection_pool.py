@@ -13,7 +13,7 @@ from engine.pool.dialer import Q
 from engine.pool.errors import Full
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from tests.support.attempts import IDENTITY, a_target_database, now, overhear, until
-from tests.support.tcp_proxy import line_to
+from tests.support.tcp_proxy import proxy_to
 from tests.support.postgres import Role
 from tests.support.refusing import refusing
 
@@ -434,10 +434,10 @@ async def test_nothing_stays_open_after_the_end(target, more):
 
 
 async def test_a_line_that_is_dead_does_not_keep_the_end_waiting(target):
-    async with line_to(target.targets.port) as line:
-        target.server = msgspec.structs.replace(target.server, port=line.port)
+    async with proxy_to(target.targets.port) as proxy:
+        target.server = msgspec.structs.replace(target.server, port=proxy.port)
         session = await target.lend()
-        line.hold()
+        proxy.hold()
         target.sessions.give_back(session)
         async with asyncio.timeout(15):
             await target.sessions.close()
@@ -462,15 +462,15 @@ async def test_a_second_session_is_the_servers_spare_one(target):
 
 
 async def test_who_is_just_connecting_at_the_end_gets_nothing(target):
-    async with line_to(target.targets.port) as line:
-        target.server = msgspec.structs.replace(target.server, port=line.port)
-        line.hold()
+    async with proxy_to(target.targets.port) as proxy:
+        target.server = msgspec.structs.replace(target.server, port=proxy.port)
+        proxy.hold()
         opening = asyncio.create_task(target.lend())
         await asyncio.sleep(0.05)
         closing = asyncio.create_task(target.sessions.close())
         await asyncio.sleep(0.05)
         assert not closing.done()
-        line.mend()
+        proxy.restore()
         await closing
 
         with pytest.raises(Full):

@@ -15,7 +15,7 @@ from muster.core.connect import Connector
 from muster.core.errors import InvalidRequest, Unavailable
 from muster.core.settings import Secret
 from tests.support.attempts import IDENTITY, a_target_database, settings, until
-from tests.support.tcp_proxy import line_to
+from tests.support.tcp_proxy import proxy_to
 
 pytestmark = [pytest.mark.newest, pytest.mark.targets]
 
@@ -44,8 +44,8 @@ async def is_rid_of_us(target) -> bool:
 @pytest.mark.parametrize("silent_at", [b"BEGIN", b"pg_database"])
 async def test_a_server_that_falls_silent_is_hung_up_on(target, monkeypatch, silent_at):
     monkeypatch.setattr(discovery, "REPLY_TIMEOUT", 0.3)
-    async with line_to(target.targets.port, silent_at=silent_at) as line:
-        server = msgspec.structs.replace(target.server, port=line.port)
+    async with proxy_to(target.targets.port, silent_at=silent_at) as proxy:
+        server = msgspec.structs.replace(target.server, port=proxy.port)
 
         with pytest.raises(Unavailable) as caught:
             async with asyncio.timeout(5):

@@ -21,7 +21,7 @@ from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from tests.support.control_db import installed
 from tests.support.engine_fixture import bootstrap, start_workloads
 from tests.support.launching import until
-from tests.support.tcp_proxy import line_to
+from tests.support.tcp_proxy import proxy_to
 
 pytestmark = pytest.mark.newest
 
@@ -238,15 +238,15 @@ async def test_a_part_that_crashes_and_one_that_hangs_are_started_anew_beside_th
 
 async def test_a_server_that_hangs_is_hung_up_on_and_reached_again(account, monkeypatch):
     monkeypatch.setattr("engine.db.control_db.LIMIT", 0.3)
-    async with line_to(account.targets.port) as line:
-        endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
+    async with proxy_to(account.targets.port) as proxy:
+        endpoint = {"host": "127.0.0.1", "port": proxy.port, "sslMode": "disable"}
         store = await in_charge(ControlDatabase(bootstrap(account, 1, endpoint=endpoint)))
         try:
-            line.hold()
+            proxy.hold()
             with pytest.raises(Unavailable):
                 async with asyncio.timeout(5):
                     await membership.heartbeat(store)
-            line.mend()
+            proxy.restore()
 
             await membership.heartbeat(store)
         finally:
@@ -255,12 +255,12 @@ async def test_a_server_that_hangs_is_hung_up_on_and_reached_again(account, monk
 
 async def test_a_control_database_that_is_away_is_no_target_that_is(account):
     """Whoever hears of it waits for it, and does not hold it against the target that is being worked on."""
-    async with line_to(account.targets.port) as line:
-        endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
+    async with proxy_to(account.targets.port) as proxy:
+        endpoint = {"host": "127.0.0.1", "port": proxy.port, "sslMode": "disable"}
         store = await in_charge(ControlDatabase(bootstrap(account, 1, endpoint=endpoint)))
         await store.close()
         talk = ControlConnection(store)
-        line.cut()
+        proxy.cut()
         for ask in (membership.heartbeat(store), talk.value("select 1"), store.listen((), print)):
             with pytest.raises(Unavailable) as away:
                 await ask
@@ -273,14 +273,14 @@ async def test_both_lines_may_break_for_a_while_and_everything_goes_on(
     async with start_workloads(settings, db, targets, tmp_path) as workloads:
         engine, host = await workloads.pair(epoch=1)
 
-        for line in (workloads.to_database, workloads.to_api):
-            line.cut()
+        for proxy in (workloads.to_database, workloads.to_api):
+            proxy.cut()
         await until(
             lambda: engine.lines("service waits") and host.lines("waiting for the control database")
         )
         before = await workloads.read()
-        for line in (workloads.to_api, workloads.to_database):
-            line.mend()
+        for proxy in (workloads.to_api, workloads.to_database):
+            proxy.restore()
 
         async def gone_on() -> bool:
             now = await workloads.read()
@@ -303,7 +303,7 @@ async def test_a_host_lives_through_the_loss_of_its_core_and_of_the_database_and
         workloads.to_database.cut()
         first.send(signal.SIGKILL)
         await first.ended()
-        workloads.to_database.mend()
+        workloads.to_database.restore()
         second = await workloads.engine(epoch=2)
 
         await workloads.until_reports(second, hosts=[str(host.workload.id)])

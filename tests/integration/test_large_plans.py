@@ -6,7 +6,7 @@ from engine.core.runs import planner
 from engine.core.main import Core
 from tests.support.fleet import Fleet, start_fleet
 from tests.support.launching import until
-from tests.support.tcp_proxy import line_to
+from tests.support.tcp_proxy import proxy_to
 
 pytestmark = pytest.mark.newest
 
@@ -26,16 +26,16 @@ select count(*) from pg_stat_activity
 
 
 @pytest.fixture
-async def line(targets):
+async def proxy(targets):
     """Between the engine and its control database."""
-    async with line_to(targets.port) as made:
+    async with proxy_to(targets.port) as made:
         yield made
 
 
 @pytest.fixture
-async def fleet(settings, db, targets, tmp_path, line, monkeypatch):
+async def fleet(settings, db, targets, tmp_path, proxy, monkeypatch):
     monkeypatch.setattr(planner, "MAX_INLINE_TARGETS", 2)
-    endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
+    endpoint = {"host": "127.0.0.1", "port": proxy.port, "sslMode": "disable"}
     async with start_fleet(settings, db, targets, tmp_path, endpoint=endpoint) as made:
         await made.root.execute(LONG)
         yield made
@@ -81,10 +81,10 @@ async def test_a_plan_that_the_engine_breaks_off_ends_at_the_server(fleet: Fleet
     await until(lambda: nothing_is_at_work(fleet))
 
 
-async def test_a_plan_whose_engine_died_ends_at_the_server(fleet: Fleet, line):
+async def test_a_plan_whose_engine_died_ends_at_the_server(fleet: Fleet, proxy):
     await plans_are_written(fleet, 1)
 
-    line.cut()
+    proxy.cut()
 
     await until(lambda: nothing_is_at_work(fleet))
 

@@ -37,7 +37,7 @@ from engine.model.task import Task, variable_values
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.settings import Secret, Settings
-from tests.support.tcp_proxy import Line
+from tests.support.tcp_proxy import TcpProxy
 from tests.support.postgres import Postgres, Role, drop
 from tests.support.waiting import timed_out
 
@@ -294,7 +294,7 @@ def renewed(task: Task, **more: Any) -> Task:
 
 
 @dataclass
-class CuttingProxy(Line):
+class CuttingProxy(TcpProxy):
     """A line that breaks when a message of ours has this in it, once."""
 
     word: bytes = b"commit\0"
@@ -309,7 +309,7 @@ class CuttingProxy(Line):
                 if self._answered or (self._armed and self.word in data and not self.after):
                     self._armed = self._answered = False
                     self.cut()
-                    self.whole = self.recovers
+                    self.accepting = self.recovers
                     return
                 if self._armed and self.word in data:
                     self._armed, self._answered = False, True

@@ -39,7 +39,7 @@ from muster.roles.api import listen
 from nodeagent.protocol import ReadEpoch
 from tests.support.control_db import Account, Agent, agent_beside, installed
 from tests.support.launching import Yard, until
-from tests.support.tcp_proxy import Line, line_to
+from tests.support.tcp_proxy import TcpProxy, proxy_to
 from tests.support.postgres import Postgres
 
 LAUNCHER = "L1"
@@ -115,8 +115,8 @@ class Workloads:
     yard: Yard
     settings: Settings
     runtime: ProcessRuntime
-    to_api: Line  # what processes speak over; cut one to see what they do
-    to_database: Line
+    to_api: TcpProxy  # what processes speak over; cut one to see what they do
+    to_database: TcpProxy
     given: dict[str, Any] = field(default_factory=dict)
     running: list[Running] = field(default_factory=list)
 
@@ -209,8 +209,8 @@ async def start_workloads(
     async with (
         agent_beside(settings, db) as agent,
         workload_api(yard) as port,
-        line_to(port) as to_api,
-        line_to(targets.port) as to_database,
+        proxy_to(port) as to_api,
+        proxy_to(targets.port) as to_database,
     ):
         runtime = ProcessRuntime(folder, {"PATH": os.environ["PATH"]})
         workloads = Workloads(
