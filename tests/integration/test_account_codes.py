@@ -15,10 +15,10 @@ from muster.core.db import Database
 from muster.core.errors import Fault
 from muster.core.ids import ResourceId
 from tests.support import arm
-from tests.support.account_fixture import AccountWorld
+from tests.support.account_fixture import AccountLifecycles
 from tests.support.principals import SETTLE
 from tests.support.fake_clusters import FakeClusters
-from tests.support.lifecycle_fixture import INSERT, Asked, unhurried
+from tests.support.lifecycle_fixture import INSERT, ResourceHandle, unhurried
 from workflows import admission
 from workflows.accounts import QUOTA
 
@@ -200,28 +200,28 @@ async def test_each_case_is_answered_with_its_code(here, code):
 # What is told by the operation, since it is found later
 
 
-async def _standby(world: AccountWorld) -> Asked:
-    world.agent.read_only = True
-    asked = await world.put_account()
-    await world.run()
-    return asked
+async def _standby(lifecycles: AccountLifecycles) -> ResourceHandle:
+    lifecycles.agent.read_only = True
+    handle = await lifecycles.put_account()
+    await lifecycles.run()
+    return handle
 
 
-async def _deleted_meanwhile(world: AccountWorld) -> Asked:
-    asked = await world.put_account()
-    await world.step(asked)
-    await world.delete(asked)
-    await world.run()
-    return asked
+async def _deleted_meanwhile(lifecycles: AccountLifecycles) -> ResourceHandle:
+    handle = await lifecycles.put_account()
+    await lifecycles.step(handle)
+    await lifecycles.delete(handle)
+    await lifecycles.run()
+    return handle
 
 
-async def _no_heartbeat(world: AccountWorld) -> Asked:
+async def _no_heartbeat(lifecycles: AccountLifecycles) -> ResourceHandle:
     """A launcher starts the engine, which never shows itself in the control database."""
-    world.settings = replace(world.settings, poll_busy=timedelta(minutes=1))
-    world.launcher._comes_up = lambda _: True
-    asked = await world.put_account()
-    await world.run()
-    return asked
+    lifecycles.settings = replace(lifecycles.settings, poll_busy=timedelta(minutes=1))
+    lifecycles.launcher._comes_up = lambda _: True
+    handle = await lifecycles.put_account()
+    await lifecycles.run()
+    return handle
 
 
 OUTCOMES = {
@@ -233,10 +233,10 @@ OUTCOMES = {
 
 @pytest.mark.parametrize("code", OUTCOMES)
 async def test_each_case_ends_its_operation_with_its_code(db, settings, targets, code):
-    world = AccountWorld(db, unhurried(settings), targets, FakeClusters(targets))
+    lifecycles = AccountLifecycles(db, unhurried(settings), targets, FakeClusters(targets))
     status, case = OUTCOMES[code]
 
-    operation = await world.operation(await case(world))
+    operation = await lifecycles.operation(await case(lifecycles))
 
     assert (operation.status, operation.error["code"]) == (status, code)
 
