@@ -10,7 +10,7 @@ import pytest
 from tests.support import arm
 from tests.support.executions import EPOCH, end
 from tests.support.jobs_fixture import SQL, start_jobs_api, ref
-from tests.support.execution_fixture import a_stage
+from tests.support.execution_fixture import an_execution
 
 pytestmark = pytest.mark.newest
 
@@ -49,11 +49,11 @@ async def running_on_other(jobs_api):
         await root.execute(
             "select jobs_internal.install_epoch($1, $2, 'machine', '0.1.0')", EPOCH, uuid4()
         )
-        stage = await a_stage(root, root)
+        execution = await an_execution(root, root)
         await root.execute("set session_replication_role = replica")
         await root.execute("update jobs_internal.snapshot_target set server_id = $1", OTHER)
-        yield stage
-        await end(root, stage.run)
+        yield execution
+        await end(root, execution.run)
     finally:
         await root.close()
 
@@ -82,10 +82,10 @@ async def test_one_that_nothing_names_is_deleted_at_once(jobs_api):
 
 
 async def test_a_running_execution_blocks_even_a_forced_delete_and_that_of_the_group(jobs_api):
-    async with running_on_other(jobs_api) as stage:
+    async with running_on_other(jobs_api) as execution:
         forced = await jobs_api.delete(OTHER, force="true")
         group = await jobs_api.delete(ELSEWHERE)
-        execution_id = ref(f"jobs/nightly/executions/{stage.run}")
+        execution_id = ref(f"jobs/nightly/executions/{execution.run}")
         assert problem(forced) == (409, "ExecutionRunning", [execution_id])
         assert problem(group) == (409, "ExecutionRunning", [execution_id])
 
@@ -112,7 +112,7 @@ async def test_an_account_that_can_not_be_asked_is_named(jobs_api):
     assert forced.status_code == 202
 
 
-async def test_a_step_whose_output_goes_to_a_server_uses_it(owner, stage):
+async def test_a_step_whose_output_goes_to_a_server_uses_it(owner, execution):
     await owner.execute(KNOWN, OTHER)
     before = json.loads(await owner.fetchval(USERS, OTHER.upper()))
 
@@ -121,4 +121,4 @@ async def test_a_step_whose_output_goes_to_a_server_uses_it(owner, stage):
 
     after = json.loads(await owner.fetchval(USERS, OTHER.upper()))
     assert before == {"groups": [], "steps": [], "running": []}
-    assert after == before | {"steps": [{"job": stage.job.name, "step": "step1"}]}
+    assert after == before | {"steps": [{"job": execution.job.name, "step": "step1"}]}
