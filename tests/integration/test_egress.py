@@ -9,7 +9,7 @@ import pytest
 from fsm.launch.protocol import Kind
 from muster.core.settings import Secret
 from tests.support.engine_processes import start_processes
-from tests.support.launching import Yard
+from tests.support.launching import QueueFixture
 
 MOVE = "update jobs_internal.server_directory set hosts = '{127.0.0.1}', port = $1, embedded = true"
 ALLOW = "insert into account_server (account_uid, server_uid, added_by) values ($1, $2, 'test')"
@@ -98,10 +98,10 @@ async def test_an_account_is_handed_the_embedded_servers_that_it_may_use_and_tha
     await a_server(db, "weak", endpoint=weak, **mine)
     await a_server(db, "weak, not allowed", endpoint=weak | {"host": "db.d"})
     await db.execute(AGENT)
-    yard = Yard(db, settings)
-    host = await yard.at("running", Kind.HOST, account_uid=account)
+    queue = QueueFixture(db, settings)
+    host = await queue.at("running", Kind.HOST, account_uid=account)
 
-    async with yard.client(await yard.token(host)) as client:
+    async with queue.client(await queue.token(host)) as client:
         handed = (await client.get("/addresses")).json()
 
     assert handed["embedded"] == [["127.0.0.1", 6001]]
@@ -118,8 +118,8 @@ async def test_an_account_is_handed_the_embedded_servers_that_it_may_use_and_tha
 
 @pytest.mark.parametrize("kind", [Kind.COMMAND, None], ids=["a command", "a launcher"])
 async def test_addresses_are_handed_to_engines_and_hosts_alone(settings, db, kind):
-    yard = Yard(db, settings)
-    token = await yard.token(await yard.at("running", kind)) if kind else None
+    queue = QueueFixture(db, settings)
+    token = await queue.token(await queue.at("running", kind)) if kind else None
 
-    async with yard.client(token) as client:
+    async with queue.client(token) as client:
         assert (await client.get("/addresses")).status_code == 403

@@ -29,7 +29,7 @@ from nodeagent.protocol import (
 from nodeagent.tokens import Tokens
 from nodeagent.wire import CommandError, Request
 from tests.support.control_db import URL, Account, Agent, a_control_database, agent_beside
-from tests.support.launching import Yard, quick
+from tests.support.launching import QueueFixture, quick
 
 OPERATIONS = (Pause(), Drain(), SyncDirectory(revision=9, servers=()), ReadEpoch(), VerifySchema())
 READABLE = """
@@ -201,21 +201,21 @@ async def test_one_account_s_sessions_do_not_end_the_other_s(two):
 # The Workload API
 
 
-async def a_workload(yard: Yard, account: Account, kind: Kind) -> Workload:
-    return await yard.at("running", kind, account_uid=account.uid, epoch=1)
+async def a_workload(queue: QueueFixture, account: Account, kind: Kind) -> Workload:
+    return await queue.at("running", kind, account_uid=account.uid, epoch=1)
 
 
 @pytest.mark.parametrize("kind", [Kind.ENGINE, Kind.HOST])
 async def test_a_token_of_one_account_s_engine_says_nothing_for_the_other_s_workload(
     two, settings, db, tmp_path, kind
 ):
-    yard = Yard(db, quick(settings, tmp_path))
-    ours = await a_workload(yard, two.ours, Kind.ENGINE)
-    theirs = await a_workload(yard, two.theirs, kind)
-    before = await yard.get(theirs)
+    queue = QueueFixture(db, quick(settings, tmp_path))
+    ours = await a_workload(queue, two.ours, Kind.ENGINE)
+    theirs = await a_workload(queue, two.theirs, kind)
+    before = await queue.get(theirs)
 
     said = {"workloadId": str(theirs.id)}
-    async with yard.client(await yard.token(ours)) as client:
+    async with queue.client(await queue.token(ours)) as client:
         answers = [await client.get(f"/{theirs.id}")]
         for verb in (
             "claim",
@@ -233,21 +233,21 @@ async def test_a_token_of_one_account_s_engine_says_nothing_for_the_other_s_work
         assert not any(str(two.theirs.uid) in each.text for each in answers)
         assert (await client.put("/heartbeat", json={"workloadId": str(ours.id)})).is_success
 
-    assert await yard.get(theirs) == before
+    assert await queue.get(theirs) == before
 
 
 async def test_a_command_that_an_engine_asks_for_is_its_own_account_s(two, settings, db, tmp_path):
-    yard = Yard(db, quick(settings, tmp_path))
-    ours = await a_workload(yard, two.ours, Kind.ENGINE)
-    theirs = await a_workload(yard, two.theirs, Kind.ENGINE)
+    queue = QueueFixture(db, quick(settings, tmp_path))
+    ours = await a_workload(queue, two.ours, Kind.ENGINE)
+    theirs = await a_workload(queue, two.theirs, Kind.ENGINE)
     wanted = {"workloadId": str(uuid4()), "mutexKey": "one"}
 
-    async with yard.client(await yard.token(theirs)) as client:
+    async with queue.client(await queue.token(theirs)) as client:
         assert (await client.post("/create", json=wanted)).is_success
-    async with yard.client(await yard.token(ours)) as client:
+    async with queue.client(await queue.token(ours)) as client:
         stolen = await client.post("/create", json=wanted)
         superseded = await client.post("/create", json=wanted | {"workloadId": str(uuid4())})
 
     assert (stolen.status_code, superseded.is_success) == (403, True)
-    made = await yard.get(UUID(wanted["workloadId"]))
+    made = await queue.get(UUID(wanted["workloadId"]))
     assert (made.account_uid, made.state) == (two.theirs.uid, "pending")

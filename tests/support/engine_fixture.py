@@ -38,7 +38,7 @@ from muster.core.settings import Settings
 from muster.roles.api import listen
 from nodeagent.protocol import ReadEpoch
 from tests.support.control_db import Account, Agent, agent_beside, installed
-from tests.support.launching import Yard, until
+from tests.support.launching import QueueFixture, until
 from tests.support.tcp_proxy import TcpProxy, proxy_to
 from tests.support.postgres import Postgres
 
@@ -112,7 +112,7 @@ class Running:
 class Workloads:
     account: Account
     agent: Agent
-    yard: Yard
+    queue: QueueFixture
     settings: Settings
     runtime: ProcessRuntime
     to_api: TcpProxy  # what processes speak over; cut one to see what they do
@@ -204,17 +204,17 @@ async def start_workloads(
 ) -> AsyncIterator[Workloads]:
     """`given` stands in the spec of each workload; a Settings field there is the control plane's."""
     ours = {name: given.pop(name) for name in list(given) if name in Settings.__annotations__}
-    yard = Yard(db, quick(settings, **ours))
+    queue = QueueFixture(db, quick(settings, **ours))
     account = await installed(settings, db, targets)
     async with (
         agent_beside(settings, db) as agent,
-        workload_api(yard) as port,
+        workload_api(queue) as port,
         proxy_to(port) as to_api,
         proxy_to(targets.port) as to_database,
     ):
         runtime = ProcessRuntime(folder, {"PATH": os.environ["PATH"]})
         workloads = Workloads(
-            account, agent, yard, yard.settings, runtime, to_api, to_database, given
+            account, agent, queue, queue.settings, runtime, to_api, to_database, given
         )
         try:
             yield workloads
@@ -225,10 +225,10 @@ async def start_workloads(
 
 
 @contextlib.asynccontextmanager
-async def workload_api(yard: Yard) -> AsyncIterator[int]:
+async def workload_api(queue: QueueFixture) -> AsyncIterator[int]:
     """The real one, without the monitor: nobody but the test judges; yields its port."""
     services = Services(
-        db=yard.db, queue=yard.queue, tokens=LauncherTokens(yard.settings), clock=Clock()
+        db=queue.db, queue=queue.queue, tokens=LauncherTokens(queue.settings), clock=Clock()
     )
     server = make(build(services), None)
     with contextlib.closing(listen("127.0.0.1:0")) as listener:
