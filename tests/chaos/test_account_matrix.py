@@ -101,7 +101,7 @@ class Life:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def count():
+def print_coverage():
     yield
     declared = len(STATES) * len(FAULTS)
     print(f"\naccount cells hit / declared in one process: {len(HIT)} / {declared}")

@@ -96,7 +96,7 @@ class Life:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def count():
+def print_coverage():
     yield
     declared = sum(len(cells) for cells in LIVES)
     print(f"\naccount cells hit / declared with real processes: {len(HIT)} / {declared}")

@@ -80,7 +80,7 @@ HIT: set[str] = set()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def count():
+def print_coverage():
     yield
     declared = sum(len(lot.states) for lot in LOTS)
     print(f"\ncells hit / declared in one process: {len(HIT)} / {declared}")

@@ -43,7 +43,7 @@ def chosen() -> list[Lot]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def count():
+def print_coverage():
     yield
     print(f"\ncells hit / declared with real processes: {len(HIT)} / {len(chosen())}")
 

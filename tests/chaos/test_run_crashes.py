@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.newest, pytest.mark.slow, pytest.mark.targets]
 
 
 @pytest.fixture(scope="module")
-def forgetful():
+def async_commit_server():
     """A server that writes its log only when somebody commits."""
     lazy = {"wal_writer_delay": "10s", "wal_level": "minimal", "max_wal_senders": "0"}
     with server.running(migrated=False, durable=True, binaries=server.THEIRS, **lazy) as own:
@@ -24,10 +24,10 @@ def forgetful():
 
 
 @pytest.fixture
-async def fleet(settings, db, control, forgetful, tmp_path):
+async def fleet(settings, db, control, async_commit_server, tmp_path):
     account = await installed(settings, db, control)
     async with start_fleet(
-        settings, db, forgetful, tmp_path, databases=1, account=account
+        settings, db, async_commit_server, tmp_path, databases=1, account=account
     ) as made:  # fmt: skip
         await made.query(0, PROBE)
         await made.query(0, "create table others (n int)")

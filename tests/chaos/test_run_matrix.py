@@ -50,7 +50,7 @@ HIT: set[Cell] = set()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def count():
+def print_coverage():
     yield
     print(f"\nroad cells hit / declared in one process: {len(HIT)} / {len(CHOSEN)}")
 

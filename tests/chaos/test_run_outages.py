@@ -35,7 +35,7 @@ async def proxy(targets):
 
 
 @pytest.fixture
-async def gated(settings, db, targets, tmp_path, monkeypatch):
+async def gated_fleet(settings, db, targets, tmp_path, monkeypatch):
     """The core looks more often than hosts beat, as it does outside of tests."""
     monkeypatch.setattr(fleets, "HEARTBEAT", HEARTBEAT)
     for service in (communicator, controller):
@@ -48,11 +48,11 @@ async def gated(settings, db, targets, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-async def fleet(gated: Fleet, proxy: TcpProxy):
+async def fleet(gated_fleet: Fleet, proxy: TcpProxy):
     """The core and the host are on the line."""
-    await gated.core(endpoint=over(gated, proxy))
-    await gated.host(endpoint=over(gated, proxy))
-    return gated
+    await gated_fleet.core(endpoint=over(gated_fleet, proxy))
+    await gated_fleet.host(endpoint=over(gated_fleet, proxy))
+    return gated_fleet
 
 
 def over(fleet: Fleet, proxy: TcpProxy) -> dict[str, Any]:
@@ -111,23 +111,23 @@ async def test_a_commit_that_nobody_could_be_told_of_is_not_sent(
 
 
 async def test_a_host_that_is_cut_off_commits_nothing_that_nobody_knows_of(
-    gated: Fleet, proxy: TcpProxy, monkeypatch
+    gated_fleet: Fleet, proxy: TcpProxy, monkeypatch
 ):
     """It lives and reaches its targets, and others take over what it had."""
     monkeypatch.setattr(task_runner, "INTENT_TIMEOUT", 0.3)
-    await gated.core()
-    cut_off = await gated.host(endpoint=over(gated, proxy))
-    run = await running(gated)
+    await gated_fleet.core()
+    cut_off = await gated_fleet.host(endpoint=over(gated_fleet, proxy))
+    run = await running(gated_fleet)
 
     proxy.cut()
-    await open_gate(gated)
+    await open_gate(gated_fleet)
     await until(lambda: cut_off.living.workers.running == 0)
-    await gated.host()
+    await gated_fleet.host()
 
-    assert await gated.ended(run) == "Succeeded"
-    told = [(t["attempt"], t["lifecycle"], t["end_reason"]) for t in await gated.tasks(run)]
+    assert await gated_fleet.ended(run) == "Succeeded"
+    told = [(t["attempt"], t["lifecycle"], t["end_reason"]) for t in await gated_fleet.tasks(run)]
     assert told == [(1, "Failed", "HostLost"), (2, "Succeeded", None)] * 2
-    assert await violations(gated) == []
+    assert await violations(gated_fleet) == []
 
 
 async def beats(fleet: Fleet) -> None:

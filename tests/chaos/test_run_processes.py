@@ -80,7 +80,7 @@ SEEN: Counter[str] = Counter()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def count():
+def print_coverage():
     yield
     print(f"\nfaults injected: {SEEN['faults']}, violations: {SEEN['violations']}")
     print(f"road cells hit / declared with real processes: {len(HIT)} / {len(CHOSEN)}")

@@ -22,7 +22,7 @@ from tests.support.lifecycle_fixture import Lifecycles, unhurried
 
 
 @pytest.fixture
-def reachable(tmp_path):
+def reachable_folder(tmp_path):
     """PostgreSQL runs as somebody else when we are root."""
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o711)
@@ -30,10 +30,10 @@ def reachable(tmp_path):
 
 
 @pytest.fixture(params=["real", "fake"])
-def clusters(request, settings, reachable, targets):
+def clusters(request, settings, reachable_folder, targets):
     if request.param == "fake":
         return FakeClusters(targets)
-    return EmbeddedClusters(reachable, settings)
+    return EmbeddedClusters(reachable_folder, settings)
 
 
 async def test_a_cluster_keeps_its_promises(clusters):
@@ -78,8 +78,10 @@ async def test_a_cluster_keeps_its_promises(clusters):
     assert clusters.known() == []
 
 
-async def test_a_dead_postmaster_comes_back_and_a_leftover_goes(db, settings, reachable, targets):
-    clusters = EmbeddedClusters(reachable, settings)
+async def test_a_dead_postmaster_comes_back_and_a_leftover_goes(
+    db, settings, reachable_folder, targets
+):
+    clusters = EmbeddedClusters(reachable_folder, settings)
     patient = replace(settings, lease=timedelta(seconds=60), step_limit=timedelta(seconds=50))
     lifecycles = Lifecycles(db, unhurried(patient), targets, clusters)
     housekeeping = Housekeeping(lifecycles.services)
@@ -89,7 +91,7 @@ async def test_a_dead_postmaster_comes_back_and_a_leftover_goes(db, settings, re
     own = (await lifecycles.resource(server))["observed"]["endpoint"]
     assert (await KnownAddresses(db).current()).embedded == {(own["host"], own["port"])}
 
-    status = await Cluster(reachable / str(server.uid)).status()
+    status = await Cluster(reachable_folder / str(server.uid)).status()
     os.kill(status.pid, signal.SIGKILL)
     while await clusters.running(server.uid):
         await asyncio.sleep(0.05)
@@ -105,13 +107,13 @@ async def test_a_dead_postmaster_comes_back_and_a_leftover_goes(db, settings, re
 
 
 async def test_the_role_is_ready_when_its_clusters_answer(
-    db, settings, tmp_path, reachable, targets
+    db, settings, tmp_path, reachable_folder, targets
 ):
     """A start after a stop: nobody who waits for `ready` meets a server that does not accept connections."""
     patient = replace(
         settings, data_dir=tmp_path, lease=timedelta(seconds=60), step_limit=timedelta(seconds=50)
     )
-    clusters = EmbeddedClusters(reachable, patient)
+    clusters = EmbeddedClusters(reachable_folder, patient)
     lifecycles = Lifecycles(db, unhurried(patient), targets, clusters)
     server = await lifecycles.put_server()
     await lifecycles.run()

@@ -410,7 +410,7 @@ async def a_credential(fleet: Fleet, name: str, user: str, password: str) -> Non
 
 
 @pytest.fixture
-async def weak(fleet: Fleet):
+async def weak_login(fleet: Fleet):
     """A login that may not enter the first of the databases."""
     name = f"weak_{secrets.token_hex(4)}"
     await fleet.query(1, f"create role {name} login password 'geheim'")
@@ -421,7 +421,7 @@ async def weak(fleet: Fleet):
 
 
 async def test_a_right_to_connect_that_is_missing_is_told_kept_and_repeated_as_the_step_wants(
-    fleet: Fleet, weak: str
+    fleet: Fleet, weak_login: str
 ):
     run = await fleet.run(
         "select 1", credential_name="weak", options={"retryOn": ["42"]}, retry_attempts=1
@@ -430,11 +430,11 @@ async def test_a_right_to_connect_that_is_missing_is_told_kept_and_repeated_as_t
     assert await fleet.lifecycles(run) == {"Failed": 1, "Succeeded": 2}
     tries = [task for task in await fleet.tasks(run) if task["lifecycle"] == "Failed"]
     assert [(each["attempt"], each["sqlstate"]) for each in tries] == [(1, "42501"), (2, "42501")]
-    grant = f'GRANT CONNECT ON DATABASE "{fleet.databases[0]}" TO "{weak}";'
+    grant = f'GRANT CONNECT ON DATABASE "{fleet.databases[0]}" TO "{weak_login}";'
     assert tries[0]["message"].endswith(grant) and "CONNECT privilege" in tries[0]["detail"]
 
 
-async def test_a_database_that_does_not_tell_its_schemas_fails_alone(fleet: Fleet, weak: str):
+async def test_a_database_that_does_not_tell_its_schemas_fails_alone(fleet: Fleet, weak_login: str):
     await fleet.call("sp_add_target_group", target_group_name="schemas")
     for name in fleet.databases:
         await fleet.query(name, "create schema tenant_a")

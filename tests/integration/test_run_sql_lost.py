@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 
 @pytest.fixture
-async def second(account):
+async def second_session(account):
     """Another session of the engine."""
     session = await account.connect("engine")
     yield session
@@ -103,11 +103,11 @@ async def test_a_commit_that_had_won_is_a_success(execution):
     assert (await execution.target(1))["lifecycle"] == "Succeeded"
 
 
-async def test_a_start_that_comes_first_is_cancelled_as_an_attempt(execution, second):
+async def test_a_start_that_comes_first_is_cancelled_as_an_attempt(execution, second_session):
     (key,) = await execution.reserve(1)
-    transaction = second.transaction()
+    transaction = second_session.transaction()
     await transaction.start()
-    await execution.report(starts=[key], session=second)
+    await execution.report(starts=[key], session=second_session)
     cancel = asyncio.create_task(execution.ask("cancel_targets", EPOCH, execution.run, 1, [1]))
     await waits(execution.owner, execution.engine)
 
@@ -118,13 +118,13 @@ async def test_a_start_that_comes_first_is_cancelled_as_an_attempt(execution, se
     assert (await execution.target(1))["lifecycle"] == "InProgress"
 
 
-async def test_a_cancellation_that_comes_first_refuses_the_start(execution, second):
+async def test_a_cancellation_that_comes_first_refuses_the_start(execution, second_session):
     (key,) = await execution.reserve(1)
     transaction = execution.engine.transaction()
     await transaction.start()
     await execution.ask("cancel_targets", EPOCH, execution.run, 1, [1])
-    start = asyncio.create_task(execution.report(starts=[key], session=second))
-    await waits(execution.owner, second)
+    start = asyncio.create_task(execution.report(starts=[key], session=second_session))
+    await waits(execution.owner, second_session)
 
     await transaction.commit()
 
@@ -133,12 +133,12 @@ async def test_a_cancellation_that_comes_first_refuses_the_start(execution, seco
 
 
 async def test_a_failure_that_comes_first_is_not_tried_again_after_a_cancellation(
-    execution, second
+    execution, second_session
 ):
     (key,) = await execution.started(1)
-    transaction = second.transaction()
+    transaction = second_session.transaction()
     await transaction.start()
-    await execution.report(results=[key | FAILED | {"retry": True}], session=second)
+    await execution.report(results=[key | FAILED | {"retry": True}], session=second_session)
     cancel = asyncio.create_task(execution.ask("cancel_targets", EPOCH, execution.run, 1, None))
     await waits(execution.owner, execution.engine)
 
@@ -152,14 +152,16 @@ async def test_a_failure_that_comes_first_is_not_tried_again_after_a_cancellatio
     assert (await execution.target(1))["lifecycle"] == "Canceled"
 
 
-async def test_a_cancellation_that_comes_first_turns_the_retry_into_an_end(execution, second):
+async def test_a_cancellation_that_comes_first_turns_the_retry_into_an_end(
+    execution, second_session
+):
     (key,) = await execution.started(1)
     transaction = execution.engine.transaction()
     await transaction.start()
     await execution.ask("cancel_targets", EPOCH, execution.run, 1, [1])
     result = [key | FAILED | {"retry": True}]
-    failure = asyncio.create_task(execution.report(results=result, session=second))
-    await waits(execution.owner, second)
+    failure = asyncio.create_task(execution.report(results=result, session=second_session))
+    await waits(execution.owner, second_session)
 
     await transaction.commit()
 
@@ -167,10 +169,12 @@ async def test_a_cancellation_that_comes_first_turns_the_retry_into_an_end(execu
     assert (await execution.target(1))["lifecycle"] == "Canceled"
 
 
-async def test_a_reservation_waits_for_a_cancellation_and_finds_its_target_over(execution, second):
-    transaction = second.transaction()
+async def test_a_reservation_waits_for_a_cancellation_and_finds_its_target_over(
+    execution, second_session
+):
+    transaction = second_session.transaction()
     await transaction.start()
-    await second.fetch(
+    await second_session.fetch(
         "select jobs_internal.cancel_targets($1, $2, 1, '{1}')", EPOCH, execution.run
     )
     reservation = asyncio.create_task(execution.reserve(1, 2))
@@ -237,10 +241,10 @@ async def test_a_host_lost_twice_is_known_by_its_first_invocation(execution):
     (running,) = await execution.started(1)
 
     (first,) = await execution.ask("disown", EPOCH, execution.host)
-    (second,) = await execution.ask("disown", EPOCH, execution.host)
+    (second_session,) = await execution.ask("disown", EPOCH, execution.host)
 
-    assert first["old_invocation"] == second["old_invocation"] == UUID(running["i"])
-    assert len({first["invocation_id"], second["invocation_id"], UUID(running["i"])}) == 3
+    assert first["old_invocation"] == second_session["old_invocation"] == UUID(running["i"])
+    assert len({first["invocation_id"], second_session["invocation_id"], UUID(running["i"])}) == 3
 
 
 async def test_the_core_settles_what_a_lost_host_left(execution):
@@ -265,11 +269,11 @@ async def test_the_core_settles_what_a_lost_host_left(execution):
     assert [(await execution.target(n))["wait_reason"] for n in (1, 2)] == ["Retry", None]
 
 
-async def test_a_result_that_comes_first_is_kept_from_disowning(execution, second):
+async def test_a_result_that_comes_first_is_kept_from_disowning(execution, second_session):
     (key,) = await execution.started(1)
-    transaction = second.transaction()
+    transaction = second_session.transaction()
     await transaction.start()
-    await execution.report(results=[key | SUCCEEDED], session=second)
+    await execution.report(results=[key | SUCCEEDED], session=second_session)
     disown = asyncio.create_task(execution.ask("disown", EPOCH, execution.host))
     await waits(execution.owner, execution.engine)
 
@@ -280,13 +284,15 @@ async def test_a_result_that_comes_first_is_kept_from_disowning(execution, secon
     assert len(await execution.told()) == 1
 
 
-async def test_disowning_that_comes_first_refuses_the_result(execution, second):
+async def test_disowning_that_comes_first_refuses_the_result(execution, second_session):
     (key,) = await execution.started(1)
     transaction = execution.engine.transaction()
     await transaction.start()
     await execution.ask("disown", EPOCH, execution.host)
-    result = asyncio.create_task(execution.report(results=[key | SUCCEEDED], session=second))
-    await waits(execution.owner, second)
+    result = asyncio.create_task(
+        execution.report(results=[key | SUCCEEDED], session=second_session)
+    )
+    await waits(execution.owner, second_session)
 
     await transaction.commit()
 

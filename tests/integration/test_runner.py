@@ -33,7 +33,7 @@ class S(StrEnum):
     ENDED = "ended"
 
 
-class Toy:
+class FakeLifecycle:
     """A lifecycle whose work the test decides."""
 
     def __init__(self) -> None:
@@ -63,17 +63,19 @@ class Toy:
 
 
 @pytest.fixture
-def toy(monkeypatch) -> Toy:
-    toy = Toy()
+def fake_lifecycle(monkeypatch) -> FakeLifecycle:
+    fake_lifecycle = FakeLifecycle()
     monkeypatch.setitem(
-        __import__("fsm.lifecycles", fromlist=["x"]).LIFECYCLES, "server", toy.lifecycle
+        __import__("fsm.lifecycles", fromlist=["x"]).LIFECYCLES, "server", fake_lifecycle.lifecycle
     )
-    return toy
+    return fake_lifecycle
 
 
 @pytest.fixture
-def lifecycles(db, settings, toy) -> Lifecycles:
-    return Lifecycles(db, settings, None, FakeClusters(None), lifecycles={"server": toy.lifecycle})
+def lifecycles(db, settings, fake_lifecycle) -> Lifecycles:
+    return Lifecycles(
+        db, settings, None, FakeClusters(None), lifecycles={"server": fake_lifecycle.lifecycle}
+    )
 
 
 @contextlib.asynccontextmanager
@@ -100,19 +102,19 @@ async def ended(lifecycles, handle, seconds=10):
     return await lifecycles.operation(handle)
 
 
-async def test_many_runners_do_each_step_once(lifecycles, toy):
+async def test_many_runners_do_each_step_once(lifecycles, fake_lifecycle):
     handle = [await lifecycles.put_server() for _ in range(20)]
 
     async with dispatched(lifecycles, count=3):
         statuses = {(await ended(lifecycles, each)).status for each in handle}
 
     assert statuses == {"Succeeded"}
-    assert set(toy.calls.values()) == {1}
-    assert len(toy.calls) == 40
+    assert set(fake_lifecycle.calls.values()) == {1}
+    assert len(fake_lifecycle.calls) == 40
     assert await violations(lifecycles.db) == []
 
 
-async def test_a_poisoned_machine_holds_nobody_up(lifecycles, toy):
+async def test_a_poisoned_machine_holds_nobody_up(lifecycles, fake_lifecycle):
     poisoned = await lifecycles.put_server()
     healthy = [await lifecycles.put_server() for _ in range(5)]
 
@@ -121,7 +123,7 @@ async def test_a_poisoned_machine_holds_nobody_up(lifecycles, toy):
             raise ZeroDivisionError
         return Done()
 
-    toy.result = result
+    fake_lifecycle.result = result
     async with dispatched(lifecycles):
         for each in healthy:
             assert (await ended(lifecycles, each)).status == "Succeeded"
@@ -131,7 +133,7 @@ async def test_a_poisoned_machine_holds_nobody_up(lifecycles, toy):
     )["code"] == "InternalServerError"
 
 
-async def test_a_machine_whose_record_fails_does_not_spin(lifecycles, toy):
+async def test_a_machine_whose_record_fails_does_not_spin(lifecycles, fake_lifecycle):
     handle = await lifecycles.put_server()
     await lifecycles.db.execute(
         "update machine set lifecycle = 'unheard of' where uid = $1", handle.uid
@@ -142,7 +144,9 @@ async def test_a_machine_whose_record_fails_does_not_spin(lifecycles, toy):
         assert (await ended(lifecycles, other)).status == "Succeeded"
 
 
-async def test_losing_every_notification_costs_only_latency(lifecycles, toy, monkeypatch):
+async def test_losing_every_notification_costs_only_latency(
+    lifecycles, fake_lifecycle, monkeypatch
+):
     monkeypatch.setattr(Wake, "_wake", lambda *_: None)
     async with dispatched(lifecycles):
         await asyncio.sleep(0.3)
@@ -150,21 +154,21 @@ async def test_losing_every_notification_costs_only_latency(lifecycles, toy, mon
         assert (await ended(lifecycles, handle, 3)).status == "Succeeded"
 
 
-async def test_resting_machines_cost_nothing(lifecycles, toy):
+async def test_resting_machines_cost_nothing(lifecycles, fake_lifecycle):
     for _ in range(5):
         await lifecycles.put_server()
     await lifecycles.run()
-    before = toy.calls.copy()
+    before = fake_lifecycle.calls.copy()
     touched = await lifecycles.db.fetchval("select sum(version) from machine")
 
     async with dispatched(lifecycles):
         await asyncio.sleep(0.5)
 
-    assert toy.calls == before
+    assert fake_lifecycle.calls == before
     assert await lifecycles.db.fetchval("select sum(version) from machine") == touched
 
 
-async def test_a_stopped_dispatcher_gives_its_machine_back(lifecycles, toy, monkeypatch):
+async def test_a_stopped_dispatcher_gives_its_machine_back(lifecycles, fake_lifecycle, monkeypatch):
     monkeypatch.setattr("fsm.dispatcher.GRACE", timedelta(milliseconds=50))
     began = asyncio.Event()
 
@@ -172,32 +176,32 @@ async def test_a_stopped_dispatcher_gives_its_machine_back(lifecycles, toy, monk
         began.set()
         await asyncio.sleep(60)
 
-    toy.result = lambda ctx: hang()
+    fake_lifecycle.result = lambda ctx: hang()
     handle = await lifecycles.put_server()
     async with dispatched(lifecycles):
         await began.wait()
 
     row = await lifecycles.db.fetchrow("select * from machine where uid = $1", handle.uid)
     assert row["lease_owner"] is None
-    toy.result = lambda ctx: Done()
+    fake_lifecycle.result = lambda ctx: Done()
     assert await lifecycles.step(handle) is Turn.MOVED
 
 
-async def test_a_repeat_is_the_same_command_and_another_visit_is_not(lifecycles, toy):
-    toy.result = lambda ctx: (
-        Wait(timedelta(seconds=1), "not yet") if len(toy.commands) < 3 else Done()
+async def test_a_repeat_is_the_same_command_and_another_visit_is_not(lifecycles, fake_lifecycle):
+    fake_lifecycle.result = lambda ctx: (
+        Wait(timedelta(seconds=1), "not yet") if len(fake_lifecycle.commands) < 3 else Done()
     )
     handle = await lifecycles.put_server()
     await lifecycles.run()
 
-    assert len(set(toy.commands[:3])) == 1
+    assert len(set(fake_lifecycle.commands[:3])) == 1
     await lifecycles.update(handle)
     await lifecycles.run()
-    assert len(set(toy.commands)) == 4
+    assert len(set(fake_lifecycle.commands)) == 4
 
 
-async def test_waiting_says_why(lifecycles, toy):
-    toy.result = lambda ctx: Wait(timedelta(seconds=5), "three databases are left")
+async def test_waiting_says_why(lifecycles, fake_lifecycle):
+    fake_lifecycle.result = lambda ctx: Wait(timedelta(seconds=5), "three databases are left")
     handle = await lifecycles.put_server()
     assert await lifecycles.step(handle) is Turn.RESTS
     assert await lifecycles.step(handle) is Turn.NOTHING
@@ -208,11 +212,11 @@ async def test_waiting_says_why(lifecycles, toy):
     assert "three databases are left" in (await lifecycles.operation(handle)).error["message"]
 
 
-async def test_the_deadline_is_kept_and_the_last_error_told(lifecycles, toy):
+async def test_the_deadline_is_kept_and_the_last_error_told(lifecycles, fake_lifecycle):
     def result(ctx):
         raise Unavailable("The disk is full.", code="DiskFull")
 
-    toy.result = result
+    fake_lifecycle.result = result
     lifecycles.settings = unhurried(lifecycles.settings)
     handle = await lifecycles.put_server()
     await lifecycles.run()
@@ -225,7 +229,7 @@ async def test_the_deadline_is_kept_and_the_last_error_told(lifecycles, toy):
     assert 59 < lifecycles.clock.passed < 75
 
 
-async def test_signals_are_answered_in_order(lifecycles, toy):
+async def test_signals_are_answered_in_order(lifecycles, fake_lifecycle):
     handle = await lifecycles.put_server()
     async with lifecycles.db.transaction() as tx:
         for name in ("first", "update", "update"):
@@ -243,7 +247,7 @@ async def test_signals_are_answered_in_order(lifecycles, toy):
     assert await lifecycles.db.fetchval("select count(*) from signal where taken_at is null") == 0
 
 
-async def test_a_signal_that_is_impossible_fails_its_operation(lifecycles, toy):
+async def test_a_signal_that_is_impossible_fails_its_operation(lifecycles, fake_lifecycle):
     handle = await lifecycles.put_server()
     await lifecycles.run()
     async with lifecycles.db.transaction() as tx:
@@ -263,7 +267,7 @@ async def test_a_signal_that_is_impossible_fails_its_operation(lifecycles, toy):
     ] == "OperationNotAllowed"
 
 
-async def test_delete_overtakes_an_update_that_waits(lifecycles, toy):
+async def test_delete_overtakes_an_update_that_waits(lifecycles, fake_lifecycle):
     handle = await lifecycles.put_server()
     await lifecycles.run()
     updated = await lifecycles.update(handle)
@@ -276,14 +280,14 @@ async def test_delete_overtakes_an_update_that_waits(lifecycles, toy):
     assert await violations(lifecycles.db) == []
 
 
-async def test_delete_during_a_step_takes_over_when_it_is_recorded(lifecycles, toy):
+async def test_delete_during_a_step_takes_over_when_it_is_recorded(lifecycles, fake_lifecycle):
     handle = await lifecycles.put_server()
 
     async def meanwhile():
         await lifecycles.delete(handle)
         return Done(scratch={"made": True})
 
-    toy.result = lambda ctx: meanwhile() if ctx.machine.state == "working" else Done()
+    fake_lifecycle.result = lambda ctx: meanwhile() if ctx.machine.state == "working" else Done()
     assert await lifecycles.step(handle) is Turn.MOVED
 
     assert await lifecycles.state(handle) == "ending"
@@ -292,7 +296,7 @@ async def test_delete_during_a_step_takes_over_when_it_is_recorded(lifecycles, t
     assert scratch["made"] is True
 
 
-async def test_a_signal_to_nobody_is_an_error_of_ours(lifecycles, toy):
+async def test_a_signal_to_nobody_is_an_error_of_ours(lifecycles, fake_lifecycle):
     with pytest.raises(Internal):
         async with lifecycles.db.transaction() as tx:
             await send(
@@ -300,7 +304,7 @@ async def test_a_signal_to_nobody_is_an_error_of_ours(lifecycles, toy):
             )
 
 
-async def test_the_lease_is_measured_by_the_database(lifecycles, toy):
+async def test_the_lease_is_measured_by_the_database(lifecycles, fake_lifecycle):
     handle = await lifecycles.put_server()
     one, two = lifecycles.runner(), lifecycles.runner()
     outcomes = []
@@ -308,25 +312,25 @@ async def test_the_lease_is_measured_by_the_database(lifecycles, toy):
     async def steal():
         outcomes.append(await two.turn(handle.uid))
         await lifecycles.advance(lifecycles.settings.lease)
-        toy.result = lambda ctx: Done()
+        fake_lifecycle.result = lambda ctx: Done()
         outcomes.append(await two.turn(handle.uid))
         return Done()
 
-    toy.result = lambda ctx: steal()
+    fake_lifecycle.result = lambda ctx: steal()
     outcomes.append(await one.turn(handle.uid))
 
     assert outcomes == [Turn.NOTHING, Turn.MOVED, Turn.LOST]
     assert await lifecycles.path(handle) == ["working", "more"]
 
 
-async def test_the_database_may_hang_up_at_any_moment(lifecycles, toy, database_url):
+async def test_the_database_may_hang_up_at_any_moment(lifecycles, fake_lifecycle, database_url):
     """Sessions are ended under load; every accepted request still comes to its end."""
 
     async def work():
         await asyncio.sleep(0.02)
         return Done()
 
-    toy.result = lambda ctx: work()
+    fake_lifecycle.result = lambda ctx: work()
     lifecycles.settings = replace(
         lifecycles.settings, lease=timedelta(seconds=0.6), step_limit=timedelta(seconds=0.4)
     )

@@ -27,7 +27,7 @@ async def fleet(settings, db, targets, tmp_path):
 
 
 @pytest.fixture
-def readied(monkeypatch) -> list[ReusableConnection | None]:
+def connections_used(monkeypatch) -> list[ReusableConnection | None]:
     """What each task of the hosts here was worked on with."""
     seen = []
     work = TaskRunner.run
@@ -68,12 +68,14 @@ async def told(fleet: Fleet, run: UUID) -> list[tuple[int, str]]:
     return [(task["attempt"], task["lifecycle"]) for task in await fleet.tasks(run)]
 
 
-async def test_a_host_with_a_free_session_starts_a_task_where_it_is_taken(fleet: Fleet, readied):
+async def test_a_host_with_a_free_session_starts_a_task_where_it_is_taken(
+    fleet: Fleet, connections_used
+):
     await fleet.job("again", EFFECT)
 
     first, second, third = [await once(fleet) for _ in range(3)]
 
-    assert [ready is not None for ready in readied] == [False, True, True]
+    assert [ready is not None for ready in connections_used] == [False, True, True]
     assert [await told(fleet, run) for run in (first, second, third)] == [[(1, "Succeeded")]] * 3
     (task,) = await fleet.tasks(second)
     assert (task["backend_pid"], task["server_version"] // 10_000) == (
@@ -84,7 +86,7 @@ async def test_a_host_with_a_free_session_starts_a_task_where_it_is_taken(fleet:
 
 
 @pytest.fixture
-def losing(monkeypatch) -> list[bool]:
+def lost_reply(monkeypatch) -> list[bool]:
     """The answer to the next taking that starts something is lost: whether it did, and then nothing more."""
     fetch, lost = ControlConnection.fetch, []
 
@@ -99,29 +101,31 @@ def losing(monkeypatch) -> list[bool]:
     return lost
 
 
-async def test_a_start_whose_answer_was_lost_costs_no_attempt(fleet: Fleet, readied, losing):
+async def test_a_start_whose_answer_was_lost_costs_no_attempt(
+    fleet: Fleet, connections_used, lost_reply
+):
     await fleet.job("again", EFFECT)
     await once(fleet)
 
     run = await once(fleet)
 
-    assert losing == [True]
+    assert lost_reply == [True]
     assert await told(fleet, run) == [(1, "Canceled"), (2, "Succeeded")]
     (target,) = await fleet.targets_of(run)
     assert (target["attempts"], target["free_attempts"]) == (2, 1)
     assert await done(fleet) == 2
 
 
-async def test_one_whose_start_was_lost_can_be_cancelled(fleet: Fleet, losing):
+async def test_one_whose_start_was_lost_can_be_cancelled(fleet: Fleet, lost_reply):
     await fleet.job("again", EFFECT)
     await once(fleet)
 
     run = await fleet.start("again")
-    await until(lambda: losing)
+    await until(lambda: lost_reply)
     await fleet.root.execute("select jobs.sp_stop_job($1)", run)
 
     assert await fleet.ended(run) in {"Canceled", "Succeeded"}
-    assert losing == [True]
+    assert lost_reply == [True]
 
 
 async def test_an_outage_makes_nobody_do_again_what_is_done(fleet: Fleet, monkeypatch):
@@ -152,7 +156,9 @@ async def done_twice(fleet: Fleet) -> bool:
     return await done(fleet) == 2
 
 
-async def test_a_host_is_not_ended_by_a_way_that_is_gone(fleet: Fleet, readied, monkeypatch):
+async def test_a_host_is_not_ended_by_a_way_that_is_gone(
+    fleet: Fleet, connections_used, monkeypatch
+):
     await fleet.job("again", EFFECT)
     await once(fleet)
 
@@ -162,10 +168,10 @@ async def test_a_host_is_not_ended_by_a_way_that_is_gone(fleet: Fleet, readied, 
     monkeypatch.setattr(ConnectionPool, "lend_idle", gone)
 
     assert await told(fleet, await once(fleet)) == [(1, "Succeeded")]
-    assert readied == [None, None]
+    assert connections_used == [None, None]
 
 
-async def test_a_host_that_leaves_ends_what_it_has_started(fleet: Fleet, readied):
+async def test_a_host_that_leaves_ends_what_it_has_started(fleet: Fleet, connections_used):
     await fleet.job("again", EFFECT)
     await once(fleet)
     _, host = fleet.alive
@@ -174,12 +180,12 @@ async def test_a_host_that_leaves_ends_what_it_has_started(fleet: Fleet, readied
         run = await fleet.start("again")
         assert await fleet.ended(run) == "Succeeded"
 
-    assert readied[-1] is not None
+    assert connections_used[-1] is not None
     assert await told(fleet, run) == [(1, "Succeeded")]
     await fleet.end(host)
 
 
-async def test_a_session_that_was_lost_meanwhile_is_not_started_in(fleet: Fleet, readied):
+async def test_a_session_that_was_lost_meanwhile_is_not_started_in(fleet: Fleet, connections_used):
     await fleet.job("again", EFFECT)
     first = await once(fleet)
     (task,) = await fleet.tasks(first)
@@ -187,17 +193,17 @@ async def test_a_session_that_was_lost_meanwhile_is_not_started_in(fleet: Fleet,
     await fleet.query(0, "select pg_terminate_backend($1, 5000)", task["backend_pid"])
     second = await once(fleet)
 
-    assert readied == [None, None]
+    assert connections_used == [None, None]
     assert await told(fleet, second) == [(1, "Succeeded")]
 
 
-async def test_a_session_that_is_kept_in_vain_can_be_used_by_others(fleet: Fleet, readied):
+async def test_a_session_that_is_kept_in_vain_can_be_used_by_others(fleet: Fleet, connections_used):
     await fleet.job("again", EFFECT)
     await fleet.job("another", EFFECT)
     first = await once(fleet)
 
     second = await once(fleet, "another")
 
-    assert readied == [None, None]
+    assert connections_used == [None, None]
     pids = {task["backend_pid"] for run in (first, second) for task in await fleet.tasks(run)}
     assert len(pids) == 1
