@@ -15,7 +15,6 @@ import pytest
 from tests.chaos.run_invariants import EFFECT, PROBE, violations
 from tests.support import postgres as server
 from tests.support.engine_processes import EngineProcesses, start_processes
-from tests.support.launching import until
 
 pytestmark = [pytest.mark.newest, pytest.mark.slow]
 

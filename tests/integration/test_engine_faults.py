@@ -18,7 +18,6 @@ from engine.db.control_db import Q, ControlDatabase
 from fsm.launch.protocol import Kind
 from muster.core.clock import Clock
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
-from tests.support.control_db import installed
 from tests.support.engine_fixture import bootstrap, start_workloads
 from tests.support.launching import until
 from tests.support.tcp_proxy import proxy_to

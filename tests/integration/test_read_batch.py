@@ -1,14 +1,11 @@
 """Several tasks that only read, said to a real target in one breath: each is as it would be alone."""
 
-from uuid import UUID, uuid4
-
 import pytest
 from msgspec import structs
 
 from engine.pgwire import connection
 from engine.attempt.outcome import Outcome
-from engine.model.task import Task
-from tests.support.attempts import TargetDatabase, a_target_database, a_step, overhear, renewed
+from tests.support.attempts import a_target_database, a_step, overhear, renewed
 from tests.support.read_batches import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
 
 pytestmark = pytest.mark.targets

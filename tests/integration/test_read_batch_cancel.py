@@ -2,18 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from uuid import uuid4
 
 import pytest
 from msgspec.structs import replace
 
 from engine.attempt import read_batch
 from engine.pgwire import results
-from engine.attempt.outcome import Outcome
 from engine.attempt.session_setup import KEY_CLASS, lock_key
 from engine.attempt.cancel_token import CancelToken
 from engine.model.step import Step
-from engine.model.task import Task
 from tests.support.attempts import (
     TargetDatabase,
     a_target_database,

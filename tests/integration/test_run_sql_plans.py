@@ -6,8 +6,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from tests.support.control_db import installed
-from tests.support.executions import EPOCH, PLAN, a_session, a_snapshot
+from tests.support.executions import EPOCH, PLAN, a_snapshot
 from tests.support.execution_fixture import (
     FAILED,
     SUCCEEDED,

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.control_db import installed
-from tests.support.executions import EPOCH, a_session
-from tests.support.execution_fixture import FAILED, SUCCEEDED, an_execution, set_steps
+from tests.support.executions import EPOCH
+from tests.support.execution_fixture import FAILED, SUCCEEDED, set_steps
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 

@@ -7,8 +7,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from tests.support.control_db import installed
-from tests.support.executions import EPOCH, PLAN, a_job, a_run, a_session, a_snapshot
+from tests.support.executions import EPOCH, PLAN, a_job, a_run, a_snapshot
 from tests.support.execution_fixture import (
     FAILED, LIVE_RUNS, SUCCEEDED, Q, ExecutionFixture, a_host, an_execution, another_run, set_steps, waits,
 )  # fmt: skip

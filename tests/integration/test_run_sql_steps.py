@@ -6,7 +6,6 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_run, a_session
 from tests.support.execution_fixture import SUCCEEDED, Q, ExecutionFixture, an_execution
 

@@ -7,8 +7,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from tests.support.control_db import installed
-from tests.support.executions import EPOCH, a_session
+from tests.support.executions import EPOCH
 from tests.support.execution_fixture import FAILED, SUCCEEDED, Key, Q, a_host, an_execution, waits
 
 pytestmark = pytest.mark.deep

@@ -26,7 +26,7 @@ NAME = "fake-launcher"
 class FakeLauncher:
     """Takes from the real queue; what it 'starts' installs its epoch in the fake control database."""
 
-    lifecycles: "AccountWorld"
+    lifecycles: "AccountLifecycles"
     alive: dict[UUID, Workload] = field(default_factory=dict)
     started: list[int] = field(default_factory=list)  # epochs of engines, in order
     broken: bool = False  # what it starts fails

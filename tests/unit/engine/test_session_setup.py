@@ -4,7 +4,7 @@ from uuid import UUID
 
 from engine.attempt import session_setup
 from engine.attempt.sql_text import literal
-from engine.model.task import CACHED_RUNS, application_name, variable_values
+from engine.model.task import CACHED_RUNS, application_name
 from tests.support.attempts import a_step, a_task
 from hypothesis import given
 from hypothesis import strategies as st
