@@ -9,7 +9,7 @@ from tests.support.attempts import (
     a_target_database,
     a_cutting_proxy,
     a_step,
-    overhear,
+    record_messages,
     renewed,
     until,
 )
@@ -158,7 +158,7 @@ async def test_each_statement_has_the_lock_timeout_of_its_kind(target):
         f"{seen.format(1)}; create index concurrently i on t (id); {seen.format(2)}",
         transaction="none",
     )
-    heard = overhear(session := await target.lend(direct=True))
+    heard = record_messages(session := await target.lend(direct=True))
     target.sessions.give_back(session)
 
     outcome = await target.run(step)

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.support.attempts import a_target_database, a_step, overhear, until
+from tests.support.attempts import a_target_database, a_step, record_messages, until
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
 
@@ -165,7 +165,7 @@ async def test_a_schema_is_the_search_path(target):
 
 async def test_a_reading_step_writes_nothing_and_ends_with_its_last_statement(target):
     session = await target.lend()
-    said = overhear(session)
+    said = record_messages(session)
     target.sessions.give_back(session)
 
     outcome = await target.run("select 1; select 2", settings={"access": "readOnly"})

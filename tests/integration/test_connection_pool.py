@@ -12,7 +12,7 @@ from engine.pool import pool as lending
 from engine.pool.dialer import Q
 from engine.pool.errors import Full
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
-from tests.support.attempts import IDENTITY, a_target_database, now, overhear, until
+from tests.support.attempts import IDENTITY, a_target_database, now, record_messages, until
 from tests.support.tcp_proxy import proxy_to
 from tests.support.postgres import Role
 from tests.support.refusing import refusing
@@ -55,7 +55,7 @@ async def test_a_session_is_lent_again_without_a_word(target):
     first = await target.lend()
     target.sessions.give_back(first)
     await rests(target)
-    said = overhear(first)
+    said = record_messages(first)
 
     second = await target.lend()
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.model.server import TargetServer
-from tests.support.attempts import TargetDatabase, a_target_database, overhear, until
+from tests.support.attempts import TargetDatabase, a_target_database, record_messages, until
 from tests.support.tcp_proxy import HOST
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
@@ -85,7 +85,7 @@ async def liar(
 
 async def test_a_commit_and_the_cleaning_behind_it_are_said_in_one_breath(target):
     first = await target.lend()
-    said = overhear(first)
+    said = record_messages(first)
     target.sessions.give_back(first)
     outcome = await target.run("set my.mark = 'here'; create temporary table mine (n int)")
     second = await target.lend()
@@ -120,7 +120,7 @@ async def test_what_is_asked_while_it_is_cleaned_is_answered_by_itself(target):
     session = await target.lend()
     await session.execute("begin")
     assert await session.execute_and_reset("commit") == "COMMIT"
-    said = overhear(session)
+    said = record_messages(session)
     [found] = await session.query("select 7")
     target.sessions.give_back(session)
     again = await target.lend()

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from engine.pgwire import connection
 from engine.attempt.outcome import Outcome
-from tests.support.attempts import a_target_database, a_step, overhear, renewed
+from tests.support.attempts import a_target_database, a_step, record_messages, renewed
 from tests.support.read_batches import AGAIN, SCHEMAS, SUCCEEDED, some_tasks, told
 
 pytestmark = pytest.mark.targets
@@ -249,7 +249,7 @@ async def test_one_that_writes_though_its_step_must_not_fails(target):
 async def test_one_whose_start_is_refused_is_not_sent(target):
     tasks = some_tasks(target)
     session = await target.lend()
-    said = overhear(session)
+    said = record_messages(session)
 
     outcomes = await target.run_batch("select 1", tasks, session=session, refused=tasks[1:2])
 
@@ -263,7 +263,7 @@ async def test_one_whose_start_is_refused_is_not_sent(target):
 async def test_when_every_start_is_refused_nothing_is_said(target):
     tasks = some_tasks(target)
     session = await target.lend()
-    said = overhear(session)
+    said = record_messages(session)
 
     async def refused():
         assert not said, "nothing is sent before the start"

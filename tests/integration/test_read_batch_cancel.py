@@ -15,7 +15,7 @@ from tests.support.attempts import (
     TargetDatabase,
     a_target_database,
     a_step,
-    overhear,
+    record_messages,
     renewed,
     until,
 )
@@ -130,7 +130,7 @@ async def test_one_that_is_cancelled_while_it_waits_is_stopped_when_it_runs(targ
 async def test_a_wish_during_the_start_sends_nothing(target):
     tokens = [CancelToken() for _ in SCHEMAS]
     session = await target.lend()
-    said = overhear(session)
+    said = record_messages(session)
 
     async def start():
         tokens[1].cancel()
@@ -282,7 +282,7 @@ async def test_breaking_it_off_hangs_up(target):
 
 async def test_breaking_it_off_before_the_start_was_answered_sends_nothing(target):
     session = await target.lend()
-    said = overhear(session)
+    said = record_messages(session)
     asked = asyncio.Event()
 
     async def start():

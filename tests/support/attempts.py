@@ -78,17 +78,17 @@ async def no_intent(_task: Task, _xid: str) -> bool:
     raise AssertionError("a batch commits nothing")
 
 
-def overhear(session: PooledConnection) -> list[str]:
-    """Grows by whatever is said in it from now on."""
-    said: list[str] = []
+def record_messages(session: PooledConnection) -> list[str]:
+    """A list that grows by every message that the session sends from now on."""
+    messages: list[str] = []
     framed = session.framed
 
     def both(text: str) -> bytes:
-        said.append(text)
+        messages.append(text)
         return framed(text)
 
     session.framed = both  # type: ignore[method-assign]
-    return said
+    return messages
 
 
 @dataclass
