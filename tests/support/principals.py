@@ -69,7 +69,7 @@ async def grant(owner: httpx.AsyncClient, scope: str, who: str, role: str) -> st
 
 
 @contextlib.asynccontextmanager
-async def api(settings: Settings, **changes: Any) -> AsyncIterator[PrincipalsApi]:
+async def start_api(settings: Settings, **changes: Any) -> AsyncIterator[PrincipalsApi]:
     """`owner` (tenant), `reader` (tenant), `elsewhere` (Contributor of another group of the same
     subscription), `other` (Owner of another tenant); a group with a server, a database and a pool.
     """
