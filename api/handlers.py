@@ -28,12 +28,12 @@ async def get(
 ) -> Answer:
     call = await auth_pipeline.admit(services, context)
     assert endpoint.verb
-    found = await endpoint.verb.run(services.workflows, call, context.id)
-    if not isinstance(found, Resource | Item):
-        return json_answer(context, 200, found)
-    if _unchanged(call, found):
-        return Answer(context, 304, headers=_etag(found))
-    return json_answer(context, 200, _shown(endpoint.type, found), _etag(found))
+    resource = await endpoint.verb.run(services.workflows, call, context.id)
+    if not isinstance(resource, Resource | Item):
+        return json_answer(context, 200, resource)
+    if _unchanged(call, resource):
+        return Answer(context, 304, headers=_etag(resource))
+    return json_answer(context, 200, _shown(endpoint.type, resource), _etag(resource))
 
 
 async def head(
@@ -105,14 +105,14 @@ async def act(
     action = endpoint.act
     assert action
     raw = await body.read(context, receive)
-    given = body.decode(context, raw, required=action.requires_body)
+    document = body.decode(context, raw, required=action.requires_body)
     key, digest = auth_pipeline.idempotency(context, raw, action=True)
     call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
     arguments: list[Any] = []
     if action.takes is not None:
-        found = Findings(merge=False)
-        arguments.append(shape_of(action.takes)(given, "", found))
-        refuse(found.errors)
+        findings = Findings(merge=False)
+        arguments.append(shape_of(action.takes)(document, "", findings))
+        refuse(findings.errors)
     answer = await action.run(services.workflows, call, context.id, *arguments)
     if action.gives is None:
         return Answer(context, 200)
@@ -126,14 +126,14 @@ async def report(
     wanted = endpoint.report
     assert wanted
     page = (services.paging.after(context), paging.top(context)) if wanted.paged else ()
-    told: Told = await wanted.run(services.workflows, call, context.id, *page)
-    if _unchanged(call, told):
-        return Answer(context, 304, headers=_etag(told))
-    content = told.content
-    if told.next is not None:
+    reply: Told = await wanted.run(services.workflows, call, context.id, *page)
+    if _unchanged(call, reply):
+        return Answer(context, 304, headers=_etag(reply))
+    content = reply.content
+    if reply.next is not None:
         base = services.links.base(context)
-        content = {**content, "nextLink": services.paging.next_link(context, base, told.next)}
-    return json_answer(context, 200, content, _etag(told))
+        content = {**content, "nextLink": services.paging.next_link(context, base, reply.next)}
+    return json_answer(context, 200, content, _etag(reply))
 
 
 async def status(services: Services, _: Endpoint, context: RequestContext, __: Receive) -> Answer:
@@ -186,8 +186,8 @@ async def _write(
 ) -> Written | WrittenItem:
     call = await auth_pipeline.admit(services, context)
     raw = await body.read(context, receive)
-    given = body.decode(context, raw, required=not endpoint.type.bodiless)
-    checked = envelope.read(endpoint.type, context.id, given, merge=merge)
+    document = body.decode(context, raw, required=not endpoint.type.bodiless)
+    checked = envelope.read(endpoint.type, context.id, document, merge=merge)
     key, digest = auth_pipeline.idempotency(context, raw, action=False)
     if key is not None:
         call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
@@ -198,25 +198,25 @@ async def _write(
     return written
 
 
-def _shown(kind: ResourceType, found: Any) -> Any:
-    match found:
+def _shown(kind: ResourceType, resource: Any) -> Any:
+    match resource:
         case Resource():
-            return envelope.show(kind, found)
+            return envelope.show(kind, resource)
         case Item():
-            return envelope.show_item(found)
+            return envelope.show_item(resource)
         case Ancestor():
-            return {"id": found.id, "name": found.name, "type": found.type}
+            return {"id": resource.id, "name": resource.name, "type": resource.type}
         case _:
-            return found
+            return resource
 
 
-def _unchanged(call: Call, found: Resource | Item | Told) -> bool:
+def _unchanged(call: Call, resource: Resource | Item | Told) -> bool:
     wanted = call.if_none_match
-    return wanted is not None and found.etag is not None and _holds(wanted, found.etag)
+    return wanted is not None and resource.etag is not None and _holds(wanted, resource.etag)
 
 
-def _etag(found: Resource | Item | Told) -> Headers:
-    return [] if found.etag is None else [(b"etag", found.etag.encode())]
+def _etag(resource: Resource | Item | Told) -> Headers:
+    return [] if resource.etag is None else [(b"etag", resource.etag.encode())]
 
 
 def _written(
@@ -255,8 +255,8 @@ async def _operation(services: Services, context: RequestContext) -> tuple[Opera
         operation_id = UUID(context.id.name)
     except ValueError:
         operation_id = UUID(int=0)
-    found = await services.find_operation(services.workflows, call, subscription, operation_id)
-    return found, call
+    operation = await services.find_operation(services.workflows, call, subscription, operation_id)
+    return operation, call
 
 
 def _wait(services: Services, operation: Operation) -> Headers:

@@ -39,7 +39,9 @@ async def bench(folder: Path) -> dict:
     await cluster.create()
     await cluster.start()
     try:
-        empty, machines = [await database(cluster, name) for name in ("bench_empty", "bench_machines")]
+        empty, machines = [
+            await database(cluster, name) for name in ("bench_empty", "bench_machines")
+        ]
         connection = await asyncpg.connect(machines)
         await connection.execute(REST, MACHINES)
         await connection.close()

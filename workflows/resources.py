@@ -32,12 +32,12 @@ from workflows.validation import common
 async def get(
     services: Services, call: Call, id: ResourceId, *, absent: str = NotFound.default_code
 ) -> Resource:
-    found = await store.get(services.db, id.key, call.principal.tenant_id)
-    if found is None:
+    resource = await store.get(services.db, id.key, call.principal.tenant_id)
+    if resource is None:
         async with services.db.connection() as connection:
             await admission.parents(connection, id, call.principal.tenant_id)
         raise admission.missing(id, wanted=id, code=absent)
-    return found.resource
+    return resource.resource
 
 
 async def list_page(
@@ -143,15 +143,15 @@ async def begin_delete(tx: Connection, call: Call, resource: Resource) -> Operat
         return running
     await machines.interrupt(tx, uid=resource.uid)
     operation = await _begin(tx, call, resource, "delete")
-    asked = {name.lower(): value.lower() for name, value in call.query.items()}
+    parameters = {name.lower(): value.lower() for name, value in call.query.items()}
     await machines.signal(
         tx,
         uid=resource.uid,
         name="delete",
         operation_id=operation.operation_id,
         payload={
-            "force": "forcedeletiontypes" in asked,
-            "dropSchema": asked.get("dropschema") == "true",
+            "force": "forcedeletiontypes" in parameters,
+            "dropSchema": parameters.get("dropschema") == "true",
         },
     )
     return operation
@@ -248,9 +248,9 @@ async def _change(
 
 async def _now(tx: Connection, resource: Resource) -> Resource:
     """As it stands after its machine has shown where it is."""
-    found = await store.get(tx, resource.resource_id.key, resource.tenant_id)
-    assert found is not None
-    return found.resource
+    current = await store.get(tx, resource.resource_id.key, resource.tenant_id)
+    assert current is not None
+    return current.resource
 
 
 def previous(old: Stored) -> dict[str, Any]:

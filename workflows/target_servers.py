@@ -76,24 +76,24 @@ async def check_named(
     services: Services, call: Call, account: ResourceId, servers: Iterable[ServerName]
 ) -> Named:
     """The servers that a request names: any of the account's subscription that the caller may use."""
-    found = Named([], set())
+    named = Named([], set())
     servers = list(servers)
     home = (account.subscription or "").lower()
     inside = {each.name for each in servers if (each.subscription or home).lower() == home}
     rows = await _called(services, call, account, inside) if inside else {}
-    known = {name: await _usable(services, call, rows[name], account) for name in sorted(rows)}
+    usable = {name: await _usable(services, call, rows[name], account) for name in sorted(rows)}
     for each in servers:
-        if len(found.errors) == MOST_ERRORS:
+        if len(named.errors) == MOST_ERRORS:
             break
-        uids = known.get(each.name, []) if each.name in inside else []
+        uids = usable.get(each.name, []) if each.name in inside else []
         if len(uids) == 1:
-            found.servers.update(uids)
+            named.servers.update(uids)
         elif uids:
             message = f"'{each.name[:100]}' is the host name of several servers: name one of them."
-            found.errors.append(FieldError(each.where, message, CODE))
+            named.errors.append(FieldError(each.where, message, CODE))
         else:
-            found.errors.append(await _unknown(services, call, each, account))
-    return found
+            named.errors.append(await _unknown(services, call, each, account))
+    return named
 
 
 async def check_reached(
@@ -182,7 +182,8 @@ async def _called(
     for row in rows:
         called.setdefault(row["name"], []).append(row)
     return {
-        name: [row for row in found if row["own_name"]] or found for name, found in called.items()
+        name: [row for row in matches if row["own_name"]] or matches
+        for name, matches in called.items()
     }
 
 

@@ -24,8 +24,8 @@ LONGEST_NAME = 253
 LONGEST_QUERY = 100_000
 
 
-def target_group(name: str, given: dict[str, Any]) -> list[FieldError]:
-    members = given["members"]
+def target_group(name: str, properties: dict[str, Any]) -> list[FieldError]:
+    members = properties["members"]
     if len(members) > MOST:
         message = f"A target group has at most {MOST} members; {len(members)} were given."
         return [FieldError(MEMBERS, message, "QuotaExceeded")]
