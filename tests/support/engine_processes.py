@@ -42,7 +42,7 @@ select
 
 @dataclass
 class EngineProcesses:
-    world: Workloads
+    workloads: Workloads
     fleet: Fleet
     arms: Path
     epoch: int = 0
@@ -179,7 +179,7 @@ async def start_processes(
         "hostPatience": 20.0, "workload_heartbeat": seconds(HEARTBEAT),
     } | given  # fmt: skip
     async with (
-        start_workloads(settings, db, control, folder / "world", **told) as running,
+        start_workloads(settings, db, control, folder / "workloads", **told) as running,
         start_fleet(
             settings, db, targets, folder, databases=databases, max_connections=max_connections,
             start=False, account=running.account,
