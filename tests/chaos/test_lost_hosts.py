@@ -7,13 +7,12 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-import pytest_asyncio
 
 from engine.process.exit_codes import Exit
 from fsm.launch.protocol import Kind
 from tests.chaos.run_invariants import EFFECT, PROBE, violations
 from tests.support.engine_processes import EngineProcesses, code, start_processes
-from tests.support.fleet import Shared, plane
+from tests.support.fleet import plane
 from tests.support.launching import until
 
 pytestmark = [pytest.mark.newest, pytest.mark.targets]
@@ -35,20 +34,9 @@ async def probed(postgres, control, targets, folder):
         yield processes
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(postgres, control, targets, tmp_path_factory):
-    make = tmp_path_factory.mktemp
-    made = Shared(lambda: probed(postgres, control, targets, make("lost")), EngineProcesses.log)
-    yield made
-    await made.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def processes(shared, request):
-    async with shared.lent(lambda: request.session.testsfailed) as made:
-        made.arm({})
-        made.ends.clear()
-        yield made
+@pytest.fixture(scope="module")
+def make_processes(postgres, control, targets, tmp_path_factory):
+    return lambda: probed(postgres, control, targets, tmp_path_factory.mktemp("lost"))
 
 
 async def running(processes: EngineProcesses, script: str) -> tuple[UUID, list[asyncpg.Record]]:

@@ -8,14 +8,13 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-import pytest_asyncio
 
 from fsm.launch.protocol import Kind
 from tests.chaos.run_invariants import PROBE, violations
 from tests.chaos.test_lost_hosts import ends_first, gone
 from tests.support.engine_processes import EngineProcesses, start_processes
 from tests.support.engine_fixture import Running
-from tests.support.fleet import Shared, plane
+from tests.support.fleet import plane
 from tests.support.launching import until
 
 pytestmark = [pytest.mark.newest, pytest.mark.targets]
@@ -52,20 +51,9 @@ async def narrow(postgres, control, targets, folder):
         yield processes
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(postgres, control, targets, tmp_path_factory):
-    make = tmp_path_factory.mktemp
-    made = Shared(lambda: narrow(postgres, control, targets, make("batches")), EngineProcesses.log)
-    yield made
-    await made.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def processes(shared, request):
-    async with shared.lent(lambda: request.session.testsfailed) as made:
-        made.arm({})
-        made.ends.clear()
-        yield made
+@pytest.fixture(scope="module")
+def make_processes(postgres, control, targets, tmp_path_factory):
+    return lambda: narrow(postgres, control, targets, tmp_path_factory.mktemp("batches"))
 
 
 async def begun(processes: EngineProcesses) -> UUID:

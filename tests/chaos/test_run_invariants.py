@@ -3,10 +3,9 @@
 import contextlib
 
 import pytest
-import pytest_asyncio
 
 from tests.chaos.run_invariants import EFFECT, INVARIANTS, PROBE, Recorded, judge, told, violations
-from tests.support.fleet import Fleet, Shared, start_fleet, plane
+from tests.support.fleet import Fleet, start_fleet, plane
 from tests.support.launching import until
 
 pytestmark = pytest.mark.newest
@@ -98,18 +97,9 @@ async def history(postgres, targets, folder):
         yield fleet
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(postgres, targets, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("history")
-    made = Shared(lambda: history(postgres, targets, folder))
-    yield made
-    await made.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def fleet(shared, request):
-    async with shared.lent(lambda: request.session.testsfailed) as made:
-        yield made
+@pytest.fixture(scope="module")
+def make_fleet(postgres, targets, tmp_path_factory):
+    return lambda: history(postgres, targets, tmp_path_factory.mktemp("history"))
 
 
 @together

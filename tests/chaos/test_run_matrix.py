@@ -12,14 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-import pytest_asyncio
 
 from engine.core.runs import run_actions
 from engine.core.main import Core
 from muster.core import failpoints
 from tests.chaos.run_cells import POINTS, begin, cancels, overdone, prepare
 from tests.chaos.run_invariants import violations
-from tests.support.fleet import Fleet, Shared, start_fleet, plane
+from tests.support.fleet import Fleet, start_fleet, plane
 
 pytestmark = pytest.mark.newest
 together = pytest.mark.asyncio(loop_scope="module")
@@ -65,18 +64,9 @@ async def jobs(postgres, targets, folder):
         yield fleet
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(postgres, targets, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("matrix")
-    made = Shared(lambda: jobs(postgres, targets, folder))
-    yield made
-    await made.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def fleet(shared, request):
-    async with shared.lent(lambda: request.session.testsfailed) as made:
-        yield made
+@pytest.fixture(scope="module")
+def make_fleet(postgres, targets, tmp_path_factory):
+    return lambda: jobs(postgres, targets, tmp_path_factory.mktemp("matrix"))
 
 
 @together

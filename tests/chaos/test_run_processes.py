@@ -14,14 +14,13 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-import pytest_asyncio
 
 from fsm.launch.protocol import Kind
 from tests.chaos.run_cells import POINTS, begin, cancels, overdone, prepare
 from tests.chaos.run_invariants import violations
 from tests.support import postgres as server
 from tests.support.engine_processes import EngineProcesses, start_processes
-from tests.support.fleet import Shared, plane
+from tests.support.fleet import plane
 from tests.support.launching import until
 
 pytestmark = pytest.mark.newest
@@ -106,19 +105,9 @@ async def jobs(postgres, servers, folder):
         yield processes
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(postgres, servers, tmp_path_factory):
-    made = Shared(
-        lambda: jobs(postgres, servers, tmp_path_factory.mktemp("crew")), EngineProcesses.log
-    )
-    yield made
-    await made.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def processes(shared, request):
-    async with shared.lent(lambda: request.session.testsfailed) as made:
-        yield made
+@pytest.fixture(scope="module")
+def make_processes(postgres, servers, tmp_path_factory):
+    return lambda: jobs(postgres, servers, tmp_path_factory.mktemp("processes"))
 
 
 @together
