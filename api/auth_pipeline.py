@@ -48,12 +48,12 @@ async def admit_to_metrics(services: Services, context: RequestContext) -> None:
 def call_of(context: RequestContext, principal: Principal) -> Call:
     headers = context.headers
     endpoint = context.endpoint
-    asked: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     if endpoint is not None:
         for each in endpoint.query:
             value = context.query.get(each.name.lower())
             if value is not None:
-                asked[each.name] = value
+                parameters[each.name] = value
     return Call(
         principal=principal,
         correlation_id=context.correlation_id,
@@ -62,7 +62,7 @@ def call_of(context: RequestContext, principal: Principal) -> Call:
         address=context.address,
         if_match=context.header(b"if-match") if b"if-match" in headers else None,
         if_none_match=context.header(b"if-none-match") if b"if-none-match" in headers else None,
-        query=asked,
+        query=parameters,
     )
 
 

@@ -46,10 +46,10 @@ class Authenticator:
 
     async def principal(self, context: RequestContext) -> Principal:
         context.refuse_repeated()
-        given = context.headers.get(b"authorization")
-        if given is None:
+        header = context.headers.get(b"authorization")
+        if header is None:
             raise Unauthenticated("Authentication failed. The 'Authorization' header is missing.")
-        scheme, _, token = given.partition(b" ")
+        scheme, _, token = header.partition(b" ")
         token = token.strip()
         if scheme.lower() != b"bearer" or not token:
             raise Unauthenticated(
@@ -63,17 +63,17 @@ class Authenticator:
         text = token.decode()
         if text.startswith(SERVICE_PREFIX):
             return await self._service(digest)
-        known = self._known.get(digest)
-        if known is not None and self._still(known):
-            return known[0]
+        cached = self._known.get(digest)
+        if cached is not None and self._still(cached):
+            return cached[0]
         return await self._jwt(text, digest)
 
     async def _service(self, digest: bytes) -> Principal:
         """Asks at each request, so that a deleted token is refused at once by every process."""
-        found = await self._find_token(digest.hex())
-        if found is None:
+        row = await self._find_token(digest.hex())
+        if row is None:
             raise _invalid("the service token is unknown, expired or revoked")
-        return found
+        return row
 
     async def _jwt(self, token: str, digest: bytes) -> Principal:
         if self._keys is None:
@@ -140,8 +140,8 @@ class Authenticator:
             groups=tuple(str(g) for g in groups[:1000]) if isinstance(groups, list) else (),
         )
 
-    def _still(self, known: tuple[Principal, float, int]) -> bool:
-        _, until, generation = known
+    def _still(self, cached: tuple[Principal, float, int]) -> bool:
+        _, until, generation = cached
         return self._clock.monotonic() < until and generation == self._generation()
 
     def _remember(self, digest: bytes, principal: Principal, seconds: float) -> None:

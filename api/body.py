@@ -59,8 +59,8 @@ def decode(context: RequestContext, raw: bytes, *, required: bool = True) -> dic
         if required:
             _refuse("A JSON object is required as the body.")
         return {}
-    given = context.header(b"content-type") or ""
-    if not TYPE.match(given.strip()):
+    media_type = context.header(b"content-type") or ""
+    if not TYPE.match(media_type.strip()):
         raise ProtocolFault(
             415, "UnsupportedMediaType", "The body must be application/json in UTF-8."
         )

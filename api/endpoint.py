@@ -94,11 +94,11 @@ PLACES: dict[At, tuple[str, Path]] = {
 def table(resources: Iterable[ResourceType]) -> tuple[Endpoint, ...]:
     """All endpoints in a stable order; operation ids are unique."""
     resources = tuple(resources)
-    found = [one for kind in resources for one in _of_type(kind, resources)]
-    ids = [one.operation_id for one in found]
+    endpoints = [one for kind in resources for one in _of_type(kind, resources)]
+    ids = [one.operation_id for one in endpoints]
     twice = {one for one in ids if ids.count(one) > 1}
     assert not twice, f"operation ids given twice: {sorted(twice)}"
-    return tuple(found)
+    return tuple(endpoints)
 
 
 def _of_type(kind: ResourceType, resources: tuple[ResourceType, ...]) -> Iterator[Endpoint]:

@@ -20,20 +20,20 @@ TEXT = compile_type(msgspec.inspect.type_info(str), "location")
 
 
 def read(
-    kind: ResourceType, id: ResourceId, given: dict[str, Any], *, merge: bool, size: int = 0
+    kind: ResourceType, id: ResourceId, document: dict[str, Any], *, merge: bool, size: int = 0
 ) -> Body:
     """Raises one InvalidRequest with every field that is wrong."""
     form = form_of(kind)
-    found = Findings(merge=False)
+    findings = Findings(merge=False)
     properties = Findings(merge=merge)
     parts: dict[str, Any] = {}
     flat: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in document.items():
         if name in form.identity:
-            _same(found, name, value, id)
+            _same(findings, name, value, id)
         elif name in form.parts:
             if value is not None:
-                parts[name] = form.parts[name](value, name, found)
+                parts[name] = form.parts[name](value, name, findings)
             elif name == "tags" and merge:
                 parts[name] = {}
         elif name == "properties" and not kind.flat:
@@ -41,9 +41,9 @@ def read(
         elif kind.flat and (name in form.shape.fields or name in form.shape.read_only):
             flat[name] = value
         elif name not in IGNORED:
-            found.add_unknown(name, name, form.known)
+            findings.add_unknown(name, name, form.known)
     clean = form.shape(flat, "" if kind.flat else "properties", properties)
-    refuse([*found.errors, *properties.errors])
+    refuse([*findings.errors, *properties.errors])
     return Body(properties=clean, size=size, **parts)
 
 
@@ -89,13 +89,13 @@ def show(
 def show_item(item: Item) -> dict[str, Any]:
     """What lies in an account is shown as its use case gives it."""
     shown: dict[str, Any] = {"id": item.id, "name": item.name, "type": item.type}
-    told = {
+    document = {
         "createdBy": item.created_by,
         "createdAt": item.created_at,
         "lastModifiedBy": item.modified_by,
         "lastModifiedAt": item.modified_at,
     }
-    shown["systemData"] = {name: value for name, value in told.items() if value is not None}
+    shown["systemData"] = {name: value for name, value in document.items() if value is not None}
     if item.properties:
         shown["properties"] = item.properties
     return shown
@@ -146,10 +146,10 @@ def _secret_paths(struct: type[Properties]) -> Iterator[tuple[str, frozenset[str
                 yield info.encode_name, option.WRITE_ONLY
 
 
-def _same(found: Findings, name: str, value: Any, id: ResourceId) -> None:
+def _same(findings: Findings, name: str, value: Any, id: ResourceId) -> None:
     """What the body says of its identity must be what the URL says."""
     if value is None:
         return
     wanted = {"id": id.text, "name": id.name, "type": id.type}[name]
     if not isinstance(value, str) or value.rstrip("/").lower() != wanted.lower():
-        found.add(name, f"The {name} in the body is not the one in the URL: '{wanted}'.")
+        findings.add(name, f"The {name} in the body is not the one in the URL: '{wanted}'.")

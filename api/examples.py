@@ -138,7 +138,9 @@ def _shown(endpoint: Endpoint) -> dict[str, Any]:
     if kind.flat:
         return shown
     hidden = kind.properties.WRITE_ONLY
-    given = {k: v for k, v in body.get("properties", {}).items() if k not in hidden}
-    given |= kind.shown_example
-    shown["properties"] = given if kind.inside else {**given, "provisioningState": "Succeeded"}
+    properties = {k: v for k, v in body.get("properties", {}).items() if k not in hidden}
+    properties |= kind.shown_example
+    shown["properties"] = (
+        properties if kind.inside else {**properties, "provisioningState": "Succeeded"}
+    )
     return shown

@@ -29,12 +29,12 @@ async def get(
 ) -> Answer:
     call = await auth_pipeline.admit(services, context)
     assert endpoint.verb
-    found = await endpoint.verb.run(services.workflows, call, context.id)
-    if not isinstance(found, Resource | Item):
-        return json_answer(context, 200, found)
-    if _unchanged(call, found):
-        return Answer(context, 304, headers=_etag(found))
-    return json_answer(context, 200, _shown(endpoint.type, found), _etag(found))
+    resource = await endpoint.verb.run(services.workflows, call, context.id)
+    if not isinstance(resource, Resource | Item):
+        return json_answer(context, 200, resource)
+    if _unchanged(call, resource):
+        return Answer(context, 304, headers=_etag(resource))
+    return json_answer(context, 200, _shown(endpoint.type, resource), _etag(resource))
 
 
 async def head(
@@ -122,14 +122,14 @@ async def report(
     wanted = endpoint.report
     assert wanted
     page = (services.paging.after(context), paging.top(context)) if wanted.paged else ()
-    told: Told = await wanted.run(services.workflows, call, context.id, *page)
-    if _unchanged(call, told):
-        return Answer(context, 304, headers=_etag(told))
-    content = told.content
-    if told.next is not None:
+    reply: Told = await wanted.run(services.workflows, call, context.id, *page)
+    if _unchanged(call, reply):
+        return Answer(context, 304, headers=_etag(reply))
+    content = reply.content
+    if reply.next is not None:
         base = services.links.base(context)
-        content = {**content, "nextLink": services.paging.next_link(context, base, told.next)}
-    return json_answer(context, 200, content, _etag(told))
+        content = {**content, "nextLink": services.paging.next_link(context, base, reply.next)}
+    return json_answer(context, 200, content, _etag(reply))
 
 
 async def status(services: Services, _: Endpoint, context: RequestContext, __: Receive) -> Answer:
@@ -207,25 +207,25 @@ def _arguments(action: Action, context: RequestContext, raw: bytes) -> list[Any]
     return [arguments]
 
 
-def _shown(kind: ResourceType, found: Any) -> Any:
-    match found:
+def _shown(kind: ResourceType, resource: Any) -> Any:
+    match resource:
         case Resource():
-            return envelope.show(kind, found)
+            return envelope.show(kind, resource)
         case Item():
-            return envelope.show_item(found)
+            return envelope.show_item(resource)
         case Ancestor():
-            return {"id": found.id, "name": found.name, "type": found.type}
+            return {"id": resource.id, "name": resource.name, "type": resource.type}
         case _:
-            return found
+            return resource
 
 
-def _unchanged(call: Call, found: Resource | Item | Told) -> bool:
+def _unchanged(call: Call, resource: Resource | Item | Told) -> bool:
     wanted = call.if_none_match
-    return wanted is not None and found.etag is not None and _holds(wanted, found.etag)
+    return wanted is not None and resource.etag is not None and _holds(wanted, resource.etag)
 
 
-def _etag(found: Resource | Item | Told) -> Headers:
-    return [] if found.etag is None else [(b"etag", found.etag.encode())]
+def _etag(resource: Resource | Item | Told) -> Headers:
+    return [] if resource.etag is None else [(b"etag", resource.etag.encode())]
 
 
 def _written(
@@ -264,8 +264,8 @@ async def _operation(services: Services, context: RequestContext) -> tuple[Opera
         operation_id = UUID(context.id.name)
     except ValueError:
         operation_id = UUID(int=0)
-    found = await services.find_operation(services.workflows, call, subscription, operation_id)
-    return found, call
+    operation = await services.find_operation(services.workflows, call, subscription, operation_id)
+    return operation, call
 
 
 def _wait(services: Services, operation: Operation) -> Headers:

@@ -60,8 +60,8 @@ class KeySet:
         url = self._settings.oidc_jwks_url
         if url is None:
             issuer = (self._settings.oidc_issuer or "").rstrip("/")
-            found = await self._json(f"{issuer}/.well-known/openid-configuration")
-            url = found.get("jwks_uri")
+            configuration = await self._json(f"{issuer}/.well-known/openid-configuration")
+            url = configuration.get("jwks_uri")
         if not isinstance(url, str):
             raise TypeError("no jwks_uri")
         keys = (await self._json(url)).get("keys")
@@ -82,7 +82,7 @@ class KeySet:
 
 def _usable(keys: list[Any]) -> dict[str, jwt.PyJWK]:
     """Signing keys of the two kinds that we accept; others are passed over."""
-    found: dict[str, jwt.PyJWK] = {}
+    usable: dict[str, jwt.PyJWK] = {}
     for raw in keys:
         if not isinstance(raw, dict) or raw.get("use", "sig") != "sig":
             continue
@@ -90,7 +90,7 @@ def _usable(keys: list[Any]) -> dict[str, jwt.PyJWK]:
         if not isinstance(kid, str) or algorithm is None:
             continue
         try:
-            found[kid] = jwt.PyJWK(raw, algorithm=algorithm)
+            usable[kid] = jwt.PyJWK(raw, algorithm=algorithm)
         except jwt.PyJWKError:
             continue
-    return found
+    return usable

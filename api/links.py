@@ -50,15 +50,15 @@ class Links:
             return self._public
         scheme = context.scope["scheme"]
         if self._forwarded(context):
-            given = (context.header(b"x-forwarded-proto") or "").strip().lower()
-            scheme = given if given in {"http", "https"} else scheme
+            forwarded = (context.header(b"x-forwarded-proto") or "").strip().lower()
+            scheme = forwarded if forwarded in {"http", "https"} else scheme
         return f"{scheme}://{self._host(context)}"
 
     def _host(self, context: RequestContext) -> str:
         if self._trusted and self._forwarded(context):
-            given = (context.header(b"x-forwarded-host") or "").strip()
-            if given:
-                return given
+            host = (context.header(b"x-forwarded-host") or "").strip()
+            if host:
+                return host
         return context.header(b"host") or ""
 
     def _forwarded(self, context: RequestContext) -> bool:

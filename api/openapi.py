@@ -50,26 +50,26 @@ def rendered() -> bytes:
 
 
 def _components(resources: tuple[ResourceType, ...]) -> dict[str, Schema]:
-    found = {**schemas.SHARED, **schemas.envelope_parts()}
+    components = {**schemas.SHARED, **schemas.envelope_parts()}
     for kind in resources:
         name = kind.label
-        found[name] = schemas.resource(kind, patch=False)
+        components[name] = schemas.resource(kind, patch=False)
         if kind.properties is not None:
-            found |= schemas.nested(kind.properties)
+            components |= schemas.nested(kind.properties)
             if kind.patch:
-                found[f"{name}Update"] = schemas.resource(kind, patch=True)
+                components[f"{name}Update"] = schemas.resource(kind, patch=True)
         if kind.properties is not None and not kind.flat:
-            found[f"{name}Properties"] = schemas.properties(kind, patch=False)
+            components[f"{name}Properties"] = schemas.properties(kind, patch=False)
             if kind.patch:
-                found[f"{name}UpdateProperties"] = schemas.properties(kind, patch=True)
+                components[f"{name}UpdateProperties"] = schemas.properties(kind, patch=True)
         for action in (*kind.actions.values(), *kind.provider_actions.values()):
             if action.takes:
-                found[f"{name}{action.title}"] = schemas.struct(action.takes)
+                components[f"{name}{action.title}"] = schemas.struct(action.takes)
         for view in kind.views.values():
-            found[f"{name}{view.title}Item"] = dict(view.item)
+            components[f"{name}{view.title}Item"] = dict(view.item)
         for report in kind.reports.values():
-            found[f"{name}{report.title.removeprefix('Get')}"] = dict(report.gives)
-    return dict(sorted(found.items()))
+            components[f"{name}{report.title.removeprefix('Get')}"] = dict(report.gives)
+    return dict(sorted(components.items()))
 
 
 def main(arguments: list[str]) -> int:

@@ -39,7 +39,7 @@ SUMMARY = {
 
 def operation(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> Schema:
     kind = endpoint.type
-    found: Schema = {
+    document: Schema = {
         "operationId": endpoint.operation_id,
         "tags": [kind.title],
         "summary": _summary(endpoint),
@@ -47,18 +47,18 @@ def operation(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> Schema:
     }
     if endpoint.kind in {Kind.PUT, Kind.PATCH} and not kind.bodiless:
         name = kind.label + ("Update" if endpoint.kind is Kind.PATCH else "")
-        found["requestBody"] = _body(ref(name), examples.request(endpoint), required=True)
+        document["requestBody"] = _body(ref(name), examples.request(endpoint), required=True)
     elif endpoint.act and endpoint.act.takes:
         schema = ref(f"{kind.label}{endpoint.act.title}")
-        found["requestBody"] = _body(
+        document["requestBody"] = _body(
             schema, dict(endpoint.act.example), required=endpoint.act.requires_body
         )
-    found["responses"] = _responses(endpoint, endpoints)
+    document["responses"] = _responses(endpoint, endpoints)
     if endpoint.verb and endpoint.verb.long:
-        found["x-ms-long-running-operation"] = True
+        document["x-ms-long-running-operation"] = True
     if endpoint.paged:
-        found["x-ms-pageable"] = {"nextLinkName": "nextLink"}
-    return found
+        document["x-ms-pageable"] = {"nextLinkName": "nextLink"}
+    return document
 
 
 def _summary(endpoint: Endpoint) -> str:
@@ -72,7 +72,7 @@ def _summary(endpoint: Endpoint) -> str:
 
 
 def _parameters(endpoint: Endpoint) -> list[Schema]:
-    found: list[Schema] = [
+    parameters: list[Schema] = [
         {
             "name": segment.text,
             "in": "path",
@@ -83,8 +83,8 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
         for segment in endpoint.path
         if segment.is_name
     ]
-    found.append(_version(endpoint.versions))
-    found += [
+    parameters.append(_version(endpoint.versions))
+    parameters += [
         {
             "name": each.name,
             "in": "query",
@@ -96,15 +96,15 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
     if endpoint.paged:
         if not any(each.name == TOP for each in endpoint.query):
             top = {"type": "integer", "minimum": 1, "maximum": MOST}
-            found.append({"name": TOP, "in": "query", "schema": top})
-        found.append({"name": SKIP_TOKEN, "in": "query", "schema": {"type": "string"}})
+            parameters.append({"name": TOP, "in": "query", "schema": top})
+        parameters.append({"name": SKIP_TOKEN, "in": "query", "schema": {"type": "string"}})
     if endpoint.kind in {Kind.PUT, Kind.PATCH, Kind.DELETE}:
-        found.append({"name": "If-Match", "in": "header", "schema": {"type": "string"}})
+        parameters.append({"name": "If-Match", "in": "header", "schema": {"type": "string"}})
         key = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
-        found.append({"name": "Idempotency-Key", "in": "header", "schema": key})
+        parameters.append({"name": "Idempotency-Key", "in": "header", "schema": key})
     if endpoint.kind in {Kind.PUT, Kind.GET, Kind.REPORT} and examples.has_etag(endpoint):
-        found.append({"name": "If-None-Match", "in": "header", "schema": {"type": "string"}})
-    return found
+        parameters.append({"name": "If-None-Match", "in": "header", "schema": {"type": "string"}})
+    return parameters
 
 
 def _version(versions: Versions) -> Schema:
@@ -131,14 +131,14 @@ def _body(schema: Schema, example: Any, *, required: bool) -> Schema:
 
 
 def _responses(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> dict[str, Schema]:
-    found = {status: _success(endpoint, status) for status in examples.successes(endpoint)}
+    responses = {status: _success(endpoint, status) for status in examples.successes(endpoint)}
     if endpoint.kind is Kind.PUT:
         for status in ("200", "201"):
-            found[status]["links"] = _links(endpoint, endpoints)
+            responses[status]["links"] = _links(endpoint, endpoints)
     if endpoint.act and endpoint.act.makes:
-        found["200"]["links"] = _links_to_made(endpoint, endpoint.act, endpoints)
+        responses["200"]["links"] = _links_to_made(endpoint, endpoint.act, endpoints)
     if endpoint.kind is Kind.HEAD:
-        return found | {
+        return responses | {
             status: {"description": why, "headers": _headers(REQUEST_ID)}
             for status, why in {**REFUSALS, "default": OTHER}.items()
         }
@@ -148,8 +148,8 @@ def _responses(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> dict[str,
     if endpoint.kind is Kind.RESULT or endpoint.type.inside or _looks_inside(endpoint):
         statuses.add("409")
     for status in (*sorted(statuses), "default"):
-        found[status] = {"$ref": f"#/components/responses/{status}"}
-    return found
+        responses[status] = {"$ref": f"#/components/responses/{status}"}
+    return responses
 
 
 def _looks_inside(endpoint: Endpoint) -> bool:
@@ -228,18 +228,18 @@ def _links(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> Schema:
 
 def _links_to_made(endpoint: Endpoint, act: Action, endpoints: tuple[Endpoint, ...]) -> Schema:
     """From an action that makes something to what can be done with that, by its name."""
-    found = {}
+    links = {}
     for other in endpoints:
         if other.type.label == act.makes and other.kind in {Kind.GET, Kind.ACTION, Kind.REPORT}:
             named = {f"path.{name}": value for name, value in act.makes_in.items()}
             named[f"path.{other.type.parameter}"] = "$response.body#/name"
             parameters = {**_same(endpoint), **named}
             what = other.act or other.report
-            found[what.title.lower() if what else other.kind.value] = {
+            links[what.title.lower() if what else other.kind.value] = {
                 "operationId": other.operation_id,
                 "parameters": parameters,
             }
-    return found
+    return links
 
 
 def _same(endpoint: Endpoint) -> dict[str, str]:

@@ -24,10 +24,10 @@ NONCE = 12  # bytes
 class Paging:
     def __init__(self, settings: Settings) -> None:
         """Every process of an installation has the same secrets, so any of them reads a token."""
-        known = settings.keys.reveal().split(",") if settings.keys else []
-        known.append(settings.database_url.reveal())
+        keys = settings.keys.reveal().split(",") if settings.keys else []
+        keys.append(settings.database_url.reveal())
         self._ciphers = [
-            AESGCM(hashlib.sha256(b"skip token " + each.encode()).digest()) for each in known
+            AESGCM(hashlib.sha256(b"skip token " + each.encode()).digest()) for each in keys
         ]
 
     def token(self, context: RequestContext, cursor: str) -> str:
@@ -54,8 +54,8 @@ class Paging:
 
     def next_link(self, context: RequestContext, base: str, cursor: str) -> str:
         """The request again, with the token of the following page."""
-        asked = context.scope["query_string"].split(b"&")
-        kept = [part.decode("latin-1") for part in asked if part and not _is_token(part)]
+        parameters = context.scope["query_string"].split(b"&")
+        kept = [part.decode("latin-1") for part in parameters if part and not _is_token(part)]
         kept.append(f"%24skipToken={self.token(context, cursor)}")
         return f"{base}{quote(context.raw_path, safe='/%')}?{'&'.join(kept)}"
 

@@ -116,11 +116,11 @@ class PathMiddleware:
             raw = context.raw_path
             try:
                 if raw not in self._probes:
-                    found = self._table.match(context.method, raw)
-                    context.endpoint = found.endpoint
-                    context.id = found.id
+                    match = self._table.match(context.method, raw)
+                    context.endpoint = match.endpoint
+                    context.id = match.id
                     context.query = query.parse(scope["query_string"])
-                    scope["path"] = "/" + found.endpoint.operation_id
+                    scope["path"] = "/" + match.endpoint.operation_id
             except Fault as fault:
                 scope["path"] = REFUSED
                 scope["state"]["refusal"] = fault

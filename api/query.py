@@ -17,9 +17,9 @@ def parse(raw: bytes) -> dict[str, str]:
     return _remembered(raw) if len(raw) <= SHORT else _parse(raw)
 
 
-def check(given: Mapping[str, str], accepted: Mapping[str, str]) -> None:
+def check(parameters: Mapping[str, str], accepted: Mapping[str, str]) -> None:
     """Refuses what the operation does not read; `accepted` has the names by their lower case."""
-    for name in given:
+    for name in parameters:
         if name in accepted:
             continue
         near = difflib.get_close_matches(name[:100], accepted, n=1, cutoff=0.5)
@@ -32,10 +32,10 @@ def check(given: Mapping[str, str], accepted: Mapping[str, str]) -> None:
         )
 
 
-def check_values(given: Mapping[str, str], choices: Mapping[str, tuple[str, ...]]) -> None:
+def check_values(parameters: Mapping[str, str], choices: Mapping[str, tuple[str, ...]]) -> None:
     """Refuses a value that its declaration does not list, by the declared names; case does not count."""
     for name, listed in choices.items():
-        value = given.get(name.lower())
+        value = parameters.get(name.lower())
         if value is not None and value.lower() not in {each.lower() for each in listed}:
             raise InvalidRequest(
                 f"{name}: expected {' or '.join(listed)}.",
@@ -45,19 +45,19 @@ def check_values(given: Mapping[str, str], choices: Mapping[str, tuple[str, ...]
 
 
 def _parse(raw: bytes) -> dict[str, str]:
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for part in raw.split(b"&"):
         if not part:
             continue
         name, _, value = part.partition(b"=")
         key = _decode(name).lower()
-        if key in found:
+        if key in parameters:
             raise InvalidRequest(
                 f"The query parameter '{key[:50]}' may be given only once.",
                 code="InvalidQueryParameter",
             )
-        found[key] = _decode(value)
-    return found
+        parameters[key] = _decode(value)
+    return parameters
 
 
 def _decode(raw: bytes) -> str:

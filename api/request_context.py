@@ -66,12 +66,12 @@ class RequestContext:
         self.repeated = _repeated(pairs) if len(headers) != len(pairs) else ()
         self.started = clock.monotonic()
         self.request_id = str(uuid4())
-        given = headers.get(b"x-ms-correlation-request-id")
+        header = headers.get(b"x-ms-correlation-request-id")
         self.correlation_id = (
-            given.decode() if given is not None and ID.match(given) else self.request_id
+            header.decode() if header is not None and ID.match(header) else self.request_id
         )
-        given = headers.get(b"x-ms-client-request-id")
-        self.client_request_id = given if given is not None and ID.match(given) else None
+        header = headers.get(b"x-ms-client-request-id")
+        self.client_request_id = header if header is not None and ID.match(header) else None
         self.principal: Principal | None = None
         self.endpoint: Endpoint | None = None
         self.id: ResourceId = TENANT

@@ -177,7 +177,7 @@ def _scalar(info: types.Type, name: str) -> Schema:
 
 def nested(cls: type[msgspec.Struct]) -> dict[str, Schema]:
     """Components for the structs inside a struct."""
-    found: dict[str, Schema] = {}
+    schemas: dict[str, Schema] = {}
     info = types.type_info(cls)
     assert isinstance(info, types.StructType)
     for field in info.fields:
@@ -185,9 +185,9 @@ def nested(cls: type[msgspec.Struct]) -> dict[str, Schema]:
         for each in options:
             option = each.item_type if isinstance(each, types.ListType) else each
             if isinstance(option, types.StructType):
-                found[option.cls.__name__] = struct(option.cls)
-                found |= nested(option.cls)
-    return found
+                schemas[option.cls.__name__] = struct(option.cls)
+                schemas |= nested(option.cls)
+    return schemas
 
 
 def page(item: Schema) -> Schema:
@@ -219,10 +219,10 @@ def _nullable(schema: Schema) -> Schema:
     if not schema:
         return schema
     one = schema["type"]
-    found = {**schema, "type": [*one, "null"] if isinstance(one, list) else [one, "null"]}
-    if "enum" in found:
-        found["enum"] = [*found["enum"], None]
-    return found
+    nullable = {**schema, "type": [*one, "null"] if isinstance(one, list) else [one, "null"]}
+    if "enum" in nullable:
+        nullable["enum"] = [*nullable["enum"], None]
+    return nullable
 
 
 def _described(schema: Schema, text: str) -> Schema:
@@ -230,7 +230,7 @@ def _described(schema: Schema, text: str) -> Schema:
 
 
 def _not_null(schema: Schema) -> Schema:
-    found = dict(schema)
-    if isinstance(found.get("type"), list):
-        found["type"] = found["type"][0]
-    return found
+    plain = dict(schema)
+    if isinstance(plain.get("type"), list):
+        plain["type"] = plain["type"][0]
+    return plain

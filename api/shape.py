@@ -37,10 +37,10 @@ class Findings:
         if len(self.errors) < MOST_ERRORS:
             self.errors.append(FieldError(target, message, code))
 
-    def add_unknown(self, target: str, name: str, known: list[str]) -> None:
+    def add_unknown(self, target: str, name: str, names: list[str]) -> None:
         """The work for a body has a limit, however many unknown members it has."""
         if len(self.errors) < MOST_ERRORS:
-            self.add(target, unknown(name, known if len(self.errors) < MOST_HINTS else []))
+            self.add(target, unknown(name, names if len(self.errors) < MOST_HINTS else []))
 
 
 class Shape:
@@ -58,24 +58,26 @@ class Shape:
         self.required |= {f.encode_name for f in info.fields if f.required}
         self.known = sorted(self.fields.keys() | self.read_only)
 
-    def __call__(self, value: Any, path: str, found: Findings) -> Any:
+    def __call__(self, value: Any, path: str, findings: Findings) -> Any:
         if not isinstance(value, dict):
-            found.add(path, f"Expected an object, got {_kind(value)}.")
+            findings.add(path, f"Expected an object, got {_kind(value)}.")
             return None
         clean: dict[str, Any] = {}
         for name, member in value.items():
             check = self.fields.get(name)
             if check is None:
                 if name not in self.read_only:
-                    found.add_unknown(_join(path, name), name, self.known)
+                    findings.add_unknown(_join(path, name), name, self.known)
             elif member is None:
-                if found.merge:
+                if findings.merge:
                     clean[name] = None
             else:
-                clean[name] = check(member, _join(path, name), found)
-        if not found.merge:
+                clean[name] = check(member, _join(path, name), findings)
+        if not findings.merge:
             for name in sorted(self.required - clean.keys()):
-                found.add(_join(path, name), "This field is required.", "MissingRequiredParameter")
+                findings.add(
+                    _join(path, name), "This field is required.", "MissingRequiredParameter"
+                )
         return clean
 
 
@@ -114,8 +116,8 @@ def _scalar(info: types.Type, name: str) -> Check:
     return simple[type(info)]
 
 
-def unknown(name: str, known: list[str]) -> str:
-    lowered = {each.lower(): each for each in known}
+def unknown(name: str, names: list[str]) -> str:
+    lowered = {each.lower(): each for each in names}
     near = difflib.get_close_matches(name.lower()[:100], lowered, n=1, cutoff=0.5)
     hint = f" Did you mean '{lowered[near[0]]}'?" if near else ""
     return f"The property '{name[:100]}' is not known.{hint}"
@@ -125,15 +127,15 @@ def _anything(value: Any, _path: str, _found: Findings) -> Any:
     return value
 
 
-def _string(value: Any, path: str, found: Findings) -> Any:
+def _string(value: Any, path: str, findings: Findings) -> Any:
     if not isinstance(value, str):
-        found.add(path, f"Expected a string, got {_kind(value)}.")
+        findings.add(path, f"Expected a string, got {_kind(value)}.")
     return value
 
 
-def _boolean(value: Any, path: str, found: Findings) -> Any:
+def _boolean(value: Any, path: str, findings: Findings) -> Any:
     if not isinstance(value, bool):
-        found.add(path, f"Expected true or false, got {_kind(value)}.")
+        findings.add(path, f"Expected true or false, got {_kind(value)}.")
     return value
 
 
@@ -145,63 +147,65 @@ def _boolean_or(options: list[types.Type], name: str) -> Check:
     assert isinstance(words, types.LiteralType), name
     allowed = ", ".join(("true", "false", *map(str, words.values)))
 
-    def check(value: Any, path: str, found: Findings) -> Any:
+    def check(value: Any, path: str, findings: Findings) -> Any:
         if not isinstance(value, bool | str):
-            found.add(path, f"Expected one of {allowed}, got {_kind(value)}.")
+            findings.add(path, f"Expected one of {allowed}, got {_kind(value)}.")
         elif isinstance(value, str) and value not in words.values:
-            found.add(path, f"Expected one of {allowed}.", VALUE)
+            findings.add(path, f"Expected one of {allowed}.", VALUE)
         return value
 
     return check
 
 
 def _integer(limit: int) -> Check:
-    def check(value: Any, path: str, found: Findings) -> Any:
+    def check(value: Any, path: str, findings: Findings) -> Any:
         if isinstance(value, bool) or not isinstance(value, int):
-            found.add(path, f"Expected an integer, got {_kind(value)}.")
+            findings.add(path, f"Expected an integer, got {_kind(value)}.")
         elif not -limit <= value < limit:
-            found.add(path, f"Expected an integer of {limit.bit_length()} bits.")
+            findings.add(path, f"Expected an integer of {limit.bit_length()} bits.")
         return value
 
     return check
 
 
-def _number(value: Any, path: str, found: Findings) -> Any:
+def _number(value: Any, path: str, findings: Findings) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        found.add(path, f"Expected a number, got {_kind(value)}.")
+        findings.add(path, f"Expected a number, got {_kind(value)}.")
     return value
 
 
 def _one_of(values: tuple[Any, ...]) -> Check:
     allowed = ", ".join(str(each) for each in values)
 
-    def check(value: Any, path: str, found: Findings) -> Any:
+    def check(value: Any, path: str, findings: Findings) -> Any:
         if not isinstance(value, str):
-            found.add(path, f"Expected one of {allowed}, got {_kind(value)}.")
+            findings.add(path, f"Expected one of {allowed}, got {_kind(value)}.")
         elif value not in values:
-            found.add(path, f"Expected one of {allowed}.", VALUE)
+            findings.add(path, f"Expected one of {allowed}.", VALUE)
         return value
 
     return check
 
 
 def _list_of(item: Check) -> Check:
-    def check(value: Any, path: str, found: Findings) -> Any:
+    def check(value: Any, path: str, findings: Findings) -> Any:
         if not isinstance(value, list):
-            found.add(path, f"Expected a list, got {_kind(value)}.")
+            findings.add(path, f"Expected a list, got {_kind(value)}.")
             return value
-        return [item(each, f"{path}[{at}]", found) for at, each in enumerate(value)]
+        return [item(each, f"{path}[{at}]", findings) for at, each in enumerate(value)]
 
     return check
 
 
 def _map_of(item: Check) -> Check:
-    def check(value: Any, path: str, found: Findings) -> Any:
+    def check(value: Any, path: str, findings: Findings) -> Any:
         if not isinstance(value, dict):
-            found.add(path, f"Expected an object, got {_kind(value)}.")
+            findings.add(path, f"Expected an object, got {_kind(value)}.")
             return value
         return {
-            name: None if each is None and found.merge else item(each, f"{path}.{name[:80]}", found)
+            name: None
+            if each is None and findings.merge
+            else item(each, f"{path}.{name[:80]}", findings)
             for name, each in value.items()
         }
 

@@ -57,11 +57,11 @@ class Versions:
 
 
 def _dated(version: str) -> bool:
-    found = WELL_FORMED.match(version)
-    if not found:
+    match = WELL_FORMED.match(version)
+    if not match:
         return False
     try:
-        return date(int(found[1]), int(found[2]), int(found[3])) >= EARLIEST
+        return date(int(match[1]), int(match[2]), int(match[3])) >= EARLIEST
     except ValueError:
         return False
 

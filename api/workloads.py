@@ -110,13 +110,13 @@ async def create(services: Services, caller: Caller, body: protocol.Create) -> R
     )
     async with services.db.transaction() as tx:
         try:
-            known = await services.queue.get(tx, new.id)
+            existing = await services.queue.get(tx, new.id)
         except NotFound:
-            known = None
-        made = known or await services.queue.enqueue(tx, new)
+            existing = None
+        made = existing or await services.queue.enqueue(tx, new)
         if made.account_uid != engine.account_uid or made.kind is not Kind.COMMAND:
             raise Forbidden("This id belongs to something else.")
-    return Reply(200) if known else DONE
+    return Reply(200) if existing else DONE
 
 
 async def claim(services: Services, caller: Caller, body: protocol.Named) -> Reply:
@@ -190,26 +190,26 @@ async def gone(services: Services, caller: Caller, body: protocol.Gone) -> Reply
 
 
 async def listing(services: Services, caller: Caller, body: protocol.Listing) -> Reply:
-    found = await services.queue.listed(
+    workloads = await services.queue.listed(
         services.db,
         caller.as_launcher.group,
         states=body.state,
         claimed_by=body.claimed_by,
         limit=max(0, min(body.limit, MOST)),
     )
-    return Reply(200, protocol.Page(workloads=tuple(shown(each) for each in found)))
+    return Reply(200, protocol.Page(workloads=tuple(shown(each) for each in workloads)))
 
 
 async def poll(services: Services, caller: Caller, body: protocol.Poll) -> Reply:
     async with services.db.transaction() as tx:
-        found = await claims.poll(
+        workloads = await claims.poll(
             tx,
             services.queue.settings,
             group=caller.as_launcher.group,
             priority=body.priority,
             quantity=max(0, min(body.quantity, MOST)),
         )
-    return Reply(200, protocol.Page(workloads=tuple(shown(each) for each in found)))
+    return Reply(200, protocol.Page(workloads=tuple(shown(each) for each in workloads)))
 
 
 async def depth(services: Services, caller: Caller, body: protocol.Depth) -> Reply:

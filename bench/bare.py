@@ -12,7 +12,7 @@ from muster.core.settings import Settings
 from workflows.store.resources import Q
 
 TENANT = Settings.tenant_id
-SHOWN = ("id", "name", "type", "location", "tags", "properties")
+FIELDS = ("id", "name", "type", "location", "tags", "properties")
 
 
 def app(url: str) -> Litestar:
@@ -29,14 +29,14 @@ def app(url: str) -> Litestar:
     return Litestar([read, write, read_all], on_startup=[start], openapi_config=None)
 
 
-def shown(row: asyncpg.Record) -> dict:
-    return {name: row[name] for name in SHOWN} | {"etag": str(row["row_version"])}
+def document(row: asyncpg.Record) -> dict:
+    return {name: row[name] for name in FIELDS} | {"etag": str(row["row_version"])}
 
 
 @get("/one")
 async def read(state: State, request: Request) -> Response:
     row = await state.pool.fetchrow(Q.get_resource, request.query_params["key"], TENANT)
-    return Response(shown(row))
+    return Response(document(row))
 
 
 @get("/all")
@@ -49,7 +49,7 @@ async def read_all(state: State, request: Request) -> Response:
         101,
         None,
     )
-    return Response({"value": [shown(row) for row in rows]})
+    return Response({"value": [document(row) for row in rows]})
 
 
 @put("/one")
@@ -95,7 +95,7 @@ async def write(state: State, request: Request) -> Response:
             None,
             {},
         )
-    return Response(shown(row))
+    return Response(document(row))
 
 
 if __name__ == "__main__":

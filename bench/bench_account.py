@@ -1,8 +1,7 @@
-"""account: PUT of a job account until Ready on the embedded stack, with the split per state."""
+"""account: PUT of a job account until Ready on the embedded stack, with the seconds in each state."""
 
 import contextlib
 import itertools
-import json
 import statistics
 import subprocess
 import sys
@@ -11,9 +10,10 @@ import time
 from datetime import datetime
 from pathlib import Path
 
+from bench.report import print_line, summary
 from tests.support.stack import SERVER, a_server, an_account, muster_up
 
-TIMES = 10
+ROUNDS = 10
 
 
 def main() -> None:
@@ -21,41 +21,34 @@ def main() -> None:
         Path(folder).chmod(0o755)
         with muster_up(Path(folder)) as stack:
             a_server(stack)
-            raw = [raw_steps() for _ in range(3)]
-            ours, splits = [], []
-            for number in range(TIMES):
+            rounds: dict[str, list[float]] = {"ours": [], "limit": []}
+            splits = []
+            for number in range(ROUNDS):
+                rounds["limit"].append(interpreter_start())
                 stack.put(f"{SERVER}/databases/jobs_b{number}", {"location": "local"})
                 began = time.monotonic()
                 path = an_account(stack, f"b{number}")
-                ours.append(time.monotonic() - began)
+                rounds["ours"].append(time.monotonic() - began)
                 splits.append(split(stack.get(f"{path}/history")["value"]))
-            for number in range(TIMES):
+            for number in range(ROUNDS):
                 stack.follow(stack.client.delete(f"{SERVER}/jobAgents/b{number}"))
-    median = statistics.median(ours)
-    limit = statistics.median(raw)
-    print(
-        json.dumps(
-            {
-                "name": "account",
-                "ours": round(median, 2),
-                "limit": round(limit, 2),
-                "peer": None,
-                "ratio": round(median / limit, 2),
-                "spread": [round(min(ours), 2), round(max(ours), 2)],
-                "split": {
-                    state: round(statistics.median(s[state] for s in splits), 3)
-                    for state in splits[0]
-                },
-                "goal": "at most 3 s",
-                "note": "seconds from PUT to Ready, median of 10; limit = one start of the engine's interpreter with its imports",
-            }
-        ),
-        flush=True,
+    print_line(
+        summary(
+            "account",
+            rounds,
+            digits=2,
+            split={
+                state: round(statistics.median(s[state] for s in splits), 3) for state in splits[0]
+            },
+            goal="at most 3 s",
+            note=f"seconds from PUT to Ready, median of {ROUNDS}; limit: one start of the engine's"
+            " interpreter with its imports, before each",
+        )
     )
 
 
-def raw_steps() -> float:
-    """What no design can avoid: a process that has imported the engine."""
+def interpreter_start() -> float:
+    """Seconds until a process has imported the engine: every design needs that."""
     began = time.monotonic()
     with contextlib.suppress(subprocess.CalledProcessError):
         subprocess.run([sys.executable, "-P", "-c", "import muster.roles.engine"], check=True)

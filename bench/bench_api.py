@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 import httpx
 
 from bench.load import measure
+from bench.report import compare, print_line, summary
 
 ROUNDS = 3
 SECONDS = float(os.environ.get("MUSTER_BENCH_SECONDS", "4"))
@@ -58,7 +58,7 @@ async def bench(folder: Path) -> None:
         )
         await fill(ours)
         await answers(f"http://127.0.0.1:{port}/all?key={SERVER.lower()}")
-        print(json.dumps(await rounds(ours, port)), flush=True)
+        print_line(await measure_cases(ours, port))
     finally:
         for process in (bare, up):
             if process:
@@ -109,15 +109,15 @@ async def fill(ours: dict) -> None:
             await put(group(n * 1_000_000), {"location": "local"})
         await put(SERVER, {"location": "local", "properties": login})
         for _ in range(600):
-            shown = (await client.get(f"{SERVER}?{VERSION}")).json()
-            if shown["properties"]["provisioningState"] == "Succeeded":
+            resource = (await client.get(f"{SERVER}?{VERSION}")).json()
+            if resource["properties"]["provisioningState"] == "Succeeded":
                 break
             await asyncio.sleep(0.1)
         for n in range(100):
             await put(f"{SERVER}/elasticPools/pool-{n:03}", {"location": "local"})
 
 
-async def rounds(ours: dict, port: int) -> dict:
+async def measure_cases(ours: dict, port: int) -> dict:
     address = httpx.URL(ours["url"])
     auth = f"Authorization: Bearer {ours['token']}\r\n"
     cases = {
@@ -141,10 +141,10 @@ async def rounds(ours: dict, port: int) -> dict:
             lambda _: request("GET", f"/all?key={SERVER.lower()}"),
         ),
     }
-    found: dict[str, dict[str, list[float]]] = {name: {"ours": [], "limit": []} for name in cases}
+    rounds: dict[str, dict[str, list[float]]] = {name: {"ours": [], "limit": []} for name in cases}
     for _ in range(ROUNDS):
         for name, (our_request, bare_request) in cases.items():
-            found[name]["ours"].append(
+            rounds[name]["ours"].append(
                 await measure(
                     address.host,
                     address.port,
@@ -153,12 +153,12 @@ async def rounds(ours: dict, port: int) -> dict:
                     seconds=SECONDS,
                 )
             )
-            found[name]["limit"].append(
+            rounds[name]["limit"].append(
                 await measure(
                     "127.0.0.1", port, bare_request, connections=CONNECTIONS, seconds=SECONDS
                 )
             )
-    return summary(found)
+    return report(rounds)
 
 
 def group(n: int) -> str:
@@ -166,28 +166,19 @@ def group(n: int) -> str:
     return f"{GROUP}{n // 1_000_000}"
 
 
-def summary(found: dict) -> dict:
-    medians = {
-        name: {side: statistics.median(values) for side, values in sides.items()}
-        for name, sides in found.items()
-    }
-    ratios = {name: round(each["ours"] / each["limit"], 2) for name, each in medians.items()}
-    spread = {
-        name: [round(o / li, 2) for o, li in zip(sides["ours"], sides["limit"], strict=True)]
-        for name, sides in found.items()
-    }
-    return {
-        "name": "api",
-        "ours": round(medians["get"]["ours"]),
-        "limit": round(medians["get"]["limit"]),
-        "peer": None,
-        "ratio": ratios["get"],
-        "spread": spread,
-        "ratios": ratios,
-        "goal": 0.6,
-        "at": time.strftime("%Y-%m-%d"),
-        "note": f"requests/s of GET by id; {CONNECTIONS} connections; limiter on with raised limits",
-    }
+def report(rounds: dict[str, dict[str, list[float]]]) -> dict:
+    """The values are those of GET by id; `ratios` and `ratio_ranges` have every case."""
+    ratios = {name: compare(sides["ours"], sides["limit"]) for name, sides in rounds.items()}
+    return summary(
+        "api",
+        rounds["get"],
+        digits=None,
+        ratios={name: ratio for name, (ratio, _) in ratios.items()},
+        ratio_ranges={name: values for name, (_, values) in ratios.items()},
+        goal=0.6,
+        at=time.strftime("%Y-%m-%d"),
+        note=f"requests/s of GET by id; {CONNECTIONS} connections; limiter on with raised limits",
+    )
 
 
 def request(method: str, target: str, extra: str = "", body: dict | None = None) -> bytes:

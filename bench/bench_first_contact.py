@@ -1,4 +1,4 @@
-"""first-contact: a database each, no connection open, SCRAM; beside raw asyncpg that connects and says the same."""
+"""first-contact: one task per database, no connection open, SCRAM; beside bare asyncpg that connects and sends the same."""
 
 import asyncio
 import statistics
@@ -6,38 +6,40 @@ import time
 
 import asyncpg
 
-from bench.fleet import DATABASES, ROUNDS, SLOTS, Fleet, Step, a_fleet, line
-from bench.raw import Said, said, say
+from bench.fleet import DATABASES, ROUNDS, SLOTS, Fleet, Step, report, start_fleet
+from bench.raw import Messages, send, task_messages
 from tests.support.stack import until
 
 SCRIPT = "select 1"
-COLD = 120.0  # seconds to wait for: idle sessions close after 30
+IDLE_TIMEOUT = 120.0  # seconds; idle sessions close after 30
 
 
 def main() -> None:
-    found: dict[str, list[float]] = {"ours": [], "limit": []}
+    rounds: dict[str, list[float]] = {"ours": [], "limit": []}
     faster: list[float] = []
-    with a_fleet(databases=DATABASES, schemas=1) as fleet:
+    with start_fleet(databases=DATABASES, schemas=1) as fleet:
         fleet.a_job("contact", SCRIPT, SCRIPT, group="databases")
-        texts = fleet.do(said(fleet, SCRIPT, [(name, None) for name in fleet.databases]))
-        tasks = list(zip(fleet.databases, texts, strict=True))
+        messages = fleet.wait(
+            task_messages(fleet, SCRIPT, [(name, None) for name in fleet.databases])
+        )
+        tasks = list(zip(fleet.databases, messages, strict=True))
         fleet.run("contact")
-        fleet.do(connected(fleet, tasks))
+        fleet.wait(connected(fleet, tasks))
         for _ in range(ROUNDS):
-            until(lambda: fleet.do(fleet.sessions()) == 0, seconds=COLD)
+            until(lambda: fleet.wait(fleet.sessions()) == 0, seconds=IDLE_TIMEOUT)
             first, later = fleet.run("contact").steps
-            found["ours"].append(1 / per_target(first))
+            rounds["ours"].append(1 / per_target(first))
             faster.append(per_target(first) / per_target(later))
-            found["limit"].append(fleet.do(connected(fleet, tasks)))
-    line(
+            rounds["limit"].append(fleet.wait(connected(fleet, tasks)))
+    report(
         "first-contact",
-        found,
+        rounds,
         digits=1,
         later_step_times_faster=round(statistics.median(faster), 1),
         goal="ratio at least 0.9, later_step_times_faster at least 5",
         note=f"targets/s, first reservation to last recorded end of a step on {DATABASES} databases,"
-        f" {SLOTS} at once, no TLS; limit: as many asyncpg.connect at once, as it comes: the"
-        " password's key is derived for each, by us once; each followed by the same messages;"
+        f" {SLOTS} at once, no TLS; limit: as many asyncpg.connect at once, which derives the"
+        " password's key for each connection, Muster once; each followed by the same messages;"
         " later_step_times_faster: time per target of the first step ÷ of the second",
     )
 
@@ -46,22 +48,22 @@ def per_target(step: Step) -> float:
     return (step.ended - step.reserved) / step.tasks
 
 
-async def connected(fleet: Fleet, tasks: list[tuple[str, Said]]) -> float:
-    """Targets per second; closing is not counted, for nobody waits for it."""
-    room = asyncio.Semaphore(SLOTS)
+async def connected(fleet: Fleet, tasks: list[tuple[str, Messages]]) -> float:
+    """Targets per second; closing is not counted: no task waits for it."""
+    slots = asyncio.Semaphore(SLOTS)
     opened: list[asyncpg.Connection] = []
 
-    async def work(database: str, texts: Said) -> None:
-        async with room:
+    async def work(database: str, messages: Messages) -> None:
+        async with slots:
             connection = await fleet.connect(database)
             opened.append(connection)
-            await say(connection, texts)
+            await send(connection, messages)
 
     began = time.perf_counter()
     async with asyncio.TaskGroup() as group:
-        for database, texts in tasks:
-            group.create_task(work(database, texts))
-    took = time.perf_counter() - began
+        for database, messages in tasks:
+            group.create_task(work(database, messages))
+    seconds = time.perf_counter() - began
     for connection in opened:
         await connection.close()
-    return len(tasks) / took
+    return len(tasks) / seconds

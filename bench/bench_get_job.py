@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ import httpx
 
 from bench.bench_api import answers, free_port, request
 from bench.load import measure
+from bench.report import compare, print_line, summary
 from tests.support.stack import LOGIN, SERVER, Stack, a_server, an_account, muster_up
 
 ROUNDS = 3
@@ -45,15 +45,15 @@ def main() -> None:
             front = free_port()
             closing.enter_context(service("front", front, f"http://127.0.0.1:{back}"))
             asyncio.run(answers(f"http://127.0.0.1:{front}/one?key=nightly"))
-            print(json.dumps(asyncio.run(rounds(stack, path, front, back))), flush=True)
+            print_line(asyncio.run(measure_sides(stack, path, front, back)))
 
 
 async def a_row(stack: Stack, document: dict[str, Any]) -> str:
-    """The same document in a table of its own, in the control database; how to get there."""
+    """Puts the same document into a table of the control database; returns the URL of the database."""
     endpoint = stack.get(SERVER)["properties"]["endpoint"]
     user, password = LOGIN["administratorLogin"], LOGIN["administratorLoginPassword"]
-    place = f"{endpoint['host']}:{endpoint['port']}/jobs_bench"
-    url = f"postgresql://{user}:{password.replace(' ', '%20')}@{place}"
+    address = f"{endpoint['host']}:{endpoint['port']}"
+    url = f"postgresql://{user}:{password.replace(' ', '%20')}@{address}/jobs_bench"
     connection = await asyncpg.connect(url)
     try:
         await connection.execute("create table bench_row (key text primary key, doc jsonb)")
@@ -75,7 +75,7 @@ def service(side: str, port: int, url: str) -> Iterator[None]:
         process.wait(20)
 
 
-async def rounds(stack: Stack, path: str, front: int, back: int) -> dict[str, Any]:
+async def measure_sides(stack: Stack, path: str, front: int, back: int) -> dict[str, Any]:
     address = httpx.URL(stack.url)
     auth = f"Authorization: Bearer {stack.token}\r\n"
     sides = {
@@ -83,22 +83,24 @@ async def rounds(stack: Stack, path: str, front: int, back: int) -> dict[str, An
         "limit": (front, request("GET", "/one?key=nightly")),
         "read": (back, request("GET", "/one?key=nightly")),
     }
-    found: dict[str, list[float]] = {name: [] for name in sides}
+    rounds: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(ROUNDS):
-        for name, (port, asked) in sides.items():
+        for name, (port, content) in sides.items():
             rate = await measure(
-                "127.0.0.1", port, lambda _, a=asked: a, connections=CONNECTIONS, seconds=SECONDS
+                "127.0.0.1",
+                port,
+                lambda _, content=content: content,
+                connections=CONNECTIONS,
+                seconds=SECONDS,
             )
-            found[name].append(rate)
-    medians = {name: statistics.median(values) for name, values in found.items()}
-    return {
-        "name": "get-job",
-        "ours": round(medians["ours"]),
-        "limit": round(medians["limit"]),
-        "peer": None,
-        "ratio": round(medians["ours"] / medians["limit"], 2),
-        "spread": {name: [round(value) for value in values] for name, values in found.items()},
-        "ratio_to_one_bare_read": round(medians["ours"] / medians["read"], 2),
-        "goal": 0.6,
-        "note": f"requests/s; {CONNECTIONS} connections; authorization and limiter on, limits raised",
-    }
+            rounds[name].append(rate)
+    to_read, to_read_range = compare(rounds["ours"], rounds["read"])
+    return summary(
+        "get-job",
+        rounds,
+        digits=None,
+        ratio_to_one_bare_read=to_read,
+        ratio_to_one_bare_read_range=to_read_range,
+        goal=0.6,
+        note=f"requests/s; {CONNECTIONS} connections; authorization and limiter on, limits raised",
+    )

@@ -1,8 +1,7 @@
-"""idle: what 10,000 resting machines cost a runner, beside a runner that has none."""
+"""idle: CPU that a runner uses for 10,000 resting machines, beside a runner that has none."""
 
 import asyncio
 import base64
-import json
 import os
 import subprocess
 import sys
@@ -12,10 +11,12 @@ from pathlib import Path
 
 import asyncpg
 
+from bench.report import print_line, summary
 from muster.core.cluster import Cluster
 from muster.core.migrate import migrate
 
 MACHINES = 10_000
+ROUNDS = 2
 SECONDS = float(os.environ.get("MUSTER_BENCH_SECONDS", "20"))
 REST = """
 with made as (
@@ -30,7 +31,7 @@ insert into machine (uid, lifecycle, resource_id, state) select uid, 'database',
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        print(json.dumps(asyncio.run(bench(Path(folder)))), flush=True)
+        print_line(asyncio.run(bench(Path(folder))))
 
 
 async def bench(folder: Path) -> dict:
@@ -38,28 +39,35 @@ async def bench(folder: Path) -> dict:
     await cluster.create()
     await cluster.start()
     try:
-        connection = await asyncpg.connect(cluster.superuser_url().reveal())
-        await connection.execute("create database b")
-        await connection.close()
-        url = cluster.superuser_url("b").reveal()
-        connection = await asyncpg.connect(url)
-        await migrate(connection, "workflows.migrations")
-        none = [cpu(url) for _ in range(2)]
+        empty, machines = [
+            await database(cluster, name) for name in ("bench_empty", "bench_machines")
+        ]
+        connection = await asyncpg.connect(machines)
         await connection.execute(REST, MACHINES)
-        many = [cpu(url) for _ in range(2)]
         await connection.close()
+        rounds: dict[str, list[float]] = {"ours": [], "limit": []}
+        for _ in range(ROUNDS):
+            rounds["limit"].append(cpu(empty))
+            rounds["ours"].append(cpu(machines))
     finally:
         await cluster.stop()
-    ours, limit = min(many), min(none)
-    return {
-        "name": "idle",
-        "ours": round(ours, 2),
-        "limit": round(limit, 2),
-        "peer": None,
-        "ratio": round(ours / limit, 2),
-        "spread": {"with": [round(v, 2) for v in many], "without": [round(v, 2) for v in none]},
-        "note": f"percent of one core that a resting runner takes over {SECONDS:.0f} s, with {MACHINES} resting machines and with none",
-    }
+    note = (
+        f"percent of one core that a resting runner takes over {SECONDS:.0f} s, with {MACHINES}"
+        " resting machines and, for the limit, with none"
+    )
+    return summary("idle", rounds, digits=2, goal=None, note=note)
+
+
+async def database(cluster: Cluster, name: str) -> str:
+    """Creates a metadata database; returns its URL."""
+    root = await asyncpg.connect(cluster.superuser_url().reveal())
+    await root.execute(f"create database {name}")
+    await root.close()
+    url = cluster.superuser_url(name).reveal()
+    connection = await asyncpg.connect(url)
+    await migrate(connection, "workflows.migrations")
+    await connection.close()
+    return url
 
 
 def cpu(url: str) -> float:

@@ -1,4 +1,4 @@
-"""idle-latency: one run on one database while nothing else is to do, from its start until it is recorded."""
+"""idle-latency: one run on one database while nothing else runs, from its start until its result is recorded."""
 
 import asyncio
 import itertools
@@ -9,15 +9,15 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from bench.fleet import ROUNDS, Fleet, a_fleet, a_session, line
+from bench.fleet import ROUNDS, Fleet, a_session, report, start_fleet
 from bench.peer import a_peer
-from bench.raw import Said, said, say
+from bench.raw import Messages, send, task_messages
 
 SCRIPT = "select 1"
 TIMES = int(os.environ.get("BENCH_TIMES", "100"))  # in each round
 PEER_TIMES = 10  # in each round: it is ten times slower
-PAUSE = 0.05  # seconds in which the run ends and everything rests again
-PATIENCE = 10.0  # seconds
+PAUSE = 0.05  # seconds in which the run ends and every process becomes idle
+RESULT_TIMEOUT = 10.0  # seconds
 TABLES = """
 create table run (id uuid primary key, state text not null, created timestamptz not null default now());
 create table task (id uuid primary key, state text not null, started timestamptz, ended timestamptz,
@@ -40,88 +40,88 @@ MOMENTS = ("created", "begun", "reached", "planned", "reserved", "started", "end
 
 
 def main() -> None:
-    found: dict[str, list[float]] = {"ours": [], "limit": [], "peer": []}
+    rounds: dict[str, list[float]] = {"ours": [], "limit": [], "peer": []}
     ours: list[float] = []
     bare: list[float] = []
     rest: list[float] = []
-    with a_fleet(databases=1, schemas=1) as fleet:
+    with start_fleet(databases=1, schemas=1) as fleet:
         fleet.a_group("one", type="SqlDatabase", databaseName=fleet.databases[0])
         fleet.a_job("idle", SCRIPT, group="one")
-        (texts,) = fleet.do(said(fleet, SCRIPT, [(fleet.databases[0], None)]))
-        steps = fleet.do(Steps.of(fleet, texts))
-        bell = fleet.do(Bell.of(fleet))
-        queue = fleet.do(fleet.a_database("pgqueuer"))
-        with a_peer(queue, fleet.target, [(fleet.databases[0], texts)], at_once=2) as ask:
-            fleet.do(measured(bell.by_sql, 10))
+        (messages,) = fleet.wait(task_messages(fleet, SCRIPT, [(fleet.databases[0], None)]))
+        steps = fleet.wait(BareSteps.of(fleet, messages))
+        timer = fleet.wait(RunTimer.of(fleet))
+        queue = fleet.wait(fleet.a_database("pgqueuer"))
+        with a_peer(queue, fleet.target, [(fleet.databases[0], messages)], at_once=2) as ask:
+            fleet.wait(measure(timer.by_sql, 10))
             for _ in range(ROUNDS):
-                ours += (taken := fleet.do(measured(bell.by_sql, TIMES)))
-                found["ours"].append(statistics.median(taken))
-                rest += fleet.do(measured(bell.by_rest, max(1, TIMES // 5)))
-                bare += (taken := fleet.do(measured(steps.run, TIMES)))
-                found["limit"].append(statistics.median(taken))
-                found["peer"].append(statistics.median(ask("idle") for _ in range(PEER_TIMES)))
-        fleet.do(bell.close())
-        fleet.do(steps.close())
-    line(
+                ours += (values := fleet.wait(measure(timer.by_sql, TIMES)))
+                rounds["ours"].append(statistics.median(values))
+                rest += fleet.wait(measure(timer.by_rest, max(1, TIMES // 5)))
+                bare += (values := fleet.wait(measure(steps.run, TIMES)))
+                rounds["limit"].append(statistics.median(values))
+                rounds["peer"].append(statistics.median(ask("idle") for _ in range(PEER_TIMES)))
+        fleet.wait(timer.close())
+        fleet.wait(steps.close())
+    report(
         "idle-latency",
-        found,
+        rounds,
         digits=2,
         p99={"ours": round(percentile(ours, 99), 2), "limit": round(percentile(bare, 99), 2)},
         by_rest=round(statistics.median(rest), 2),
-        split=bell.split(),
+        split=timer.split(),
         goal="ratio at most 3, ours at most 10",
         note=f"milliseconds, median of {TIMES} in each round: from sp_start_job being sent until the"
         " recorded result was notified, sessions kept; limit: the durable steps alone in one process"
         " (run created, task reserved, started, the same messages at the target, recorded and notified: four"
         " commits);"
         " peer: pgqueuer 1.6, enqueued to recorded; by_rest: from POST start; split: between the instants that"
-        " the control database knows",
+        " the control database records",
     )
 
 
-class Bell:
-    """Starts runs and hears when a result is recorded."""
+class RunTimer:
+    """Starts runs and waits for the notification of their results."""
 
     def __init__(self, fleet: Fleet, caller: asyncpg.Connection) -> None:
         self._fleet = fleet
         self._caller = caller
-        self._rung = asyncio.Event()
-        self._seen: list[asyncpg.Record] = []
+        self._notified = asyncio.Event()
+        self._rows: list[asyncpg.Record] = []
 
     @classmethod
-    async def of(cls, fleet: Fleet) -> "Bell":
-        bell = cls(fleet, await asyncpg.connect(fleet.control_url))
-        await fleet.root.add_listener("muster_result", lambda *_: bell._rung.set())
-        return bell
+    async def of(cls, fleet: Fleet) -> "RunTimer":
+        timer = cls(fleet, await asyncpg.connect(fleet.control_url))
+        await fleet.root.add_listener("muster_result", lambda *_: timer._notified.set())
+        return timer
 
     async def by_sql(self) -> float:
-        self._rung.clear()
+        self._notified.clear()
         began = time.perf_counter()
         run = await self._caller.fetchval("select jobs.sp_start_job('idle')")
-        return await self._heard(run) - began
+        return await self._result_time(run) - began
 
     async def by_rest(self) -> float:
-        self._rung.clear()
+        self._notified.clear()
         began = time.perf_counter()
         run = await asyncio.to_thread(self._fleet.start, "idle")
-        return await self._heard(run) - began
+        return await self._result_time(run) - began
 
-    async def _heard(self, run: UUID) -> float:
-        async with asyncio.timeout(PATIENCE):
+    async def _result_time(self, run: UUID) -> float:
+        async with asyncio.timeout(RESULT_TIMEOUT):
             while True:
-                await self._rung.wait()
-                heard = time.perf_counter()
-                self._rung.clear()
+                await self._notified.wait()
+                now = time.perf_counter()
+                self._notified.clear()
                 if row := await self._fleet.root.fetchrow(RECORDED, run):
-                    self._seen.append(row)
-                    return heard
+                    self._rows.append(row)
+                    return now
 
     def split(self) -> dict[str, float]:
         """Milliseconds until each moment from the one before."""
         return {
             later: round(
                 statistics.median(
-                    (row[later] - row[at]).total_seconds() * 1000 for row in self._seen
+                    (row[later] - row[at]).total_seconds() * 1000 for row in self._rows
                 ),
                 2,
             )
@@ -132,62 +132,62 @@ class Bell:
         await self._caller.close()
 
 
-class Steps:
-    """What no design can leave out, one after the other, on connections that are kept, until somebody hears of it."""
+class BareSteps:
+    """The steps that every design needs, one after the other on open connections, until the notification arrives."""
 
     def __init__(
         self,
         control: asyncpg.Connection,
         listener: asyncpg.Connection,
         target: asyncpg.Connection,
-        texts: Said,
+        messages: Messages,
     ) -> None:
         self._control = control
         self._listener = listener
         self._target = target
-        self._texts = texts[:-1]  # the last one, DISCARD ALL, happens behind
-        self._rung = asyncio.Event()
+        self._messages = messages[:-1]  # the last one, DISCARD ALL, comes after the result
+        self._notified = asyncio.Event()
 
     @classmethod
-    async def of(cls, fleet: Fleet, texts: Said) -> "Steps":
+    async def of(cls, fleet: Fleet, messages: Messages) -> "BareSteps":
         url = await fleet.a_database("raw")
         async with a_session(url) as connection:
             await connection.execute(TABLES)
         control, listener = [await asyncpg.connect(url) for _ in range(2)]
-        steps = cls(control, listener, await fleet.connect(fleet.databases[0]), texts)
-        await listener.add_listener("recorded", lambda *_: steps._rung.set())
+        steps = cls(control, listener, await fleet.connect(fleet.databases[0]), messages)
+        await listener.add_listener("recorded", lambda *_: steps._notified.set())
         return steps
 
     async def run(self) -> float:
-        self._rung.clear()
+        self._notified.clear()
         began = time.perf_counter()
         run, task = uuid4(), uuid4()
-        say_control = self._control.execute
-        await say_control("insert into run values ($1, 'Created')", run)
-        await say_control("insert into task values ($1, 'Created')", task)
-        await say_control(
+        execute = self._control.execute
+        await execute("insert into run values ($1, 'Created')", run)
+        await execute("insert into task values ($1, 'Created')", task)
+        await execute(
             "update task set state = 'InProgress', started = clock_timestamp() where id = $1", task
         )
-        await say(self._target, self._texts)
-        recorded = asyncio.ensure_future(say_control(RECORD, task))
-        async with asyncio.timeout(PATIENCE):
-            await self._rung.wait()
-        heard = time.perf_counter()
+        await send(self._target, self._messages)
+        recorded = asyncio.ensure_future(execute(RECORD, task))
+        async with asyncio.timeout(RESULT_TIMEOUT):
+            await self._notified.wait()
+        now = time.perf_counter()
         await recorded
-        return heard - began
+        return now - began
 
     async def close(self) -> None:
         for connection in (self._control, self._listener, self._target):
             await connection.close()
 
 
-async def measured(once, times: int) -> list[float]:
+async def measure(once, times: int) -> list[float]:
     """Milliseconds of each."""
-    taken = []
+    values = []
     for _ in range(times):
-        taken.append(1000 * await once())
+        values.append(1000 * await once())
         await asyncio.sleep(PAUSE)
-    return taken
+    return values
 
 
 def percentile(values: list[float], which: int) -> float:

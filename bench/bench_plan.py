@@ -1,8 +1,6 @@
 """plan: 700,000 target executions by plan_targets, beside a bare INSERT … SELECT of the same rows."""
 
 import asyncio
-import json
-import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -10,6 +8,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
+from bench.report import print_line, summary
 from engine.sql import MIGRATIONS, REPLACEABLE
 from muster.core.cluster import Cluster
 from muster.core.migrate import migrate, refresh
@@ -40,7 +39,7 @@ select current_date, $1, 1, ordinal, gen_random_uuid(), snapshot_id, 'Created', 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        print(json.dumps(asyncio.run(bench(Path(folder)))), flush=True)
+        print_line(asyncio.run(bench(Path(folder))))
 
 
 async def bench(folder: Path) -> dict:
@@ -49,29 +48,21 @@ async def bench(folder: Path) -> dict:
     await cluster.start()
     try:
         connection = await asyncpg.connect(cluster.superuser_url().reveal())
-        job = await installed(connection)
+        job = await install(connection)
         snapshot = await a_snapshot(connection, job.group, TARGETS)
         await connection.execute("analyze")
-        bare, ours = [], []
+        rounds: dict[str, list[float]] = {"ours": [], "limit": []}
         for _ in range(ROUNDS):
-            bare.append(await limit(connection, snapshot))
-            ours.append(await planned(connection, job, snapshot))
+            rounds["limit"].append(await insert_bare(connection, snapshot))
+            rounds["ours"].append(await plan(connection, job, snapshot))
         await connection.close()
     finally:
         await cluster.stop()
-    return {
-        "name": "plan",
-        "ours": round(statistics.median(ours), 2),
-        "limit": round(statistics.median(bare), 2),
-        "peer": None,
-        "ratio": round(statistics.median(ours) / statistics.median(bare), 2),
-        "spread": {"ours": [round(v, 2) for v in ours], "limit": [round(v, 2) for v in bare]},
-        "goal": "at most 2 ×",
-        "note": f"seconds for {TARGETS} target executions, median of {ROUNDS} rounds",
-    }
+    note = f"seconds for {TARGETS} target executions, median of {ROUNDS} rounds"
+    return summary("plan", rounds, digits=2, goal="at most 2 ×", note=note)
 
 
-async def installed(connection: asyncpg.Connection) -> Job:
+async def install(connection: asyncpg.Connection) -> Job:
     await connection.execute("create schema jobs; create schema jobs_internal")
     await migrate(connection, MIGRATIONS, ledger=LEDGER)
     await refresh(connection, REPLACEABLE, ledger=LEDGER)
@@ -80,7 +71,7 @@ async def installed(connection: asyncpg.Connection) -> Job:
     return await a_job(connection)
 
 
-async def limit(connection: asyncpg.Connection, snapshot: UUID) -> float:
+async def insert_bare(connection: asyncpg.Connection, snapshot: UUID) -> float:
     await connection.execute("truncate bare")
     await connection.execute("checkpoint")
     began = time.monotonic()
@@ -88,7 +79,7 @@ async def limit(connection: asyncpg.Connection, snapshot: UUID) -> float:
     return time.monotonic() - began
 
 
-async def planned(connection: asyncpg.Connection, job: Job, snapshot: UUID) -> float:
+async def plan(connection: asyncpg.Connection, job: Job, snapshot: UUID) -> float:
     run = await a_run(connection, job)
     await a_step(connection, run)
     await connection.execute("truncate jobs_internal.target_execution")

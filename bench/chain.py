@@ -1,6 +1,6 @@
 """The limit of `bench get-job`: two bare litestar services in a chain; the second reads by primary key.
 
-python chain.py front PORT BACK_URL        asks the one behind by httpx, as Muster asks its node agent
+python chain.py front PORT BACK_URL        asks the back service by httpx, as Muster asks its node agent
 python chain.py back PORT DATABASE_URL     reads one row
 """
 
@@ -32,8 +32,8 @@ async def back(state: State, request: Request[Any, Any, Any]) -> Response[str]:
 
 @get("/one")
 async def alone(state: State, request: Request[Any, Any, Any]) -> Response[str]:
-    found = await state.pool.fetchval(READ, request.query_params["key"])
-    return Response(found, media_type=JSON)
+    text = await state.pool.fetchval(READ, request.query_params["key"])
+    return Response(text, media_type=JSON)
 
 
 def app(side: str, url: str) -> Litestar:

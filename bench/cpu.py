@@ -1,4 +1,4 @@
-"""What processes have used, as Linux counts it; one that has ended meanwhile is left out."""
+"""CPU time of processes, as Linux counts it; a process that has ended is left out."""
 
 import contextlib
 import os
@@ -17,17 +17,17 @@ def between(before: Used, after: Used) -> float:
 
 
 def working_in(folder: Path) -> list[int]:
-    """A server's sessions and helpers work in its data directory."""
-    found = []
+    """The processes of a PostgreSQL server: their working directory is its data directory."""
+    pids = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             if entry.name.isdecimal() and (entry / "cwd").readlink() == folder:
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def _seconds(pid: int) -> float | None:
-    """User and system time: fields behind the program's name, which may contain anything."""
+    """User and system time: fields after the program's name, which may contain anything."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,18 +1,16 @@
 """A fleet to measure on, as a user has it: `muster up`, an account, and a server full of databases.
 
-with a_fleet(databases=100, schemas=100) as fleet:
+with start_fleet(databases=100, schemas=100) as fleet:
     fleet.a_job("fanout", "select 1")          one step for each script, on every schema of every database
-    took = fleet.run("fanout")                 started by REST and waited for; times as they were recorded
-    fleet.do(coroutine)                        in one loop of the engine's kind, so that connections last
+    times = fleet.run("fanout")                started by REST and waited for; times as they were recorded
+    fleet.wait(coroutine)                      in one uvloop, as an engine has, so that connections last
 
-What would bind is raised here and nowhere else; `RAISED` says it.
+Limits of the server that would bind are raised; `RAISED` lists them.
 """
 
 import asyncio
 import contextlib
-import json
 import os
-import statistics
 import tempfile
 import time
 from collections.abc import Coroutine, Iterator, Sequence
@@ -27,28 +25,28 @@ import asyncpg
 import uvloop
 
 from bench import cpu
+from bench.report import print_line, summary
 from muster.core.cluster import Cluster
 from tests.support.stack import GROUP, LOGIN, SERVER, Stack, a_server, an_account, muster_up, until
 
 T = TypeVar("T")
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
-SIDES = ("ours", "limit", "peer")
-WANTED = int(os.environ.get("BENCH_TARGETS", "10000"))
-DATABASES = min(int(os.environ.get("BENCH_DATABASES", "100")), WANTED)
-SCHEMAS = WANTED // DATABASES  # in each database
+TARGET_COUNT = int(os.environ.get("BENCH_TARGETS", "10000"))
+DATABASES = min(int(os.environ.get("BENCH_DATABASES", "100")), TARGET_COUNT)
+SCHEMAS = TARGET_COUNT // DATABASES  # in each database
 TARGETS = DATABASES * SCHEMAS
 SLOTS = 100  # of an account as shipped (JA100): so many tasks at once, on every side
 SESSIONS = 128  # maxConnections of the server
-RATE = 1000  # connectionsPerSecond of the server, the most that can be said
-LIMIT = 400  # max_connections of the PostgreSQL behind it: every side keeps its sessions
+RATE = 1000  # connectionsPerSecond of the server, the largest value that the API takes
+SERVER_MAX_CONNECTIONS = 400  # max_connections of that PostgreSQL: every side keeps its connections
 RAISED = (
     f"raised: maxConnections {SESSIONS}, connectionsPerSecond {RATE} and PostgreSQL's max_connections"
-    f" {LIMIT} of the targets' server; all else as shipped"
+    f" {SERVER_MAX_CONNECTIONS} of the targets' server; all else as shipped"
 )
 TARGET_SERVER = f"{GROUP}/providers/Microsoft.Sql/servers/targets"
 USER, PASSWORD = "targets_admin", "correct horse"
-PATIENCE = 600.0  # seconds for one run
+RUN_TIMEOUT = 600.0  # seconds
 
 TIMES = """
 select x.lifecycle, x.end_time is not null as over, extract(epoch from x.end_time) as ended,
@@ -82,8 +80,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Took:
-    asked: float  # when the start was sent
+class RunTimes:
+    """Instants of a run, in seconds of the epoch."""
+
+    requested: float  # when the start was sent
     created: float
     ended: float
     steps: list[Step]
@@ -121,21 +121,21 @@ class Fleet:
         answer = self.stack.client.post(f"{self.account}/jobs/{job}/start").raise_for_status()
         return UUID(answer.json()["name"])
 
-    def run(self, job: str) -> Took:
-        asked = time.time()
+    def run(self, job: str) -> RunTimes:
+        requested = time.time()
         run = self.start(job)
-        until(lambda: self.do(self.root.fetchrow(TIMES, run))["over"], seconds=PATIENCE)
-        return self.do(self.took(run, asked))
+        until(lambda: self.wait(self.root.fetchrow(TIMES, run))["over"], seconds=RUN_TIMEOUT)
+        return self.wait(self.times(run, requested))
 
-    # What the control database says
+    # What the control database recorded
 
-    async def took(self, run: UUID, asked: float) -> Took:
+    async def times(self, run: UUID, requested: float) -> RunTimes:
         row = await self.root.fetchrow(TIMES, run)
         steps = await self.root.fetch(STEPS, run)
         if row["lifecycle"] != "Succeeded" or any(s["tasks"] != s["succeeded"] for s in steps):
-            raise SystemExit(f"a run ended {row['lifecycle']}: {await self.why(run)}")
-        return Took(
-            asked,
+            raise SystemExit(f"a run ended {row['lifecycle']}: {await self.failures(run)}")
+        return RunTimes(
+            requested,
             float(row["created"]),
             float(row["ended"]),
             [
@@ -146,17 +146,17 @@ class Fleet:
             ],
         )
 
-    async def why(self, run: UUID) -> list[str]:
+    async def failures(self, run: UUID) -> list[str]:
         rows = await self.root.fetch(
-            "select distinct concat_ws(' ', lifecycle, end_reason, last_message) as said"
+            "select distinct concat_ws(' ', lifecycle, end_reason, last_message) as failure"
             " from jobs_internal.target_execution where job_execution_id = $1"
             " and lifecycle <> 'Succeeded' limit 5",
             run,
         )
-        return [row["said"] for row in rows]
+        return [row["failure"] for row in rows]
 
     async def sessions(self) -> int:
-        """Of Muster, at the targets."""
+        """Connections of Muster at the targets."""
         async with a_session(self.server.superuser_url().reveal()) as connection:
             return await connection.fetchval(
                 "select count(*) from pg_stat_activity where datname = any($1)"
@@ -165,7 +165,7 @@ class Fleet:
             )
 
     def cpu(self) -> dict[str, cpu.Used]:
-        """What each part has used so far."""
+        """CPU seconds that each part has used so far."""
         return {
             "client": cpu.of({os.getpid()}),
             "core": cpu.of(self.stack.processes("engine")),
@@ -174,34 +174,34 @@ class Fleet:
             "targets": cpu.of(cpu.working_in(self.server.data)),
         }
 
-    # The sides beside it
+    # For the other sides
 
     async def connect(self, database: str) -> asyncpg.Connection:
-        """As a host does, without its rules."""
+        """As a host connects, without its checks."""
         return await asyncpg.connect(**self.target, database=database, ssl=False)
 
     @property
     def target(self) -> dict[str, Any]:
-        place = {"host": "127.0.0.1", "port": self.server.port}
-        return place | {"user": USER, "password": PASSWORD}
+        address = {"host": "127.0.0.1", "port": self.server.port}
+        return address | {"user": USER, "password": PASSWORD}
 
     async def a_database(self, name: str) -> str:
-        """Beside the control database; its address."""
+        """Creates a database beside the control database; returns its URL."""
         await self.root.execute(f"create database {name}")
         return self.control.superuser_url(name).reveal()
 
     @property
     def control_url(self) -> str:
-        """As the administrator, who may start jobs."""
+        """Of the administrator, who may start jobs."""
         user, password = LOGIN["administratorLogin"], LOGIN["administratorLoginPassword"]
         return f"postgresql://{user}:{quote(password)}@127.0.0.1:{self.control.port}/jobs_bench"
 
-    def do(self, doing: Coroutine[Any, Any, T]) -> T:
-        return self.runner.run(doing)
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(coroutine)
 
 
 @contextlib.contextmanager
-def a_fleet(*, databases: int, schemas: int) -> Iterator[Fleet]:
+def start_fleet(*, databases: int, schemas: int) -> Iterator[Fleet]:
     with (
         tempfile.TemporaryDirectory() as name,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
@@ -212,12 +212,12 @@ def a_fleet(*, databases: int, schemas: int) -> Iterator[Fleet]:
             a_server(stack)
             server = runner.run(_a_target_server(stack))
             names = [f"tenant_{number:03}" for number in range(databases)]
-            spaces = [f"s{number:03}" for number in range(schemas)]
-            runner.run(_fill(server, names, spaces))
+            schema_names = [f"s{number:03}" for number in range(schemas)]
+            runner.run(_fill(server, names, schema_names))
             account = an_account(stack, "bench")
             control = _cluster(stack, SERVER)
             root = runner.run(asyncpg.connect(control.superuser_url("jobs_bench").reveal()))
-            fleet = Fleet(stack, account, control, server, names, spaces, runner, root)
+            fleet = Fleet(stack, account, control, server, names, schema_names, runner, root)
             login = {"username": USER, "password": PASSWORD}
             stack.put(f"{account}/credentials/login", {"properties": login})
             fleet.a_group("databases", type="SqlServer")
@@ -244,7 +244,7 @@ async def _a_target_server(stack: Stack) -> Cluster:
     stack.put(TARGET_SERVER, {"location": "local", "properties": login | limits})
     cluster = _cluster(stack, TARGET_SERVER)
     async with a_session(cluster.superuser_url().reveal()) as connection:
-        await connection.execute(f"alter system set max_connections = {LIMIT}")
+        await connection.execute(f"alter system set max_connections = {SERVER_MAX_CONNECTIONS}")
     await cluster.stop(patience=timedelta(seconds=20))
     await cluster.start()
     return cluster
@@ -259,10 +259,9 @@ def _cluster(stack: Stack, server: str) -> Cluster:
 
 
 async def _fill(server: Cluster, databases: Sequence[str], schemas: Sequence[str]) -> None:
-    """By the administrator; the others are copies of the first."""
+    """As the administrator; the other databases are copies of the first."""
     first, *others = databases
-    place = f"127.0.0.1:{server.port}"
-    url = f"postgresql://{USER}:{quote(PASSWORD)}@{place}"
+    url = f"postgresql://{USER}:{quote(PASSWORD)}@127.0.0.1:{server.port}"
     async with a_session(f"{url}/postgres") as connection:
         await connection.execute(f"create database {first} template template0")
         async with a_session(f"{url}/{first}") as inside:
@@ -272,31 +271,15 @@ async def _fill(server: Cluster, databases: Sequence[str], schemas: Sequence[str
             await connection.execute(f"create database {name} template {first}")
 
 
-# One line
-
-
-def line(
+def report(
     name: str,
-    found: dict[str, list[float]],
+    rounds: dict[str, list[float]],
     *,
     digits: int | None,
     goal: Any,
     note: str,
     **more: Any,
 ) -> None:
-    """`found`: what each side had in each round; `more` is said as it is."""
-    middle = {side: statistics.median(values) for side, values in found.items()}
-    sides = {side: round(middle[side], digits) if side in middle else None for side in SIDES}
-    told = {
-        "name": name,
-        **sides,
-        "ratio": round(middle["ours"] / middle["limit"], 3),
-        "spread": {
-            side: [round(min(values), digits), round(max(values), digits)]
-            for side, values in found.items()
-        },
-        **more,
-        "goal": goal,
-        "note": f"{note}; {RAISED}",
-    }
-    print(json.dumps(told, ensure_ascii=False), flush=True)
+    """Prints the line of a benchmark on a fleet."""
+    note = f"{note}; {RAISED}"
+    print_line(summary(name, rounds, digits=digits, goal=goal, note=note, **more))

@@ -1,4 +1,4 @@
-"""A closed loop of keep-alive HTTP connections: light enough not to be what is measured."""
+"""A closed loop of keep-alive HTTP connections, light enough that the server stays the bottleneck."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ from collections.abc import Callable
 async def measure(
     host: str, port: int, request: Callable[[int], bytes], *, connections: int, seconds: float
 ) -> float:
-    """Answers per second; any answer that is not 2xx ends the benchmark."""
+    """Responses per second; any response that is not 2xx ends the benchmark."""
     deadline = time.monotonic() + seconds
     counts = await asyncio.gather(
         *(_drive(host, port, request, n, deadline) for n in range(connections))
@@ -26,7 +26,7 @@ async def _drive(
             writer.write(request(number * 1_000_000 + done))
             head = await reader.readuntil(b"\r\n\r\n")
             if not head.startswith(b"HTTP/1.1 2"):
-                raise SystemExit(f"unexpected answer: {head[:200]!r} {await reader.read(400)!r}")
+                raise SystemExit(f"unexpected response: {head[:200]!r} {await reader.read(400)!r}")
             lower = head.lower()
             at = lower.index(b"content-length:") + 15
             await reader.readexactly(int(lower[at : lower.index(b"\r", at)]))

@@ -1,7 +1,7 @@
-"""The peer: pgqueuer in a process and an environment of its own, told what to do by lines.
+"""The peer: pgqueuer in a process and an environment of its own, driven by lines on stdin.
 
-with a_peer(queue_url, places, tasks, at_once=100) as ask:
-    ask("drain")     jobs per second: all tasks, from the worker's first look until all are recorded
+with a_peer(queue_url, target, tasks, at_once=100) as ask:
+    ask("drain")     jobs per second: all tasks, from the worker's first poll until all are recorded
     ask("idle")      milliseconds from enqueueing the first of the tasks until it is recorded
 """
 
@@ -35,17 +35,17 @@ def a_peer(
         )
         assert process.stdin
         assert process.stdout
-        answers, questions = process.stdout, process.stdin
+        replies, commands = process.stdout, process.stdin
 
-        def ask(what: str) -> float:
-            print(what, file=questions, flush=True)
-            answer = answers.readline()
-            if not answer:
+        def ask(command: str) -> float:
+            print(command, file=commands, flush=True)
+            reply = replies.readline()
+            if not reply:
                 raise SystemExit(f"pgqueuer ended with {process.wait(20)}")
-            return float(answer)
+            return float(reply)
 
         try:
             yield ask
         finally:
-            questions.close()
+            commands.close()
             process.wait(60)

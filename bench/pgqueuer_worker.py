@@ -20,19 +20,19 @@ from pgqueuer.types import QueueExecutionMode
 
 DONE = "select count(*) from pgqueuer_log where status = 'successful'"
 RECORDED = "select exists (select from pgqueuer_log where job_id = $1 and status = 'successful')"
-LOOK = 0.001  # seconds
+POLL_INTERVAL = 0.001  # seconds
 
 
 class Bench:
-    def __init__(self, given: dict) -> None:
-        self.queue: str = given["queue"]
-        self.target: dict = given["target"]
-        self.tasks: list[tuple[str, list[str]]] = given["tasks"]
-        self.at_once: int = given["at_once"]
+    def __init__(self, job: dict) -> None:
+        self.queue: str = job["queue"]
+        self.target: dict = job["target"]
+        self.tasks: list[tuple[str, list[str]]] = job["tasks"]
+        self.at_once: int = job["at_once"]
         self.free: dict[str, asyncio.Queue[asyncpg.Connection]] = {}
 
     async def prepare(self) -> None:
-        """Durable tables with its own vacuum settings, and connections to the targets that are kept."""
+        """Durable tables with its own vacuum settings, and open connections to the targets."""
         async with session(self.queue) as connection:
             queries = Queries(AsyncpgDriver(connection))
             await queries.install()
@@ -68,12 +68,12 @@ class Bench:
                 max_concurrent_tasks=self.at_once,
                 mode=QueueExecutionMode.drain,
             )
-            took = time.perf_counter() - began
+            seconds = time.perf_counter() - began
         async with session(self.queue) as connection:
             done = await connection.fetchval(DONE)
         if done != many:
             raise SystemExit(f"pgqueuer did {done} of {many} jobs")
-        return many / took
+        return many / seconds
 
     async def idle(self) -> float:
         """One job while a worker waits for it."""
@@ -85,11 +85,11 @@ class Bench:
             began = time.perf_counter()
             (number,) = await queries.enqueue("work", b"0")
             while not await producer.fetchval(RECORDED, number):
-                await asyncio.sleep(LOOK)
-            took = time.perf_counter() - began
+                await asyncio.sleep(POLL_INTERVAL)
+            seconds = time.perf_counter() - began
             worker.shutdown.set()
             await running
-            return took * 1000
+            return seconds * 1000
 
     def _worker(self, connection: asyncpg.Connection) -> PgQueuer:
         worker = PgQueuer(AsyncpgDriver(connection))
@@ -110,8 +110,8 @@ async def main(file: str) -> None:
     logger.setLevel(logging.WARNING)
     bench = Bench(json.loads(Path(file).read_text()))
     await bench.prepare()
-    for what in iter(sys.stdin.readline, ""):
-        print(await getattr(bench, what.strip())(), flush=True)
+    for command in iter(sys.stdin.readline, ""):
+        print(await getattr(bench, command.strip())(), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The limit: bare asyncpg that says to targets what a host says for the same tasks, and nothing else.
+"""The limit: bare asyncpg that sends to targets the messages of a host for the same tasks, and nothing else.
 
-What a host says is not repeated here: one attempt is run as a host runs it, alone or in a convoy, and listened to,
-and the other tasks get the same texts with their own names in them.
+The messages are not repeated here: one attempt runs as a host runs it, alone or in a read batch, and its messages are
+recorded; the other tasks get the same messages with their own names in them.
 """
 
 import asyncio
@@ -23,26 +23,26 @@ from engine.pool.pool import ConnectionPool
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.settings import Secret
-from tests.support.attempts import Place, a_step, a_task, overhear, settings
+from tests.support.attempts import TargetDatabase, a_step, a_task, record_messages, settings
 from tests.support.postgres import Role
 
-PATIENCE = 10.0  # seconds
-TIMEOUT = 43_200  # seconds, of a step that says nothing about it
-LAST = "discard all"  # cleans the session for the next task
-Said = tuple[str, ...]  # the messages of one task, each answered before the next
-Say = Callable[[asyncpg.Connection, Said], Awaitable[None]]
+ATTEMPT_TIMEOUT = 10.0  # seconds
+STEP_TIMEOUT = 43_200  # seconds; the default of a step
+LAST = "discard all"  # resets the session for the next task
+Messages = tuple[str, ...]  # of one task; each is answered before the next is sent
+Send = Callable[[asyncpg.Connection, Messages], Awaitable[None]]
 
 
-async def said(
+async def task_messages(
     fleet: Fleet,
     script: str,
-    places: Iterable[tuple[str, str | None]],
+    targets: Iterable[tuple[str, str | None]],
     *,
     together: bool = False,
-) -> list[Said]:
-    """For each database and schema."""
-    places = list(places)
-    database, schema = places[0]
+) -> list[Messages]:
+    """The messages of a task for each database and schema."""
+    targets = list(targets)
+    database, schema = targets[0]
     task = a_task(
         server_id=TARGET_SERVER,
         server_name="targets",
@@ -50,7 +50,7 @@ async def said(
         database_name=database,
         schema_name=schema,
     )
-    texts = await _heard(fleet, script, task, together=together)
+    texts = await _recorded_messages(fleet, script, task, together=together)
     lock = str(lock_key(task))
     return [
         tuple(
@@ -60,34 +60,34 @@ async def said(
             .replace(schema or "\0", inner or "\0")
             for text in texts
         )
-        for number, (name, inner) in enumerate(places, 1_000_000_000)
+        for number, (name, inner) in enumerate(targets, 1_000_000_000)
     ]
 
 
-async def say(connection: asyncpg.Connection, texts: Said) -> None:
+async def send(connection: asyncpg.Connection, texts: Messages) -> None:
     for text in texts:
         await connection.execute(text)
 
 
-async def say_bare(connection: asyncpg.Connection, _: Said) -> None:
+async def send_bare(connection: asyncpg.Connection, _: Messages) -> None:
     await connection.execute("select 1")
 
 
-class Kept:
-    """As many connections as there are slots, spread over the databases and kept."""
+class KeptConnections:
+    """One open connection for each slot, spread over the databases."""
 
     def __init__(self, connections: list[tuple[str, asyncpg.Connection]]) -> None:
         self._connections = connections
 
     @classmethod
-    async def of(cls, fleet: Fleet) -> "Kept":
+    async def of(cls, fleet: Fleet) -> "KeptConnections":
         many = len(fleet.databases)
         names = [fleet.databases[number % many] for number in range(SLOTS)]
         return cls([(name, await fleet.connect(name)) for name in names])
 
-    async def rate(self, tasks: Iterable[tuple[str, Said]], say: Say = say) -> float:
+    async def rate(self, tasks: Iterable[tuple[str, Messages]], send: Send = send) -> float:
         """Tasks per second; each connection takes those of its database from a list."""
-        lists: dict[str, deque[Said]] = {}
+        lists: dict[str, deque[Messages]] = {}
         for database, texts in tasks:
             lists.setdefault(database, deque()).append(texts)
         many = sum(map(len, lists.values()))
@@ -95,7 +95,7 @@ class Kept:
         async def work(database: str, connection: asyncpg.Connection) -> None:
             waiting = lists.get(database) or deque()
             while waiting:
-                await say(connection, waiting.popleft())
+                await send(connection, waiting.popleft())
 
         began = time.perf_counter()
         async with asyncio.TaskGroup() as group:
@@ -108,34 +108,34 @@ class Kept:
             await connection.close()
 
 
-async def _heard(fleet: Fleet, script: str, task: Task, *, together: bool) -> Said:
-    place = fleet.target
+async def _recorded_messages(fleet: Fleet, script: str, task: Task, *, together: bool) -> Messages:
+    address = fleet.target
     server = TargetServer(
         server_id=TARGET_SERVER,
         name="targets",
-        hosts=(place["host"],),
-        port=place["port"],
+        hosts=(address["host"],),
+        port=address["port"],
         ssl_mode="disable",
         max_connections=SLOTS,
     )
     credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
     sessions = ConnectionPool(Connector(settings()), credentials, Clock(), lambda _: None)
     with tempfile.TemporaryDirectory() as home:
-        host = Place(
+        target = TargetDatabase(
             None, task.database_name, Path(home), sessions, server, Role(USER, PASSWORD), []
         )
         try:
-            async with asyncio.timeout(PATIENCE):
-                session = await host.lend()
-                heard = overhear(session)
+            async with asyncio.timeout(ATTEMPT_TIMEOUT):
+                session = await target.lend()
+                messages = record_messages(session)
                 sessions.give_back(session)
-                step, within = a_step(script, timeout=TIMEOUT), float(TIMEOUT)
+                step, within = a_step(script, timeout=STEP_TIMEOUT), float(STEP_TIMEOUT)
                 if together:
-                    (outcome,) = await host.run_batch(step, [task], within=within)
+                    (outcome,) = await target.run_batch(step, [task], within=within)
                 else:
-                    outcome = await host.run(step, task, within=within)
+                    outcome = await target.run(step, task, within=within)
         finally:
             await sessions.close()
-    if outcome is None or outcome.lifecycle != "Succeeded" or {heard[0], heard[-1]} != {LAST}:
-        raise SystemExit(f"an attempt said {heard} and came to {outcome}")
-    return tuple(heard[1:])
+    if outcome is None or outcome.lifecycle != "Succeeded" or {messages[0], messages[-1]} != {LAST}:
+        raise SystemExit(f"an attempt sent {messages} and ended as {outcome}")
+    return tuple(messages[1:])

@@ -9,12 +9,12 @@ sys.path.insert(0, str(HERE.parent))
 
 
 def main() -> int:
-    known = sorted(file.stem for file in HERE.glob("bench_*.py"))
-    wanted = [f"bench_{name.replace('-', '_')}" for name in sys.argv[1:]] or known
+    names = sorted(file.stem for file in HERE.glob("bench_*.py"))
+    wanted = [f"bench_{name.replace('-', '_')}" for name in sys.argv[1:]] or names
     for name in wanted:
-        if name not in known:
+        if name not in names:
             print(
-                f"no benchmark {name[6:]}; known: {', '.join(n[6:] for n in known)}",
+                f"no benchmark {name[6:]}; there are: {', '.join(n[6:] for n in names)}",
                 file=sys.stderr,
             )
             return 2

@@ -169,7 +169,7 @@ async def tell(
     lifecycles: Lifecycles,
     uid: UUID,
     name: str,
-    found: Mapping[str, Any],
+    changes: Mapping[str, Any],
     *,
     version: int | None = None,
 ) -> None:
@@ -183,7 +183,7 @@ async def tell(
     if row is None or row["state"] != S.READY or version not in {None, row["version"]}:
         return
     if not await tx.fetchval(Q.signal_waits, uid, name):
-        payload = {"observed": {"conditions": [dict(found)]}}
+        payload = {"observed": {"conditions": [dict(changes)]}}
         await signals.send(tx, lifecycles, uid=uid, name=name, operation_id=None, payload=payload)
 
 
@@ -206,11 +206,11 @@ def missing_engines(settings: Settings, lifecycles: Lifecycles) -> OnEnd:
         assert isinstance(at, datetime)
         if workload.misfit:
             wrong = account_runtime.incompatible(workload.misfit)
-            said = condition(wrong.code, wrong.message, at)
-            await tell(tx, lifecycles, workload.account_uid, "incompatible", said)
+            failure = condition(wrong.code, wrong.message, at)
+            await tell(tx, lifecycles, workload.account_uid, "incompatible", failure)
             return
         why = f"The {workload.kind} ended ({workload.reason or workload.state}): {workload.message or ''}"
-        said = condition(MISSED[workload.kind], why.rstrip(": "), at)
-        await tell(tx, lifecycles, workload.account_uid, "unhealthy", said)
+        failure = condition(MISSED[workload.kind], why.rstrip(": "), at)
+        await tell(tx, lifecycles, workload.account_uid, "unhealthy", failure)
 
     return ended

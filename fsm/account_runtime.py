@@ -32,8 +32,8 @@ async def launch(ctx: Context, where: Control, *, at_least: int, queued: int | N
     queue, services = _queue(ctx), ctx.services
     reached = await addresses.of_account(services.db, services.settings, ctx.resource.uid)
     async with services.db.transaction() as tx:
-        known = await queue.of_account(tx, ctx.resource.uid)
-        engines = [workload for workload in known if workload.kind is Kind.ENGINE]
+        workloads = await queue.of_account(tx, ctx.resource.uid)
+        engines = [workload for workload in workloads if workload.kind is Kind.ENGINE]
         tries = [uuid5(ctx.command_id, f"engine/{number}") for number in range(TRIES)]
         for engine in engines:
             ours = engine.id in tries or engine.epoch == queued
@@ -49,8 +49,8 @@ async def launch(ctx: Context, where: Control, *, at_least: int, queued: int | N
             last = next(engine for engine in engines if engine.id == tries[-1])
             why = f"{last.reason or last.state}: {last.message or 'no message'}"
             raise PreconditionFailed(f"The engine did not start: {why}", code="EngineStartFailed")
-        given = [workload.epoch for workload in known if workload.epoch is not None]
-        epoch: int = max([at_least, ctx.scratch.get("epoch", 0), *given]) + 1
+        epochs = [workload.epoch for workload in workloads if workload.epoch is not None]
+        epoch: int = max([at_least, ctx.scratch.get("epoch", 0), *epochs]) + 1
         await queue.enqueue(
             tx, _wanted(ctx, where, reached, Kind.ENGINE, id, epoch, engine_key(ctx.resource.uid))
         )
@@ -73,10 +73,10 @@ async def may_fit(ctx: Context) -> None:
         raise incompatible(last.misfit)
 
 
-def incompatible(said: str) -> PreconditionFailed:
+def incompatible(message: str) -> PreconditionFailed:
     """Names both versions, as the engine found them, and what brings them together."""
     return PreconditionFailed(
-        f"The engine and the schema of the control database do not fit: {said} If the engine is too "
+        f"The engine and the schema of the control database do not fit: {message} If the engine is too "
         "old, upgrade Muster where the launchers run; if the schema is, PATCH the account.",
         code=INCOMPATIBLE,
     )
@@ -145,8 +145,8 @@ async def end_all(queue: Queue, db: Database, account_uid: UUID, reason: Reason)
         for workload in await queue.of_account(tx, account_uid):
             if not workload.state.over:
                 await queue.cancel(tx, workload.id, reason)
-        known = await queue.of_account(tx, account_uid)
-    return sum(1 for each in known if each.claimed_by is not None and each.gone_at is None)
+        workloads = await queue.of_account(tx, account_uid)
+    return sum(1 for each in workloads if each.claimed_by is not None and each.gone_at is None)
 
 
 async def forget(ctx: Context) -> None:
@@ -192,7 +192,7 @@ def _wanted(
     settings = services.settings
     if settings.vault_token is not None:
         plain["vault_token"] = settings.vault_token.reveal()
-    given = {
+    values = {
         "endpoint": msgspec.to_builtins(msgspec.structs.replace(where.endpoint, client_key=None)),
         "database": where.database.name,
         "user": Roles.of(uid).engine,
@@ -220,7 +220,7 @@ def _wanted(
         mutex_key=key,
         priority=Priority.DEFAULT,
         epoch=epoch,
-        spec=Spec(settings=given),
+        spec=Spec(settings=values),
         labels={"account": ctx.resource.name},
         sealed={
             name: services.keyring.seal(text, seal_context(id, name))

@@ -203,8 +203,10 @@ async def _accept(ctx: Context, where: Control) -> Wait:
         just_installed = read.epoch == 0 and seen & GONE
         if strange.code not in seen and not just_installed:
             raise
-    found = {IDENTITY: str(read.identity), OID: read.database_oid, SEEN: read.epoch}
-    return Wait(timedelta(0), "an engine for what was acknowledged", scratch={**found, SIGNAL: {}})
+    scratch = {IDENTITY: str(read.identity), OID: read.database_oid, SEEN: read.epoch}
+    return Wait(
+        timedelta(0), "an engine for what was acknowledged", scratch={**scratch, SIGNAL: {}}
+    )
 
 
 async def _install(ctx: Context, where: Control) -> SchemaInstalled:
@@ -223,10 +225,10 @@ async def _install(ctx: Context, where: Control) -> SchemaInstalled:
 async def _seen(ctx: Context, read: EpochRead, epoch: int) -> Outcome:
     if read.epoch != epoch or read.heartbeat_at is None:
         return await _wait(ctx, epoch)
-    found = {IDENTITY: str(read.identity), OID: read.database_oid}
+    scratch = {IDENTITY: str(read.identity), OID: read.database_oid}
     return Done(
         observed=_shown(read) | {"conditions": _conditions(ctx)},
-        scratch={**found, EPOCH: epoch, SEEN: epoch},
+        scratch={**scratch, EPOCH: epoch, SEEN: epoch},
     )
 
 

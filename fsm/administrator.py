@@ -45,10 +45,10 @@ def secret_of(means: Means, resource: Resource, name: str) -> Secret | None:
 
 def endpoint_of(means: Means, server: Resource) -> Endpoint:
     """As the customer registered it, or where our own cluster answers."""
-    given = server.properties.get("endpoint") or server.observed.get("endpoint")
-    if given is None:
+    document = server.properties.get("endpoint") or server.observed.get("endpoint")
+    if document is None:
         raise Unavailable("The server does not run yet.", code="TargetUnreachable")
-    stated = {name: value for name, value in given.items() if value is not None}
+    stated = {name: value for name, value in document.items() if value is not None}
     if key := secret_of(means, server, CLIENT_KEY):
         stated["clientKey"] = key.reveal()
     return msgspec.convert(stated, Endpoint)

@@ -28,12 +28,12 @@ async def _remove(ctx: Context, uid: UUID) -> None:
         if row is None:
             return
         child = resource_of(row)
-        found = await tx.fetchrow(Q.get_machine, uid)
-        if found is None:
+        machine_row = await tx.fetchrow(Q.get_machine, uid)
+        if machine_row is None:
             await tx.execute(Q.forget_extensions, uid)
             await tx.execute(Q.forget_resource, uid)
             return
-        machine = machine_of(found)
+        machine = machine_of(machine_row)
         lifecycle = ctx.services.lifecycles[machine.lifecycle]
         if child.provisioning_state == DELETING or shielded(lifecycle.row(machine.state)):
             return

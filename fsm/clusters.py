@@ -40,9 +40,9 @@ class EmbeddedClusters:
                 password=Secret(url.password or ""),
                 application_name=APPLICATION,
             ) as connection:
-                known = await connection.fetchval(T.role_exists, login)
+                exists = await connection.fetchval(T.role_exists, login)
                 statement = await connection.fetchval(
-                    T.administrator, login, verifier(password), known
+                    T.administrator, login, verifier(password), exists
                 )
                 await connection.execute(statement)
 

@@ -81,18 +81,18 @@ async def _settle_all(services: Services, account_uid: UUID, commands: list[Row]
     for row in commands:
         detail = {"settledBy": "journal"}
         try:
-            known = where is not None and await _took_effect(where, row["command_id"])
+            took_effect = where is not None and await _took_effect(where, row["command_id"])
         except NotFound as lost:
             if lost.code not in LOST:
                 raise
-            known = False
+            took_effect = False
             detail["code"] = lost.code
-        await settle(services.db, row["command_id"], succeeded=known, detail=detail)
+        await settle(services.db, row["command_id"], succeeded=took_effect, detail=detail)
 
 
 async def _took_effect(where: control_database.Control, command_id: UUID) -> bool:
-    known: bool = (await where.operate(ReadJournal(command_id=command_id))).known
-    return known
+    recorded: bool = (await where.operate(ReadJournal(command_id=command_id))).known
+    return recorded
 
 
 async def _control(services: Services, account_uid: UUID) -> control_database.Control | None:

@@ -52,7 +52,7 @@ class Control:
 
     async def _run(self, command: msgspec.Struct, user: str, password: Any) -> Any:
         uid = self.ctx.resource.uid
-        asked: Login = login(
+        credentials: Login = login(
             self.ctx.services.keyring,
             uid,
             server=self.server.key,
@@ -63,7 +63,7 @@ class Control:
         )
         content = msgspec.json.encode(command).decode()
         id = uuid5(self.ctx.command_id, f"{type(command).__name__}/{content}")
-        return await self.agent.run(uid, id, command, asked)
+        return await self.agent.run(uid, id, command, credentials)
 
 
 async def of(ctx: Context) -> Control:

@@ -128,7 +128,7 @@ def _certified(
 def _entry(
     server: Resource, endpoint: Endpoint, pools: list[Resource], otherwise: str | None
 ) -> DirectoryServer:
-    said = server.properties
+    properties = server.properties
     return DirectoryServer(
         server_id=server.id,
         name=server.name,
@@ -140,23 +140,23 @@ def _entry(
         direct_host=endpoint.direct_host,
         target_session_attrs=endpoint.target_session_attrs,
         maintenance_database=endpoint.maintenance_database,
-        max_connections=said.get("maxConnections"),
-        connections_per_second=said.get("connectionsPerSecond"),
-        slots_per_database=said.get("slotsPerDatabase"),
+        max_connections=properties.get("maxConnections"),
+        connections_per_second=properties.get("connectionsPerSecond"),
+        slots_per_database=properties.get("slotsPerDatabase"),
         pools=tuple(_pool(pool) for pool in pools),
-        labels=said.get("labels") or {},
-        job_credential=said.get("jobCredential") or otherwise,
-        disabled=bool(said.get("disabled")),
+        labels=properties.get("labels") or {},
+        job_credential=properties.get("jobCredential") or otherwise,
+        disabled=bool(properties.get("disabled")),
     )
 
 
 def _pool(pool: Resource) -> DirectoryPool:
-    said = pool.properties
+    properties = pool.properties
     return DirectoryPool(
         name=pool.name,
-        databases=tuple(said.get("databases") or ()),
-        pattern=said.get("databasePattern"),
-        max_connections=said.get("maxConnections"),
-        slots_per_database=said.get("slotsPerDatabase"),
-        labels=said.get("labels") or {},
+        databases=tuple(properties.get("databases") or ()),
+        pattern=properties.get("databasePattern"),
+        max_connections=properties.get("maxConnections"),
+        slots_per_database=properties.get("slotsPerDatabase"),
+        labels=properties.get("labels") or {},
     )

@@ -42,8 +42,8 @@ class Dispatcher:
         db = self.runner.services.db
         room = settings.runner_parallelism - len(self._driven)
         try:
-            found = await store.due(db, room + len(self._driven)) if room > 0 else []
-            for uid in [uid for uid in found if uid not in self._driven][:room]:
+            uids = await store.due(db, room + len(self._driven)) if room > 0 else []
+            for uid in [uid for uid in uids if uid not in self._driven][:room]:
                 self._driven[uid] = group.create_task(self._drive(uid, woken))
             if self._driven:
                 return settings.poll_busy

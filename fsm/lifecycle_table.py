@@ -133,22 +133,22 @@ class Lifecycle:
 
     def edges(self) -> list[tuple[str, str, str]]:
         """(from, event, to): every legal move, in the order of the table."""
-        found: list[tuple[str, str, str]] = []
+        rows: list[tuple[str, str, str]] = []
         for row in self.rows.values():
             match row:
                 case Step():
-                    found += [(row.state, DONE, row.then), (row.state, GIVE_UP, row.otherwise)]
-                    found += [(row.state, BACK, row.back)] if row.back else []
+                    rows += [(row.state, DONE, row.then), (row.state, GIVE_UP, row.otherwise)]
+                    rows += [(row.state, BACK, row.back)] if row.back else []
                 case Rest():
-                    found += [(row.state, signal, to) for signal, to in row.signals.items()]
-                    found += [(row.state, AGAIN, row.again)] if row.again else []
-            known = {event for state, event, _ in found if state == row.state}
-            found += [
+                    rows += [(row.state, signal, to) for signal, to in row.signals.items()]
+                    rows += [(row.state, AGAIN, row.again)] if row.again else []
+            events = {event for state, event, _ in rows if state == row.state}
+            rows += [
                 (row.state, signal, to)
                 for signal, to in self.interrupts.items()
-                if not shielded(row) and signal not in known
+                if not shielded(row) and signal not in events
             ]
-        return found
+        return rows
 
     def mermaid(self) -> str:
         return formatter.render(self.machine, "mermaid").strip()

@@ -82,10 +82,10 @@ async def observe(
 ) -> None:
     """GET shows this of a machine that rests; one that works, or was written since, shows its own."""
     resource = await tx.fetchrow(Q.lock_resource, uid)
-    found = await tx.fetchrow(Q.get_machine, uid)
-    if resource is None or found is None or resource["row_version"] != row_version:
+    machine_row = await tx.fetchrow(Q.get_machine, uid)
+    if resource is None or machine_row is None or resource["row_version"] != row_version:
         return
-    machine = machine_of(found)
+    machine = machine_of(machine_row)
     table = LIFECYCLES[machine.lifecycle]
     row = table.row(machine.state)
     if isinstance(row, Rest) and resource["provisioning_state"] == row.provisioning:

@@ -79,6 +79,6 @@ async def end(
 
 async def cancel_running(tx: Connection, resource_uid: UUID) -> None:
     """Makes room for a delete, which interrupts whatever runs."""
-    found = await running(tx, resource_uid)
-    if found:
-        await end(tx, found.operation_id, "Canceled", faults.INTERRUPTED)
+    operation = await running(tx, resource_uid)
+    if operation:
+        await end(tx, operation.operation_id, "Canceled", faults.INTERRUPTED)

@@ -28,21 +28,21 @@ async def contact(means: Means, server: Resource) -> Fault | None:
 
 def conditions(server: Resource, failure: Fault | None) -> list[dict[str, str]]:
     """Of a registered server's endpoint; `failure` is why a server without a login was not reached."""
-    found = []
+    notes = []
     endpoint = server.properties.get("endpoint") or {}
     if endpoint.get("sslMode") in {"require", "disable"}:
         message = f"sslMode {endpoint['sslMode']}: the identity of the server is not verified."
-        found.append(condition("TlsNotVerified", message))
+        notes.append(condition("TlsNotVerified", message))
     if endpoint.get("authentication") in WEAK:
         message = (
             f"authentication {endpoint['authentication']}: the server, or an attacker in its place, can read "
             "or reuse the passwords that log in there."
         )
-        found.append(condition("WeakAuthentication", message))
+        notes.append(condition("WeakAuthentication", message))
     if failure is not None:
         advice = f"Correct its endpoint, or check it again: muster server check {server.name}"
-        found.append(condition(NOT_VERIFIED, f"{failure.message} {advice}"))
-    return found
+        notes.append(condition(NOT_VERIFIED, f"{failure.message} {advice}"))
+    return notes
 
 
 def condition(kind: str, message: str) -> dict[str, Any]:

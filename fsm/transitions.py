@@ -105,12 +105,12 @@ class Mover:
             await tx.execute(Q.forget_extensions, resource.uid)
             await tx.execute(Q.forget_resource, resource.uid)
             return
-        told = move.signal.payload.get("observed", {}) if move.signal else {}
-        observed = {**move.observed, **told, "lastError": move.error}
+        changes = move.signal.payload.get("observed", {}) if move.signal else {}
+        observed = {**move.observed, **changes, "lastError": move.error}
         if isinstance(to, Rest) and to.tells and move.error and move.event != BACK:
             now = await tx.fetchval(Q.now)
-            said = condition(move.error["code"], move.error["message"], now)
-            observed["conditions"] = renewed(resource.observed.get("conditions"), said)
+            failure = condition(move.error["code"], move.error["message"], now)
+            observed["conditions"] = renewed(resource.observed.get("conditions"), failure)
         if isinstance(to, Step) and move.event in {DONE, GIVE_UP}:
             observed.pop("lastError")  # told when it is known how it ends
         await show(tx, resource, self.lifecycle, to, observed)

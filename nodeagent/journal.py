@@ -30,9 +30,9 @@ async def end(connection: Connection, invocation: Invocation, result: str) -> No
 
 async def once(connection: Connection, invocation: Invocation, effect: Effect) -> str:
     """Runs the effect, or answers as its first run did."""
-    known = await begin(connection, invocation)
-    if known is not None:
-        return known
+    recorded = await begin(connection, invocation)
+    if recorded is not None:
+        return recorded
     result = await effect()
     await end(connection, invocation, result)
     return result

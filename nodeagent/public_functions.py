@@ -31,5 +31,5 @@ def installed(text: str) -> str:
     return made
 
 
-def _around(found: "re.Match[str]") -> str:
-    return found["head"] + AROUND.replace(":body", f"{found['body']};")
+def _around(match: "re.Match[str]") -> str:
+    return match["head"] + AROUND.replace(":body", f"{match['body']};")

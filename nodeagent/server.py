@@ -49,13 +49,13 @@ def build(services: Services, clock: Clock) -> Litestar:
         demand(claims, account=account_uid, command=command_id)
         body = await request.body()
         demand(claims, body=body_digest(body))
-        asked = _decoded(body)
-        spec = COMMANDS.get(asked.command)
+        command_request = _decoded(body)
+        spec = COMMANDS.get(command_request.command)
         if spec is None:
             raise InvalidRequest("This agent knows no such command.", code="CommandNotKnown")
         demand(claims, kind=spec.cls)
         began = clock.monotonic()
-        result = await _run(services, account_uid, command_id, spec, asked)
+        result = await _run(services, account_uid, command_id, spec, command_request)
         took = round(clock.monotonic() - began, 3)
         log.info("command done", command=spec.name, account=account_uid, id=command_id, took=took)
         return Response(result, media_type=JSON)
@@ -74,9 +74,9 @@ def build(services: Services, clock: Clock) -> Litestar:
 
 
 async def _run(
-    services: Services, account_uid: UUID, command_id: UUID, spec: Spec, asked: Request
+    services: Services, account_uid: UUID, command_id: UUID, spec: Spec, request: Request
 ) -> bytes:
-    invocation = begun(services, account_uid, command_id, spec, asked)
+    invocation = begun(services, account_uid, command_id, spec, request)
     try:
         async with asyncio.timeout(spec.timeout.total_seconds()):
             answer = await HANDLERS[spec.name](invocation)
@@ -107,12 +107,12 @@ def _answer(request: HttpRequest[Any, Any, Any], error: Exception) -> Response[b
         case _:
             log.error("command failed", path=request.url.path, exc_info=error)
             fault = Internal("An internal error occurred in the node agent.")
-    told = CommandError.of(fault)
+    document = CommandError.of(fault)
     address = request.client.host if request.client else ""
-    telemetry.note_refusal("nodeagent", told.status, fault.code, fault.message, address)
+    telemetry.note_refusal("nodeagent", document.status, fault.code, fault.message, address)
     if isinstance(error, Fault):
         log.warning("command refused", path=request.url.path, code=fault.code, why=fault.context)
     headers = {"retry-after": str(fault.retry_after)} if fault.retry_after else {}
     return Response(
-        msgspec.json.encode(told), status_code=told.status, media_type=JSON, headers=headers
+        msgspec.json.encode(document), status_code=document.status, media_type=JSON, headers=headers
     )

@@ -81,11 +81,13 @@ def meaning(sqlstate: str) -> Meaning:
 
 
 def _own(error: asyncpg.PostgresError) -> Fault:
-    said = {name: getattr(error, name, None) for name in ("detail", "hint", "column_name")}
+    fields = {name: getattr(error, name, None) for name in ("detail", "hint", "column_name")}
     kind, code = OWN[error.sqlstate or ""]
-    sentences = [_sentence(text) for text in (_text(error), said["detail"], said["hint"]) if text]
+    sentences = [
+        _sentence(text) for text in (_text(error), fields["detail"], fields["hint"]) if text
+    ]
     code = getattr(error, "constraint_name", None) or code
-    return kind(" ".join(sentences), code=code, target=said["column_name"] or None)
+    return kind(" ".join(sentences), code=code, target=fields["column_name"] or None)
 
 
 def _told(error: asyncpg.PostgresError) -> str:

@@ -53,11 +53,11 @@ def path_of(id: ResourceId) -> tuple[str, ...]:
 async def of(services: Services, call: Call, id: ResourceId, *, anew: bool = False) -> Access:
     """How the account of `id` is reached; NotFound, or Conflict while there is nothing to reach."""
     account, tenant = account_of(id), call.principal.tenant_id
-    known = None if anew else services.accounts.get(tenant, account.key)
-    if known is None:
-        known = await _read(services, account, tenant, wanted=id)
-        services.accounts.keep(tenant, account.key, known)
-    return known
+    cached = None if anew else services.accounts.get(tenant, account.key)
+    if cached is None:
+        cached = await _read(services, account, tenant, wanted=id)
+        services.accounts.keep(tenant, account.key, cached)
+    return cached
 
 
 async def look(
@@ -126,21 +126,21 @@ async def _read(
         raise _not_ready(account, row["provisioning_state"])
     if len(rows) < 3:
         raise Conflict("The control database is gone.", code="ControlDatabaseNotFound")
-    found, server = resource_of(row), resource_of(rows["server"])
-    password = secret_of(services, found, AGENT)
+    resource, server = resource_of(row), resource_of(rows["server"])
+    password = secret_of(services, resource, AGENT)
     assert password is not None
     return Access(
-        uid=found.uid,
-        id=ResourceId.parse(found.id),
+        uid=resource.uid,
+        id=ResourceId.parse(resource.id),
         identity=UUID(scratch[IDENTITY]),
         public_key=scratch["publicKey"],
         login=login(
             services.keyring,
-            found.uid,
+            resource.uid,
             server=server.key,
             endpoint=endpoint_of(services, server).direct(),
             database=rows["database"]["name"],
-            user=Roles.of(found.uid).agent,
+            user=Roles.of(resource.uid).agent,
             password=password,
         ),
     )

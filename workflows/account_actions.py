@@ -35,16 +35,16 @@ async def resume(services: Services, call: Call, id: ResourceId) -> dict[str, An
 async def acknowledge(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
     """The operator says that a restored or cloned control database is meant: the one that is shown."""
     async with services.db.transaction() as tx:
-        found = await store.lock(tx, id.key, call.principal.tenant_id)
-        if found is None:
+        account = await store.lock(tx, id.key, call.principal.tenant_id)
+        if account is None:
             await admission.parents(tx, id, call.principal.tenant_id)
             raise admission.missing(id, wanted=id, code=KIND.absent)
-        machine = await machines.get(tx, found.resource.uid)
+        machine = await machines.get(tx, account.resource.uid)
         if machine is None or machine.state not in {"disabled", "recovering"}:
             raise Conflict(f"'{id.name}' is not disabled: there is nothing to acknowledge.")
-        seen = [each["type"] for each in found.resource.observed.get("conditions") or []]
+        seen = [each["type"] for each in account.resource.observed.get("conditions") or []]
         await machines.signal(
-            tx, uid=found.resource.uid, name="acknowledge", payload={ACKNOWLEDGED: seen}
+            tx, uid=account.resource.uid, name="acknowledge", payload={ACKNOWLEDGED: seen}
         )
         await audit.accepted(tx, call, KIND.action("acknowledge/action"), id)
     return {"acknowledged": True}
@@ -83,10 +83,10 @@ async def doctor(services: Services, call: Call, id: ResourceId) -> dict[str, An
 async def _diagnosed(services: Services, call: Call, id: ResourceId) -> Diagnosed | None:
     """None where the control database can't be asked: the other facts say why."""
     try:
-        found: Diagnosed = await access.look(services, call, id, Diagnose())
+        diagnosis: Diagnosed = await access.look(services, call, id, Diagnose())
     except Fault:
         return None
-    return found
+    return diagnosis
 
 
 async def _set_paused(

@@ -52,10 +52,10 @@ async def disallow(
     """Refused while groups or steps name the server or an execution runs there, unless forced."""
     here = await items.enter(services, call, id)
     every = await services.db.fetch(Q.allowed_servers, here.uid, "", None, ["/"])
-    found = [row for row in every if row["name"].lower() == body["server"].lower()]
-    if not found:
+    rows = [row for row in every if row["name"].lower() == body["server"].lower()]
+    if not rows:
         return {"server": body["server"], "allowed": False, "changed": False}
-    (server,) = found  # names of servers are unique
+    (server,) = rows  # names of servers are unique
     if not body.get("force"):
         command = ReadServerUsers(server_ids=(server["id"],))
         users = {id: await access.look(services, call, id, command)}

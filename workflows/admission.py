@@ -25,13 +25,13 @@ class World:
 async def parents(tx: Connection, id: ResourceId, tenant_id: str) -> World:
     """The ancestors of `id`; NotFound names the topmost one that is missing."""
     above = [a for a in id.ancestors() if a.pairs and a != id]
-    found = await store.by_keys(tx, [id.key, "/", *(a.key for a in above)], tenant_id)
+    rows = await store.by_keys(tx, [id.key, "/", *(a.key for a in above)], tenant_id)
     for ancestor in reversed(above):
-        if ancestor.key not in found:
+        if ancestor.key not in rows:
             raise await _absent(tx, ancestor, id, tenant_id)
-    by_type = {row.resource.type: row for row in found.values()}
-    locks = tuple(row.resource for row in found.values() if row.resource.type == LOCK)
-    nearest = found.get(id.parent.key)
+    by_type = {row.resource.type: row for row in rows.values()}
+    locks = tuple(row.resource for row in rows.values() if row.resource.type == LOCK)
+    nearest = rows.get(id.parent.key)
     inside = nearest and nearest.resource.type not in {SUBSCRIPTION, GROUP}
     subscription, group = by_type.get(SUBSCRIPTION), by_type.get(GROUP)
     return World(

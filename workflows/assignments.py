@@ -89,11 +89,11 @@ def _scope(scope: ResourceId, text: str | None) -> list[FieldError]:
     return [FieldError(where, f"It is not the scope of the URL, '{scope}'.")]
 
 
-def _properties(id: ResourceId, said: dict[str, Any]) -> dict[str, Any]:
-    given = {n: value for n, value in said.items() if value is not None and n != "scope"}
-    role = by_definition_id(given["roleDefinitionId"])
-    return given | {
-        "principalType": given.get("principalType", "User"),
+def _properties(id: ResourceId, properties: dict[str, Any]) -> dict[str, Any]:
+    values = {n: value for n, value in properties.items() if value is not None and n != "scope"}
+    role = by_definition_id(values["roleDefinitionId"])
+    return values | {
+        "principalType": values.get("principalType", "User"),
         "roleDefinitionKey": role.id,
         "scopeKey": id.parent.key,
     }

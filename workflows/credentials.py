@@ -25,17 +25,19 @@ async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Wri
     Without servers those that were listed stay: a client that knows only Azure's properties widens nothing.
     """
     here = await items.enter(services, call, id)
-    given = body.properties
-    refuse(validate(id.name, given, services.settings))
-    listed = _listed(given.get("servers"))
+    properties = body.properties
+    refuse(validate(id.name, properties, services.settings))
+    listed = _listed(properties.get("servers"))
     named = [] if listed == ANY else [ServerName(SERVERS, name) for name in listed or ()]
     usable = await target_servers.check_named(services, call, access.account_of(id), named)
     refuse(usable.errors)
     await target_servers.allow(services, call, here, usable.servers)
     command = PutCredential(
         name=id.name,
-        username=given["username"],
-        secret=_sealed(here, id.name, given.get("password")) or given.get("reference") or None,
+        username=properties["username"],
+        secret=_sealed(here, id.name, properties.get("password"))
+        or properties.get("reference")
+        or None,
         servers=listed,
         condition=items.condition(call),
     )

@@ -92,19 +92,19 @@ def told(facts: Facts) -> dict[str, Any]:
 
 def advise(facts: Facts) -> list[str]:
     """Most likely cause first; empty when there is nothing to do."""
-    found = []
+    problems = []
     if facts.agents == 0:
-        found.append(
+        problems.append(
             "No node agent is alive for this server, so nothing can be done in the control database. "
             "Start one beside it: `muster nodeagent`; with `muster up`, look at its log nodeagent.log."
         )
     if facts.launchers == 0:
-        found.append(
+        problems.append(
             "No launcher is alive, so no engine can be started. Start one: `muster launcher`; with "
             "`muster up`, look at its log launcher.log."
         )
     return (
-        found
+        problems
         + _about_engine(facts)
         + _about_hosts(facts)
         + _about_locks(facts)
@@ -117,31 +117,31 @@ def _about_engine(facts: Facts) -> list[str]:
     engine, machine = facts.engine, facts.machine
     if engine is None or machine is None or machine.state in {"failed", "releasing"}:
         return []
-    said = None
+    message = None
     if engine.misfit:
-        said = (
+        message = (
             f"The engine that launcher '{engine.claimed_by}' started and the schema of the control "
             f"database do not fit: {engine.misfit} If the engine is too old, upgrade Muster there; the "
             "account recovers by itself. If the schema is, PATCH the account, which upgrades it."
         )
     elif engine.state is State.PENDING and facts.launchers:
-        said = (
+        message = (
             "The engine waits for a launcher with capacity. Raise MUSTER_LAUNCHER_PARALLELISM or "
             "MUSTER_MAX_RUNNING_ENGINE, add memory, or start another launcher."
         )
     elif engine.state in {State.CLAIMED, State.LAUNCHED}:
-        said = (
+        message = (
             f"The engine was taken by launcher '{engine.claimed_by}' and has not reported yet; "
             f"read its log: logs/workloads/{engine.id}.log in the launcher's directory."
         )
     elif engine.state.over and machine.state in {"starting_instance", "recovering"}:
-        said = (
+        message = (
             f"The last engine ended ({engine.reason}: {engine.message or 'no message'}); "
             f"read its log: logs/workloads/{engine.id}.log."
         )
     elif engine.state is State.RUNNING and engine.beat_by and engine.beat_by < facts.now:
-        said = "The engine sends no heartbeat; the monitor replaces it."
-    return [said] if said else []
+        message = "The engine sends no heartbeat; the monitor replaces it."
+    return [message] if message else []
 
 
 def _about_hosts(facts: Facts) -> list[str]:
@@ -202,14 +202,14 @@ def _about_failure(facts: Facts) -> list[str]:
     machine = facts.machine
     if machine is None or machine.state not in {"failed", "delete_failed"}:
         if machine is not None and machine.last_error:
-            said = machine.last_error
-            return [f"The last try failed: {said['code']}: {said['message']}"]
+            error = machine.last_error
+            return [f"The last try failed: {error['code']}: {error['message']}"]
         return []
-    said = machine.last_error or facts.account.observed.get("lastError") or {}
+    error = machine.last_error or facts.account.observed.get("lastError") or {}
     how = (
         "PUT the account again, or delete it" if machine.state == "failed" else "DELETE tries again"
     )
-    return [f"{said.get('code', 'Failed')}: {said.get('message', '')} Fix that, then: {how}."]
+    return [f"{error.get('code', 'Failed')}: {error.get('message', '')} Fix that, then: {how}."]
 
 
 def _workload(workload: Workload) -> dict[str, Any]:

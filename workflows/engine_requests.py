@@ -21,7 +21,7 @@ async def answer(
     while services.clock.monotonic() < until:
         read = await access.look(services, call, id, ReadRequest(request_id=request_id))
         if read.answered:
-            found: dict[str, Any] = read.answer
-            return found
+            document: dict[str, Any] = read.answer
+            return document
         await services.clock.sleep(PAUSE)
     return None

@@ -37,8 +37,8 @@ LIFECYCLES = {  # of targets
 
 
 def shown(properties: dict[str, Any], _: Access) -> dict[str, Any]:
-    found: dict[str, Any] = present(properties)
-    return found
+    document: dict[str, Any] = present(properties)
+    return document
 
 
 class Cursor(msgspec.Struct, frozen=True):
@@ -57,8 +57,8 @@ class Runs(Family):
         wanted, _ = filters(call.query)
         if not wanted.get(DELETED):
             return await super().raw(services, call, id)
-        found = await read(services, call, id, self.kind, wanted)
-        return msgspec.convert(found, wire.Item)
+        document = await read(services, call, id, self.kind, wanted)
+        return msgspec.convert(document, wire.Item)
 
     async def list_page(
         self, services: Services, call: Call, scope: ResourceId, after: str | None, top: int
@@ -144,8 +144,8 @@ async def read(
     await access.of(services, call, id)  # an account that is not there is told first
     items.possible(OF_PATH[len(path)].kind, path, id)
     command = ReadExecution(kind=kind, path=path, options=options)
-    found: dict[str, Any] = (await access.look(services, call, id, command)).answer
-    return found
+    document: dict[str, Any] = (await access.look(services, call, id, command)).answer
+    return document
 
 
 def filters(query: dict[str, str]) -> tuple[dict[str, Any], int | None]:

@@ -51,32 +51,30 @@ class Family:
     def action(self, verb: str) -> str:
         return f"{self.arm_type}/{verb}"
 
-    def item(self, found: items.Item, here: Access) -> Item:
+    def item(self, stored: items.Item, here: Access) -> Item:
         return Item(
-            id=here.id.child(*zip(self.kind.split("/"), found.path, strict=True)).text,
+            id=here.id.child(*zip(self.kind.split("/"), stored.path, strict=True)).text,
             type=self.arm_type,
-            name=found.name,
-            properties=self.shown(found.properties, here),
-            row_version=found.row_version,
-            created_by=found.created_by,
-            created_at=found.created_at,
-            modified_by=found.modified_by,
-            modified_at=found.modified_at,
+            name=stored.name,
+            properties=self.shown(stored.properties, here),
+            row_version=stored.row_version,
+            created_by=stored.created_by,
+            created_at=stored.created_at,
+            modified_by=stored.modified_by,
+            modified_at=stored.modified_at,
         )
 
     async def get(self, services: Services, call: Call, id: ResourceId) -> Item:
-        found = await self.raw(services, call, id)
-        return self.item(found, await access.of(services, call, id))
+        item = await self.raw(services, call, id)
+        return self.item(item, await access.of(services, call, id))
 
     async def raw(self, services: Services, call: Call, id: ResourceId) -> items.Item:
         """As the control database has it."""
         path = path_of(id)
         await access.of(services, call, id)  # an account that is not there is told first
         possible(self.kind, path, id)
-        found: items.Item = await access.look(
-            services, call, id, GetItem(kind=self.kind, path=path)
-        )
-        return found
+        item: items.Item = await access.look(services, call, id, GetItem(kind=self.kind, path=path))
+        return item
 
     async def list_page(
         self, services: Services, call: Call, scope: ResourceId, after: str | None, top: int

@@ -24,11 +24,11 @@ OURS_ALONE = {"intervalType", "intervalCount", "since"}  # REST has `interval`
 
 
 def shown(properties: dict[str, Any], _: Access) -> dict[str, Any]:
-    found: dict[str, Any] = present(properties)
-    found["schedule"] = {
-        name: value for name, value in found["schedule"].items() if name not in OURS_ALONE
+    document: dict[str, Any] = present(properties)
+    document["schedule"] = {
+        name: value for name, value in document["schedule"].items() if name not in OURS_ALONE
     }
-    return found
+    return document
 
 
 FAMILY = Family("jobs", shown)
@@ -58,21 +58,21 @@ async def patch(services: Services, call: Call, id: ResourceId, body: Body) -> W
 
 def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
     """As the control database takes it: an interval and a cron expression replace each other."""
-    given = patch.get("schedule")
-    if given is None:
+    schedule_patch = patch.get("schedule")
+    if schedule_patch is None:
         return patch
-    schedule = dict(given)
-    wanted = schedule_of(given, on_error=lambda _: None)
+    schedule = dict(schedule_patch)
+    wanted = schedule_of(schedule_patch, on_error=lambda _: None)
     for name, at in (("startTime", wanted.start), ("endTime", wanted.end)):
-        if given.get(name):
+        if schedule_patch.get(name):
             schedule[name] = _time(at)
-    if given.get("type") == "Once":
+    if schedule_patch.get("type") == "Once":
         schedule = {"cron": None, "timeZone": None} | schedule | NO_INTERVAL
-    elif given.get("cron") is not None:
+    elif schedule_patch.get("cron") is not None:
         schedule = NO_INTERVAL | {"type": "Recurring"} | schedule
-    elif given.get("interval") is not None:
+    elif schedule_patch.get("interval") is not None:
         schedule = {"cron": None, "timeZone": None, "type": "Recurring"} | schedule
-    elif "interval" in given:
+    elif "interval" in schedule_patch:
         schedule |= NO_INTERVAL
     return {**patch, "schedule": schedule}
 
@@ -86,8 +86,11 @@ async def _check_schedule(
 
 
 async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
-    asked = {name.lower(): value.lower() == "true" for name, value in call.query.items()}
-    options = {"force": asked.get("force", False), "purgeHistory": asked.get("purgehistory", False)}
+    parameters = {name.lower(): value.lower() == "true" for name, value in call.query.items()}
+    options = {
+        "force": parameters.get("force", False),
+        "purgeHistory": parameters.get("purgehistory", False),
+    }
     return await FAMILY.delete(services, call, id, options)
 
 
@@ -105,13 +108,13 @@ async def next_runs(
     services: Services, call: Call, id: ResourceId, after: str | None, top: int
 ) -> Page:
     """The instants at which the schedule will start the job, as far as they are asked for."""
-    found = await FAMILY.raw(services, call, id)
-    properties = present(found.properties)
-    given = properties["schedule"]
-    wanted = schedule_of(given, on_error=lambda _: None)
+    item = await FAMILY.raw(services, call, id)
+    properties = present(item.properties)
+    schedule_document = properties["schedule"]
+    wanted = schedule_of(schedule_document, on_error=lambda _: None)
     slots = schedule.slots(
         wanted,
-        anchor=datetime.fromisoformat(given["since"]),
+        anchor=datetime.fromisoformat(schedule_document["since"]),
         after=datetime.fromisoformat(after) if after else services.clock.now(),
     )
     times = [] if properties.get("paused") else [_time(slot) for slot in islice(slots, top + 1)]
@@ -121,10 +124,10 @@ async def next_runs(
     )
 
 
-def _schedule(given: dict[str, Any]) -> dict[str, Any]:
+def _schedule(schedule: dict[str, Any]) -> dict[str, Any]:
     """With the interval in the control database's own terms, beside the text that was given."""
-    wanted = schedule_of(given, on_error=lambda _: None)
-    document = dict(given)
+    wanted = schedule_of(schedule, on_error=lambda _: None)
+    document = dict(schedule)
     for name, at in (("startTime", wanted.start), ("endTime", wanted.end)):
         document[name] = _time(at)
     if wanted.interval_type is not None:

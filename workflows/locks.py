@@ -19,8 +19,8 @@ KIND = Kind(arm_type=LOCK, properties=LockProperties)
 
 async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Written:
     refuse(common.name(LOCK, id.name))
-    said = {name: value for name, value in body.properties.items() if value is not None}
-    content = Content(properties=said | {"scopeKey": id.parent.key})
+    properties = {name: value for name, value in body.properties.items() if value is not None}
+    content = Content(properties=properties | {"scopeKey": id.parent.key})
     async with services.db.transaction() as tx:
         if earlier := await idempotency.earlier(tx, call, id, Written):
             return earlier

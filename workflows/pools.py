@@ -60,9 +60,9 @@ async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
             for each in ids
             if await authorization.allows(services, call.principal, read, each)
         ]
-        told = one_line(names) if names else f"{len(members)} that you may not read"
+        members_text = one_line(names) if names else f"{len(members)} that you may not read"
         raise Conflict(
-            f"The elastic pool '{id.name}' still has databases: {told}.",
+            f"The elastic pool '{id.name}' still has databases: {members_text}.",
             code="ElasticPoolNotEmpty",
         )
     return await resources.delete(services, call, id, KIND)

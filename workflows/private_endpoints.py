@@ -20,8 +20,8 @@ WHERE = f"properties.{TARGET}"
 
 
 def shown(properties: dict[str, Any], _: Access) -> dict[str, Any]:
-    found = dict(properties)
-    return {TARGET: found.pop("serverId"), **found}
+    document = dict(properties)
+    return {TARGET: document.pop("serverId"), **document}
 
 
 FAMILY = Family("privateEndpoints", shown)
@@ -48,8 +48,8 @@ async def reject(services: Services, call: Call, id: ResourceId) -> Item:
 
 async def _decide(services: Services, call: Call, id: ResourceId, status: Any) -> Item:
     here = await items.enter(services, call, id)
-    found = await FAMILY.get(services, call, id)
-    server = ResourceId.parse(found.properties[TARGET])
+    resource = await FAMILY.get(services, call, id)
+    server = ResourceId.parse(resource.properties[TARGET])
     if not await target_servers.usable(services, call, server, account_of(id)):
         refuse([_unknown(server)])
     verb = "approve" if status == "Approved" else "reject"
@@ -59,7 +59,7 @@ async def _decide(services: Services, call: Call, id: ResourceId, status: Any) -
         id,
         here,
         FAMILY.action(f"{verb}/action"),
-        DecidePrivateEndpoint(name=id.name, status=status, server_id=found.properties[TARGET]),
+        DecidePrivateEndpoint(name=id.name, status=status, server_id=resource.properties[TARGET]),
     )
     return FAMILY.item(decided, here)
 

@@ -37,10 +37,12 @@ async def run(services: Services, call: Call, id: ResourceId, body: dict[str, An
     wrong += await references.check(services, call, id, _references(named))
     wrong += [error for field, text in named.items() for error in _name(field, text)]
     refuse(wrong)
-    found = {field: await _find(services, call, id, field, text) for field, text in named.items()}
-    group = found["targetGroup"].name
+    resolved = {
+        field: await _find(services, call, id, field, text) for field, text in named.items()
+    }
+    group = resolved["targetGroup"].name
     await target_servers.check_reached(services, call, id, "targetGroups", [group], "targetGroup")
-    names = {field: {"name": each.name} for field, each in found.items()}
+    names = {field: {"name": each.name} for field, each in resolved.items()}
     command = RunQuery(document=_document(body, read_only=read_only) | names)
     action = f"{ACCOUNT}/queries/action"
     written = await items.write(services, call, id, here, action, command)
@@ -82,5 +84,5 @@ async def _find(services: Services, call: Call, id: ResourceId, field: str, text
 async def _item(
     services: Services, call: Call, id: ResourceId, kind: wire.Kind, name: str
 ) -> wire.Item:
-    found: wire.Item = await access.look(services, call, id, GetItem(kind=kind, path=(name,)))
-    return found
+    item: wire.Item = await access.look(services, call, id, GetItem(kind=kind, path=(name,)))
+    return item

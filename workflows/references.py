@@ -33,8 +33,8 @@ def shown(reference: dict[str, Any] | None, kind: str, here: Access) -> str | No
     """Exactly as it was given; what psql named has its canonical id."""
     if reference is None:
         return None
-    given: str | None = reference.get("asGiven")
-    return given or here.id.child((kind, reference["name"])).text
+    text: str | None = reference.get("asGiven")
+    return text or here.id.child((kind, reference["name"])).text
 
 
 class Wrong(msgspec.Struct, frozen=True):

@@ -22,26 +22,26 @@ SILENT = "the engine did not answer"
 
 async def summary(services: Services, call: Call, id: ResourceId) -> Told:
     wanted, _ = executions.filters(call.query)
-    found = await executions.read(services, call, id, "summary", wanted)
-    shown = present(found["summary"])
+    document = await executions.read(services, call, id, "summary", wanted)
+    shown = present(document["summary"])
     shown["steps"] = [present(step) for step in shown["steps"]]
-    return Told(content=shown, tag=found["etag"])
+    return Told(content=shown, tag=document["etag"])
 
 
 async def errors(
     services: Services, call: Call, id: ResourceId, after: str | None, top: int
 ) -> Page:
     """While targets still fail, counts and with them the order move from page to page."""
-    found = await executions.read(services, call, id, "errors", _paged(call, after, top))
-    return Page(items=[present(each) for each in found["items"]], next=_next(found))
+    page = await executions.read(services, call, id, "errors", _paged(call, after, top))
+    return Page(items=[present(each) for each in page["items"]], next=_next(page))
 
 
 async def messages(
     services: Services, call: Call, id: ResourceId, after: str | None, top: int
 ) -> Page:
     """What targets said beside their results."""
-    found = await executions.read(services, call, id, "messages", _paged(call, after, top))
-    return Page(items=found["items"], next=_next(found))
+    page = await executions.read(services, call, id, "messages", _paged(call, after, top))
+    return Page(items=page["items"], next=_next(page))
 
 
 async def results(
@@ -49,26 +49,30 @@ async def results(
 ) -> Told:
     """The rows of all targets that succeeded, one set of them, page by page."""
     wanted = _paged(call, after, top)
-    found = await executions.read(services, call, id, "results", wanted)
+    document = await executions.read(services, call, id, "results", wanted)
     content = {
-        "stepName": found["stepName"],
+        "stepName": document["stepName"],
         "set": wanted.get("set", 1),
-        **joined(found["parts"]),
-        "targets": found["targets"],
+        **joined(document["parts"]),
+        "targets": document["targets"],
     }
-    return Told(content=present(content), next=_next(found))
+    return Told(content=present(content), next=_next(document))
 
 
 async def why(services: Services, call: Call, id: ResourceId) -> Told:
     """As far as the rows tell; for whose turn it is the engine is asked."""
     wanted, _ = executions.filters(call.query)
-    found = await executions.read(services, call, id, "why", wanted)
-    told = found["why"]
-    if found["ask"] is not None:
-        answer = await _asked(services, call, id, found["ask"])
-        details = {**told["details"], **(answer.pop("details", None) or {})}
-        told = {**told, **({} if told.get("message") else present(answer)), "details": details}
-    return Told(content=present(told))
+    document = await executions.read(services, call, id, "why", wanted)
+    reason = document["why"]
+    if document["ask"] is not None:
+        answer = await _asked(services, call, id, document["ask"])
+        details = {**reason["details"], **(answer.pop("details", None) or {})}
+        reason = {
+            **reason,
+            **({} if reason.get("message") else present(answer)),
+            "details": details,
+        }
+    return Told(content=present(reason))
 
 
 def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -116,5 +120,5 @@ def _paged(call: Call, after: str | None, top: int) -> dict[str, Any]:
     return {**wanted, "top": top, "after": msgspec.json.decode(after) if after else None}
 
 
-def _next(found: dict[str, Any]) -> str | None:
-    return None if found["next"] is None else msgspec.json.encode(found["next"]).decode()
+def _next(page: dict[str, Any]) -> str | None:
+    return None if page["next"] is None else msgspec.json.encode(page["next"]).decode()

@@ -121,8 +121,8 @@ def take_secrets(
             secrets[path + name] = value
     for name, inner in nested(struct):
         if isinstance(rest.get(name), dict):
-            rest[name], found = take_secrets(rest[name], inner, f"{path}{name}.")
-            secrets |= found
+            rest[name], inner_secrets = take_secrets(rest[name], inner, f"{path}{name}.")
+            secrets |= inner_secrets
     return rest, secrets
 
 

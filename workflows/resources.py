@@ -34,12 +34,12 @@ from workflows.validation import common
 async def get(
     services: Services, call: Call, id: ResourceId, *, absent: str = NotFound.default_code
 ) -> Resource:
-    found = await store.get(services.db, id.key, call.principal.tenant_id)
-    if found is None:
+    resource = await store.get(services.db, id.key, call.principal.tenant_id)
+    if resource is None:
         async with services.db.connection() as connection:
             await admission.parents(connection, id, call.principal.tenant_id)
         raise admission.missing(id, wanted=id, code=absent)
-    return found.resource
+    return resource.resource
 
 
 async def list_page(
@@ -249,9 +249,9 @@ async def _change(
 
 async def _now(tx: Connection, resource: Resource) -> Resource:
     """As it stands after its machine has shown where it is."""
-    found = await store.get(tx, resource.resource_id.key, resource.tenant_id)
-    assert found is not None
-    return found.resource
+    current = await store.get(tx, resource.resource_id.key, resource.tenant_id)
+    assert current is not None
+    return current.resource
 
 
 def previous(old: Stored) -> dict[str, Any]:

@@ -74,9 +74,9 @@ def by_definition_id(text: str) -> Role:
     wanted = text.rsplit("/", 1)[-1].lower()
     if wanted in ROLES and text.lower().endswith((PREFIX + wanted).lower()):
         return ROLES[wanted]
-    known = ", ".join(f"{role.name} = {PREFIX}{role.id}" for role in ROLES.values())
+    definitions = ", ".join(f"{role.name} = {PREFIX}{role.id}" for role in ROLES.values())
     raise InvalidRequest(
-        f"There is no role definition '{text[:200]}'. Known: {known}.",
+        f"There is no role definition '{text[:200]}'. Known: {definitions}.",
         code="InvalidRoleDefinitionId",
         target="properties.roleDefinitionId",
     )

@@ -62,9 +62,9 @@ async def refuse_named(
     """Conflict while target groups or steps name the server."""
     details = [
         *(_detail(account.child(("targetGroups", name)), "A target group that names the server.")
-          for account, found in users.items() for name in found.groups),
+          for account, references in users.items() for name in references.groups),
         *(_detail(account.child(("jobs", each.job), ("steps", each.step)), "Its output goes there.")
-          for account, found in users.items() for each in found.steps),
+          for account, references in users.items() for each in references.steps),
     ]  # fmt: skip
     if details:
         readable = await authorization.readable(services, call, details)
@@ -85,8 +85,8 @@ async def refuse_running(
             "An execution with targets there that have not ended.",
             "ExecutionRunning",
         )
-        for account, found in users.items()
-        for each in found.running
+        for account, references in users.items()
+        for each in references.running
     ]
     if details:
         readable = await authorization.readable(services, call, details)

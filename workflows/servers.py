@@ -62,9 +62,9 @@ list_page = partial(resources.list_page, arm_type=SERVER)
 
 async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
     """A delete under way is joined; a new one is refused while jobs use the server."""
-    found = await store.get(services.db, id.key, call.principal.tenant_id)
-    if found and found.resource.provisioning_state != "Deleting":
-        await server_users.refuse_used(services, call, found.resource.resource_id)
+    server = await store.get(services.db, id.key, call.principal.tenant_id)
+    if server and server.resource.provisioning_state != "Deleting":
+        await server_users.refuse_used(services, call, server.resource.resource_id)
     return await resources.delete(services, call, id, KIND)
 
 
@@ -76,10 +76,10 @@ async def discover(
     await resources.get(services, call, id)
     server = await resource_by_key(services.db, id.key)
     assert server is not None
-    found = await targets.enumerate_databases(services, server)
+    databases = await targets.enumerate_databases(services, server)
     async with services.db.transaction() as tx:
         await audit.accepted(tx, call, KIND.action("discover/action"), id)
-    return {"value": found}
+    return {"value": databases}
 
 
 async def check(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:

@@ -41,18 +41,18 @@ OUTPUT_OPTIONS = ("includeTarget", "onMismatch")
 
 
 def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:
-    found = present(properties)
-    options = found.pop("options", {})
-    found["targetGroup"] = references.shown(found["targetGroup"], GROUPS, here)
-    if "credential" in found:
-        found["credential"] = references.shown(found["credential"], CREDENTIALS, here)
-    found["action"] = {"type": "TSql", "source": "Inline", "value": found.pop("script")}
-    if "output" in found:
-        output = {**found["output"], **options.pop("output", {})}
+    document = present(properties)
+    options = document.pop("options", {})
+    document["targetGroup"] = references.shown(document["targetGroup"], GROUPS, here)
+    if "credential" in document:
+        document["credential"] = references.shown(document["credential"], CREDENTIALS, here)
+    document["action"] = {"type": "TSql", "source": "Inline", "value": document.pop("script")}
+    if "output" in document:
+        output = {**document["output"], **options.pop("output", {})}
         if "credential" in output:
             output["credential"] = references.shown(output["credential"], CREDENTIALS, here)
-        found["output"] = output
-    return {**found, **options}
+        document["output"] = output
+    return {**document, **options}
 
 
 FAMILY = Family("jobs/steps", shown)
@@ -61,10 +61,12 @@ OF_VERSION = Family("jobs/versions/steps", shown)
 
 async def put(services: Services, call: Call, id: ResourceId, body: Body) -> WrittenItem:
     here = await items.enter(services, call, id)
-    given = body.properties
-    await _check(services, call, id, here, given)
+    properties = body.properties
+    await _check(services, call, id, here, properties)
     job, name = path_of(id)
-    command = PutStep(job=job, name=name, document=document(given), condition=items.condition(call))
+    command = PutStep(
+        job=job, name=name, document=document(properties), condition=items.condition(call)
+    )
     return await FAMILY.put(services, call, id, here, command)
 
 
@@ -72,27 +74,27 @@ async def patch(services: Services, call: Call, id: ResourceId, body: Body) -> W
     """Merge-patch: what is not named stays as it is; a change makes a new version of the job."""
     here = await items.enter(services, call, id)
     current = shown((await FAMILY.raw(services, call, id)).properties, here)
-    given = merged(current, body.properties)
-    refuse(complete(StepProperties, given))
-    await _check(services, call, id, here, given)
+    properties = merged(current, body.properties)
+    refuse(complete(StepProperties, properties))
+    await _check(services, call, id, here, properties)
     return await FAMILY.patch(services, call, id, here, patch_document(body.properties))
 
 
 async def _check(
-    services: Services, call: Call, id: ResourceId, here: Access, given: dict[str, Any]
+    services: Services, call: Call, id: ResourceId, here: Access, properties: dict[str, Any]
 ) -> None:
     """The servers of the group become targets of the script, so the caller must be allowed to use them."""
     account = account_of(id)
-    named = await target_servers.check_named(services, call, account, _servers(given))
+    named = await target_servers.check_named(services, call, account, _servers(properties))
     refuse(
         [
-            *validate(id.name, given),
-            *await _script(call, given),
-            *await references.check(services, call, account, _references(given)),
+            *validate(id.name, properties),
+            *await _script(call, properties),
+            *await references.check(services, call, account, _references(properties)),
             *named.errors,
         ]
     )
-    group = ResourceId.parse(given["targetGroup"]).name
+    group = ResourceId.parse(properties["targetGroup"]).name
     where = "properties.targetGroup"
     await target_servers.check_reached(services, call, id, "targetGroups", [group], where)
     await target_servers.allow(services, call, here, named.servers)
@@ -113,19 +115,19 @@ def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
     return made | ({"options": options} if options else {})
 
 
-def document(given: dict[str, Any]) -> dict[str, Any]:
+def document(properties: dict[str, Any]) -> dict[str, Any]:
     """As the control database takes it; an empty reference is none."""
     made: dict[str, Any] = {
-        "targetGroup": references.document(given["targetGroup"]),
-        "credential": references.document(given.get("credential")),
-        "script": given["action"]["value"],
-        "executionOptions": given.get("executionOptions") or {},
+        "targetGroup": references.document(properties["targetGroup"]),
+        "credential": references.document(properties.get("credential")),
+        "script": properties["action"]["value"],
+        "executionOptions": properties.get("executionOptions") or {},
         "output": None,
-        "options": {name: given[name] for name in OPTIONS if name in given},
+        "options": {name: properties[name] for name in OPTIONS if name in properties},
     }
-    if "stepId" in given:
-        made["stepId"] = given["stepId"]
-    if output := given.get("output"):
+    if "stepId" in properties:
+        made["stepId"] = properties["stepId"]
+    if output := properties.get("output"):
         more = {name: output[name] for name in OUTPUT_OPTIONS if name in output}
         if more:
             made["options"]["output"] = more
@@ -138,26 +140,26 @@ def document(given: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-async def _script(call: Call, given: dict[str, Any]) -> list[FieldError]:
-    text, transaction = given["action"]["value"], given.get("transaction", "auto")
+async def _script(call: Call, properties: dict[str, Any]) -> list[FieldError]:
+    text, transaction = properties["action"]["value"], properties.get("transaction", "auto")
     analysis = await script_reader.analyse(text, transaction, items.who(call))
     errors = [problem.error("properties.action.value") for problem in analysis.problems]
-    if given.get("guard") and transaction == "auto" and analysis.script.autocommit:
+    if properties.get("guard") and transaction == "auto" and analysis.script.autocommit:
         errors.append(unguarded())
     return errors
 
 
-def _references(given: dict[str, Any]) -> Iterator[Reference]:
-    yield Reference("properties.targetGroup", given["targetGroup"], GROUPS)
-    if given.get("credential"):
-        yield Reference("properties.credential", given["credential"], CREDENTIALS)
-    if credential := (given.get("output") or {}).get("credential"):
+def _references(properties: dict[str, Any]) -> Iterator[Reference]:
+    yield Reference("properties.targetGroup", properties["targetGroup"], GROUPS)
+    if properties.get("credential"):
+        yield Reference("properties.credential", properties["credential"], CREDENTIALS)
+    if credential := (properties.get("output") or {}).get("credential"):
         yield Reference("properties.output.credential", credential, CREDENTIALS)
 
 
-def _servers(given: dict[str, Any]) -> Iterator[ServerName]:
+def _servers(properties: dict[str, Any]) -> Iterator[ServerName]:
     """The output is written to its server."""
-    output = given.get("output") or {}
+    output = properties.get("output") or {}
     if output.get("serverName"):
         where = "properties.output.serverName"
         yield ServerName(where, output["serverName"], output.get("subscriptionId") or None)

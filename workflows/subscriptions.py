@@ -20,13 +20,13 @@ KIND = Kind(arm_type=SUBSCRIPTION, properties=SubscriptionProperties)
 
 async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Written:
     refuse([*common.name(id.type, id.name), *common.tags(body.tags or {})])
-    said = {name: value for name, value in body.properties.items() if value is not None}
+    properties = {name: value for name, value in body.properties.items() if value is not None}
     async with services.db.transaction() as tx:
         if earlier := await idempotency.earlier(tx, call, id, Written):
             return earlier
         old = await store.lock(tx, id.key, call.principal.tenant_id)
         admission.preconditions(call, store.plain(old))
-        state = said.get("state", "Registered")
+        state = properties.get("state", "Registered")
         if old and old.resource.properties["state"] == "Deleted" and state != "Deleted":
             raise Conflict(f"The subscription '{id.name}' was deleted and can't be created again.")
         if state == "Deleted" and old and old.resource.properties["state"] != "Deleted":
@@ -35,7 +35,7 @@ async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Wri
             await groups.refuse_blocked(tx, call, old.resource)
         content = Content(
             tags=body.tags or {},
-            properties={"displayName": said.get("displayName", id.name), "state": state},
+            properties={"displayName": properties.get("displayName", id.name), "state": state},
         )
         written = await _save(tx, call, id, old, content)
         if state == "Deleted":

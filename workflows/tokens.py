@@ -26,10 +26,10 @@ KIND = Kind(arm_type=TOKEN, properties=TokenProperties)
 
 async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Written:
     """Makes a token and shows it in this answer only. An existing one is never shown again."""
-    said = {name: value for name, value in body.properties.items() if value is not None}
-    refuse([*common.name(TOKEN, id.name), *_rules(said, services.clock.now())])
-    if "scope" in said:
-        said["scope"] = ResourceId.parse(said["scope"]).text  # without a trailing slash
+    properties = {name: value for name, value in body.properties.items() if value is not None}
+    refuse([*common.name(TOKEN, id.name), *_rules(properties, services.clock.now())])
+    if "scope" in properties:
+        properties["scope"] = ResourceId.parse(properties["scope"]).text  # without a trailing slash
     plain = PREFIX + secrets.token_urlsafe(32)
     uid = uuid4()
     async with services.db.transaction() as tx:
@@ -47,7 +47,7 @@ async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Wri
             type=TOKEN,
             parent_key=None,
             tenant_id=call.principal.tenant_id,
-            content=Content(properties=said),
+            content=Content(properties=properties),
             sealed={"digest": hashlib.sha256(plain.encode()).hexdigest()},
             observed={"principalId": str(uid)},
             state="Succeeded",
@@ -72,9 +72,9 @@ async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
     return await resources.delete(services, call, id, KIND)
 
 
-def _rules(said: dict[str, Any], now: datetime) -> list[FieldError]:
+def _rules(properties: dict[str, Any], now: datetime) -> list[FieldError]:
     errors = []
-    if text := said.get("expiresOn"):
+    if text := properties.get("expiresOn"):
         try:
             expires = msgspec.convert(text, datetime)
             late = expires.tzinfo is None or expires <= now
@@ -87,9 +87,9 @@ def _rules(said: dict[str, Any], now: datetime) -> list[FieldError]:
                     "Expected a future time with a zone, such as 2031-01-01T00:00:00Z.",
                 )
             )
-    if "scope" in said:
+    if "scope" in properties:
         try:
-            ResourceId.parse(said["scope"])
+            ResourceId.parse(properties["scope"])
         except InvalidRequest as wrong:
             errors.append(FieldError("properties.scope", wrong.message, wrong.code))
     return errors

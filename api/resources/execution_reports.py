@@ -14,8 +14,8 @@ TARGET_ID = "0b5c3c58-7a0e-4a3f-8f53-4f4c4f0f9a11"
 
 
 def _object(required: str = "", **properties: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "object", "properties": properties}
-    return {**found, "required": required.split()} if required else found
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    return {**schema, "required": required.split()} if required else schema
 
 
 def _list(item: dict[str, Any]) -> dict[str, Any]:

@@ -92,8 +92,8 @@ class AutocommitRun(ScriptRun):
         if abort := await self.client_side_abort():
             return _with_sentence(abort, "What the statement wrote may be committed.")
         # If the server sent an error before it closed the connection, it has aborted the statement.
-        known = not self._sent or error.__cause__ is not None
-        if self.canceller.reason and known:
+        certain = not self._sent or error.__cause__ is not None
+        if self.canceller.reason and certain:
             return await self.stopped(safe=self._safe)
         reason = "OutcomeUnknown" if self._sent else "ConnectionLost"
         outcome = await self.connection_lost(error, reason=reason, retry=self._safe)

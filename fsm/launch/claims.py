@@ -77,8 +77,8 @@ async def other_versions(
     db: Connection | Database, settings: Settings, group: str, version: str | None
 ) -> bool:
     """Whether what a program of this version could not do may be done by another one."""
-    found: bool = await db.fetchval(Q.other_versions, group, settings.workload_silent, version)
-    return found
+    exists: bool = await db.fetchval(Q.other_versions, group, settings.workload_silent, version)
+    return exists
 
 
 async def enable(tx: Connection, name: str, *, enabled: bool) -> Registration:

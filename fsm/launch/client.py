@@ -137,12 +137,12 @@ class Session:
                 await self._beating
             self._beating = None
 
-    async def _insist(self, path: str, **said: Any) -> None:
+    async def _insist(self, path: str, **fields: Any) -> None:
         """Again and again while there is no answer; ends with `lost` at the latest."""
         pause = FIRST_PAUSE
         while True:
             try:
-                return await self._call(path, **said)
+                return await self._call(path, **fields)
             except Unavailable:
                 if self.lost.is_set():
                     raise
@@ -150,8 +150,8 @@ class Session:
             await self._clock.sleep(timedelta(seconds=pause * jitter))
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def _call(self, path: str, **said: Any) -> None:
-        body = {"workloadId": self.start.id, **{k: v for k, v in said.items() if v is not None}}
+    async def _call(self, path: str, **fields: Any) -> None:
+        body = {"workloadId": self.start.id, **{k: v for k, v in fields.items() if v is not None}}
         await self._send("PUT", path, msgspec.json.encode(body))
 
     async def _send(self, method: str, path: str, body: bytes | None = None) -> httpx.Response:

@@ -43,9 +43,9 @@ class Queue:
             raise InvalidRequest("A workload needs a launcher group.")
         if new.mutex_key is not None:
             await tx.execute(Q.lock_mutex, new.mutex_key)
-        known = await tx.fetchrow(Q.get_workload, new.id)
-        if known is not None:
-            return workload_of(known)
+        existing = await tx.fetchrow(Q.get_workload, new.id)
+        if existing is not None:
+            return workload_of(existing)
         if new.mutex_key is not None:
             await self._supersede(tx, new.mutex_key, new.id)
         row = await tx.fetchrow(
@@ -103,10 +103,10 @@ class Queue:
         row = await tx.fetchrow(Q.launched, id, self.settings.workload_first_beat)
         if row is not None:
             return workload_of(row)
-        known = await self.get(tx, id)
-        if known.state is State.RUNNING:  # it was quicker than its launcher's report
-            return known
-        raise _refused(known, "launched")
+        workload = await self.get(tx, id)
+        if workload.state is State.RUNNING:  # it was quicker than its launcher's report
+            return workload
+        raise _refused(workload, "launched")
 
     async def running(
         self, tx: Connection, id: UUID, report: Mapping[str, Any] | None = None
@@ -133,8 +133,8 @@ class Queue:
         self, tx: Connection, id: UUID, result: Mapping[str, Any] | None, *, source: str
     ) -> Workload:
         """A command that gives no result has failed, whatever it says."""
-        known = await self.get(tx, id)
-        if known.kind is Kind.COMMAND and result is None:
+        workload = await self.get(tx, id)
+        if workload.kind is Kind.COMMAND and result is None:
             message = "The command ended without a result."
             return await self.failure(
                 tx, id, reason=Reason.NO_RESULT, source=source, message=message
@@ -170,10 +170,10 @@ class Queue:
         self, tx: Connection, id: UUID, launcher: str, exit_code: int | None = None
     ) -> None:
         """Its launcher sees no process any more: one that had not ended has failed by that."""
-        known = await self.get(tx, id)
-        if known.claimed_by != launcher:
-            raise _refused(known, "gone")
-        if not known.state.over:
+        workload = await self.get(tx, id)
+        if workload.claimed_by != launcher:
+            raise _refused(workload, "gone")
+        if not workload.state.over:
             code = "" if exit_code is None else f" (exit code {exit_code})"
             message = f"The process ended without a result{code}."
             with contextlib.suppress(Over):
@@ -218,10 +218,10 @@ class Queue:
     ) -> Workload:
         row = await tx.fetchrow(Q.end_workload, id, to, reason, source, message or None, result)
         if row is None:
-            known = await self.get(tx, id)
-            if known.state is to:  # said twice; what was said first stays
-                return known
-            raise _refused(known, to)
+            current = await self.get(tx, id)
+            if current.state is to:  # said twice; what was said first stays
+                return current
+            raise _refused(current, to)
         workload = workload_of(row)
         ENDED.labels(workload.kind, workload.state, workload.reason or "").inc()
         await self._tell(tx, workload)
@@ -247,5 +247,5 @@ class Queue:
             await wake.notify_in(tx, MACHINES)
 
 
-def _refused(known: Workload, wanted: str) -> Over:
-    return Over(f"Workload {known.id} is {known.state} and can't be {wanted}.")
+def _refused(workload: Workload, wanted: str) -> Over:
+    return Over(f"Workload {workload.id} is {workload.state} and can't be {wanted}.")

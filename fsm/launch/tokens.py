@@ -51,8 +51,8 @@ class LauncherTokens:
     """Signed under a key made from the envelope keys, so that any process of ours can check it."""
 
     def __init__(self, settings: Settings) -> None:
-        given = settings.keys.reveal().split(",") if settings.keys else []
-        self._keys = [hashlib.sha256(b"launcher token " + each.encode()).digest() for each in given]
+        keys = settings.keys.reveal().split(",") if settings.keys else []
+        self._keys = [hashlib.sha256(b"launcher token " + each.encode()).digest() for each in keys]
 
     def make(self, *, name: str, group: str, now: datetime, lifetime: timedelta) -> str:
         until = (now + lifetime).timestamp()
@@ -68,11 +68,11 @@ class LauncherTokens:
             for key in self._keys
         ):
             try:
-                said = msgspec.json.decode(base64.urlsafe_b64decode(claims), type=Launcher)
+                launcher = msgspec.json.decode(base64.urlsafe_b64decode(claims), type=Launcher)
             except (binascii.Error, msgspec.DecodeError):
                 raise Unauthenticated("The token can't be read.") from None
-            if said.until > now.timestamp():
-                return said
+            if launcher.until > now.timestamp():
+                return launcher
             raise Unauthenticated("The token has expired.", code="ExpiredAuthenticationToken")
         raise Unauthenticated("The token was not issued here.")
 

@@ -81,9 +81,9 @@ class Workload:
     @property
     def misfit(self) -> str | None:
         """In its own words, why its version and the control database's do not go together."""
-        said = self.message or ""
-        own = self.reason is Reason.REPORTED and said.startswith(INCOMPATIBLE)
-        return said.removeprefix(INCOMPATIBLE) if own else None
+        message = self.message or ""
+        own = self.reason is Reason.REPORTED and message.startswith(INCOMPATIBLE)
+        return message.removeprefix(INCOMPATIBLE) if own else None
 
     @property
     def version(self) -> str | None:

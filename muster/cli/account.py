@@ -63,8 +63,8 @@ def create(options: argparse.Namespace) -> int:
         control = under(server, "databases", database)
         if api.find(control) is None:
             api.put(control, {"location": options.location})
-        said = {"databaseId": f"{server}/databases/{database}"}
-        body: dict[str, Any] = {"location": options.location, "properties": said}
+        properties = {"databaseId": f"{server}/databases/{database}"}
+        body: dict[str, Any] = {"location": options.location, "properties": properties}
         path = under(server, "jobAgents", options.name)
         there = api.find(path) or {"properties": {}}
         if options.capacity is not None:
@@ -75,7 +75,7 @@ def create(options: argparse.Namespace) -> int:
         if default is None:
             default = there["properties"].get("defaultCredential")
         if default:
-            said["defaultCredential"] = default
+            properties["defaultCredential"] = default
         made = api.put(path, body)
         output.show(options, made, Table(COLUMNS, [_row(made)]))
         return Exit.SUCCEEDED
@@ -85,8 +85,8 @@ def create(options: argparse.Namespace) -> int:
 
 def list_accounts(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = lookup.accounts(api)
-        output.show(options, {"value": found}, Table(COLUMNS, [_row(each) for each in found]))
+        accounts = lookup.accounts(api)
+        output.show(options, {"value": accounts}, Table(COLUMNS, [_row(each) for each in accounts]))
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -94,9 +94,9 @@ def list_accounts(options: argparse.Namespace) -> int:
 
 def show_account(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = api.get(lookup.account(api, options))
-        told = [f"{each['type']}: {each['message']}" for each in _conditions(found)]
-        output.show(options, found, Table(COLUMNS, [_row(found)]), notes=told)
+        account = api.get(lookup.account(api, options))
+        conditions = [f"{each['type']}: {each['message']}" for each in _conditions(account)]
+        output.show(options, account, Table(COLUMNS, [_row(account)]), notes=conditions)
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -108,15 +108,15 @@ def doctor(options: argparse.Namespace) -> int:
     def examine(api: Api) -> int:
         wanted = options.account
         ids = lookup.named(api, wanted) if wanted else [lookup.account(api, options)]
-        found = {id: api.post(f"{id}/doctor") for id in ids}
+        diagnoses = {id: api.post(f"{id}/doctor") for id in ids}
         if options.output == "table":
-            for id, told in found.items():
-                print("\n".join(map(output.clean, _lines(id, told))))
+            for id, diagnosis in diagnoses.items():
+                print("\n".join(map(output.clean, _lines(id, diagnosis))))
         else:
-            document = next(iter(found.values())) if len(found) == 1 else found
-            rows = [_diagnosis(id, told) for id, told in found.items()]
+            document = next(iter(diagnoses.values())) if len(diagnoses) == 1 else diagnoses
+            rows = [_diagnosis(id, diagnosis) for id, diagnosis in diagnoses.items()]
             output.show(options, document, Table(DOCTOR, rows))
-        healthy = all(told["healthy"] for told in found.values())
+        healthy = all(diagnosis["healthy"] for diagnosis in diagnoses.values())
         return Exit.SUCCEEDED if healthy else Exit.SOME_FAILED
 
     return calling(options, examine)
@@ -132,31 +132,33 @@ def resume(options: argparse.Namespace) -> int:
 
 
 def _of_name(made: Parser) -> Parser:
-    told = "NAME, SERVER/NAME or resource id; default: MUSTER_ACCOUNT, or the only one there is"
-    made.add_argument("account", metavar="NAME", nargs="?", help=told)
+    help_text = (
+        "NAME, SERVER/NAME or resource id; default: MUSTER_ACCOUNT, or the only one there is"
+    )
+    made.add_argument("account", metavar="NAME", nargs="?", help=help_text)
     return made
 
 
 def _set(options: argparse.Namespace, action: str, query: dict[str, str]) -> int:
     def post(api: Api) -> int:
         id = lookup.account(api, options)
-        told = api.post(f"{id}/{action}", query=query)
-        row = [id.rsplit("/", 1)[-1], told["paused"], told.get("canceled")]
+        reply = api.post(f"{id}/{action}", query=query)
+        row = [id.rsplit("/", 1)[-1], reply["paused"], reply.get("canceled")]
         columns = ("account", "paused", "cancelled_runs")
-        output.show(options, told, Table(columns, [row], optional=("cancelled_runs",)))
+        output.show(options, reply, Table(columns, [row], optional=("cancelled_runs",)))
         return Exit.SUCCEEDED
 
     return calling(options, post)
 
 
 def _row(account: dict[str, Any]) -> list[Any]:
-    said = account.get("properties") or {}  # nothing of one that only lies above
-    engine = said.get("instance") or {}
+    properties = account.get("properties") or {}  # nothing of one that only lies above
+    engine = properties.get("instance") or {}
     return [
         account["id"].split("/")[-3],
         account["name"],
-        said.get("state"),
-        said.get("paused", False),
+        properties.get("state"),
+        properties.get("paused", False),
         (account.get("sku") or {}).get("capacity"),
         engine.get("version"),
         moment(engine.get("lastHeartbeat")),
@@ -167,27 +169,29 @@ def _conditions(account: dict[str, Any]) -> list[dict[str, Any]]:
     return account["properties"].get("conditions") or []
 
 
-def _diagnosis(id: str, told: dict[str, Any]) -> list[Any]:
-    wrong = told.get("lastError")
+def _diagnosis(id: str, diagnosis: dict[str, Any]) -> list[Any]:
+    wrong = diagnosis.get("lastError")
     return [
         id.rsplit("/", 1)[-1],
-        told["state"],
-        told["healthy"],
-        told["step"],
-        told["since"],
-        told.get("waitsFor"),
+        diagnosis["state"],
+        diagnosis["healthy"],
+        diagnosis["step"],
+        diagnosis["since"],
+        diagnosis.get("waitsFor"),
         f"{wrong['code']}: {wrong['message']}" if wrong else None,
-        " ".join(told["advice"]) or None,
-        told.get("paused", False),
+        " ".join(diagnosis["advice"]) or None,
+        diagnosis.get("paused", False),
     ]
 
 
-def _lines(id: str, told: dict[str, Any]) -> list[str]:
-    health = "needs help" if told["advice"] else "not ready"
-    health = "healthy" if told["healthy"] else health
-    lines = [f"{id.rsplit('/', 1)[-1]}: {told['state']}, {health}"]
-    lines.append(f"  step       {told['step']} since {told['since']}: {told['does']}")
-    if told.get("paused"):
+def _lines(id: str, diagnosis: dict[str, Any]) -> list[str]:
+    health = "needs help" if diagnosis["advice"] else "not ready"
+    health = "healthy" if diagnosis["healthy"] else health
+    lines = [f"{id.rsplit('/', 1)[-1]}: {diagnosis['state']}, {health}"]
+    lines.append(
+        f"  step       {diagnosis['step']} since {diagnosis['since']}: {diagnosis['does']}"
+    )
+    if diagnosis.get("paused"):
         lines.append("  paused     nothing new starts until: muster account resume")
     for label, key in (
         ("waits for", "waitsFor"),
@@ -195,22 +199,22 @@ def _lines(id: str, told: dict[str, Any]) -> list[str]:
         ("deadline", "givesUpAt"),
         ("next check", "looksAgainAt"),
     ):
-        if told.get(key):
-            lines.append(f"  {label:<10} {told[key]}")
-    if engine := told.get("engine"):
+        if diagnosis.get(key):
+            lines.append(f"  {label:<10} {diagnosis[key]}")
+    if engine := diagnosis.get("engine"):
         beat = engine["lastHeartbeat"]
         lines.append(
             f"  engine     {engine['state']}, epoch {engine['epoch']}, last heartbeat {beat}"
         )
-    for host in told.get("hosts") or []:
+    for host in diagnosis.get("hosts") or []:
         beat = f", last heartbeat {host['lastHeartbeat']}" if host.get("lastHeartbeat") else ""
         lines.append(f"  host       {host['state']}{_ended(host)}{beat}")
-    if wrong := told.get("lastError"):
+    if wrong := diagnosis.get("lastError"):
         lines.append(f"  last error {wrong['code']}: {wrong['message']}")
-    lines += [f"  safer      {advice}" for advice in told.get("hardening") or []]
-    return lines + [f"  → {advice}" for advice in told["advice"]]
+    lines += [f"  safer      {advice}" for advice in diagnosis.get("hardening") or []]
+    return lines + [f"  → {advice}" for advice in diagnosis["advice"]]
 
 
 def _ended(host: dict[str, Any]) -> str:
-    said = ": ".join(host[key] for key in ("reason", "message") if host.get(key))
-    return f" ({said})" if said else ""
+    reason = ": ".join(host[key] for key in ("reason", "message") if host.get(key))
+    return f" ({reason})" if reason else ""

@@ -27,9 +27,9 @@ def add(verbs: Commands) -> None:
 
 def list_servers(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = api.all(f"{lookup.account(api, options)}/allowedServers")
-        rows = [[each["name"], each["addedBy"], moment(each["addedAt"])] for each in found]
-        output.show(options, {"value": found}, Table(COLUMNS, rows))
+        servers = api.all(f"{lookup.account(api, options)}/allowedServers")
+        rows = [[each["name"], each["addedBy"], moment(each["addedAt"])] for each in servers]
+        output.show(options, {"value": servers}, Table(COLUMNS, rows))
         return Exit.SUCCEEDED
 
     return calling(options, show)

@@ -92,14 +92,14 @@ def of(run: Run, each: dict[str, Any], lookup: Lookup | None = None) -> Fix | No
     names = lookup.of(each) if lookup else Names()
     user = NAMED_CREDENTIAL.search(each.get("message") or "")
     login = REFUSED.search(each.get("message") or "")
-    found = {
+    match = {
         "group": names.group,
         "server": _server(each) or "NAME",
         "credential": user[1] if user else names.credential,
         "user": login[1] if login else names.user,
     }
     command = PLACEHOLDER.sub(
-        lambda place: names.role if place[1] == "role" else shlex.quote(found[place[1]]),
+        lambda place: names.role if place[1] == "role" else shlex.quote(match[place[1]]),
         fix.command,
     )
     return Fix(command, fix.hint)
@@ -120,9 +120,9 @@ def _known(run: Run, each: dict[str, Any]) -> Fix | None:
 
 
 def _connecting(message: str) -> Fix:
-    found = CONNECT.search(message)
+    match = CONNECT.search(message)
     return Fix(
-        found[0] if found else "grant connect on database DATABASE to {role}",
+        match[0] if match else "grant connect on database DATABASE to {role}",
         "As the owner of the database; the message of each target has its own statement.",
     )
 
@@ -130,9 +130,9 @@ def _connecting(message: str) -> Fix:
 def _granted(message: str) -> Fix:
     """A right that is missing is granted in the target, by the owner of what it is about."""
     hint = "Grant it in the targets, as the owner, to the role that logs in; or use another one."
-    if found := DENIED.match(message):
-        kind = "table" if found["kind"] in RELATIONS else found["kind"]
-        return Fix(f"grant … on {kind} {found['name']} to {{role}}", hint)
+    if match := DENIED.match(message):
+        kind = "table" if match["kind"] in RELATIONS else match["kind"]
+        return Fix(f"grant … on {kind} {match['name']} to {{role}}", hint)
     owned = message.startswith("must be owner of ")
     return Fix("grant OWNER to {role}" if owned else "grant … to {role}", hint)
 

@@ -95,17 +95,17 @@ def add_choice(
     made.add_argument(*names, choices=choices, type=one_of(choices), **more)
 
 
-def count(told: str) -> int:
-    if not (told.isascii() and told.isdigit()):
-        raise argparse.ArgumentTypeError(f"'{told}' is no number from 0 on")
-    return int(told)
+def count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number from 0 on")
+    return int(text)
 
 
 def _unknown(what: str, word: str, names: Collection[str]) -> str:
     near = did_you_mean(word, names)
     if not near:
-        known = [name for name in SYNONYMS.get(word.lower(), ()) if name in names]
-        near = f"; did you mean {known[0]}?" if known else f"; there are: {', '.join(names)}"
+        synonyms = [name for name in SYNONYMS.get(word.lower(), ()) if name in names]
+        near = f"; did you mean {synonyms[0]}?" if synonyms else f"; there are: {', '.join(names)}"
     if what == "command":
         return f"there is no command '{word}'{near}"
     return f"{what} has no '{word}'{near}"

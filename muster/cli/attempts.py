@@ -13,16 +13,16 @@ UNSURE = {UNKNOWN, "HostLost"}  # of these there is more to know than the messag
 
 def where(attempt: dict[str, Any]) -> str:
     """What finds it in the target's log and catalogue."""
-    told = []
+    parts = []
     if attempt.get("startTime"):
-        told.append(f"began {moment(attempt['startTime'])}")
+        parts.append(f"began {moment(attempt['startTime'])}")
     if attempt.get("backendPid"):
-        told.append(f"pid {attempt['backendPid']}")
+        parts.append(f"pid {attempt['backendPid']}")
     if (xact := attempt.get("xactId")) and xact != AUTOCOMMIT:
-        told.append(f"transaction {xact.partition('@')[0]}")
+        parts.append(f"transaction {xact.partition('@')[0]}")
     if attempt.get("statementNo"):
-        told.append(f"{many(attempt['statementNo'], 'statement')} completed")
-    return "".join(f", {each}" for each in told)
+        parts.append(f"{many(attempt['statementNo'], 'statement')} completed")
+    return "".join(f", {each}" for each in parts)
 
 
 def unsure(run: Run, why: dict[str, Any], attempt: dict[str, Any]) -> list[str]:
@@ -30,9 +30,9 @@ def unsure(run: Run, why: dict[str, Any], attempt: dict[str, Any]) -> list[str]:
     reason = why.get("details", {}).get("endReason")
     if reason not in UNSURE:
         return []
-    told = []
+    lines = []
     if reason == UNKNOWN and attempt.get("xactId") == AUTOCOMMIT:
         first = (attempt.get("statementNo") or 0) + 1
-        told = [f"Each statement commits by itself; from statement {first} on it is unknown."]
-    known = advice.of(run, {"reason": reason})
-    return [*told, *([f"→ {known.hint}"] if known else [])]
+        lines = [f"Each statement commits by itself; from statement {first} on it is unknown."]
+    hint = advice.of(run, {"reason": reason})
+    return [*lines, *([f"→ {hint.hint}"] if hint else [])]

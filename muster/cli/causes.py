@@ -28,7 +28,7 @@ def read(api: Api, run: Run, summary: dict[str, Any]) -> list[dict[str, Any]]:
     return [*api.all(f"{run.path}/errors"), *_without_targets(summary)]
 
 
-def table(run: Run, found: list[dict[str, Any]], summary: dict[str, Any], lookup: Lookup) -> Table:
+def table(run: Run, causes: list[dict[str, Any]], summary: dict[str, Any], lookup: Lookup) -> Table:
     """One line for each cause; people find the example in the command."""
     rows = [
         [
@@ -39,16 +39,16 @@ def table(run: Run, found: list[dict[str, Any]], summary: dict[str, Any], lookup
             _example(each),
             fix(run, each, lookup, with_step=several(summary)),
         ]
-        for each in found
+        for each in causes
     ]
     return Table(COLUMNS, rows, optional=("retrying",), hidden=("example",), whole=("next",))
 
 
 def fix(run: Run, each: dict[str, Any], lookup: Lookup, *, with_step: bool) -> str:
     """The command that fixes it, or else the one that shows it whole; as it is typed."""
-    known, example = advice.of(run, each, lookup), _example(each)
-    if known and known.command:
-        return known.command
+    hint, example = advice.of(run, each, lookup), _example(each)
+    if hint and hint.command:
+        return hint.command
     words = ["muster", "run", "why", run.short, *([example] if example else [])]
     if example and with_step:
         words += ["--step", each["targets"][0]["stepName"]]
@@ -57,24 +57,26 @@ def fix(run: Run, each: dict[str, Any], lookup: Lookup, *, with_step: bool) -> s
 
 def advised(run: Run, each: dict[str, Any], lookup: Lookup) -> list[str]:
     """What fixes it, to stand below the line that tells it; nothing where that is not known."""
-    known = advice.of(run, each, lookup)
-    return [f"  → {part}" for part in (known.command, known.hint) if part] if known else []
+    hint = advice.of(run, each, lookup)
+    return [f"  → {part}" for part in (hint.command, hint.hint) if part] if hint else []
 
 
-def total(found: list[dict[str, Any]], summary: dict[str, Any]) -> str:
-    number = sum(each["count"] for each in found)
+def total(causes: list[dict[str, Any]], summary: dict[str, Any]) -> str:
+    number = sum(each["count"] for each in causes)
     what = "target execution" if several(summary) else "target"
-    return f"{output.many(len(found), 'cause')}, {output.many(number, what)}."
+    return f"{output.many(len(causes), 'cause')}, {output.many(number, what)}."
 
 
-def notes(run: Run, found: list[dict[str, Any]], summary: dict[str, Any]) -> list[str]:
+def notes(run: Run, causes: list[dict[str, Any]], summary: dict[str, Any]) -> list[str]:
     """The target's own hints, then ours, each once; then who stopped it."""
-    if not found:
+    if not causes:
         return [_nothing(summary), *run_origin.stopped(summary)]
-    said = [(code(each), each.get("hint")) for each in found]
-    said += [(code(each), known.hint) for each in found if (known := advice.of(run, each))]
-    hints = dict.fromkeys(f"hint for {what}: {hint}" for what, hint in said if hint)
-    return [total(found, summary), *hints, *run_origin.stopped(summary)]
+    code_hints = [(code(each), each.get("hint")) for each in causes]
+    code_hints += [
+        (code(each), advised_hint.hint) for each in causes if (advised_hint := advice.of(run, each))
+    ]
+    hints = dict.fromkeys(f"hint for {what}: {hint}" for what, hint in code_hints if hint)
+    return [total(causes, summary), *hints, *run_origin.stopped(summary)]
 
 
 def _nothing(summary: dict[str, Any]) -> str:
@@ -91,10 +93,10 @@ def why_run(api: Api, run: Run, options: argparse.Namespace) -> int:
     """The reasons of all that is not over, each asked about at one example."""
     summary = api.get(f"{run.path}/summary")
     counts = {each["reason"]: each["count"] for each in summary.get("byReason", [])}
-    asked, rows = [], []
+    questions, rows = [], []
     for reason, alike in list(_alike(_waiting(api, run, summary, counts)).items())[:MOST_ASKED]:
         why = _why(api, run, alike[0])
-        asked.append(why)
+        questions.append(why)
         name = why.get("waitReason") or reason
         number = counts.get(reason, len(alike))
         rows.append([name, number, runs.name(alike[0]), why.get("message")])
@@ -105,7 +107,7 @@ def why_run(api: Api, run: Run, options: argparse.Namespace) -> int:
             print(output.clean(line))
         if not rows:
             return Exit.SUCCEEDED
-    output.show(options, {"summary": summary, "why": asked}, Table(REASONS, rows))
+    output.show(options, {"summary": summary, "why": questions}, Table(REASONS, rows))
     return Exit.SUCCEEDED
 
 
@@ -143,13 +145,13 @@ def why_target(api: Api, run: Run, item: dict[str, Any], options: argparse.Names
 def newest_attempt(api: Api, run: Run, item: dict[str, Any]) -> dict[str, Any]:
     """The newest that is over, if there is one: one that runs has nothing to tell yet."""
     listed = api.get(f"{runs.target_path(run, item)}/attempts")["value"]
-    found: list[dict[str, Any]] = [each["properties"] for each in listed]
-    newest = next((each for each in found if each["lifecycle"] in ENDED), None)
+    attempts: list[dict[str, Any]] = [each["properties"] for each in listed]
+    newest = next((each for each in attempts if each["lifecycle"] in ENDED), None)
     if newest is None:
-        return found[0] if found else {}
+        return attempts[0] if attempts else {}
     if newest.get("sqlstate") == LOCK_TIMEOUT and not newest.get("blockers"):
         # Not checked this time, since every session of the server was needed.
-        newest |= {"blockers": next((e["blockers"] for e in found if e.get("blockers")), [])}
+        newest |= {"blockers": next((e["blockers"] for e in attempts if e.get("blockers")), [])}
     return newest
 
 
@@ -196,21 +198,23 @@ def _waiting(
     """What is not over and waits; of what seems to run only what lost its host."""
     if not summary.get("total"):
         return []
-    found = api.all(f"{run.path}/targets", {"lifecycle": WAITING, "$top": LOOKED_AT})
+    targets = api.all(f"{run.path}/targets", {"lifecycle": WAITING, "$top": LOOKED_AT})
     if counts.get(LOST):
         running = api.all(f"{run.path}/targets", {"lifecycle": RUNNING, "$top": LOOKED_AT})
-        found += [each for each in running if each["properties"].get("waitReason") == LOST]
-    return found
+        targets += [each for each in running if each["properties"].get("waitReason") == LOST]
+    return targets
 
 
 def _alike(waiting: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """By reason; what has none yet, since the engine alone knows it, by server."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for each in waiting:
-        said = each["properties"]
-        reason = said.get("waitReason") or (said.get("target") or {}).get("serverName", "")
-        found.setdefault(reason, []).append(each)
-    return found
+        properties = each["properties"]
+        reason = properties.get("waitReason") or (properties.get("target") or {}).get(
+            "serverName", ""
+        )
+        groups.setdefault(reason, []).append(each)
+    return groups
 
 
 def _why(api: Api, run: Run, item: dict[str, Any]) -> dict[str, Any]:
@@ -227,10 +231,10 @@ def _reason(part: dict[str, Any]) -> list[str]:
 
 def _without_targets(summary: dict[str, Any]) -> list[dict[str, Any]]:
     """Steps, or the run itself, that failed for another cause than a target."""
-    found = [each for each in summary["steps"] if _failed_itself(each)]
-    if not found and _failed_itself(summary):
-        found = [summary]
-    return [_cause(each) for each in found]
+    steps = [each for each in summary["steps"] if _failed_itself(each)]
+    if not steps and _failed_itself(summary):
+        steps = [summary]
+    return [_cause(each) for each in steps]
 
 
 def _failed_itself(part: dict[str, Any]) -> bool:

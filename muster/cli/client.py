@@ -57,8 +57,8 @@ class Refused(Exception):  # noqa: N818 - an answer, told as it is
     @property
     def line(self) -> str:
         where = f" ({self.field})" if self.field else ""
-        said = f"{self.error}: {self.message}" if self.error else self.message
-        return " ".join(f"muster: {said}{where}".split())
+        text = f"{self.error}: {self.message}" if self.error else self.message
+        return " ".join(f"muster: {text}{where}".split())
 
 
 class Api:
@@ -79,10 +79,10 @@ class Api:
 
     def latest(self, path: str) -> dict[str, Any]:
         """The same object as before when nothing changed since."""
-        etag, known = self._seen.get(path, ("", {}))
+        etag, document = self._seen.get(path, ("", {}))
         answer = self._send("GET", path, headers={"If-None-Match": etag} if etag else {})
         if answer.status_code == 304:
-            return known
+            return document
         shown = _document(answer)
         self._seen[path] = answer.headers.get("etag", ""), shown
         return shown
@@ -151,7 +151,7 @@ class Api:
     ) -> "httpx.Response":
         import httpx
 
-        url, given = self._address(path, query)
+        url, parameters = self._address(path, query)
         sent = {**(headers or {})}
         if method != "GET":
             sent["Idempotency-Key"] = str(uuid4())
@@ -159,7 +159,7 @@ class Api:
         while True:
             wait = 1.0
             try:
-                answer = self._http.request(method, url, params=given, json=body, headers=sent)
+                answer = self._http.request(method, url, params=parameters, json=body, headers=sent)
                 self._heard = True
                 if answer.status_code not in BUSY or monotonic() > until:
                     return answer
@@ -255,8 +255,8 @@ def _refused(error: dict[str, Any], code: Exit, path: str = "") -> Refused:
     """Every field that is wrong, in one line."""
     details = [{**each, "message": _ours(each["message"])} for each in error.get("details") or []]
     if len(details) > 1:
-        told = "; ".join(f"{each.get('target', '')}: {each['message']}" for each in details)
-        return Refused(told, code, error=error.get("code", ""), path=path)
+        details_text = "; ".join(f"{each.get('target', '')}: {each['message']}" for each in details)
+        return Refused(details_text, code, error=error.get("code", ""), path=path)
     return Refused(
         _ours(error.get("message", "It failed.")),
         code,

@@ -41,14 +41,14 @@ def add(commands: Commands) -> None:
 def set_credential(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
         path = under(lookup.account(api, options), "credentials", options.name)
-        said: dict[str, Any] = {"username": options.username}
+        properties: dict[str, Any] = {"username": options.username}
         if options.server:
-            said["servers"] = options.server
+            properties["servers"] = options.server
         if options.reference:
-            said["reference"] = options.reference
+            properties["reference"] = options.reference
         else:
-            said["password"] = inputs.password(options.password_file).reveal()
-        made = api.put(path, {"properties": said})
+            properties["password"] = inputs.password(options.password_file).reveal()
+        made = api.put(path, {"properties": properties})
         output.show(options, made, Table(COLUMNS, [_row(made)]))
         return Exit.SUCCEEDED
 
@@ -57,8 +57,10 @@ def set_credential(options: argparse.Namespace) -> int:
 
 def list_credentials(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = api.all(f"{lookup.account(api, options)}/credentials")
-        output.show(options, {"value": found}, Table(COLUMNS, [_row(each) for each in found]))
+        credentials = api.all(f"{lookup.account(api, options)}/credentials")
+        output.show(
+            options, {"value": credentials}, Table(COLUMNS, [_row(each) for each in credentials])
+        )
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -84,7 +86,7 @@ def seal(options: argparse.Namespace) -> int:
 
 
 def _row(item: dict[str, Any]) -> list[Any]:
-    said = item["properties"]
-    lapsed = [f"{each.rpartition('/')[2]} (lapsed)" for each in said.get("lapsedServers", ())]
-    servers = ", ".join([*said.get("servers", ()), *lapsed])
-    return [item["name"], said.get("username"), said.get("reference"), servers or None]
+    properties = item["properties"]
+    lapsed = [f"{each.rpartition('/')[2]} (lapsed)" for each in properties.get("lapsedServers", ())]
+    servers = ", ".join([*properties.get("servers", ()), *lapsed])
+    return [item["name"], properties.get("username"), properties.get("reference"), servers or None]

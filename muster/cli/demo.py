@@ -62,8 +62,8 @@ def _up(folder: Path) -> Iterator[Place]:
     up = subprocess.Popen(command, env=environ)  # noqa: S603 - ourselves
     try:
         with announced("Starting Muster (the first start makes a PostgreSQL cluster)"):
-            told = _wait(up, ready)
-        yield Place(folder, told["url"], told["token"], told["database_url"])
+            addresses = _wait(up, ready)
+        yield Place(folder, addresses["url"], addresses["token"], addresses["database_url"])
     finally:
         up.send_signal(signal.SIGTERM)
         with announced("\nEnding the demo"):
@@ -78,8 +78,8 @@ def _wait(up: "subprocess.Popen[bytes]", ready: Path) -> dict[str, Any]:
         if up.poll() is not None:
             raise Wrong(f"muster up ended with {up.returncode}")
         if ready.exists():
-            found: dict[str, Any] = json.loads(ready.read_text(encoding="utf-8"))
-            return found
+            document: dict[str, Any] = json.loads(ready.read_text(encoding="utf-8"))
+            return document
         time.sleep(0.1)
     raise Wrong(f"Muster did not become ready within {START_LIMIT:.0f} s; see the logs.")
 

@@ -104,14 +104,14 @@ class Fleet:
     async def _furnish(self, server: str) -> None:
         await self.wait_until_it_answers(server)
         async with self._session(server) as session:
-            known = {row["datname"] for row in await session.fetch(Q.databases)}
-            if TEMPLATE not in known:
+            existing = {row["datname"] for row in await session.fetch(Q.databases)}
+            if TEMPLATE not in existing:
                 await _copy(session, TEMPLATE, "template1")
             async with self._session(server, TEMPLATE) as inside:
                 await inside.execute(SCHEMA)
             await session.execute(await session.fetchval(Q.make_template, TEMPLATE))
             for tenant in self.tenants:
-                if tenant.server == server and tenant.database not in known:
+                if tenant.server == server and tenant.database not in existing:
                     await _copy(session, tenant.database, TEMPLATE)
                     async with self._session(server, tenant.database) as inside:
                         await inside.execute(SIZE)

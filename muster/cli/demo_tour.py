@@ -128,15 +128,20 @@ def _run_until_two_are_left(api: Api, session: Connection, drifted: str, held: s
     _expect(counts.get("WaitingForRetry") == 1, "one tenant waits for its next attempt")
 
     _muster("run", "errors", "nightly")
-    found = {each.get("sqlstate"): each for each in api.all(f"{run.path}/errors")}
-    _expect(set(found) == {MISSING_COLUMN, causes.LOCK_TIMEOUT}, "there are two causes, one each")
+    causes_by_state = {each.get("sqlstate"): each for each in api.all(f"{run.path}/errors")}
+    _expect(
+        set(causes_by_state) == {MISSING_COLUMN, causes.LOCK_TIMEOUT},
+        "there are two causes, one each",
+    )
     _say("How to fix them:")
-    _print_fixes(found)
+    _print_fixes(causes_by_state)
     for sqlstate, name in ((MISSING_COLUMN, drifted), (causes.LOCK_TIMEOUT, held)):
-        told = found[sqlstate]
-        _expect(told["count"] == 1, f"{sqlstate} happens once")
-        _expect(runs.name(told["targets"][0]) == name, f"{sqlstate} happens at {name}")
-    _expect(found[MISSING_COLUMN]["targets"][0]["attempts"] == 1, "a drift is not retried")
+        cause = causes_by_state[sqlstate]
+        _expect(cause["count"] == 1, f"{sqlstate} happens once")
+        _expect(runs.name(cause["targets"][0]) == name, f"{sqlstate} happens at {name}")
+    _expect(
+        causes_by_state[MISSING_COLUMN]["targets"][0]["attempts"] == 1, "a drift is not retried"
+    )
 
     blockers = _blockers(api, run, held)
     _muster("run", "why", "nightly", held)
@@ -146,13 +151,13 @@ def _run_until_two_are_left(api: Api, session: Connection, drifted: str, held: s
     return run
 
 
-def _print_fixes(found: dict[Any, dict[str, Any]]) -> None:
+def _print_fixes(causes_by_state: dict[Any, dict[str, Any]]) -> None:
     """One line for each cause."""
     fixes = {
         MISSING_COLUMN: f"muster {shlex.join(MEND)}",
         causes.LOCK_TIMEOUT: f"nothing: it continues when {APPLICATION} ends its transaction",
     }
-    for sqlstate, each in found.items():
+    for sqlstate, each in causes_by_state.items():
         print(f"  {each['count']} × {sqlstate} {each['message']}\n    → {fixes[sqlstate]}")
 
 
@@ -160,8 +165,8 @@ def _blockers(api: Api, run: runs.Run, held: str) -> list[dict[str, Any]]:
     """An attempt looks for them when the server has a session to spare, so perhaps not the first."""
     item, until = runs.target(api, run, held), time.monotonic() + STAGE_LIMIT
     while time.monotonic() < until:
-        if found := causes.newest_attempt(api, run, item).get("blockers"):
-            return list(found)
+        if blockers := causes.newest_attempt(api, run, item).get("blockers"):
+            return list(blockers)
         time.sleep(0.2)
     raise Wrong(f"The demo failed: there is no sign of what blocks {held}.")
 

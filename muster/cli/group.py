@@ -73,8 +73,8 @@ def create(options: argparse.Namespace) -> int:
 
 def show_group(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = api.get(under(lookup.account(api, options), "targetGroups", options.name))
-        output.show(options, found, _members(found))
+        group = api.get(under(lookup.account(api, options), "targetGroups", options.name))
+        output.show(options, group, _members(group))
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -82,9 +82,9 @@ def show_group(options: argparse.Namespace) -> int:
 
 def list_groups(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = api.all(f"{lookup.account(api, options)}/targetGroups")
-        rows = [[each["name"], len(each["properties"]["members"])] for each in found]
-        output.show(options, {"value": found}, Table(("name", "members"), rows))
+        groups = api.all(f"{lookup.account(api, options)}/targetGroups")
+        rows = [[each["name"], len(each["properties"]["members"])] for each in groups]
+        output.show(options, {"value": groups}, Table(("name", "members"), rows))
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -92,11 +92,11 @@ def list_groups(options: argparse.Namespace) -> int:
 
 def resolve(options: argparse.Namespace) -> int:
     def ask(api: Api) -> int:
-        found = resolved(api, lookup.account(api, options), options.name)
-        output.show(options, found, _resolved(found), notes=[counted(found)])
-        if not (found.get("unreachable") or found.get("missing")):
+        resolution = resolved(api, lookup.account(api, options), options.name)
+        output.show(options, resolution, _resolved(resolution), notes=[counted(resolution)])
+        if not (resolution.get("unreachable") or resolution.get("missing")):
             return Exit.SUCCEEDED
-        return Exit.SOME_FAILED if found["count"] else Exit.ALL_FAILED
+        return Exit.SOME_FAILED if resolution["count"] else Exit.ALL_FAILED
 
     return calling(options, ask)
 
@@ -105,30 +105,30 @@ def resolved(api: Api, account: str, name: str) -> dict[str, Any]:
     return api.post(under(account, "targetGroups", name, "resolve"))
 
 
-def counted(found: dict[str, Any]) -> str:
-    told = output.many(found["count"], "target")
-    if found.get("truncated"):
-        told += f", the first {len(found['targets'])} shown"
-    if left := found.get("leftOutCount", len(found.get("leftOut", []))):
-        told += f", {left} left out"
-    if missing := found.get("missing"):
-        told += f", {len(missing)} missing"
-    away = found.get("unreachable", [])
+def counted(resolution: dict[str, Any]) -> str:
+    text = output.many(resolution["count"], "target")
+    if resolution.get("truncated"):
+        text += f", the first {len(resolution['targets'])} shown"
+    if left := resolution.get("leftOutCount", len(resolution.get("leftOut", []))):
+        text += f", {left} left out"
+    if missing := resolution.get("missing"):
+        text += f", {len(missing)} missing"
+    away = resolution.get("unreachable", [])
     databases = sum(1 for each in away if each.get("databaseName"))
     for number, kind in ((len(away) - databases, "server"), (databases, "database")):
         if number:
-            told += f", {output.many(number, kind)} unreachable"
-    return told + "."
+            text += f", {output.many(number, kind)} unreachable"
+    return text + "."
 
 
-def _resolved(found: dict[str, Any]) -> Table:
+def _resolved(resolution: dict[str, Any]) -> Table:
     """Targets, what is left out or missing and servers that can't be asked, in one table."""
-    rows = [_target(each, "target", _unchecked(each)) for each in found["targets"]]
-    rows += [_target(each, "left out", _why(each)) for each in found.get("leftOut", [])]
-    rows += [_target(each, "missing", "no such database") for each in found.get("missing", [])]
+    rows = [_target(each, "target", _unchecked(each)) for each in resolution["targets"]]
+    rows += [_target(each, "left out", _why(each)) for each in resolution.get("leftOut", [])]
+    rows += [_target(each, "missing", "no such database") for each in resolution.get("missing", [])]
     rows += [
         _target(each, "unreachable", f"{each['code']}: {each['message']}")
-        for each in found.get("unreachable", [])
+        for each in resolution.get("unreachable", [])
     ]
     columns = ("server", "database", "schema", "pool", "is", "reason")
     return Table(columns, rows, optional=("schema", "pool", "reason"))
@@ -156,41 +156,41 @@ def _from_options(options: argparse.Namespace, account: str) -> list[dict[str, A
     for membership in ("Include", "Exclude"):
         for kind in KINDS:
             option = kind if membership == "Include" else f"exclude_{kind}"
-            for told in getattr(options, option):
-                member = {"membershipType": membership, **_member(kind, told, account)}
+            for text in getattr(options, option):
+                member = {"membershipType": membership, **_member(kind, text, account)}
                 if options.credential and membership == "Include" and kind != "group":
                     member |= _login(member, f"{account}/credentials/{options.credential}")
                 made.append(member)
     return made
 
 
-def _member(kind: str, told: str, account: str) -> dict[str, Any]:
+def _member(kind: str, text: str, account: str) -> dict[str, Any]:
     type, names = KINDS[kind]
-    parts = told.split("/", len(names) - 1)
+    parts = text.split("/", len(names) - 1)
     if len(parts) != len(names) or not all(parts):
-        raise Refused(f"'{told}' is no {kind}: expected {FORMS[kind][0]}")
+        raise Refused(f"'{text}' is no {kind}: expected {FORMS[kind][0]}")
     member = {"type": type, **dict(zip(names, parts, strict=True))}
     if kind == "schema" and member["databaseName"] == "*":
         del member["databaseName"]
     if kind == "group":
-        member["targetGroup"] = f"{account}/targetGroups/{told}"
+        member["targetGroup"] = f"{account}/targetGroups/{text}"
     return member
 
 
 def _login(member: dict[str, Any], credential: str) -> dict[str, str]:
-    said = {"credential": credential}
+    document = {"credential": credential}
     listed = member["type"] in LISTED or {"*", "?"} & set(member.get("databaseName", ""))
-    return said | {"refreshCredential": credential} if listed else said
+    return document | {"refreshCredential": credential} if listed else document
 
 
 def _from_file(file: Path | None) -> list[dict[str, Any]]:
     if file is None:
         return []
     try:
-        told = json.loads(inputs.text(file))
+        document = json.loads(inputs.text(file))
     except ValueError as error:
         raise Refused(f"{file} is no JSON: {error}") from error
-    members = told.get("members") if isinstance(told, dict) else told
+    members = document.get("members") if isinstance(document, dict) else document
     if not isinstance(members, list) or not all(isinstance(each, dict) for each in members):
         raise Refused(f'{file}: expected {{"members": [{{"type": …}}, …]}} or a list of members')
     return members

@@ -16,8 +16,8 @@ def add_script(made: argparse.ArgumentParser) -> None:
 
 
 def script(options: argparse.Namespace) -> str:
-    told: str = options.sql if options.sql is not None else text(options.file)
-    return told
+    sql: str = options.sql if options.sql is not None else text(options.file)
+    return sql
 
 
 def refused_by_grammar(sql: str) -> list[str]:
@@ -49,13 +49,13 @@ def password(file: Path | None, prompt: str = "Password", *, is_new: bool = Fals
     """`is_new`: nothing else knows it yet, so a typo on the terminal has to show here."""
     asks = file is None and sys.stdin.isatty()
     if file is not None:
-        told = text(file)
+        secret = text(file)
     else:
-        told = getpass.getpass(f"{prompt}: ") if asks else sys.stdin.read()
-    plain = told.rstrip("\r\n")
+        secret = getpass.getpass(f"{prompt}: ") if asks else sys.stdin.read()
+    plain = secret.rstrip("\r\n")
     if not plain:
         raise Refused("the password is empty")
-    if is_new and asks and getpass.getpass(f"{prompt} again: ") != told:
+    if is_new and asks and getpass.getpass(f"{prompt} again: ") != secret:
         raise Refused("the two passwords differ; nothing was changed")
     return Secret(plain)
 

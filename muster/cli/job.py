@@ -79,17 +79,17 @@ def create(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
         account = lookup.account(api, options)
         path, step = under(account, "jobs", options.name), _step(options, account)
-        said = {"schedule": schedules.read(options)}
+        properties = {"schedule": schedules.read(options)}
         if options.description:
-            said["description"] = options.description
+            properties["description"] = options.description
         old = api.find(path) if options.replace else None
         if old is None:
-            _make(api, options, path, said, step)
+            _make(api, options, path, properties, step)
         else:
-            _replace(api, options, path, said, step)
+            _replace(api, options, path, properties, step)
         _show(api, options, path, first=True)
         if old is not None:
-            output.aside(_removed(old, said["schedule"]))
+            output.aside(_removed(old, properties["schedule"]))
         output.aside(inputs.refused_by_grammar(step["action"]["value"]))
         return Exit.SUCCEEDED
 
@@ -97,38 +97,48 @@ def create(options: argparse.Namespace) -> int:
 
 
 def _make(
-    api: Api, options: argparse.Namespace, path: str, said: dict[str, Any], step: dict[str, Any]
+    api: Api,
+    options: argparse.Namespace,
+    path: str,
+    properties: dict[str, Any],
+    step: dict[str, Any],
 ) -> None:
     """The schedule counts last: a slot that is due at once needs the step."""
-    resting = {**said, "schedule": schedules.resting(said["schedule"])}
+    resting = {**properties, "schedule": schedules.resting(properties["schedule"])}
     api.put(path, {"properties": resting}, new=True)
     try:
         api.put(under(path, "steps", options.step), {"properties": step})
-        if said != resting:
-            api.put(path, {"properties": said})
+        if properties != resting:
+            api.put(path, {"properties": properties})
     except Refused:
         api.delete(path)  # half a job would only stand in the way of the next try
         raise
 
 
 def _replace(
-    api: Api, options: argparse.Namespace, path: str, said: dict[str, Any], step: dict[str, Any]
+    api: Api,
+    options: argparse.Namespace,
+    path: str,
+    properties: dict[str, Any],
+    step: dict[str, Any],
 ) -> None:
     """The step first: when it is refused, the job is as it was."""
     api.put(under(path, "steps", options.step), {"properties": step})
     for each in api.all(f"{path}/steps"):
         if each["name"].lower() != options.step.lower():
             api.delete(under(path, "steps", each["name"]))
-    api.put(path, {"properties": said})
+    api.put(path, {"properties": properties})
 
 
 def _removed(old: dict[str, Any], schedule: dict[str, Any]) -> list[str]:
     """What the user may not have meant to remove."""
     before = old["properties"].get("schedule") or {}
-    told = schedules.told(before)
-    if not (before.get("enabled") and told) or "type" in schedule:
+    schedule_text = schedules.told(before)
+    if not (before.get("enabled") and schedule_text) or "type" in schedule:
         return []
-    return [f"The job had a schedule, which was removed: {told}. --cron, --every or --at set one."]
+    return [
+        f"The job had a schedule, which was removed: {schedule_text}. --cron, --every or --at set one."
+    ]
 
 
 def show_job(options: argparse.Namespace) -> int:
@@ -141,9 +151,9 @@ def show_job(options: argparse.Namespace) -> int:
 
 def list_jobs(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = api.all(f"{lookup.account(api, options)}/jobs")
-        rows = [_row(each) for each in found]
-        output.show(options, {"value": found}, Table(COLUMNS, rows, optional=("description",)))
+        jobs = api.all(f"{lookup.account(api, options)}/jobs")
+        rows = [_row(each) for each in jobs]
+        output.show(options, {"value": jobs}, Table(COLUMNS, rows, optional=("description",)))
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -186,7 +196,7 @@ def delete(options: argparse.Namespace) -> int:
             if not inputs.agrees(f"Delete the job '{options.name}'?"):
                 raise Refused("nothing was deleted")
         wanted = {"force": options.force, "purgeHistory": options.purge_history}
-        api.delete(path, {name: "true" if said else None for name, said in wanted.items()})
+        api.delete(path, {name: "true" if value else None for name, value in wanted.items()})
         output.show(options, {"deleted": options.name}, Table(("deleted",), [[options.name]]))
         return Exit.SUCCEEDED
 
@@ -202,7 +212,7 @@ def _step(options: argparse.Namespace, account: str) -> dict[str, Any]:
         "maxParallelism": options.max_parallelism,
     }
     settings = {"lockTimeoutSeconds": options.lock_timeout, "role": options.role}
-    said: dict[str, Any] = {
+    properties: dict[str, Any] = {
         "targetGroup": f"{account}/targetGroups/{options.group}",
         "action": {"value": inputs.script(options)},
         "executionOptions": _given(limits),
@@ -212,8 +222,8 @@ def _step(options: argparse.Namespace, account: str) -> dict[str, Any]:
         "idempotent": options.idempotent or None,
     }
     if options.credential:
-        said["credential"] = f"{account}/credentials/{options.credential}"
-    return {name: value for name, value in said.items() if value not in (None, {})}
+        properties["credential"] = f"{account}/credentials/{options.credential}"
+    return {name: value for name, value in properties.items() if value not in (None, {})}
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
@@ -229,14 +239,14 @@ def _show(api: Api, options: argparse.Namespace, path: str, *, first: bool = Fal
     upcoming = api.get(f"{path}/nextRuns", {"$top": 1})["value"]
     rows = [
         [
-            said["stepId"],
+            properties["stepId"],
             each["name"],
-            _last(said["targetGroup"]),
-            _last(said.get("credential")),
-            said["action"]["value"],
+            _last(properties["targetGroup"]),
+            _last(properties.get("credential")),
+            properties["action"]["value"],
         ]
         for each in steps
-        for said in [each["properties"]]
+        for properties in [each["properties"]]
     ]
     if options.output == "table":
         notes = _when(job["properties"], upcoming)
@@ -252,33 +262,33 @@ def _show(api: Api, options: argparse.Namespace, path: str, *, first: bool = Fal
     output.show(options, document, Table(STEP, rows, optional=("credential",)))
 
 
-def _when(said: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
+def _when(properties: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
     """When it runs next, and what happens if it still runs then; nothing without a schedule."""
-    schedule = said.get("schedule") or {}
+    schedule = properties.get("schedule") or {}
     if schedules.told(schedule) is None:
         return []
     if upcoming:
-        told = moment(upcoming[0]["time"])
+        next_run = moment(upcoming[0]["time"])
     elif not schedule.get("enabled"):
-        told = "none, the schedule is disabled"
-    elif said.get("paused"):
-        told = "none while the job is paused"
+        next_run = "none, the schedule is disabled"
+    elif properties.get("paused"):
+        next_run = "none while the job is paused"
     else:  # a Once disables itself as soon as it has run, and waits for steps or the end of a pause
-        told = "as soon as it can begin" if schedule.get("type") == "Once" else "none"
+        next_run = "as soon as it can begin" if schedule.get("type") == "Once" else "none"
     overlap = schedule.get("overlap")
-    return [f"next run: {told}", *([f"overlap: {overlap}"] if overlap else [])]
+    return [f"next run: {next_run}", *([f"overlap: {overlap}"] if overlap else [])]
 
 
 def _row(job: dict[str, Any]) -> list[Any]:
-    said = job.get("properties") or {}  # nothing of one that only lies above
-    schedule = said.get("schedule") or {}
+    properties = job.get("properties") or {}  # nothing of one that only lies above
+    schedule = properties.get("schedule") or {}
     return [
         job["name"],
-        said.get("version"),
+        properties.get("version"),
         schedules.told(schedule),
         schedule.get("enabled", False),
-        said.get("paused", False),
-        said.get("description") or None,
+        properties.get("paused", False),
+        properties.get("description") or None,
     ]
 
 

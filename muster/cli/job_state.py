@@ -45,13 +45,13 @@ def _change(options: argparse.Namespace, properties: dict[str, Any]) -> int:
             _scheduled(api.get(path), options.name)
         job = api.patch(path, {"properties": properties})
         upcoming = api.get(f"{path}/nextRuns", {"$top": 1})["value"]
-        said = job["properties"]
-        schedule = said.get("schedule") or {}
+        current = job["properties"]
+        schedule = current.get("schedule") or {}
         row = [
             job["name"],
             schedules.told(schedule),
             schedule.get("enabled", False),
-            said.get("paused", False),
+            current.get("paused", False),
             moment(upcoming[0]["time"]) if upcoming else None,
         ]
         output.show(options, job, Table(COLUMNS, [row]))

@@ -44,14 +44,14 @@ class Lookup:
 
     def _names(self, step: str, server: str) -> Names:
         path = self._run.path.partition("/executions/")[0]
-        said: dict[str, Any] | None = self._said
-        if said is None:
+        names: dict[str, Any] | None = self._said
+        if names is None:
             shown = self._api.find(under(path, "steps", step)) if step else None
             if shown is None:
                 return Names()
-            said = shown["properties"]
-        group = _last(said.get("targetGroup"))
-        credential = _last(said.get("credential")) or self._login(group, server)
+            names = shown["properties"]
+        group = _last(names.get("targetGroup"))
+        credential = _last(names.get("credential")) or self._login(group, server)
         user = self._user(credential)
         return Names(
             group=group or Names.group,
@@ -62,8 +62,10 @@ class Lookup:
 
     def _login(self, group: str, server: str) -> str:
         """As a run looks for it where the step names none: target group, server, account."""
-        found = self._api.find(under(self._account, "targetGroups", group)) if group else None
-        members = found["properties"]["members"] if found else []
+        group_document = (
+            self._api.find(under(self._account, "targetGroups", group)) if group else None
+        )
+        members = group_document["properties"]["members"] if group_document else []
         named = {
             _last(each["credential"])
             for each in members
@@ -80,10 +82,10 @@ class Lookup:
         return _last(account["properties"].get("defaultCredential"))
 
     def _user(self, credential: str) -> str:
-        found = (
+        document = (
             self._api.find(under(self._account, "credentials", credential)) if credential else None
         )
-        return str(found["properties"].get("username") or "") if found else ""
+        return str(document["properties"].get("username") or "") if document else ""
 
 
 def _last(id: str | None) -> str:

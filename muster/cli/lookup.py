@@ -17,8 +17,8 @@ PARALLEL = 8  # lists that are asked for at once: accounts are listed server by 
 
 def servers(api: Api) -> list[dict[str, Any]]:
     """All that the token can see."""
-    found = api.all("/subscriptions")
-    return [each for one in found for each in api.all(f"{one['id']}/{SQL}/servers")]
+    subscriptions = api.all("/subscriptions")
+    return [each for one in subscriptions for each in api.all(f"{one['id']}/{SQL}/servers")]
 
 
 def accounts(api: Api, server: str | None = None) -> list[dict[str, Any]]:
@@ -32,13 +32,13 @@ def accounts(api: Api, server: str | None = None) -> list[dict[str, Any]]:
 def account(api: Api, options: argparse.Namespace) -> str:
     """The id of the one account that is meant."""
     wanted = options.account or surroundings().get("MUSTER_ACCOUNT")
-    found = named(api, wanted) if wanted else [each["id"] for each in accounts(api)]
-    if not found:
+    ids = named(api, wanted) if wanted else [each["id"] for each in accounts(api)]
+    if not ids:
         raise Refused("there is no account that this token can see", Exit.NOT_FOUND)
-    if len(found) > 1:
-        told = ", ".join(sorted(map(_short, found)))
-        raise Refused(f"which account? Use --account or set MUSTER_ACCOUNT: {told}")
-    return found[0]
+    if len(ids) > 1:
+        names = ", ".join(sorted(map(_short, ids)))
+        raise Refused(f"which account? Use --account or set MUSTER_ACCOUNT: {names}")
+    return ids[0]
 
 
 def named(api: Api, wanted: str) -> list[str]:
@@ -46,23 +46,23 @@ def named(api: Api, wanted: str) -> list[str]:
     if wanted.startswith("/"):
         return [wanted.rstrip("/")]
     server, _, name = wanted.rpartition("/")
-    known = accounts(api, server=server or None)
-    found = [each["id"] for each in known if _same(each["name"], name)]
-    if not found:
-        near = names.near(name, [each["name"] for each in known])
+    candidates = accounts(api, server=server or None)
+    ids = [each["id"] for each in candidates if _same(each["name"], name)]
+    if not ids:
+        near = names.near(name, [each["name"] for each in candidates])
         raise Refused(f"there is no account '{wanted}'{near}", Exit.NOT_FOUND)
-    return found
+    return ids
 
 
 def server(api: Api, name: str) -> str:
     """The id of a server: names are unique in an installation."""
     if name.startswith("/"):
         return name.rstrip("/")
-    known = servers(api)
-    for each in known:
+    candidates = servers(api)
+    for each in candidates:
         if _same(each["name"], name):
             return str(each["id"])
-    raise names.absent("server", name, [each["name"] for each in known])
+    raise names.absent("server", name, [each["name"] for each in candidates])
 
 
 def group(api: Api, options: argparse.Namespace) -> str:
@@ -92,27 +92,27 @@ def _agree(api: Api, options: argparse.Namespace, parent: str, what: str, path: 
     if options.create:
         return
     name = unquote(path.rsplit("/", 1)[-1])
-    known = [each["id"].rsplit("/", 1)[-1] for each in api.all(parent)]
-    near = names.near(name, known)
+    existing = [each["id"].rsplit("/", 1)[-1] for each in api.all(parent)]
+    near = names.near(name, existing)
     if not inputs.can_ask():
         there = f"{near} It" if near else ": it"
         raise Refused(
             f"there is no {what} '{name}'{there} is created with --create", Exit.NOT_FOUND
         )
-    others = near or (f"; there are: {', '.join(known)}." if known else ".")
+    others = near or (f"; there are: {', '.join(existing)}." if existing else ".")
     print(f"There is no {what} '{name}'{others}", file=sys.stderr)
     if not inputs.agrees(f"Create the {what} '{name}'?"):
         raise Refused("nothing was created")
 
 
 def _only(api: Api, path: str, what: str, option: str) -> str:
-    found = api.all(path)
-    if not found:
+    items = api.all(path)
+    if not items:
         raise Refused(f"there is no {what} yet: {option} NAME --create creates one")
-    if len(found) > 1:
-        told = ", ".join(each["id"].rsplit("/", 1)[-1] for each in found)
-        raise Refused(f"which {what}? Use {option}: {told}")
-    return str(found[0]["id"])
+    if len(items) > 1:
+        names = ", ".join(each["id"].rsplit("/", 1)[-1] for each in items)
+        raise Refused(f"which {what}? Use {option}: {names}")
+    return str(items[0]["id"])
 
 
 def _same(name: str, wanted: str | None) -> bool:

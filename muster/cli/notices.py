@@ -22,16 +22,16 @@ def beside(api: Api, run: Run, step: str | None = None) -> list[str]:
         page = api.get(f"{run.path}/messages", {"step": step, "$top": LOOKED_AT})
     except Refused:
         return []
-    said = lines(page["value"])
-    if len(said) <= MOST and not page.get("nextLink"):
-        return said
-    return [*said[:MOST], f"There are more: muster run messages {run.id}"]
+    notices = lines(page["value"])
+    if len(notices) <= MOST and not page.get("nextLink"):
+        return notices
+    return [*notices[:MOST], f"There are more: muster run messages {run.id}"]
 
 
-def lines(found: list[dict[str, Any]]) -> list[str]:
+def lines(messages: list[dict[str, Any]]) -> list[str]:
     """As psql shows them, after the target; what several targets say in the same words stands there once."""
     targets: dict[str, list[str]] = {}
-    for each in found:
+    for each in messages:
         for notice in each["notices"]:
             for text in _lines(notice):
                 targets.setdefault(text, []).append(runs.name(each))
@@ -50,7 +50,7 @@ def _some(names: dict[str, None]) -> str:
     return f"{first} and {many(len(others), 'other target')}" if others else first
 
 
-def rows(found: list[dict[str, Any]]) -> list[list[Any]]:
+def rows(messages: list[dict[str, Any]]) -> list[list[Any]]:
     return [
         [
             each.get("stepName"),
@@ -62,6 +62,6 @@ def rows(found: list[dict[str, Any]]) -> list[list[Any]]:
             notice.get("sqlstate"),
             notice["message"],
         ]
-        for each in found
+        for each in messages
         for notice in each["notices"]
     ]

@@ -91,14 +91,14 @@ def lines(table: Table, width: int | None, *, coloured: bool = False) -> list[st
         bool(table.rows) and all(_is_number(row[at]) for row in table.rows)
         for at in range(len(widths))
     ]
-    told = []
+    rendered = []
     for row in rows:
         cells = [
             _cell(cell, width, right=right[at], last=at == len(row) - 1, coloured=coloured)
             for at, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        told.append((" " * GAP).join(cells).rstrip())
-    return told
+        rendered.append((" " * GAP).join(cells).rstrip())
+    return rendered
 
 
 def text(value: Any) -> str:
@@ -113,24 +113,24 @@ def text(value: Any) -> str:
             return str(value)
 
 
-def clean(told: str) -> str:
+def clean(text: str) -> str:
     """In one line, and nothing in it that a terminal would obey: messages come from strangers."""
     return "".join(
         each if each.isprintable() else " " if each.isspace() else f"\\x{ord(each):02x}"
-        for each in told
+        for each in text
     )
 
 
-def measure(told: str) -> int:
+def measure(text: str) -> int:
     """How many places it takes in a terminal."""
-    return sum(_places(each) for each in told)
+    return sum(_places(each) for each in text)
 
 
-def cut(told: str, width: int) -> str:
-    if measure(told) <= width:
-        return told
+def cut(text: str, width: int) -> str:
+    if measure(text) <= width:
+        return text
     kept, used = "", 0
-    for each in told:
+    for each in text:
         used += _places(each)
         if used > width - 1:
             break
@@ -153,11 +153,11 @@ def lifecycle(word: Any) -> Any:
     return "running" if word in RUNNING else word
 
 
-def moment(told: str | None) -> str | None:
+def moment(text: str | None) -> str | None:
     """A time to the second, as people read it; scripts take -o json."""
-    if told is None:
+    if text is None:
         return None
-    return told if "." not in told else told.partition(".")[0] + "Z"
+    return text if "." not in text else text.partition(".")[0] + "Z"
 
 
 def _places(each: str) -> int:
@@ -178,10 +178,10 @@ def _fitted(widths: list[int], width: int, whole: list[bool]) -> list[int]:
     return widths
 
 
-def _cell(told: str, width: int, *, right: bool, last: bool, coloured: bool) -> str:
-    shown = cut(told, width)
+def _cell(text: str, width: int, *, right: bool, last: bool, coloured: bool) -> str:
+    shown = cut(text, width)
     space = " " * (width - measure(shown))
-    colour = COLOURS.get(told) if coloured else None
+    colour = COLOURS.get(text) if coloured else None
     if colour:
         shown = f"{colour}{shown}{PLAIN}"
     if right:
@@ -195,7 +195,7 @@ def _is_number(value: Any) -> bool:
 
 def _field(value: Any) -> str:
     """As COPY writes it: a tab or a line end in a value never ends it."""
-    told = text(value)
+    content = text(value)
     for plain, escaped in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
-        told = told.replace(plain, escaped)
-    return clean(told)
+        content = content.replace(plain, escaped)
+    return clean(content)

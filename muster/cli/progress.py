@@ -63,10 +63,10 @@ class Lines:
         self, summary: dict[str, Any], running: list[dict[str, Any]], causes: list[dict[str, Any]]
     ) -> None:
         del running, causes
-        told = line(self._run, summary)
-        if told != self._last:
-            print(told, file=self._stream, flush=True)
-        self._last = told
+        text = line(self._run, summary)
+        if text != self._last:
+            print(text, file=self._stream, flush=True)
+        self._last = text
 
 
 class Block:
@@ -83,11 +83,11 @@ class Block:
         self, summary: dict[str, Any], running: list[dict[str, Any]], causes: list[dict[str, Any]]
     ) -> None:
         width = (output.room(self._stream) or 80) - 1
-        told = block(self._run, summary, running, causes, width, filled=_filled(self._stream))
+        lines = block(self._run, summary, running, causes, width, filled=_filled(self._stream))
         back = UP.format(self._height) + "\r" + WIPE if self._height else ""
-        self._stream.write(back + "\n".join(told) + "\n")
+        self._stream.write(back + "\n".join(lines) + "\n")
         self._stream.flush()
-        self._height = len(told)
+        self._height = len(lines)
 
 
 def chosen(run: Run, stream: TextIO) -> Show:
@@ -99,8 +99,8 @@ def line(run: Run, summary: dict[str, Any]) -> str:
 
 
 def counted(summary: dict[str, Any]) -> str:
-    told = f"{summary.get('done', 0)}/{summary.get('total', 0)}"
-    return " ".join([told, *(f"{name}={n}" for name, n in _counts(summary))])
+    text = f"{summary.get('done', 0)}/{summary.get('total', 0)}"
+    return " ".join([text, *(f"{name}={n}" for name, n in _counts(summary))])
 
 
 def sentence(summary: dict[str, Any]) -> str:
@@ -110,9 +110,9 @@ def sentence(summary: dict[str, Any]) -> str:
         return str(summary.get("lastMessage") or "There were no targets.")
     good = sum(counts.get(each, 0) for each in GOOD)
     what = "target executions" if several(summary) else "targets"
-    told = [f"{good} of {total} {what} succeeded"]
-    told += [f"{counts[each]} {word}" for each, word in OTHERWISE.items() if counts.get(each)]
-    return ", ".join(told) + "."
+    parts = [f"{good} of {total} {what} succeeded"]
+    parts += [f"{counts[each]} {word}" for each, word in OTHERWISE.items() if counts.get(each)]
+    return ", ".join(parts) + "."
 
 
 def block(
@@ -135,19 +135,19 @@ def block(
     if (left := summary.get("etaSeconds")) is not None:
         parts.append(f"ETA {span(left)}")
     room = max(10, min(WIDEST_BAR, width - len("  ".join(parts)) - 4))
-    told = [
+    lines = [
         f"{run}  {output.lifecycle(summary['lifecycle'])}",
         f"{bar(share, room, filled)}  {'  '.join(parts)}",
         " · ".join(f"{name} {n}" for name, n in _counts(summary)) or "no targets yet",
     ]
     if (reason := summary.get("waitReason")) and summary["lifecycle"] not in ENDED:
-        told.append(f"waits    {reason}")
+        lines.append(f"waits    {reason}")
     if running and summary["lifecycle"] not in ENDED:
         names = ", ".join(runs.name(each) for each in running[:MOST_NAMED])
         more = summary.get("counts", {}).get("InProgress", 0) - MOST_NAMED
-        told.append(f"running  {names}{f', … {more} more' if more > 0 else ''}")
-    told += [f"{_kind(each)}  {cause(each)}" for each in causes[:MOST_NAMED]]
-    return [output.cut(output.clean(each), width) for each in told]
+        lines.append(f"running  {names}{f', … {more} more' if more > 0 else ''}")
+    lines += [f"{_kind(each)}  {cause(each)}" for each in causes[:MOST_NAMED]]
+    return [output.cut(output.clean(each), width) for each in lines]
 
 
 def bar(share: float, width: int, filled: str = "█░") -> str:

@@ -49,13 +49,13 @@ def execute(options: argparse.Namespace) -> int:
     return calling(options, run_it)
 
 
-def _agree(options: argparse.Namespace, found: dict[str, Any]) -> None:
+def _agree(options: argparse.Namespace, resolution: dict[str, Any]) -> None:
     """Nothing is written before the user has confirmed the number of targets."""
-    number, expected = found["count"], options.expect_targets
-    if expected is not None and found.get("unreachable"):
-        away = f"{_listed(found)}, and servers whose databases could not be listed: {_away(found)}"
+    number, expected = resolution["count"], options.expect_targets
+    if expected is not None and resolution.get("unreachable"):
+        away = f"{_listed(resolution)}, and servers whose databases could not be listed: {_away(resolution)}"
         raise Refused(f"{_expected(expected)}, the group has {away}; nothing was run")
-    if expected is not None and (missing := found.get("missing")):
+    if expected is not None and (missing := resolution.get("missing")):
         gone = output.clean(", ".join(runs.name(each) for each in missing[:MOST_NAMED]))
         raise Refused(f"the group names databases that do not exist: {gone}; nothing was run")
     if expected is not None and expected != number:
@@ -72,9 +72,9 @@ def _agree(options: argparse.Namespace, found: dict[str, Any]) -> None:
         raise Refused(
             f"writing without a terminal needs --yes --expect-targets N; the group has {number}"
         )
-    print(f"{group.counted(found)} {_by_server(found)}", file=sys.stderr)
-    if found.get("unreachable"):
-        print(f"Not listed, so not visited: {_away(found)}", file=sys.stderr)
+    print(f"{group.counted(resolution)} {_by_server(resolution)}", file=sys.stderr)
+    if resolution.get("unreachable"):
+        print(f"Not listed, so not visited: {_away(resolution)}", file=sys.stderr)
     if not inputs.agrees(f"Run it on {output.many(number, 'target')} and commit?"):
         raise Refused("nothing was run")
 
@@ -83,21 +83,21 @@ def _expected(number: int) -> str:
     return f"{output.many(number, 'target')} {'was' if number == 1 else 'were'} expected"
 
 
-def _listed(found: dict[str, Any]) -> str:
-    return output.many(found["count"], "target") if found["count"] else "none"
+def _listed(resolution: dict[str, Any]) -> str:
+    return output.many(resolution["count"], "target") if resolution["count"] else "none"
 
 
-def _away(found: dict[str, Any]) -> str:
+def _away(resolution: dict[str, Any]) -> str:
     """Servers and databases that were not listed, and why; the first few, for a fleet may have many."""
-    away = found["unreachable"]
-    told = [f"{runs.name(each)} ({each['message'].rstrip('.')})" for each in away[:MOST_NAMED]]
+    away = resolution["unreachable"]
+    names = [f"{runs.name(each)} ({each['message'].rstrip('.')})" for each in away[:MOST_NAMED]]
     more = len(away) - MOST_NAMED
-    return output.clean(", ".join([*told, *([f"{more} more"] if more > 0 else [])]))
+    return output.clean(", ".join([*names, *([f"{more} more"] if more > 0 else [])]))
 
 
-def _by_server(found: dict[str, Any]) -> str:
+def _by_server(resolution: dict[str, Any]) -> str:
     counts: dict[str, int] = {}
-    for each in found["targets"]:
+    for each in resolution["targets"]:
         counts[each["serverName"]] = counts.get(each["serverName"], 0) + 1
     return ", ".join(f"{name} {number}" for name, number in sorted(counts.items()))
 
@@ -133,17 +133,17 @@ def _follow(api: Api, run: Run, options: argparse.Namespace, sql: str) -> int:
 def _show(
     api: Api, run: Run, summary: dict[str, Any], options: argparse.Namespace, sql: str
 ) -> None:
-    found = results.read(api, run) if summary["steps"] else results.NONE
+    rows = results.read(api, run) if summary["steps"] else results.NONE
     wrong = causes.read(api, run, summary) if run_watch.outcome(summary) else []
     failed, lookup = [], Lookup(api, run, options.group, options.credential)
     for each in wrong:
         failed += [f"failed: {progress.cause(each)}", *causes.advised(run, each, lookup)]
     if wrong:
         failed.append(f"{causes.total(wrong, summary)} muster run errors {run.id} shows more.")
-    more = results.further(api, run, found) if _has_several(sql) else []
-    document = {**found, "summary": summary, "errors": wrong}
+    more = results.further(api, run, rows) if _has_several(sql) else []
+    document = {**rows, "summary": summary, "errors": wrong}
     notes = [progress.sentence(summary)]
-    results.show(options, found, document, notes=notes, warnings=[*more, *failed])
+    results.show(options, rows, document, notes=notes, warnings=[*more, *failed])
     if summary["steps"]:
         output.aside(beside(api, run))
 

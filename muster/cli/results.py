@@ -35,10 +35,10 @@ def read(api: Api, run: Run, *, step: str | None = None, set: int = 1) -> dict[s
     }
 
 
-def further(api: Api, run: Run, found: dict[str, Any]) -> list[str]:
+def further(api: Api, run: Run, page: dict[str, Any]) -> list[str]:
     """A note when the script gave more result sets than this one."""
-    following = int(found.get("set", 1)) + 1
-    if not (is_table(found) and _is_there(api, run, found.get("stepName"), following)):
+    following = int(page.get("set", 1)) + 1
+    if not (is_table(page) and _is_there(api, run, page.get("stepName"), following)):
         return []
     return [f"There are further result sets: muster run results {run.id} --set {following}"]
 
@@ -48,13 +48,13 @@ def last_before(api: Api, run: Run, step: str | None, set: int) -> int:
     return next((n for n in range(set - 1) if not _is_there(api, run, step, n + 1)), set - 1)
 
 
-def is_table(found: dict[str, Any]) -> bool:
-    return len(found["columns"]) > len(WHERE)
+def is_table(page: dict[str, Any]) -> bool:
+    return len(page["columns"]) > len(WHERE)
 
 
 def show(
     options: argparse.Namespace,
-    found: dict[str, Any],
+    page: dict[str, Any],
     document: dict[str, Any],
     *,
     notes: Iterable[str] = (),
@@ -64,26 +64,26 @@ def show(
 
     `notes` are for people; `warnings` for everybody, beside the data where a script reads it.
     """
-    warnings = [*([CUT] if found["truncated"] else []), *warnings]
-    columns = [WHERE.get(name, name) for name in found["columns"]]
-    rows = found["rows"]
+    warnings = [*([CUT] if page["truncated"] else []), *warnings]
+    columns = [WHERE.get(name, name) for name in page["columns"]]
+    rows = page["rows"]
     if options.output != "table":
         output.show(options, document, Table(columns, rows))
         output.aside(warnings)
         return
-    if not is_table(found):
-        none = ["No target returned rows."] if found["targets"] else []
+    if not is_table(page):
+        none = ["No target returned rows."] if page["targets"] else []
         for line in (*none, *notes, *warnings):
             print(output.clean(line))
         return
-    told = []
+    lines = []
     if options.head is not None and len(rows) > options.head:
-        told = [f"… {len(rows) - options.head} more"]
+        lines = [f"… {len(rows) - options.head} more"]
         rows = rows[: options.head]
-    number = output.many(len(found["rows"]), "row")
-    told.append(f"{number} from {output.many(found['targets'], 'target')}.")
+    number = output.many(len(page["rows"]), "row")
+    lines.append(f"{number} from {output.many(page['targets'], 'target')}.")
     table = Table(columns, rows, optional=("database", "schema"))
-    output.show(options, document, table, notes=[*told, *notes, *warnings])
+    output.show(options, document, table, notes=[*lines, *notes, *warnings])
 
 
 def _is_there(api: Api, run: Run, step: str | None, set: int) -> bool:

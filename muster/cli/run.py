@@ -79,9 +79,9 @@ def list_runs(options: argparse.Namespace) -> int:
         path = under(account, "jobs", options.job) if options.job else account
         active = "true" if options.active else None
         query = {"$top": options.top or None, "isActive": active}
-        found = api.all(f"{path}/executions", query)
-        rows = [_row(runs.of_item(account, each), each["properties"]) for each in found]
-        output.show(options, {"value": found}, Table(COLUMNS, rows))
+        runs_ = api.all(f"{path}/executions", query)
+        rows = [_row(runs.of_item(account, each), each["properties"]) for each in runs_]
+        output.show(options, {"value": runs_}, Table(COLUMNS, rows))
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -91,9 +91,9 @@ def show_run(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
         if options.targets or options.lifecycle or options.server:
             query = {"lifecycle": options.lifecycle, "server": options.server}
-            found = api.all(f"{run.path}/targets", query)
-            table = Table(TARGETS, [_target(each) for each in found], optional=("schema",))
-            output.show(options, {"value": found}, table)
+            targets = api.all(f"{run.path}/targets", query)
+            table = Table(TARGETS, [_target(each) for each in targets], optional=("schema",))
+            output.show(options, {"value": targets}, table)
             return Exit.SUCCEEDED
         summary = api.get(f"{run.path}/summary")
         if options.output == "table":
@@ -152,10 +152,10 @@ def cancel(options: argparse.Namespace) -> int:
 def errors(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
         summary = api.get(f"{run.path}/summary")
-        found = causes.read(api, run, summary)
-        table = causes.table(run, found, summary, Lookup(api, run))
-        notes = causes.notes(run, found, summary)
-        output.show(options, {"value": found}, table, notes=notes)
+        causes_ = causes.read(api, run, summary)
+        table = causes.table(run, causes_, summary, Lookup(api, run))
+        notes = causes.notes(run, causes_, summary)
+        output.show(options, {"value": causes_}, table, notes=notes)
         return Exit.SUCCEEDED
 
     return _on_run(options, show)
@@ -165,15 +165,15 @@ def show_results(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
         if options.set < 1:
             raise Refused("result sets are numbered from 1 on")
-        found = results.read(api, run, step=options.step, set=options.set)
-        if not results.is_table(found) and options.set > 1:
+        page = results.read(api, run, step=options.step, set=options.set)
+        if not results.is_table(page) and options.set > 1:
             last = results.last_before(api, run, options.step, options.set)
             raise Refused(f"there is no result set {options.set}: {_sets(last)}", Exit.NOT_FOUND)
         people = options.output == "table"
-        notes = results.further(api, run, found) if people else []
-        results.show(options, found, found, notes=notes)
+        notes = results.further(api, run, page) if people else []
+        results.show(options, page, page, notes=notes)
         output.aside(notices.beside(api, run, options.step))
-        if not found["targets"]:
+        if not page["targets"]:
             output.aside([_none(run, api.get(f"{run.path}/summary"))])
         return Exit.SUCCEEDED
 
@@ -182,10 +182,10 @@ def show_results(options: argparse.Namespace) -> int:
 
 def messages(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
-        found = notices.read(api, run, options.step)
-        table = Table(MESSAGES, notices.rows(found), optional=("schema", "sqlstate"))
-        none = [] if found else ["No target sent a notice."]
-        output.show(options, {"value": found}, table, notes=none)
+        messages_ = notices.read(api, run, options.step)
+        table = Table(MESSAGES, notices.rows(messages_), optional=("schema", "sqlstate"))
+        none = [] if messages_ else ["No target sent a notice."]
+        output.show(options, {"value": messages_}, table, notes=none)
         return Exit.SUCCEEDED
 
     return _on_run(options, show)
@@ -233,9 +233,9 @@ def _head(run: Run, summary: dict[str, Any]) -> list[str]:
     return [*lines, f"  {progress.counted(summary)}"]
 
 
-def _row(run: Run, said: dict[str, Any]) -> list[Any]:
-    times = (moment(said.get(name)) for name in ("createTime", "startTime", "endTime"))
-    return [run.job, run.id, said["lifecycle"], *times, said.get("lastMessage")]
+def _row(run: Run, properties: dict[str, Any]) -> list[Any]:
+    times = (moment(properties.get(name)) for name in ("createTime", "startTime", "endTime"))
+    return [run.job, run.id, properties["lifecycle"], *times, properties.get("lastMessage")]
 
 
 def _step(step: dict[str, Any]) -> list[Any]:
@@ -253,15 +253,15 @@ def _step(step: dict[str, Any]) -> list[Any]:
 
 
 def _target(item: dict[str, Any]) -> list[Any]:
-    said = item["properties"]
-    where = said.get("target") or {}
+    properties = item["properties"]
+    where = properties.get("target") or {}
     return [
-        said.get("stepName"),
+        properties.get("stepName"),
         where.get("serverName"),
         where.get("databaseName"),
         where.get("schemaName"),
-        said["lifecycle"],
-        said.get("currentAttempts"),
-        said.get("endReason") or said.get("waitReason"),
-        said.get("lastMessage"),
+        properties["lifecycle"],
+        properties.get("currentAttempts"),
+        properties.get("endReason") or properties.get("waitReason"),
+        properties.get("lastMessage"),
     ]

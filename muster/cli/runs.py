@@ -41,34 +41,34 @@ def of_item(account: str, item: dict[str, Any]) -> Run:
     return Run(under(account, "jobs", words[-3], "executions", words[-1]))
 
 
-def find(api: Api, account: str, told: str) -> Run:
+def find(api: Api, account: str, text: str) -> Run:
     """By id, JOB (its newest run), JOB/beginning of an id, or the unique beginning of an id."""
-    job, slash, beginning = told.rpartition("/")
+    job, slash, beginning = text.rpartition("/")
     if slash:
         return _by_beginning(api, account, beginning, under(account, "jobs", job, "executions"))
-    if not _is_uuid(told):
-        newest = api.find(under(account, "jobs", told, "executions"), {"$top": 1})
+    if not _is_uuid(text):
+        newest = api.find(under(account, "jobs", text, "executions"), {"$top": 1})
         if newest is not None and newest["value"]:
             return of_item(account, newest["value"][0])
         if newest is not None:
-            raise Refused(f"the job '{told}' has not run yet", Exit.NOT_FOUND)
-    if not set(told.lower()) <= HEX:
-        near = jobs_near(api, account, told)
-        raise Refused(f"there is neither a run nor a job '{told}'{near}", Exit.NOT_FOUND)
-    return _by_beginning(api, account, told, f"{account}/executions")
+            raise Refused(f"the job '{text}' has not run yet", Exit.NOT_FOUND)
+    if not set(text.lower()) <= HEX:
+        near = jobs_near(api, account, text)
+        raise Refused(f"there is neither a run nor a job '{text}'{near}", Exit.NOT_FOUND)
+    return _by_beginning(api, account, text, f"{account}/executions")
 
 
-def target(api: Api, run: Run, told: str, step: str | None = None) -> dict[str, Any]:
+def target(api: Api, run: Run, text: str, step: str | None = None) -> dict[str, Any]:
     """A target execution by targetId, SERVER/DATABASE[/SCHEMA] or DATABASE."""
     path = under(run.path, "steps", step, "targets") if step else f"{run.path}/targets"
-    server = told.partition("/")[0] if "/" in told else None
-    found = [each for each in api.all(path, {"server": server}) if told.lower() in names(each)]
-    if not found:
-        raise Refused(f"the run {run} has no target '{told}'", Exit.NOT_FOUND)
-    if len(found) > 1:
-        some = ", ".join(f"{_step(each)}: {name(each)}" for each in found[:5])
+    server = text.partition("/")[0] if "/" in text else None
+    targets = [each for each in api.all(path, {"server": server}) if text.lower() in names(each)]
+    if not targets:
+        raise Refused(f"the run {run} has no target '{text}'", Exit.NOT_FOUND)
+    if len(targets) > 1:
+        some = ", ".join(f"{_step(each)}: {name(each)}" for each in targets[:5])
         raise Refused(f"which target? Use SERVER/DATABASE, or --step: {some}")
-    return found[0]
+    return targets[0]
 
 
 def target_path(run: Run, item: dict[str, Any]) -> str:
@@ -91,27 +91,27 @@ def names(item: dict[str, Any]) -> set[str]:
 
 def _by_beginning(api: Api, account: str, beginning: str, path: str) -> Run:
     whole = _is_uuid(beginning)
-    found: list[Run] = []
+    runs: list[Run] = []
     items = (item for page in api.pages(path) for item in page["value"])
     for item in items if whole else islice(items, SEARCHED):
         if item["name"].lower().startswith(beginning.lower()):
-            found.append(of_item(account, item))
-            if whole or len(found) > 5:
+            runs.append(of_item(account, item))
+            if whole or len(runs) > 5:
                 break
-    if not found:
+    if not runs:
         raise Refused(f"there is no run '{beginning}'", Exit.NOT_FOUND)
-    if len(found) > 1:
-        told = ", ".join(f"{each.job} {each.id}" for each in found)
-        raise Refused(f"'{beginning}' begins the ids of several runs: {told}")
-    return found[0]
+    if len(runs) > 1:
+        names = ", ".join(f"{each.job} {each.id}" for each in runs)
+        raise Refused(f"'{beginning}' begins the ids of several runs: {names}")
+    return runs[0]
 
 
 def _step(item: dict[str, Any]) -> str:
     return str(item["properties"].get("stepName", ""))
 
 
-def _is_uuid(told: str) -> bool:
+def _is_uuid(text: str) -> bool:
     try:
-        return str(UUID(told)) == told.lower()
+        return str(UUID(text)) == text.lower()
     except ValueError:
         return False

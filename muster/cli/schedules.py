@@ -32,16 +32,16 @@ def add(made: argparse.ArgumentParser) -> None:
 
 def read(options: argparse.Namespace) -> dict[str, Any]:
     scheduled = options.cron or options.every or options.at
-    said: dict[str, Any] = {}
+    schedule: dict[str, Any] = {}
     if options.overlap:
-        said["overlap"] = options.overlap
+        schedule["overlap"] = options.overlap
     if not scheduled:
         if options.start or options.now or options.time_zone or options.disabled:
             raise Refused("use --cron, --every or --at: the other options only refine it")
-        return said
-    said |= {"enabled": not options.disabled, "type": "Once" if options.at else "Recurring"}
+        return schedule
+    schedule |= {"enabled": not options.disabled, "type": "Once" if options.at else "Recurring"}
     if options.cron:
-        said |= {"cron": options.cron, "timeZone": options.time_zone or "UTC"}
+        schedule |= {"cron": options.cron, "timeZone": options.time_zone or "UTC"}
     if options.now and not options.every:
         raise Refused("--now is for --every: --cron and --at themselves say when the first run is")
     if options.every:
@@ -52,19 +52,19 @@ def read(options: argparse.Namespace) -> dict[str, Any]:
             )
         if options.time_zone and not options.start:
             raise Refused("--every counts hours and days from its --start: --time-zone is of that")
-        said["interval"] = options.every
+        schedule["interval"] = options.every
     if begin := options.at or options.start:
-        said["startTime"] = _time(begin, options.time_zone)
-    return said
+        schedule["startTime"] = _time(begin, options.time_zone)
+    return schedule
 
 
 def starts_at_once(options: argparse.Namespace) -> bool:
     return bool(options.now and not options.disabled)
 
 
-def resting(said: dict[str, Any]) -> dict[str, Any]:
+def resting(schedule: dict[str, Any]) -> dict[str, Any]:
     """The same, and nothing comes of it yet."""
-    return {**said, "enabled": False} if said.get("enabled") else said
+    return {**schedule, "enabled": False} if schedule.get("enabled") else schedule
 
 
 def told(schedule: dict[str, Any]) -> str | None:
@@ -76,14 +76,14 @@ def told(schedule: dict[str, Any]) -> str | None:
     return f"once at {begin}" if begin and begin != NEVER else None
 
 
-def _time(told: str, zone: str | None) -> str:
+def _time(text: str, zone: str | None) -> str:
     """An instant: a time without a zone is meant in --time-zone, and refused without one."""
     try:
-        at = datetime.fromisoformat(told)
+        at = datetime.fromisoformat(text)
         if at.tzinfo is None:
             if zone is None:
-                raise Refused(f"'{told}' has no time zone: append Z, or use --time-zone")
+                raise Refused(f"'{text}' has no time zone: append Z, or use --time-zone")
             at = at.replace(tzinfo=ZoneInfo(zone))
     except (ValueError, ZoneInfoNotFoundError) as error:
-        raise Refused(f"'{told}' is no time such as 2031-01-01T02:00:00Z: {error}") from error
+        raise Refused(f"'{text}' is no time such as 2031-01-01T02:00:00Z: {error}") from error
     return at.isoformat()

@@ -103,8 +103,8 @@ def check_server(options: argparse.Namespace) -> int:
 
 def list_servers(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        found = lookup.servers(api)
-        output.show(options, {"value": found}, Table(COLUMNS, [_row(each) for each in found]))
+        servers = lookup.servers(api)
+        output.show(options, {"value": servers}, Table(COLUMNS, [_row(each) for each in servers]))
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -136,28 +136,28 @@ def _properties(options: argparse.Namespace) -> dict[str, Any]:
     return properties
 
 
-def _label(told: str) -> tuple[str, str]:
-    key, equals, value = told.partition("=")
+def _label(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
     if not (key and equals):
-        raise Refused(f"'{told}' is no label: expected KEY=VALUE")
+        raise Refused(f"'{text}' is no label: expected KEY=VALUE")
     return key, value
 
 
 def _row(server: dict[str, Any]) -> list[Any]:
-    said = server.get("properties") or {}  # nothing of one that only lies above
-    endpoint = said.get("endpoint") or {}
+    properties = server.get("properties") or {}  # nothing of one that only lies above
+    endpoint = properties.get("endpoint") or {}
     host = endpoint.get("host") or ",".join(endpoint.get("hosts") or [])
     return [
         server["name"],
         host or None,
         endpoint.get("port"),
-        said.get("state"),
-        said.get("serverVersion"),
-        said.get("maxConnections"),
-        said.get("jobCredential"),
+        properties.get("state"),
+        properties.get("serverVersion"),
+        properties.get("maxConnections"),
+        properties.get("jobCredential"),
     ]
 
 
 def _notes(server: dict[str, Any]) -> list[str]:
-    found = server["properties"].get("conditions") or []
-    return [f"{each['type']}: {each['message']}" for each in found]
+    conditions = server["properties"].get("conditions") or []
+    return [f"{each['type']}: {each['message']}" for each in conditions]

@@ -65,15 +65,15 @@ def interval(text: str) -> str:
 
 def one_of(names: Iterable[str]) -> Callable[[str], str]:
     """The type of an option with fixed words; case, hyphens and underscores do not matter."""
-    known = {plain(name): name for name in names}
+    choices = {plain(name): name for name in names}
 
     def word(text: str) -> str:
-        if plain(text) not in known:
+        if plain(text) not in choices:
             raise argparse.ArgumentTypeError(
-                f"invalid choice: '{text}' (choose from {', '.join(known.values())})"
-                + did_you_mean(text, known.values())
+                f"invalid choice: '{text}' (choose from {', '.join(choices.values())})"
+                + did_you_mean(text, choices.values())
             )
-        return known[plain(text)]
+        return choices[plain(text)]
 
     return word
 

@@ -24,11 +24,11 @@ class Binaries:
     @classmethod
     def find(cls, major: int | None = None) -> "Binaries":
         """The wheel's newest unless a major is asked for; refuses one that is not here."""
-        known = available()
-        for found in known:
-            if major in (None, found.major):
-                return found
-        majors = ", ".join(str(found.major) for found in known) or "none"
+        candidates = available()
+        for binaries in candidates:
+            if major in (None, binaries.major):
+                return binaries
+        majors = ", ".join(str(binaries.major) for binaries in candidates) or "none"
         raise Unavailable(
             f"PostgreSQL {major} is needed and not installed here (available: {majors}). "
             f"Install that version, for instance Debian's postgresql-{major}, "
@@ -52,10 +52,10 @@ class Binaries:
 @cache
 def available() -> tuple[Binaries, ...]:
     """In order of preference; a major that both places have is the wheel's."""
-    found: dict[int, Binaries] = {}
+    versions: dict[int, Binaries] = {}
     for binaries in (*_of_wheel(), *_of_system()):
-        found.setdefault(binaries.major, binaries)
-    return tuple(found.values())
+        versions.setdefault(binaries.major, binaries)
+    return tuple(versions.values())
 
 
 def _of_wheel() -> list[Binaries]:
@@ -77,5 +77,5 @@ def _of_system() -> list[Binaries]:
     )
 
 
-def _newest_first(found: Iterable[Binaries]) -> list[Binaries]:
-    return sorted(found, key=lambda binaries: -binaries.major)
+def _newest_first(installations: Iterable[Binaries]) -> list[Binaries]:
+    return sorted(installations, key=lambda binaries: -binaries.major)

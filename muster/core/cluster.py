@@ -269,7 +269,7 @@ class Cluster:
 
     async def _end_orphans(self) -> None:
         """Backends without a postmaster keep its shared memory and block the next start."""
-        members = [found for found in processes() if self._is_ours(found)]
+        members = [process for process in processes() if self._is_ours(process)]
         for number in (signal.SIGQUIT, signal.SIGKILL):
             for member in members:
                 member.send(number)

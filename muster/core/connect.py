@@ -125,12 +125,12 @@ class Connector:
             database or endpoint.maintenance_database,
             application_name,
         )
-        known = await self._source.current()
+        addresses = await self._source.current()
         wanted = endpoint.target_session_attrs
         rounds = ["standby", "any"] if wanted == "prefer-standby" else [wanted]
 
         def connect(host: str, address: Address, attribute: str) -> Awaitable[Connection]:
-            method = endpoint.login_method(host, known)
+            method = endpoint.login_method(host, addresses)
             weak = WeakLogin(method, login.user, login.password)
             tls = _tls(endpoint, host, self.authority)
             return _connect(
@@ -200,16 +200,16 @@ class Connector:
         candidates = []
         for host in endpoint.names:
             try:
-                found = await self._addresses(host, endpoint.port, limit, rules)
+                addresses = await self._addresses(host, endpoint.port, limit, rules)
             except Unavailable as fault:
                 unknown = fault
                 continue
-            for address in found:
+            for address in addresses:
                 if why := check_address(address, endpoint.port, rules, host=host):
                     raise not_allowed(host, why)
-            if await self._is_own(found, endpoint.port, rules):
+            if await self._is_own(addresses, endpoint.port, rules):
                 raise not_allowed(host, egress.OWN)
-            candidates += [(host, address) for address in found]
+            candidates += [(host, address) for address in addresses]
         if unknown and not candidates:
             raise unknown
         return candidates
@@ -222,15 +222,15 @@ class Connector:
             raise not_allowed(host, wrong[0].message)
         try:
             async with asyncio.timeout(limit):
-                found = await self._resolve(host, port)
+                addresses = await self._resolve(host, port)
         except TimeoutError:
             raise timed_out(host) from None
         except OSError as error:
             context = printable(f"{type(error).__name__} {error}")
             raise unreachable(host, "its name can't be resolved", context=context) from None
-        if not found:
+        if not addresses:
             raise unreachable(host, "its name has no address")
-        return found
+        return addresses
 
     async def _is_own(self, addresses: list[Address], port: int, rules: Rules) -> bool:
         """One of them is where the control plane itself listens, by whatever name."""
@@ -239,8 +239,8 @@ class Connector:
             if own_port != port:
                 continue
             ours = await self._own_addresses(host, port)
-            here = any(found.is_unspecified or _is_local(found) for found in ours)
-            if any(found in ours or (here and _is_local(found)) for found in found_at):
+            here = any(own.is_unspecified or _is_local(own) for own in ours)
+            if any(own in ours or (here and _is_local(own)) for own in found_at):
                 return True
         return False
 
@@ -248,14 +248,14 @@ class Connector:
         if literal := egress.address_of(host):
             return [literal]
         now = asyncio.get_running_loop().time()
-        at, known = self._resolved.get(host, (0.0, None))
-        if known is None or now - at > RESOLVED:
+        at, cached = self._resolved.get(host, (0.0, None))
+        if cached is None or now - at > RESOLVED:
             try:
-                known = await self._resolve(host, port)
+                cached = await self._resolve(host, port)
             except OSError:
-                known = known or []
-            self._resolved[host] = now, known
-        return known
+                cached = cached or []
+            self._resolved[host] = now, cached
+        return cached
 
 
 async def resolve_name(host: str, port: int) -> list[Address]:

@@ -72,7 +72,7 @@ def _given_up(host: str, dialer: Dialer) -> Fault | None:
 def _refused(host: str, login: Login, error: asyncpg.PostgresError) -> Fault:
     """What a server answered to a login."""
     user, database = printable(login.user), printable(login.database)
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "sqlstate": error.sqlstate if SQLSTATE.fullmatch(error.sqlstate or "") else None,
         "detail": _words(error, login),
         "context": _clean(error, login),
@@ -81,27 +81,27 @@ def _refused(host: str, login: Login, error: asyncpg.PostgresError) -> Fault:
         case asyncpg.InvalidPasswordError():
             why = "the password is wrong, or there is no such role"
             message = f"The server {host} did not accept the login '{user}': {why}."
-            return InvalidRequest(message, code="TargetAuthenticationFailed", **said)
+            return InvalidRequest(message, code="TargetAuthenticationFailed", **fields)
         case asyncpg.InvalidAuthorizationSpecificationError():
             why = (
                 "its pg_hba.conf has no entry for that or wants a client certificate that it accepts,"
                 " or the role may not log in"
             )
             message = f"The server {host} accepts no login as '{user}' from here: {why}."
-            return InvalidRequest(message, code="TargetAuthenticationFailed", **said)
+            return InvalidRequest(message, code="TargetAuthenticationFailed", **fields)
         case asyncpg.InsufficientPrivilegeError():
             grant = f"GRANT CONNECT ON DATABASE {_identifier(database)} TO {_identifier(user)};"
             message = f"The login '{user}' may not connect to '{database}' on {host}. Run: {grant}"
-            return InvalidRequest(message, code="ConnectNotGranted", **said)
+            return InvalidRequest(message, code="ConnectNotGranted", **fields)
         case asyncpg.InvalidCatalogNameError():
             message = f"The database '{database}' does not exist on {host}."
-            return NotFound(message, code="TargetDatabaseNotFound", **said)
-    why = f"it refused the connection ({said['sqlstate'] or 'no SQLSTATE'})"
+            return NotFound(message, code="TargetDatabaseNotFound", **fields)
+    why = f"it refused the connection ({fields['sqlstate'] or 'no SQLSTATE'})"
     if isinstance(error, asyncpg.TooManyConnectionsError | asyncpg.CannotConnectNowError):
         crowded = isinstance(error, asyncpg.TooManyConnectionsError)
         message = f"The server {host} can't be reached: {why}."
-        return NoRoom(message, code="TargetUnreachable", crowded=crowded, **said)
-    return unreachable(host, why, **said)
+        return NoRoom(message, code="TargetUnreachable", crowded=crowded, **fields)
+    return unreachable(host, why, **fields)
 
 
 def not_allowed(host: str, why: str) -> InvalidRequest:
@@ -127,9 +127,9 @@ def _tls_error(host: str, error: Exception) -> InvalidRequest:
     return InvalidRequest(message, code="TargetTlsError")
 
 
-def unreachable(host: str, why: str, **said: Any) -> Unavailable:
+def unreachable(host: str, why: str, **fields: Any) -> Unavailable:
     message = f"The server {host} can't be reached: {why}."
-    return Unavailable(message, code="TargetUnreachable", **said)
+    return Unavailable(message, code="TargetUnreachable", **fields)
 
 
 def _identifier(name: str) -> str:

@@ -108,10 +108,10 @@ def _term(
             raise _refuse(text, f"has '{word}' as {field}; {least} to {most} can be")
         return value
 
-    found = TERM.fullmatch(term)
-    if found is None:
+    match = TERM.fullmatch(term)
+    if match is None:
         raise _refuse(text, f"has '{term[:30]}' as {field}")
-    low, high, step = found["low"], found["high"], found["step"]
+    low, high, step = match["low"], match["high"], match["step"]
     if low and step and not high:
         raise _refuse(text, f"has a step without a range as {field}: '{term}'")
     start = number(low) if low else least

@@ -126,8 +126,8 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def authentication(self, host: str, port: int, ssl_mode: str) -> str | None:
         """The weak method that may be used there."""
-        known = (each for each in self.weak if each[:3] == (host, port, ssl_mode))
-        return next((method for *_, method in known), None)
+        entries = (each for each in self.weak if each[:3] == (host, port, ssl_mode))
+        return next((method for *_, method in entries), None)
 
 
 @dataclass(frozen=True)
@@ -299,10 +299,10 @@ def _each(
     parse: Callable[[str], T], words: Iterable[str], name: str, wrong: list[str]
 ) -> tuple[T, ...]:
     """What could be read; the rest is told in `wrong`."""
-    found = []
+    parts = []
     for word in words:
         try:
-            found.append(parse(word))
+            parts.append(parse(word))
         except ValueError as error:
             wrong.append(f"{name}: {error}")
-    return tuple(found)
+    return tuple(parts)

@@ -57,9 +57,9 @@ class Endpoint(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
             "caCertificate": self.ca_certificate,
         }
 
-    def login_method(self, host: str, known: Addresses) -> str:
+    def login_method(self, host: str, addresses: Addresses) -> str:
         """A server that names a CA of its own may be another one than that which was allowed a weak login there."""
-        weak = known.authentication(host, self.port, self.ssl_mode)
+        weak = addresses.authentication(host, self.port, self.ssl_mode)
         return weak if weak and self.ca_certificate is None else self.authentication
 
     def direct(self) -> "Endpoint":
@@ -83,19 +83,19 @@ def check_endpoint(
         message = "Give either host or hosts."
         errors.append(FieldError(f"{target}.host", message, egress.CODE))
     for host in endpoint.names:
-        found = check_host_syntax(host, endpoint.port, rules, target=target)
-        errors += [error for error in found if error not in errors]
+        problems = check_host_syntax(host, endpoint.port, rules, target=target)
+        errors += [error for error in problems if error not in errors]
     if endpoint.direct_host:
-        found = check_host_syntax(*_apart(endpoint.direct_host, endpoint.port), rules)
-        errors += [replace(error, target=f"{target}.directHost") for error in found]
-    for field, value, known in (
+        problems = check_host_syntax(*_apart(endpoint.direct_host, endpoint.port), rules)
+        errors += [replace(error, target=f"{target}.directHost") for error in problems]
+    for field, value, choices in (
         ("sslMode", endpoint.ssl_mode, SSL_MODES),
         ("pooling", endpoint.pooling, POOLING),
         ("targetSessionAttrs", endpoint.target_session_attrs, SESSION_ATTRS),
         ("authentication", endpoint.authentication, weak_login.METHODS),
     ):
-        if value not in known:
-            message = f"'{value[:50]}' is not one of {', '.join(known)}."
+        if value not in choices:
+            message = f"'{value[:50]}' is not one of {', '.join(choices)}."
             errors.append(FieldError(f"{target}.{field}", message))
     errors += _methods(endpoint, target)
     if (endpoint.client_certificate is None) != (endpoint.client_key is None):

@@ -87,9 +87,9 @@ class Armed:
             raise LookupError(f"failpoint {name} is not declared")
         point = f"{name}@{detail}" if detail else name
         actions = self._read()
-        found = point if point in actions else name
+        key = point if point in actions else name
         count = self._count(point, actions)
-        action = actions.get(found)
+        action = actions.get(key)
         if isinstance(action, str) and " times:" in action:
             action, _, limit = action.partition(" times:")
             return action if count <= int(limit) else None

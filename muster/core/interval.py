@@ -42,11 +42,11 @@ ISO = re.compile(
 
 def parse(text: str) -> tuple[IntervalType, int]:
     """The largest type that holds the duration without a rest: P1Y is 12 Months, PT60S 1 Minutes."""
-    found = ISO.fullmatch(text) if len(text) <= 50 else None
-    if found is None or not any(found.groups()):
+    match = ISO.fullmatch(text) if len(text) <= 50 else None
+    if match is None or not any(match.groups()):
         raise _refuse(text, _why(text))
     years, months, weeks, days, hours, minutes, seconds = (
-        int(part or 0) for part in found.groups()
+        int(part or 0) for part in match.groups()
     )
     if seconds % 60:
         raise _refuse(text, "has seconds; whole minutes are the smallest step")

@@ -53,12 +53,12 @@ async def refresh(
     rewrite: Callable[[str], str] = str,
 ) -> list[str]:
     """Applies the replaceable files that changed, or `every` one; after `migrate`, under its lock."""
-    known = await _known(connection, ledger)
+    checksums = await _known(connection, ledger)
     changed = [
         (name, digest, text)
         for package in packages
         for file, text in ((file, rewrite(text)) for file, text in files(package))
-        if known.get(name := f"{package}/{file}") != (digest := _digest(text)) or every
+        if checksums.get(name := f"{package}/{file}") != (digest := _digest(text)) or every
     ]
     names = [name for name, _, _ in changed]
     if not changed:
@@ -74,12 +74,12 @@ async def refresh(
 async def _apply(connection: Connection, package: str, ledger: str) -> list[str]:
     applied: list[str] = []
     await connection.execute(LEDGER.format(ledger=ledger))
-    known = await _known(connection, ledger)
+    checksums = await _known(connection, ledger)
     for name, text in scripts(package):
         digest = _digest(text)
-        if known.get(name, digest) != digest:
+        if checksums.get(name, digest) != digest:
             raise Internal(f"migration {name} was edited after it had been applied")
-        if name not in known:
+        if name not in checksums:
             async with connection.transaction():
                 await connection.execute(text)
                 await connection.execute(RECORD.format(ledger=ledger), [name], [digest])
@@ -98,21 +98,21 @@ def _digest(text: str) -> str:
 
 def scripts(package: str) -> list[tuple[str, str]]:
     """In order; each says its phase in the first line and numbers have no gap."""
-    found = files(package)
-    for number, (name, text) in enumerate(found, start=1):
+    entries = files(package)
+    for number, (name, text) in enumerate(entries, start=1):
         if not name.startswith(f"{number:04}_") or not PHASE.match(text):
             raise Internal(
                 f"migration {name}: expected number {number:04} and a first line -- expand|contract: why"
             )
-    return found
+    return entries
 
 
 def files(package: str) -> list[tuple[str, str]]:
     """In the order of their names, which are unique; folders only group them."""
-    found = sorted(_inside(resources.files(package)))
-    if len({name for name, _ in found}) < len(found):
+    entries = sorted(_inside(resources.files(package)))
+    if len({name for name, _ in entries}) < len(entries):
         raise Internal(f"{package}: two files have the same name")
-    return found
+    return entries
 
 
 def _inside(folder: Traversable) -> Iterator[tuple[str, str]]:

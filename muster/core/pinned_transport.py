@@ -125,7 +125,7 @@ class Dialer:
             plug.close()
             raise
         self._transports = [
-            *(known for known in self._transports if not known.is_closing()),
+            *(each for each in self._transports if not each.is_closing()),
             transport,
         ]
         return transport, guard.inner

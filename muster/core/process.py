@@ -94,8 +94,8 @@ class Process:
 
 def processes() -> Iterator[Process]:
     for entry in PROC.iterdir():
-        if entry.name.isdigit() and (found := Process.find(int(entry.name))):
-            yield found
+        if entry.name.isdigit() and (process := Process.find(int(entry.name))):
+            yield process
 
 
 def boot_id() -> str:

@@ -37,20 +37,20 @@ NAMES = (Kind.WORD, Kind.IDENTIFIER, Kind.UNICODE, Kind.VARIABLE)
 
 def only_reads(read: Iterable[Token]) -> bool:
     """Of the tokens of one statement."""
-    told = [token for token in read if token.kind not in TRIVIA]
-    first = next((token for token in told if token.text != "("), None)
+    significant = [token for token in read if token.kind not in TRIVIA]
+    first = next((token for token in significant if token.text != "("), None)
     if first is None or first.text.lower() not in QUERY:
         return False
-    words = {token.text.lower() for token in told if token.kind is Kind.WORD}
+    words = {token.text.lower() for token in significant if token.kind is Kind.WORD}
     return words.isdisjoint(NOT_IN_A_QUERY) and not any(
-        _might_write(told, at) for at, token in enumerate(told) if token.text == "("
+        _might_write(significant, at) for at, token in enumerate(significant) if token.text == "("
     )
 
 
-def _might_write(told: list[Token], at: int) -> bool:
+def _might_write(significant: list[Token], at: int) -> bool:
     """What is called, if anything is, by the parenthesis there."""
-    name = told[at - 1] if at else None
+    name = significant[at - 1] if at else None
     if name is None or name.kind not in NAMES:
         return False
-    named_in = told[at - 2].text if at > 1 else ""
+    named_in = significant[at - 2].text if at > 1 else ""
     return name.kind is not Kind.WORD or name.text.lower() not in HARMLESS or named_in == "."

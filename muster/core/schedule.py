@@ -77,12 +77,12 @@ def slots(
     match schedule.type:
         case ScheduleType.ONCE:
             slot = max(schedule.start.astimezone(UTC), anchor)
-            found = iter([slot] if slot >= lower else [])
+            times = iter([slot] if slot >= lower else [])
         case ScheduleType.RECURRING:
-            found = _recurring(schedule, anchor, lower)
+            times = _recurring(schedule, anchor, lower)
         case ScheduleType.CRON:
-            found = _cron(schedule, lower)
-    within = takewhile(lambda s: s < schedule.end and (until is None or s <= until), found)
+            times = _cron(schedule, lower)
+    within = takewhile(lambda s: s < schedule.end and (until is None or s <= until), times)
     return islice(within, limit)
 
 

@@ -116,8 +116,8 @@ class ScramClient:
     def verify(self, server_final: bytes) -> None:
         server_key = hmac.digest(self._key, b"Server Key", "sha256")
         expected = base64.b64encode(hmac.digest(server_key, self._auth_message, "sha256"))
-        said = _fields(server_final).get("v", "").encode()
-        if not self._key or not hmac.compare_digest(said, expected):
+        signature = _fields(server_final).get("v", "").encode()
+        if not self._key or not hmac.compare_digest(signature, expected):
             raise ScramError("it could not prove that it knows the password")
         self.proven = True
 

@@ -56,7 +56,7 @@ def analyse(text: str, transaction: Transaction = "auto") -> Analysis:
         return Analysis(Script(text, (), message), (problem,))
     read = list(tokens(text))
     script = split_tokens(text, read)
-    found = chain(
+    findings = chain(
         islice(_of_text(text, read), MOST_PROBLEMS),
         islice(_of_limits(text, read), MOST_PROBLEMS),
         islice(_of_literals(text, read), MOST_PROBLEMS),
@@ -65,7 +65,7 @@ def analyse(text: str, transaction: Transaction = "auto") -> Analysis:
         islice(variables.problems(text, read), MOST_PROBLEMS),
         islice(_of_code(script, read), MOST_PROBLEMS),
     )
-    problems = sorted(found, key=lambda problem: problem.offset)[:MOST_PROBLEMS]
+    problems = sorted(findings, key=lambda problem: problem.offset)[:MOST_PROBLEMS]
     return Analysis(script, tuple(problems))
 
 
@@ -80,7 +80,7 @@ def _of_text(text: str, read: list[Token]) -> Iterator[Problem]:
     if all(token.kind in TRIVIA or token.text == ";" for token in read):
         message = "The script has no statement."
         yield Problem.at(text, 0, "ScriptEmpty", message, "Give at least one.")
-    separators = {found.start(1) for found in GO.finditer(text)}
+    separators = {match.start(1) for match in GO.finditer(text)}
     for token in read:
         if token.start in separators:
             message = "GO on a line of its own separates batches in other tools; it is no SQL."
@@ -133,13 +133,13 @@ def _of_control(script: Script, read: list[Token]) -> Iterator[Problem]:
     """In a text that the grammar refuses: whatever seems to stand in a block may not stand in one."""
     if script.parsed:
         return
-    known = {statement.first for statement in script.statements if statement.control}
+    controls = {statement.first for statement in script.statements if statement.control}
     significant = [token for token in read if token.kind not in TRIVIA]
     begins = True
     for token, following in pairwise([*significant, END]):
         words = token.text.lower(), following.text.lower()
         control = words[0] in BEGINS_OR_ENDS or words == ("prepare", "transaction")
-        if begins and control and token.start not in known:
+        if begins and control and token.start not in controls:
             message = f"{words[0].upper()} after a semicolon, in a text that PostgreSQL 18's grammar refuses."
             advice = (
                 "Such a text must not begin or end transactions; correct it or use separate steps."

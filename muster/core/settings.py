@@ -225,10 +225,10 @@ class Settings:
                     wrong.append(f"{name} is required")
             except (ValueError, OSError) as error:
                 wrong.append(f"{name}: {error}")
-        known = {PREFIX + f.name.upper() for f in fields(cls)}
-        known |= {name + "_FILE" for name in known}
+        names = {PREFIX + f.name.upper() for f in fields(cls)}
+        names |= {name + "_FILE" for name in names}
         wrong += [
-            f"{name} is not a setting" for name in environ if _ours(name) and name not in known
+            f"{name} is not a setting" for name in environ if _ours(name) and name not in names
         ]
         if wrong:
             raise SettingsError("; ".join(sorted(wrong)))

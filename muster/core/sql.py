@@ -24,8 +24,8 @@ class Queries:
         try:
             return self._texts[name]
         except KeyError:
-            known = ", ".join(sorted(self._texts))
-            raise AttributeError(f"no query {name} in {self.source}; known: {known}") from None
+            names = ", ".join(sorted(self._texts))
+            raise AttributeError(f"no query {name} in {self.source}; known: {names}") from None
 
     def items(self) -> list[tuple[str, str]]:
         return sorted(self._texts.items())

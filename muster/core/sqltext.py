@@ -122,9 +122,9 @@ def tokens(text: str) -> Iterator[Token]:
     """Total: what is never closed runs to the end of the text."""
     at = 0
     inherited = Kind.LITERAL
-    while found := OPENING.match(text, at):
-        group = found.lastgroup or ""
-        opening, inside = found[0], found.end()
+    while match := OPENING.match(text, at):
+        group = match.lastgroup or ""
+        opening, inside = match[0], match.end()
         if kind := WHOLE.get(group):
             token = Token(kind, at, opening)
         elif group == "block":

@@ -117,10 +117,10 @@ def describe_exception(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
     """Class, message and stack; never the values of local variables."""
-    given = event.pop("exc_info", None)
-    if not given:
+    exception = event.pop("exc_info", None)
+    if not exception:
         return event
-    error = given if isinstance(given, BaseException) else sys.exc_info()[1]
+    error = exception if isinstance(exception, BaseException) else sys.exc_info()[1]
     if error is not None:
         event["error"] = f"{type(error).__name__}: {error}"
         event["stack"] = _stack(error)

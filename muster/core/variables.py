@@ -84,16 +84,16 @@ def spans(text: str, values: Mapping[str, str]) -> Iterator[tuple[Use, int, int]
 
 def problems(text: str, read: Iterable[Token]) -> Iterator[Problem]:
     """What can be known before there are values; an unknown name is told once."""
-    told = set()
+    reported = set()
     for use in (use for token in read for use in _uses(token)):
         if use.name not in KNOWN and not LABEL.fullmatch(use.name):
-            if use.name not in told:
+            if use.name not in reported:
                 near = difflib.get_close_matches(use.name.lower(), KNOWN, n=2)
                 message = f"there is no variable $({use.name})."
-                known = f"Known are {', '.join(KNOWN)} and target_label.<name>."
-                advice = f"Did you mean {' or '.join(near)}?" if near else known
+                choices = f"Known are {', '.join(KNOWN)} and target_label.<name>."
+                advice = f"Did you mean {' or '.join(near)}?" if near else choices
                 yield Problem.at(text, use.start, UNKNOWN, message, advice)
-            told.add(use.name)
+            reported.add(use.name)
         elif why := _misplaced(text, use, KNOWN.get(use.name)):
             yield Problem.at(text, use.start, INVALID, f"$({use.name}) {why}.", _advice(use))
 
@@ -124,9 +124,9 @@ def _uses(token: Token) -> Iterator[Use]:
     if token.kind is Kind.COMMENT or "$(" not in token.text:
         return
     pattern = USE_ESCAPED if token.kind is Kind.ESCAPED else USE
-    for found in pattern.finditer(token.text, token.opening, len(token.text) - token.closing):
-        if found["name"]:
-            yield Use(found["name"], token.start + found.start(), token.kind)
+    for match in pattern.finditer(token.text, token.opening, len(token.text) - token.closing):
+        if match["name"]:
+            yield Use(match["name"], token.start + match.start(), token.kind)
 
 
 def _misplaced(text: str, use: Use, shape: Shape | None) -> str:

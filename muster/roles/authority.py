@@ -41,11 +41,13 @@ class Authority:
             return False
         certificate = x509.load_pem_x509_certificate(self.certificate.read_bytes())
         authority = x509.load_pem_x509_certificate(self.ca.read_bytes())
-        known = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternative_names = certificate.extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        ).value
         return (
             certificate.issuer == authority.subject
             and certificate.not_valid_after_utc > self.clock.now() + RENEW
-            and all(_general(name) in known for name in names)
+            and all(_general(name) in alternative_names for name in names)
         )
 
     def _make_authority(self) -> None:

@@ -53,35 +53,37 @@ class DataDir:
     async def settings(self) -> Settings:
         """The operator's MUSTER_* values, completed by what a single machine makes for itself."""
         outside = surroundings()
-        given = {key: value for key, value in outside.items() if key.startswith(PREFIX) and value}
-        given |= {PREFIX + "DATA_DIR": str(self.root), PREFIX + "LISTEN": self._listen()}
-        given |= self._allowed(given)
-        given.setdefault(PREFIX + "INTERNAL_LISTEN", self._internal())
-        given.setdefault(PREFIX + "LAUNCHER_DRAIN", "true")  # stopping here stops everything
+        environment = {
+            key: value for key, value in outside.items() if key.startswith(PREFIX) and value
+        }
+        environment |= {PREFIX + "DATA_DIR": str(self.root), PREFIX + "LISTEN": self._listen()}
+        environment |= self._allowed(environment)
+        environment.setdefault(PREFIX + "INTERNAL_LISTEN", self._internal())
+        environment.setdefault(PREFIX + "LAUNCHER_DRAIN", "true")  # stopping here stops everything
         folder = make_folder(self.root / "secrets")
         make_folder(self.root / "clusters", 0o711)
         for name, file, make in (
             ("LOCAL_TOKEN", "token", lambda: secrets.token_urlsafe(32)),
             ("KEYS", "keys", self._new_key),
         ):
-            if not _is_set(given, name):
-                given[f"{PREFIX}{name}_FILE"] = str(self._kept(folder / file, make))
+            if not _is_set(environment, name):
+                environment[f"{PREFIX}{name}_FILE"] = str(self._kept(folder / file, make))
         if self.authority:
             self.renew()
-            given[PREFIX + "TLS_CERT"] = str(self.authority.certificate)
-            given[PREFIX + "TLS_KEY"] = str(self.authority.key)
-        if not _is_set(given, "DATABASE_URL"):
-            if _is_set(given, "DATABASE_OWNER_URL"):
+            environment[PREFIX + "TLS_CERT"] = str(self.authority.certificate)
+            environment[PREFIX + "TLS_KEY"] = str(self.authority.key)
+        if not _is_set(environment, "DATABASE_URL"):
+            if _is_set(environment, "DATABASE_OWNER_URL"):
                 raise SettingsError("MUSTER_DATABASE_OWNER_URL needs MUSTER_DATABASE_URL")
-            _check(given | {PREFIX + "DATABASE_URL": "made below"})
+            _check(environment | {PREFIX + "DATABASE_URL": "made below"})
             path = self._kept(folder / "database-password", lambda: secrets.token_urlsafe(32))
             self.cluster = metadata.embedded(self.root / "metadata")
             password = Secret(path.read_text(encoding="utf-8"))
             url, self.migrator = await metadata.prepare_embedded(self.cluster, password)
             write_private(folder / "database-url", url.reveal())
-            given[PREFIX + "DATABASE_URL_FILE"] = str(folder / "database-url")
-        self.given = given
-        return _check(given)
+            environment[PREFIX + "DATABASE_URL_FILE"] = str(folder / "database-url")
+        self.given = environment
+        return _check(environment)
 
     def environment(self, settings: Settings) -> dict[str, str]:
         """Values for the children; each secret as a file, never as a value."""
@@ -132,12 +134,12 @@ class DataDir:
             )
         return f"k{secrets.token_hex(4)}:{base64.b64encode(os.urandom(32)).decode()}"
 
-    def _allowed(self, given: dict[str, str]) -> dict[str, str]:
+    def _allowed(self, environment: dict[str, str]) -> dict[str, str]:
         """The operator's list and the flags; localhost is the two addresses that it means."""
         if not self.allow_target:
             return {}
         name = PREFIX + "TARGET_ALLOW"
-        words = [given[name]] if name in given else []
+        words = [environment[name]] if name in environment else []
         for each in self.allow_target:
             host, colon, port = each.partition(":")
             loopback = ("127.0.0.1", "[::1]") if host.lower() == "localhost" else ()

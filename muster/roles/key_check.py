@@ -21,16 +21,16 @@ CURE = (
 async def check_keys(db: Database, keyring: Keyring) -> None:
     """Records keys that are new; refuses a list that can't be the one of this database."""
     configured = {key_id: keyring.derive(LABEL, key_id) for key_id in keyring.ids}
-    known = await _known(db)
-    if known and configured and not known.keys() & configured.keys():
-        names = ", ".join(f"'{key_id}'" for key_id in known)
+    stored = await _known(db)
+    if stored and configured and not stored.keys() & configured.keys():
+        names = ", ".join(f"'{key_id}'" for key_id in stored)
         raise Unavailable(
             f"None of the configured envelope keys was used with this metadata database, which "
             f"knows {names}. {CURE}",
             code="EnvelopeKeyMissing",
         )
-    _compare(configured, known)
-    for key_id in configured.keys() - known.keys():
+    _compare(configured, stored)
+    for key_id in configured.keys() - stored.keys():
         await db.execute(Q.add_key, key_id, configured[key_id])
     _compare(configured, await _known(db))
 
@@ -39,9 +39,9 @@ async def _known(db: Database) -> dict[str, bytes]:
     return {row["key_id"]: row["check_value"] for row in await db.fetch(Q.known_keys)}
 
 
-def _compare(configured: dict[str, bytes], known: dict[str, bytes]) -> None:
+def _compare(configured: dict[str, bytes], stored: dict[str, bytes]) -> None:
     for key_id, value in configured.items():
-        if known.get(key_id, value) != value:
+        if stored.get(key_id, value) != value:
             raise Unavailable(
                 f"The envelope key '{key_id}' is not the key of that id which sealed the secrets in "
                 f"this metadata database. {CURE}",

@@ -39,13 +39,15 @@ async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
             databases = ControlDatabases(connector, settings, clock)
             services = Services(databases, connector, keyring)
             context = mutual_tls(settings)
-            told = address(listener, tls=context is not None)
+            ready_document = address(listener, tls=context is not None)
             if settings.node_agent_url:
-                told["url"] = settings.node_agent_url
-            registration = Registration(db, settings, told["url"], clock)
+                ready_document["url"] = settings.node_agent_url
+            registration = Registration(db, settings, ready_document["url"], clock)
             server = make(build(services, clock), context)
             try:
-                await _serve(server, listener, registration, databases, stop, lambda: ready(told))
+                await _serve(
+                    server, listener, registration, databases, stop, lambda: ready(ready_document)
+                )
             finally:
                 await databases.close()
         finally:

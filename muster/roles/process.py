@@ -83,9 +83,9 @@ async def beat(ready_file: Path) -> None:
 def announcer(ready_file: Path | None) -> Callable[[dict[str, object]], None]:
     """What a role calls once it serves, with what others must know about it."""
 
-    def ready(told: dict[str, object]) -> None:
+    def ready(document: dict[str, object]) -> None:
         if ready_file:
-            write_private(ready_file, json.dumps(told | {"pid": os.getpid()}))
+            write_private(ready_file, json.dumps(document | {"pid": os.getpid()}))
 
     return ready
 

@@ -79,8 +79,8 @@ class Supervisor:
 
     async def start(self) -> dict[str, dict[str, Any]]:
         """What each role told when it was ready. A role that dies before that fails the start."""
-        told = await asyncio.gather(*(self._begin(role) for role in self.roles))
-        return dict(zip(self.roles, told, strict=True))
+        documents = await asyncio.gather(*(self._begin(role) for role in self.roles))
+        return dict(zip(self.roles, documents, strict=True))
 
     async def watch(self) -> None:
         """For ever."""
@@ -91,7 +91,7 @@ class Supervisor:
     async def stop(self, patience: timedelta) -> None:
         """Ends all: TERM, then KILL after the grace period."""
         ending = [child.process for child in self.children.values()]
-        ending += [found for role in self.roles for found in self._found(role)]
+        ending += [process for role in self.roles for process in self._found(role)]
         await self._end(ending, patience)
         for child in self.children.values():
             child.exit_code()
@@ -107,14 +107,14 @@ class Supervisor:
 
     async def _begin(self, role: str) -> dict[str, Any]:
         record = recorded(self.record_file(role))
-        told = self._told(role)
-        if told is not None and record.get("fingerprint") == self.record["fingerprint"]:
+        document = self._told(role)
+        if document is not None and record.get("fingerprint") == self.record["fingerprint"]:
             process = Process(record["pid"], record["start_ticks"])
             self.children[role] = Child(role, process, born=self.clock.monotonic())
-            strangers = [found for found in self._found(role) if found != process]
+            strangers = [other for other in self._found(role) if other != process]
             await self._end(strangers, timedelta(seconds=5))
             self.say(f"  {role} runs already (pid {process.pid})")
-            return told
+            return document
         return await self._launch(role)
 
     async def _launch(self, role: str) -> dict[str, Any]:
@@ -137,13 +137,13 @@ class Supervisor:
         what = {"pid": process.pid, "start_ticks": process.started, "boot_id": boot_id()}
         write_private(self.record_file(role), json.dumps(what | self.record))
         deadline = self.clock.monotonic() + START_LIMIT.total_seconds()
-        while (told := self._told(role)) is None:
+        while (document := self._told(role)) is None:
             if not process.alive or self.clock.monotonic() > deadline:
                 await self._end([process], timedelta(seconds=1))
                 why = _tail(log, at) or f"exit code {child.exit_code()}"
                 raise Unavailable(f"The role {role} did not start: {why}")
             await self.clock.sleep(LOOK)
-        return told
+        return document
 
     async def _keep(self, role: str) -> None:
         pause = FIRST_PAUSE
@@ -205,14 +205,18 @@ class Supervisor:
 
     def _found(self, role: str) -> list[Process]:
         mark = str(self.ready_file(role))
-        return [found for found in processes() if found.pid != os.getpid() and mark in found.argv]
+        return [
+            process
+            for process in processes()
+            if process.pid != os.getpid() and mark in process.argv
+        ]
 
     def _told(self, role: str) -> dict[str, Any] | None:
         try:
-            told: dict[str, Any] = json.loads(self.ready_file(role).read_text(encoding="utf-8"))
+            document: dict[str, Any] = json.loads(self.ready_file(role).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        return told
+        return document
 
 
 def recorded(path: Path) -> dict[str, Any]:

@@ -112,8 +112,8 @@ class Up:
         if applied:
             say(f"  metadata database: {len(applied)} migrations applied")
         self.supervisor = self._supervise(settings)
-        told = await self.supervisor.start()
-        url = str(told.get("api", {}).get("url", ""))
+        documents = await self.supervisor.start()
+        url = str(documents.get("api", {}).get("url", ""))
         self._tell(url, settings)
         async with asyncio.TaskGroup() as group:
             group.create_task(self.supervisor.watch())
@@ -141,13 +141,13 @@ class Up:
     def _tell(self, url: str, settings: Settings) -> None:
         token = settings.local_token.reveal() if settings.local_token else ""
         if self.options.ready_file:
-            told = {
+            document = {
                 "url": url,
                 "token": token,
                 "pid": os.getpid(),
                 "database_url": settings.database_url.reveal(),
             }
-            write_private(self.options.ready_file, json.dumps(told))
+            write_private(self.options.ready_file, json.dumps(document))
         lines = [f"\nMuster is up at {url}", f"  logs    {self.root / 'logs'}"]
         if token_file := self.home.given.get(f"{PREFIX}LOCAL_TOKEN_FILE"):
             lines.append(f"  token   {token_file}")
@@ -174,8 +174,8 @@ class Up:
 
     def _reap(self) -> None:
         """As the first process of a container we inherit every orphan."""
-        known = self.supervisor.children.values() if self.supervisor else ()
-        ours = {child.process.pid for child in known}
+        children = self.supervisor.children.values() if self.supervisor else ()
+        ours = {child.process.pid for child in children}
         for pid in zombies(os.getpid()):
             if pid not in ours and is_zombie(pid):
                 with contextlib.suppress(ChildProcessError):

@@ -20,9 +20,9 @@ async def run(invocation: Invocation) -> str:
         state = await schema.find(connection, invocation)
         if state.ownership is SchemaOwnership.FOREIGN:
             raise schema.occupied()
-        known = await schema.recall(connection, invocation, state)
-        if known is not None:
-            return known
+        recorded = await schema.recall(connection, invocation, state)
+        if recorded is not None:
+            return recorded
         await roles.ensure(connection, invocation)
         if invocation.args.revoke_public:
             await roles.close_to_public(connection, invocation)

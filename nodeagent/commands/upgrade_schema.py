@@ -23,9 +23,9 @@ async def run(invocation: Invocation) -> str:
                 "The database does not hold the schema of this account.",
                 code="ControlSchemaMissing",
             )
-        known = await schema.recall(connection, invocation, state)
-        if known is not None:
-            return known
+        recorded = await schema.recall(connection, invocation, state)
+        if recorded is not None:
+            return recorded
         if invocation.args.revoke_public:
             await roles.close_to_public(connection, invocation)
         result = msgspec.json.encode(SchemaUpgraded(schema_version=wanted.version)).decode()

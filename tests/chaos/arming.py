@@ -16,26 +16,28 @@ from fsm.runner import Turn
 from muster.core import failpoints
 from muster.core.failpoints import Crash
 from tests.chaos.cells import KILLS, PAUSES, WRAPPED, Lot, wrapped
-from tests.support.account_fixture import AccountWorld
-from tests.support.lifecycle_fixture import World
+from tests.support.account_fixture import AccountLifecycles
+from tests.support.lifecycle_fixture import Lifecycles
 
 Hits = Callable[[], set[str]]
 STEP_LIMIT = timedelta(seconds=0.5)
 
 
-def armed(lot: Lot, world: World | AccountWorld) -> contextlib.AbstractContextManager[Hits]:
+def armed(
+    lot: Lot, lifecycles: Lifecycles | AccountLifecycles
+) -> contextlib.AbstractContextManager[Hits]:
     if lot.fault in WRAPPED:
-        return _wrapped(lot, world)
+        return _wrapped(lot, lifecycles)
     if lot.fault in PAUSES:
-        return _paused(lot, world)
+        return _paused(lot, lifecycles)
     return _simply(lot)
 
 
-async def run(world: World | AccountWorld) -> None:
+async def run(lifecycles: Lifecycles | AccountLifecycles) -> None:
     """Whenever a runner dies, another one begins."""
     for _ in range(20):
         try:
-            return await world.run()
+            return await lifecycles.run()
         except Crash:
             pass
     raise AssertionError("it crashes again and again")
@@ -50,15 +52,15 @@ def _simply(lot: Lot) -> Iterator[Hits]:
 
 
 @contextlib.contextmanager
-def _wrapped(lot: Lot, world: World | AccountWorld) -> Iterator[Hits]:
-    world.lifecycles[lot.lifecycle], faulty = wrapped(lot)
+def _wrapped(lot: Lot, lifecycles: Lifecycles | AccountLifecycles) -> Iterator[Hits]:
+    lifecycles.lifecycles[lot.lifecycle], faulty = wrapped(lot)
     if lot.fault == "exceeds its limit":
-        world.settings = replace(world.settings, step_limit=STEP_LIMIT)
+        lifecycles.settings = replace(lifecycles.settings, step_limit=STEP_LIMIT)
     yield lambda: {state for state, once in faulty.items() if once.hits}
 
 
 @contextlib.contextmanager
-def _paused(lot: Lot, world: World | AccountWorld) -> Iterator[Hits]:
+def _paused(lot: Lot, lifecycles: Lifecycles | AccountLifecycles) -> Iterator[Hits]:
     """The others take over meanwhile; what the sleeper writes afterwards is refused."""
     paused: set[str] = set()
 
@@ -66,9 +68,9 @@ def _paused(lot: Lot, world: World | AccountWorld) -> Iterator[Hits]:
         if state in paused:
             return
         paused.add(state)
-        await world.advance(world.settings.lease)
-        uid = await world.db.fetchval("select uid from machine where lease_owner is not null")
-        assert await world.runner().turn(uid) in {Turn.MOVED, Turn.RESTS}
+        await lifecycles.advance(lifecycles.settings.lease)
+        uid = await lifecycles.db.fetchval("select uid from machine where lease_owner is not null")
+        assert await lifecycles.runner().turn(uid) in {Turn.MOVED, Turn.RESTS}
 
     points = lot.points(PAUSES[lot.fault])
     actions = {p: partial(pause, s) for p, s in zip(points, lot.states, strict=True)}

@@ -23,45 +23,45 @@ def cancels(point: str) -> bool:
     return "cancel" in point
 
 
-async def prepare(here: Fleet) -> None:
+async def prepare(fleet: Fleet) -> None:
     """`twice`: a guarded step, and one that fails once everywhere; `stopped`: one that is to be cancelled."""
-    for name in here.databases:
-        await here.query(name, PROBE)
-        await here.query(name, "create sequence tries")
+    for name in fleet.databases:
+        await fleet.query(name, PROBE)
+        await fleet.query(name, "create sequence tries")
     plain: dict[str, Any] = {"target_group_name": "everything", "options": {"jitter": 0}}
-    await here.job("twice", EFFECT, options={"guard": True})
-    await here.call(
+    await fleet.job("twice", EFFECT, options={"guard": True})
+    await fleet.call(
         "sp_add_jobstep", job_name="twice", step_name="retried", command=RETRIED, **plain
     )
-    await here.job("stopped", f"{EFFECT}; select pg_sleep(60)")
+    await fleet.job("stopped", f"{EFFECT}; select pg_sleep(60)")
 
 
-async def begin(here: Fleet, point: str) -> UUID:
+async def begin(fleet: Fleet, point: str) -> UUID:
     """The run that passes this place; one that is to be cancelled is on its way."""
     if not cancels(point):
-        for name in here.databases:
-            await here.query(name, "alter sequence tries restart")
-        return await here.start("twice")
-    run = await here.start("stopped")
+        for name in fleet.databases:
+            await fleet.query(name, "alter sequence tries restart")
+        return await fleet.start("twice")
+    run = await fleet.start("stopped")
 
     async def running() -> bool:
-        return (await here.lifecycles(run))["InProgress"] == len(here.databases)
+        return (await fleet.lifecycles(run))["InProgress"] == len(fleet.databases)
 
     await until(running)
-    await here.root.execute("select jobs.sp_stop_job($1)", run)
+    await fleet.root.execute("select jobs.sp_stop_job($1)", run)
     return run
 
 
-async def overdone(here: Fleet, run: UUID) -> list[str]:
+async def overdone(fleet: Fleet, run: UUID) -> list[str]:
     """Databases in which a script was begun more often than is recorded, be it rolled back or not."""
     attempts = {
         row["database_name"]: row["attempts"]
-        for row in await here.root.fetch(
+        for row in await fleet.root.fetch(
             "select d.database_name, x.attempts from jobs_internal.target_execution x"
             "  join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal)"
             " where x.job_execution_id = $1 and x.step_id = 2",
             run,
         )
     }
-    done = dict(zip(here.databases, await here.everywhere(DONE), strict=True))
+    done = dict(zip(fleet.databases, await fleet.everywhere(DONE), strict=True))
     return [f"{name}: {done[name]} of {n}" for name, n in attempts.items() if done[name] > n]

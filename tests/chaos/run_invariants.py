@@ -3,7 +3,7 @@
 A script that tells on itself inserts a row into `probe` in its own transaction: which run, step and attempt
 did it. The targets are the outside oracle: what they hold must be what the control database tells.
 
-found = await violations(here)          of a Fleet: the control database and every probe
+found = await violations(fleet)          of a Fleet: the control database and every probe
 """
 
 from collections import Counter
@@ -67,35 +67,39 @@ class Oracle:
     effects: dict[Key, list[int]] = field(default_factory=dict)  # the attempts that left something
 
     def violations(self) -> list[str]:
-        found = []
+        messages = []
         for key in self.recorded.keys() | self.effects.keys():
-            here, told = self.effects.get(key, []), self.recorded.get(key)
-            wrong = ["an effect of nothing that is known"] if told is None else judge(told, here)
-            found += [f"I18_{each}: {'/'.join(map(str, key))} {here} {told}" for each in wrong]
-        return found
+            effects, record = self.effects.get(key, []), self.recorded.get(key)
+            wrong = (
+                ["an effect of nothing that is known"] if record is None else judge(record, effects)
+            )
+            messages += [
+                f"I18_{each}: {'/'.join(map(str, key))} {effects} {record}" for each in wrong
+            ]
+        return messages
 
 
-def judge(told: Recorded, here: list[int]) -> Iterable[str]:
-    if set(here) - set(told.started):
+def judge(record: Recorded, effects: list[int]) -> Iterable[str]:
+    if set(effects) - set(record.started):
         yield "an effect of an attempt that never began"
-    if len(here) > told.attempts or max(Counter(here).values(), default=0) > 1:
+    if len(effects) > record.attempts or max(Counter(effects).values(), default=0) > 1:
         yield "more effects than attempts"
-    if told.guard and len(here) > 1:
+    if record.guard and len(effects) > 1:
         yield "a guard that let two through"
-    if set(here) & set(told.undone):
-        yield "an effect of an attempt that is told to have left nothing"
-    if told.lifecycle == "Succeeded":
-        if not here:
+    if set(effects) & set(record.undone):
+        yield "an effect of an attempt that is recorded as having left nothing"
+    if record.lifecycle == "Succeeded":
+        if not effects:
             yield "a success without its effect"
-        elif told.attempts not in here and told.end_reason != "AlreadyApplied":
+        elif record.attempts not in effects and record.end_reason != "AlreadyApplied":
             yield "a success without the effect of its last attempt"
 
 
-async def oracle(here: Fleet) -> Oracle:
-    rows = await here.root.fetch(RECORDED)
+async def oracle(fleet: Fleet) -> Oracle:
+    rows = await fleet.root.fetch(RECORDED)
     asked = Oracle({_key(row, row["database_name"]): _recorded(row) for row in rows})
-    for database in here.databases:
-        for row in await here.query(database, "select * from probe"):
+    for database in fleet.databases:
+        for row in await fleet.query(database, "select * from probe"):
             asked.effects.setdefault(_key(row, database), []).append(row["attempt"])
     return asked
 
@@ -109,8 +113,8 @@ async def told(root: asyncpg.Connection) -> list[str]:
     ]
 
 
-async def violations(here: Fleet) -> list[str]:
-    return await told(here.root) + (await oracle(here)).violations()
+async def violations(fleet: Fleet) -> list[str]:
+    return await told(fleet.root) + (await oracle(fleet)).violations()
 
 
 def _key(row: Any, database: str) -> Key:

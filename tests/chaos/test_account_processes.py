@@ -21,7 +21,7 @@ from muster.core.process import Process
 from muster.core.settings import Settings
 from tests.chaos.cells import KILLS, Lot, action, point
 from tests.chaos.test_account_matrix import ALONE, PASSING, STATES
-from tests.support.accounts import Stack, apart
+from tests.support.accounts import ControlPlane, start_separate_roles
 from tests.support.idle_transactions import no_idle_transaction
 from tests.support.invariants import violations
 from tests.support.processes import kept
@@ -49,52 +49,54 @@ LIVES = chosen()
 class Life:
     """Made, resized, its engine killed, deleted: every working state is passed."""
 
-    here: Stack
+    control_plane: ControlPlane
     epochs: list[int] = field(default_factory=list)  # of the engine whenever the account was Ready
 
     def run(self) -> None:
-        here = self.here
-        here.database("a")
-        self.succeeds(here.begin("a"))
+        control_plane = self.control_plane
+        control_plane.database("a")
+        self.succeeds(control_plane.begin("a"))
         self.check()
-        self.succeeds(here.resize("a", "JA200"))
+        self.succeeds(control_plane.resize("a", "JA200"))
         self.check()
         self.engines()[0].send(signal.SIGKILL)
-        here.until(self.recovered)
+        control_plane.until(self.recovered)
         self.check()
-        charges = [line["epoch"] for line in here.logged("acquired leadership")]
+        charges = [line["epoch"] for line in control_plane.logged("acquired leadership")]
         assert charges == sorted(set(charges)) and set(self.epochs) <= set(charges)
-        uid = here.uid("a")
-        self.succeeds(here.delete("a", dropSchema="true"))
-        assert here.gone("a")
-        here.nothing_left(uid)
+        uid = control_plane.uid("a")
+        self.succeeds(control_plane.delete("a", dropSchema="true"))
+        assert control_plane.gone("a")
+        control_plane.nothing_left(uid)
         schemas = "select from pg_namespace where nspname in ('jobs', 'jobs_internal')"
-        assert here.control("a", schemas) == []
+        assert control_plane.control("a", schemas) == []
 
     def succeeds(self, begun: httpx.Response) -> None:
-        ended = self.here.ended(begun)
-        assert ended["status"] == "Succeeded", f"{ended}\n{self.here.told()}"
+        ended = self.control_plane.ended(begun)
+        assert ended["status"] == "Succeeded", f"{ended}\n{self.control_plane.told()}"
 
     def recovered(self) -> bool:
-        shown = self.here.show("a")
+        shown = self.control_plane.show("a")
         return shown["state"] == "Ready" and shown["instance"]["epoch"] > self.epochs[-1]
 
     def check(self) -> None:
         """One engine, the one that is in charge; never an epoch twice."""
-        here = self.here
-        shown = here.show("a")
-        epoch = here.control("a", "select epoch from jobs_internal.instance")[0][0]
-        assert (shown["state"], shown["instance"]["epoch"]) == ("Ready", epoch), here.told()
-        assert self.engines() == [here.process("a")], here.told()
+        control_plane = self.control_plane
+        shown = control_plane.show("a")
+        epoch = control_plane.control("a", "select epoch from jobs_internal.instance")[0][0]
+        assert (shown["state"], shown["instance"]["epoch"]) == ("Ready", epoch), (
+            control_plane.told()
+        )
+        assert self.engines() == [control_plane.process("a")], control_plane.told()
         assert epoch > max(self.epochs, default=0)
         self.epochs.append(epoch)
 
     def engines(self) -> list[Process]:
-        return [process for process in self.here.processes() if "engine" in process.argv]
+        return [process for process in self.control_plane.processes() if "engine" in process.argv]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def count():
+def print_coverage():
     yield
     declared = sum(len(cells) for cells in LIVES)
     print(f"\naccount cells hit / declared with real processes: {len(HIT)} / {declared}")
@@ -107,10 +109,13 @@ async def test_a_fault_in_a_real_process_costs_nobodys_operation(
     short = {"lease": LEASE, "step_limit": LEASE * 0.8}
     async with (
         no_idle_transaction(database_url, longer_than=LEASE.total_seconds()),
-        apart(settings, targets, tmp_path / "machine", **short) as (here, processes),
+        start_separate_roles(settings, targets, tmp_path / "machine", **short) as (
+            control_plane,
+            processes,
+        ),
     ):
         processes.arm({point(cell): action(cell, processes.settings) for cell in cells})
-        await asyncio.to_thread(Life(here).run)
+        await asyncio.to_thread(Life(control_plane).run)
 
     assert {point(cell) for cell in cells} <= failpoints.hits(processes.arms).keys()
     killed = sum(cell.fault in KILLS for cell in cells)
@@ -128,30 +133,33 @@ async def test_an_engine_that_froze_with_its_launcher_wakes_up_and_can_write_not
     """Nobody asks it to end and nobody refuses it: only the fence is left."""
     quickly = {"workload_mutex_wait": timedelta(seconds=1)}
     do = asyncio.to_thread
-    async with apart(settings, targets, tmp_path / "machine", **quickly) as (here, processes):
-        await do(here.create, "a")
-        old = await do(here.process, "a")
+    async with start_separate_roles(settings, targets, tmp_path / "machine", **quickly) as (
+        control_plane,
+        processes,
+    ):
+        await do(control_plane.create, "a")
+        old = await do(control_plane.process, "a")
         processes.send("launcher", signal.SIGSTOP)
         old.send(signal.SIGSTOP)
-        async with beside(here, processes.settings):
-            ended = await do(here.ended, await do(here.resize, "a", "JA200"))
+        async with beside(control_plane, processes.settings):
+            ended = await do(control_plane.ended, await do(control_plane.resize, "a", "JA200"))
             assert ended["status"] == "Succeeded"
             processes.send("fsm", signal.SIGSTOP)  # they serve the Workload API
 
             old.send(signal.SIGCONT)
 
-            await do(here.until, lambda: not old.alive)
+            await do(control_plane.until, lambda: not old.alive)
             processes.send("fsm", signal.SIGCONT)
             processes.send("launcher", signal.SIGCONT)
-            await do(here.until, lambda: here.exit_code(epoch=1) is not None)
-            assert await do(here.exit_code, 1) == Exit.FENCED
+            await do(control_plane.until, lambda: control_plane.exit_code(epoch=1) is not None)
+            assert await do(control_plane.exit_code, 1) == Exit.FENCED
             instance = "select epoch, generation from jobs_internal.instance"
-            assert tuple((await do(here.control, "a", instance))[0]) == (2, 2)
-            assert (await do(here.show, "a"))["state"] == "Ready"
+            assert tuple((await do(control_plane.control, "a", instance))[0]) == (2, 2)
+            assert (await do(control_plane.show, "a"))["state"] == "Ready"
 
 
-def beside(here: Stack, settings: Settings):
+def beside(control_plane: ControlPlane, settings: Settings):
     """A second launcher, as on another machine."""
-    folder = here.folder / "second"
+    folder = control_plane.folder / "second"
     folder.mkdir()
     return kept(replace(settings, launcher_name="L2", launcher_dir=folder), folder, "launcher")

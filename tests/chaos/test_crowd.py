@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.accounts import Stack, apart
+from tests.support.accounts import ControlPlane, start_separate_roles
 from tests.support.launching import COUNTED
 
 MANY = 100 if os.environ.get("MUSTER_TEST_CELLS") == "all" else 20
@@ -24,15 +24,18 @@ CALM = {
 async def test_a_crowd_starts_no_more_than_the_parallelism_allows(settings, db, targets, tmp_path):
     names = [f"n{number}" for number in range(MANY)]
     await db.execute(COUNTED)
-    async with apart(settings, targets, tmp_path / "machine", **CALM) as (here, _):
+    async with start_separate_roles(settings, targets, tmp_path / "machine", **CALM) as (
+        control_plane,
+        _,
+    ):
         began = time.monotonic()
 
-        await asyncio.to_thread(all_ready, here, names)
+        await asyncio.to_thread(all_ready, control_plane, names)
 
         took = time.monotonic() - began
         running = Counter(
             kind
-            for process in here.processes()
+            for process in control_plane.processes()
             for kind in ("engine", "host")
             if kind in process.argv
         )
@@ -44,9 +47,11 @@ async def test_a_crowd_starts_no_more_than_the_parallelism_allows(settings, db, 
         assert {row["epoch"] for row in epochs} == {1}  # none had to be started anew
 
 
-def all_ready(here: Stack, names: list[str]) -> None:
-    here.database(*names)
+def all_ready(control_plane: ControlPlane, names: list[str]) -> None:
+    control_plane.database(*names)
     for name in names:
-        here.begin(name)
+        control_plane.begin(name)
     for name in names:
-        here.until(lambda name=name: here.show(name)["state"] == "Ready", within=6 * MANY)
+        control_plane.until(
+            lambda name=name: control_plane.show(name)["state"] == "Ready", within=6 * MANY
+        )

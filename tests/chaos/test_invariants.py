@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.fake_clusters import FakeClusters
 from tests.support.invariants import INVARIANTS, violations
-from tests.support.lifecycle_fixture import World, unhurried
+from tests.support.lifecycle_fixture import Lifecycles, unhurried
 
 
 # A constraint that forbids the violation is taken away first: the invariant must not rely on it.
@@ -27,31 +27,32 @@ PLANTED = {
 
 
 @pytest.fixture
-async def world(db, settings, targets) -> World:
-    world = World(db, unhurried(settings), targets, FakeClusters(targets))
+async def lifecycles(db, settings, targets) -> Lifecycles:
+    lifecycles = Lifecycles(db, unhurried(settings), targets, FakeClusters(targets))
     endpoint = {"host": "127.0.0.1", "port": targets.port}
-    await world.put_server(endpoint=endpoint, administratorLogin=None)
-    await world.run()
-    return world
+    await lifecycles.put_server(endpoint=endpoint, administratorLogin=None)
+    await lifecycles.run()
+    return lifecycles
 
 
-async def test_a_healthy_plane_has_no_violation(world):
+async def test_a_healthy_plane_has_no_violation(lifecycles):
     acked = [
-        row["operation_id"] for row in await world.db.fetch("select operation_id from operation")
+        row["operation_id"]
+        for row in await lifecycles.db.fetch("select operation_id from operation")
     ]
 
-    assert await violations(world.db, acked) == []
+    assert await violations(lifecycles.db, acked) == []
 
 
 @pytest.mark.parametrize("name", [*PLANTED])
-async def test_a_planted_violation_is_found(world, name):
-    await world.db.execute(PLANTED[name])
+async def test_a_planted_violation_is_found(lifecycles, name):
+    await lifecycles.db.execute(PLANTED[name])
 
-    assert any(found.startswith(name) for found in await violations(world.db))
+    assert any(found.startswith(name) for found in await violations(lifecycles.db))
 
 
-async def test_a_lost_operation_is_found(world):
-    assert [found[:3] for found in await violations(world.db, [uuid4()])] == ["I01"]
+async def test_a_lost_operation_is_found(lifecycles):
+    assert [found[:3] for found in await violations(lifecycles.db, [uuid4()])] == ["I01"]
 
 
 def test_every_invariant_is_planted():

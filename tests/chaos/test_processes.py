@@ -20,7 +20,7 @@ from tests.support.fake_clusters import FakeClusters
 from tests.support.idle_transactions import no_idle_transaction
 from tests.support.invariants import violations
 from tests.support.processes import Processes, kept
-from tests.support.lifecycle_fixture import Asked, World
+from tests.support.lifecycle_fixture import ResourceHandle, Lifecycles
 
 SEED = int(os.environ.get("MUSTER_TEST_SEED", "2"))
 FEW = 4
@@ -43,7 +43,7 @@ def chosen() -> list[Lot]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def count():
+def print_coverage():
     yield
     print(f"\ncells hit / declared with real processes: {len(HIT)} / {len(chosen())}")
 
@@ -62,58 +62,64 @@ async def test_a_fault_in_a_real_process_leaves_nothing_wrong(
         lease=timedelta(seconds=10 if slow else 1.5),
         step_limit=timedelta(seconds=9 if slow else 1.2),
     )
-    world = World(db, settings, targets, FakeClusters(targets))
+    lifecycles = Lifecycles(db, settings, targets, FakeClusters(targets))
 
     async with (
         no_idle_transaction(database_url),
         kept(settings, tmp_path, "fsm", "fsm") as processes,
     ):
         processes.arm({point(lot): action(lot, settings)})
-        asked = await life(world, lot, targets, processes)
+        handle = await life(lifecycles, lot, targets, processes)
 
     assert point(lot) in failpoints.hits(processes.arms)
     assert set(processes.ends) <= {0, -15}  # asked to stop, each did, one perhaps while starting
     assert processes.deaths == ([-9] if lot.fault in KILLS else []), processes.log()
     HIT.add(str(lot))
-    assert await violations(db, [each.operation_id for each in asked]) == []
-    assert {(await world.operation(each)).status for each in asked} == {"Succeeded"}
+    assert await violations(db, [each.operation_id for each in handle]) == []
+    assert {(await lifecycles.operation(each)).status for each in handle} == {"Succeeded"}
     assert list((tmp_path / "data" / "clusters").glob("*")) == []
-    assert not {each.id.name for each in asked} & await world.databases()
+    assert not {each.id.name for each in handle} & await lifecycles.databases()
 
 
-async def life(world: World, lot: Lot, targets, processes: Processes) -> list[Asked]:
-    asked: list[Asked] = []
+async def life(
+    lifecycles: Lifecycles, lot: Lot, targets, processes: Processes
+) -> list[ResourceHandle]:
+    handle: list[ResourceHandle] = []
 
-    async def do(asking) -> Asked:
-        asked.append(await asking)
-        await ended(world, asked[-1], processes)
-        return asked[-1]
+    async def do(asking) -> ResourceHandle:
+        handle.append(await asking)
+        await ended(lifecycles, handle[-1], processes)
+        return handle[-1]
 
     if lot.lifecycle == "database":
         endpoint = {"host": targets.host, "port": targets.port, "sslMode": "disable"}
         server = await do(
-            world.put_server(
+            lifecycles.put_server(
                 endpoint=endpoint,
                 administratorLogin=targets.administrator.name,
                 administratorLoginPassword=targets.administrator.password,
             )
         )
     else:
-        server = await do(world.put_server())
-    database = await do(world.put_database(server, deletionPolicy="Drop"))
+        server = await do(lifecycles.put_server())
+    database = await do(lifecycles.put_database(server, deletionPolicy="Drop"))
     if lot.state == "updating":
-        await do(world.update(server, password=None if lot.lifecycle == "database" else "another"))
-        await do(world.update(database, labels={"a": "b"}))
-    await do(world.delete(database))
-    await do(world.put_database(server)) if lot.lifecycle != "database" else None
-    await do(world.delete_group() if lot.lifecycle == "resourceGroup" else world.delete(server))
-    return asked
+        await do(
+            lifecycles.update(server, password=None if lot.lifecycle == "database" else "another")
+        )
+        await do(lifecycles.update(database, labels={"a": "b"}))
+    await do(lifecycles.delete(database))
+    await do(lifecycles.put_database(server)) if lot.lifecycle != "database" else None
+    await do(
+        lifecycles.delete_group() if lot.lifecycle == "resourceGroup" else lifecycles.delete(server)
+    )
+    return handle
 
 
-async def ended(world: World, asked: Asked, processes: Processes) -> None:
+async def ended(lifecycles: Lifecycles, handle: ResourceHandle, processes: Processes) -> None:
     until = time.monotonic() + PATIENCE
-    while not (await world.operation(asked)).ended_at:
-        assert time.monotonic() < until, f"{asked} does not end\n{processes.log()}"
+    while not (await lifecycles.operation(handle)).ended_at:
+        assert time.monotonic() < until, f"{handle} does not end\n{processes.log()}"
         await asyncio.sleep(0.05)
-    status = (await world.operation(asked)).status
-    assert status == "Succeeded", f"{await world.operation(asked)}\n{processes.log()}"
+    status = (await lifecycles.operation(handle)).status
+    assert status == "Succeeded", f"{await lifecycles.operation(handle)}\n{processes.log()}"

@@ -10,13 +10,13 @@ from muster.core import failpoints
 from tests.chaos.run_invariants import EFFECT, PROBE, violations
 from tests.support import postgres as server
 from tests.support.control_db import installed
-from tests.support.fleet import Fleet, fleet
+from tests.support.fleet import Fleet, start_fleet
 
 pytestmark = [pytest.mark.newest, pytest.mark.slow, pytest.mark.targets]
 
 
 @pytest.fixture(scope="module")
-def forgetful():
+def async_commit_server():
     """A server that writes its log only when somebody commits."""
     lazy = {"wal_writer_delay": "10s", "wal_level": "minimal", "max_wal_senders": "0"}
     with server.running(migrated=False, durable=True, binaries=server.THEIRS, **lazy) as own:
@@ -24,10 +24,10 @@ def forgetful():
 
 
 @pytest.fixture
-async def here(settings, db, control, forgetful, tmp_path):
+async def fleet(settings, db, control, async_commit_server, tmp_path):
     account = await installed(settings, db, control)
-    async with fleet(
-        settings, db, forgetful, tmp_path, databases=1, account=account
+    async with start_fleet(
+        settings, db, async_commit_server, tmp_path, databases=1, account=account
     ) as made:  # fmt: skip
         await made.query(0, PROBE)
         await made.query(0, "create table others (n int)")
@@ -35,7 +35,7 @@ async def here(settings, db, control, forgetful, tmp_path):
 
 
 @contextlib.contextmanager
-def crashing(here: Fleet, *, writes: int):
+def crashing(fleet: Fleet, *, writes: int):
     """At the first intent; then others write so much before anybody asks."""
     hit = []
 
@@ -43,52 +43,52 @@ def crashing(here: Fleet, *, writes: int):
         if hit:
             return
         hit.append(True)
-        here.targets.machine.crash()
-        await here.targets.machine.revive()
+        fleet.targets.machine.crash()
+        await fleet.targets.machine.revive()
         for _ in range(writes):
-            await here.query(0, "insert into others values (1)")
+            await fleet.query(0, "insert into others values (1)")
 
     with failpoints.armed({"host.intended": crash}):
         yield
     assert hit
 
 
-async def test_an_id_that_others_use_now_is_not_taken_for_ours(here: Fleet):
-    with crashing(here, writes=20):
-        run = await here.run(EFFECT)
+async def test_an_id_that_others_use_now_is_not_taken_for_ours(fleet: Fleet):
+    with crashing(fleet, writes=20):
+        run = await fleet.run(EFFECT)
 
-    (target,) = await here.targets_of(run)
-    (task,) = await here.tasks(run)
-    assert await status(here, task["xact_id"].partition("@")[0]) == "committed", "by somebody else"
+    (target,) = await fleet.targets_of(run)
+    (task,) = await fleet.tasks(run)
+    assert await status(fleet, task["xact_id"].partition("@")[0]) == "committed", "by somebody else"
     assert (target["lifecycle"], target["end_reason"]) == ("Failed", "OutcomeUnknown")
-    connection = await asyncpg.connect(here.targets.url(here.databases[0], here.targets.root))
+    connection = await asyncpg.connect(fleet.targets.url(fleet.databases[0], fleet.targets.root))
     try:
         assert await status_of(connection, task["xact_id"]) == "unknown"
     finally:
         await connection.close()
-    assert await violations(here) == []
+    assert await violations(fleet) == []
 
 
-async def test_a_guard_makes_sure_of_it(here: Fleet):
-    with crashing(here, writes=20):
-        run = await here.run(EFFECT, options={"guard": True})
+async def test_a_guard_makes_sure_of_it(fleet: Fleet):
+    with crashing(fleet, writes=20):
+        run = await fleet.run(EFFECT, options={"guard": True})
 
-    assert [(t["attempt"], t["lifecycle"]) for t in await here.tasks(run)] == [
+    assert [(t["attempt"], t["lifecycle"]) for t in await fleet.tasks(run)] == [
         (1, "Failed"),
         (2, "Succeeded"),
     ]
-    assert await violations(here) == []
+    assert await violations(fleet) == []
 
 
-async def test_an_id_that_nobody_has_yet_was_not_committed(here: Fleet):
-    with crashing(here, writes=0):
-        run = await here.run(EFFECT)
+async def test_an_id_that_nobody_has_yet_was_not_committed(fleet: Fleet):
+    with crashing(fleet, writes=0):
+        run = await fleet.run(EFFECT)
 
-    first, second = await here.tasks(run)
+    first, second = await fleet.tasks(run)
     assert (first["lifecycle"], first["end_reason"]) == ("Failed", "ConnectionLost")
     assert second["lifecycle"] == "Succeeded"
-    assert await violations(here) == []
+    assert await violations(fleet) == []
 
 
-async def status(here: Fleet, xid: str) -> str:
-    return (await here.query(0, "select txid_status($1::text::bigint)", xid))[0][0]
+async def status(fleet: Fleet, xid: str) -> str:
+    return (await fleet.query(0, "select txid_status($1::text::bigint)", xid))[0][0]

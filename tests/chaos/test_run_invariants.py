@@ -3,10 +3,9 @@
 import contextlib
 
 import pytest
-import pytest_asyncio
 
 from tests.chaos.run_invariants import EFFECT, INVARIANTS, PROBE, Recorded, judge, told, violations
-from tests.support.fleet import Fleet, Shared, fleet, plane
+from tests.support.fleet import Fleet, start_fleet, plane
 from tests.support.launching import until
 
 pytestmark = pytest.mark.newest
@@ -75,52 +74,43 @@ async def history(postgres, targets, folder):
     """A retry, a guard, a failure and a cancellation, and nothing out of the ordinary."""
     async with (
         plane(postgres) as (settings, db),
-        fleet(settings, db, targets, folder, databases=2) as here,
+        start_fleet(settings, db, targets, folder, databases=2) as fleet,
     ):
-        for name in here.databases:
-            await here.query(name, PROBE)
-        await here.job("retried", EFFECT, options={"guard": True})
-        await here.call(
+        for name in fleet.databases:
+            await fleet.query(name, PROBE)
+        await fleet.job("retried", EFFECT, options={"guard": True})
+        await fleet.call(
             "sp_add_jobstep", job_name="retried", step_name="after", command=TWICE,
             target_group_name="everything", options={"jitter": 0},
         )  # fmt: skip
-        await here.job("failing", f"{EFFECT}; select 1/0")
-        await here.job("stopped", f"{EFFECT}; select pg_sleep(60)")
-        runs = [await here.start(name) for name in ("retried", "failing", "stopped")]
+        await fleet.job("failing", f"{EFFECT}; select 1/0")
+        await fleet.job("stopped", f"{EFFECT}; select pg_sleep(60)")
+        runs = [await fleet.start(name) for name in ("retried", "failing", "stopped")]
 
         async def running() -> bool:
-            return (await here.lifecycles(runs[2]))["InProgress"] == 2
+            return (await fleet.lifecycles(runs[2]))["InProgress"] == 2
 
         await until(running)
-        await here.root.execute("select jobs.sp_stop_job($1)", runs[2])
-        ends = [await here.ended(run) for run in runs]
+        await fleet.root.execute("select jobs.sp_stop_job($1)", runs[2])
+        ends = [await fleet.ended(run) for run in runs]
         assert ends == ["Succeeded", "Failed", "Canceled"]
-        yield here
+        yield fleet
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(postgres, targets, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("history")
-    made = Shared(lambda: history(postgres, targets, folder))
-    yield made
-    await made.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def here(shared, request):
-    async with shared.lent(lambda: request.session.testsfailed) as made:
-        yield made
+@pytest.fixture(scope="module")
+def make_fleet(postgres, targets, tmp_path_factory):
+    return lambda: history(postgres, targets, tmp_path_factory.mktemp("history"))
 
 
 @together
-async def test_a_history_without_a_fault_has_no_violation(here: Fleet):
-    assert await violations(here) == []
+async def test_a_history_without_a_fault_has_no_violation(fleet: Fleet):
+    assert await violations(fleet) == []
 
 
 @pytest.mark.parametrize("name", [*PLANTED])
 @together
-async def test_a_planted_violation_is_found(here: Fleet, name: str):
-    root = await here.account.connect("root")
+async def test_a_planted_violation_is_found(fleet: Fleet, name: str):
+    root = await fleet.account.connect("root")
     transaction = root.transaction()
     await transaction.start()
     try:
@@ -139,15 +129,15 @@ def test_every_invariant_is_planted():
 
 
 @together
-async def test_an_effect_that_nobody_recorded_is_found(here: Fleet):
-    await here.query(0, "insert into probe values (gen_random_uuid(), 1, 1)")
+async def test_an_effect_that_nobody_recorded_is_found(fleet: Fleet):
+    await fleet.query(0, "insert into probe values (gen_random_uuid(), 1, 1)")
     try:
-        found = await violations(here)
+        found = await violations(fleet)
     finally:
-        await here.query(0, "delete from probe where ctid = (select max(ctid) from probe)")
+        await fleet.query(0, "delete from probe where ctid = (select max(ctid) from probe)")
 
     assert [each.partition(":")[0] for each in found] == ["I18_an effect of nothing that is known"]
-    assert await violations(here) == []
+    assert await violations(fleet) == []
 
 
 def recorded(lifecycle: str = "Succeeded", attempts: int = 1, **more) -> Recorded:
@@ -156,7 +146,7 @@ def recorded(lifecycle: str = "Succeeded", attempts: int = 1, **more) -> Recorde
 
 
 @pytest.mark.parametrize(
-    ("told", "here", "wrong"),
+    ("record", "effects", "wrong"),
     [
         (recorded(), [1], []),
         (recorded(attempts=2, undone=[1]), [2], []),
@@ -178,14 +168,14 @@ def recorded(lifecycle: str = "Succeeded", attempts: int = 1, **more) -> Recorde
         (
             recorded("Failed", undone=[1]),
             [1],
-            ["an effect of an attempt that is told to have left nothing"],
+            ["an effect of an attempt that is recorded as having left nothing"],
         ),
         (
             recorded("Canceled", undone=[1]),
             [1],
-            ["an effect of an attempt that is told to have left nothing"],
+            ["an effect of an attempt that is recorded as having left nothing"],
         ),
     ],
 )
-def test_the_oracle_believes_the_targets(told, here, wrong):
-    assert [*judge(told, here)] == wrong
+def test_the_oracle_believes_the_targets(record, effects, wrong):
+    assert [*judge(record, effects)] == wrong

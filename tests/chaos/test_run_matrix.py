@@ -12,14 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-import pytest_asyncio
 
 from engine.core.runs import run_actions
 from engine.core.main import Core
 from muster.core import failpoints
 from tests.chaos.run_cells import POINTS, begin, cancels, overdone, prepare
 from tests.chaos.run_invariants import violations
-from tests.support.fleet import Fleet, Shared, fleet, plane
+from tests.support.fleet import Fleet, start_fleet, plane
 
 pytestmark = pytest.mark.newest
 together = pytest.mark.asyncio(loop_scope="module")
@@ -50,7 +49,7 @@ HIT: set[Cell] = set()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def count():
+def print_coverage():
     yield
     print(f"\nroad cells hit / declared in one process: {len(HIT)} / {len(CHOSEN)}")
 
@@ -59,36 +58,27 @@ def count():
 async def jobs(postgres, targets, folder):
     async with (
         plane(postgres) as (settings, db),
-        fleet(settings, db, targets, folder, databases=DATABASES) as here,
+        start_fleet(settings, db, targets, folder, databases=DATABASES) as fleet,
     ):
-        await prepare(here)
-        yield here
+        await prepare(fleet)
+        yield fleet
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(postgres, targets, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("matrix")
-    made = Shared(lambda: jobs(postgres, targets, folder))
-    yield made
-    await made.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def here(shared, request):
-    async with shared.lent(lambda: request.session.testsfailed) as made:
-        yield made
+@pytest.fixture(scope="module")
+def make_fleet(postgres, targets, tmp_path_factory):
+    return lambda: jobs(postgres, targets, tmp_path_factory.mktemp("matrix"))
 
 
 @together
 @pytest.mark.parametrize("cell", CHOSEN, ids=str)
-async def test_a_fault_on_the_road_leaves_nothing_wrong(cell: Cell, here: Fleet, monkeypatch):
+async def test_a_fault_on_the_road_leaves_nothing_wrong(cell: Cell, fleet: Fleet, monkeypatch):
     monkeypatch.setattr(run_actions, "FAILURE_PAUSE", 0.5)
-    action: str | Callable = "raise times:1" if cell.fault == RAISES else Replacement(here)
+    action: str | Callable = "raise times:1" if cell.fault == RAISES else Replacement(fleet)
 
     with failpoints.armed({cell.point: action}) as armed:
-        async with here.kept() as ends:
-            run = await begin(here, cell.point)
-            ended = await here.ended(run)
+        async with fleet.kept() as ends:
+            run = await begin(fleet, cell.point)
+            ended = await fleet.ended(run)
         assert armed.hits[cell.point]
 
     may = {"Canceled" if cancels(cell.point) else "Succeeded"}
@@ -96,16 +86,16 @@ async def test_a_fault_on_the_road_leaves_nothing_wrong(cell: Cell, here: Fleet,
         may |= {"Failed"}
     assert ended in may
     assert [one for one in ends if isinstance(one.living, Core)] == [], "a core ended by itself"
-    assert await overdone(here, run) == []
-    assert await violations(here) == []
+    assert await overdone(fleet, run) == []
+    assert await violations(fleet) == []
     HIT.add(cell)
 
 
 class Replacement:
     """At the first passage the core dies, and another one takes charge."""
 
-    def __init__(self, here: Fleet) -> None:
-        self._here = here
+    def __init__(self, fleet: Fleet) -> None:
+        self._here = fleet
         self._done = False
 
     async def __call__(self) -> None:
@@ -119,10 +109,10 @@ class Replacement:
         self._replacing = asyncio.create_task(self._begin_anew())
 
     async def _begin_anew(self) -> None:
-        here = self._here
-        for one in [one for one in here.alive if isinstance(one.living, Core)]:
-            await here.kill(one)
-        await here.core()
+        fleet = self._here
+        for one in [one for one in fleet.alive if isinstance(one.living, Core)]:
+            await fleet.kill(one)
+        await fleet.core()
 
 
 def test_every_place_on_the_road_is_a_cell():

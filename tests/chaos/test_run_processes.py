@@ -14,14 +14,13 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-import pytest_asyncio
 
 from fsm.launch.protocol import Kind
 from tests.chaos.run_cells import POINTS, begin, cancels, overdone, prepare
 from tests.chaos.run_invariants import violations
 from tests.support import postgres as server
-from tests.support.engine_processes import Crew, crew
-from tests.support.fleet import Shared, plane
+from tests.support.engine_processes import EngineProcesses, start_processes
+from tests.support.fleet import plane
 from tests.support.launching import until
 
 pytestmark = pytest.mark.newest
@@ -80,7 +79,7 @@ SEEN: Counter[str] = Counter()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def count():
+def print_coverage():
     yield
     print(f"\nfaults injected: {SEEN['faults']}, violations: {SEEN['violations']}")
     print(f"road cells hit / declared with real processes: {len(HIT)} / {len(CHOSEN)}")
@@ -98,73 +97,72 @@ def servers():
 
 @contextlib.asynccontextmanager
 async def jobs(postgres, servers, folder):
-    async with plane(postgres) as (settings, db), crew(settings, db, *servers, folder) as here:
-        await prepare(here.fleet)
-        yield here
+    async with (
+        plane(postgres) as (settings, db),
+        start_processes(settings, db, *servers, folder) as processes,
+    ):
+        await prepare(processes.fleet)
+        yield processes
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(postgres, servers, tmp_path_factory):
-    made = Shared(lambda: jobs(postgres, servers, tmp_path_factory.mktemp("crew")), Crew.log)
-    yield made
-    await made.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def here(shared, request):
-    async with shared.lent(lambda: request.session.testsfailed) as made:
-        yield made
+@pytest.fixture(scope="module")
+def make_processes(postgres, servers, tmp_path_factory):
+    return lambda: jobs(postgres, servers, tmp_path_factory.mktemp("processes"))
 
 
 @together
 @pytest.mark.parametrize("cell", CHOSEN, ids=str)
-async def test_a_fault_of_a_real_process_leaves_nothing_wrong(cell: Cell, here: Crew, servers):
-    fleet = here.fleet
-    ends, stops = len(here.ends), len(here.stops)
-    here.arm({cell.point: cell.action})
+async def test_a_fault_of_a_real_process_leaves_nothing_wrong(
+    cell: Cell, processes: EngineProcesses, servers
+):
+    fleet = processes.fleet
+    ends, stops = len(processes.ends), len(processes.stops)
+    processes.arm({cell.point: cell.action})
 
-    async with here.kept():
+    async with processes.kept():
         run = await begin(fleet, cell.point)
         if cell.fault in {CONTROL, TARGET}:
-            await crash(here, cell, *servers)
+            await crash(processes, cell, *servers)
         try:
             ended = await fleet.ended(run, 60)
         except AssertionError as error:
             SEEN["violations"] += 1
-            raise AssertionError(f"{error}\n{here.log()}") from None
+            raise AssertionError(f"{error}\n{processes.log()}") from None
 
     SEEN["faults"] += 1
-    assert here.hits()[cell.point]
-    here.arm({})
+    assert processes.hits()[cell.point]
+    processes.arm({})
     found = await violations(fleet)
     if cell.fault != TARGET:  # a sequence jumps when its server crashes
         found += await overdone(fleet, run)
     SEEN["violations"] += len(found)
-    assert found == [], here.log()
-    await check_end(here, cell, run, ended)
-    assert here.ends[ends:] == ([(cell.kind, -signal.SIGKILL)] if cell.fault == KILLED else [])
-    assert here.stops[stops:] == ([cell.kind] if cell.fault == STOPPED else [])
+    assert found == [], processes.log()
+    await check_end(processes, cell, run, ended)
+    assert processes.ends[ends:] == ([(cell.kind, -signal.SIGKILL)] if cell.fault == KILLED else [])
+    assert processes.stops[stops:] == ([cell.kind] if cell.fault == STOPPED else [])
     HIT.add(cell)
 
 
-async def crash(here: Crew, cell: Cell, control: server.Postgres, targets: server.Postgres) -> None:
+async def crash(
+    processes: EngineProcesses, cell: Cell, control: server.Postgres, targets: server.Postgres
+) -> None:
     """As soon as somebody has come to the place, and stands there."""
-    await until(lambda: here.hits().get(cell.point))
+    await until(lambda: processes.hits().get(cell.point))
     machine = (control if cell.fault == CONTROL else targets).machine
     await asyncio.to_thread(machine.crash)
     await machine.revive()
     if cell.fault == CONTROL:
-        await here.fleet.renew()
+        await processes.fleet.renew()
 
 
-async def check_end(here: Crew, cell: Cell, run, ended: str) -> None:
+async def check_end(processes: EngineProcesses, cell: Cell, run, ended: str) -> None:
     """What was not cancelled succeeds; but where a target forgot, nobody may claim to know."""
     if cancels(cell.point):
-        assert ended == "Canceled", here.log()
+        assert ended == "Canceled", processes.log()
     elif ended != "Succeeded":
-        failed = [t for t in await here.fleet.targets_of(run) if t["lifecycle"] != "Succeeded"]
-        assert cell.fault == TARGET, here.log()
-        assert {t["end_reason"] for t in failed} == {"OutcomeUnknown"}, here.log()
+        failed = [t for t in await processes.fleet.targets_of(run) if t["lifecycle"] != "Succeeded"]
+        assert cell.fault == TARGET, processes.log()
+        assert {t["end_reason"] for t in failed} == {"OutcomeUnknown"}, processes.log()
 
 
 def test_every_place_on_the_road_is_a_cell():

@@ -14,8 +14,7 @@ import pytest
 
 from tests.chaos.run_invariants import EFFECT, PROBE, violations
 from tests.support import postgres as server
-from tests.support.engine_processes import Crew, crew
-from tests.support.launching import until
+from tests.support.engine_processes import EngineProcesses, start_processes
 
 pytestmark = [pytest.mark.newest, pytest.mark.slow]
 
@@ -64,7 +63,7 @@ def servers():
 
 @dataclass
 class Storm:
-    here: Crew
+    processes: EngineProcesses
     control: server.Postgres
     targets: server.Postgres
     dice: random.Random
@@ -79,16 +78,16 @@ class Storm:
                 await self._some()
             except AWAY:
                 with contextlib.suppress(*AWAY):
-                    await self.here.fleet.renew()
+                    await self.processes.fleet.renew()
             await asyncio.sleep(self.dice.uniform(0.05, 0.4))
 
     async def _some(self) -> None:
-        root = self.here.fleet.root
+        root = self.processes.fleet.root
         live = "select job_execution_id from jobs_internal.job_execution r join jobs_internal.job j using (job_id) where r.end_time is null and not j.system"
         rows = await root.fetch(live)
         if len(rows) < AT_ONCE:
             job = self.dice.choice([*JOBS, FOLLOWED])
-            run = await self.here.fleet.start(job)
+            run = await self.processes.fleet.start(job)
             self.runs.append(run)
             if job == FOLLOWED:
                 self.followed.append(run)
@@ -97,7 +96,7 @@ class Storm:
                 await root.execute("select jobs.sp_stop_job($1)", self.dice.choice(rows)[0])
 
     async def fault(self) -> None:
-        here, dice = self.here, self.dice
+        processes, dice = self.processes, self.dice
         kind = dice.choice(["core", "host", "control", "targets"])
         if kind in {"control", "targets"}:
             machine = (self.control if kind == "control" else self.targets).machine
@@ -107,47 +106,47 @@ class Storm:
         else:
             number = dice.choice([signal.SIGKILL, signal.SIGSTOP])
             kind = f"{kind} {number.name}"
-            victims = here.cores if kind.startswith("core") else here.hosts
+            victims = processes.cores if kind.startswith("core") else processes.hosts
             if victims:
                 dice.choice(victims).send(number)
         self.faults[kind] += 1
 
 
 async def test_a_storm_leaves_nothing_wrong(settings, db, servers, tmp_path):
-    async with crew(settings, db, *servers, tmp_path, databases=6) as here:
-        for name in here.fleet.databases:
-            await here.fleet.query(name, PROBE)
+    async with start_processes(settings, db, *servers, tmp_path, databases=6) as processes:
+        for name in processes.fleet.databases:
+            await processes.fleet.query(name, PROBE)
         for name, (script, options) in JOBS.items():
-            await here.fleet.job(name, script, options=options, retry_attempts=50)
-        await prepare_schemas(here)
-        await here.fleet.root.execute("update jobs_internal.job set overlap = 'allow'")
-        storm = Storm(here, *servers, random.Random(SEED))
+            await processes.fleet.job(name, script, options=options, retry_attempts=50)
+        await prepare_schemas(processes)
+        await processes.fleet.root.execute("update jobs_internal.job set overlap = 'allow'")
+        storm = Storm(processes, *servers, random.Random(SEED))
 
-        async with here.kept():
+        async with processes.kept():
             loading = asyncio.create_task(storm.load())
             for _ in range(FAULTS):
                 await asyncio.sleep(storm.dice.uniform(0.2, 2.5))
                 await storm.fault()
             loading.cancel()
             await asyncio.wait({loading})
-            await here.fleet.renew()
-            ends = Counter([await over(here, run) for run in storm.runs])
+            await processes.fleet.renew()
+            ends = Counter([await over(processes, run) for run in storm.runs])
 
-        found = [*await violations(here.fleet), *await overdone(here, storm.followed)]
+        found = [*await violations(processes.fleet), *await overdone(processes, storm.followed)]
         print(f"\nstorm {SEED}: faults injected: {storm.faults.total()}, violations: {len(found)}")
         print(f"{dict(storm.faults)}, runs: {dict(ends)}")
-        assert found == [], here.log()
+        assert found == [], processes.log()
         assert sum(ends.values()) > FAULTS
-        assert await here.fleet.root.fetchval(AHEAD), "somebody was there before its turn"
-        unknown = await here.fleet.root.fetch(
+        assert await processes.fleet.root.fetchval(AHEAD), "somebody was there before its turn"
+        unknown = await processes.fleet.root.fetch(
             "select distinct end_reason from jobs_internal.target_execution where lifecycle = 'Failed'"
         )
         # Schemas are listed, and their server may be away when that is wanted.
         assert {row["end_reason"] for row in unknown} <= {"OutcomeUnknown", "ServerUnreachable"}
 
 
-async def prepare_schemas(here: Crew) -> None:
-    fleet = here.fleet
+async def prepare_schemas(processes: EngineProcesses) -> None:
+    fleet = processes.fleet
     await fleet.call("sp_add_target_group", target_group_name="schemas")
     for name in fleet.databases:
         for number in range(SCHEMAS):
@@ -161,21 +160,21 @@ async def prepare_schemas(here: Crew) -> None:
     await fleet.job(FOLLOWED, MARK, group="schemas", options=options, retry_attempts=50)
 
 
-async def overdone(here: Crew, runs: list[UUID]) -> list[str]:
+async def overdone(processes: EngineProcesses, runs: list[UUID]) -> list[str]:
     """Schemas that hold other than one mark of a run that succeeded there, or more than one of any."""
     found = []
     for run in runs:
-        for row in await here.fleet.root.fetch(MARKED, run):
+        for row in await processes.fleet.root.fetch(MARKED, run):
             where = f"{row['schema_name']}.mark"
             count = f"select count(*) from {where} where run = $1"
-            marks = (await here.fleet.query(row["database_name"], count, run))[0][0]
+            marks = (await processes.fleet.query(row["database_name"], count, run))[0][0]
             if marks > 1 or (row["lifecycle"] == "Succeeded" and marks != 1):
                 found.append(f"{row['database_name']} {where}: {marks}, {row['lifecycle']}")
     return found
 
 
-async def over(here: Crew, run: UUID) -> str:
+async def over(processes: EngineProcesses, run: UUID) -> str:
     try:
-        return await here.fleet.ended(run, 90)
+        return await processes.fleet.ended(run, 90)
     except AssertionError as error:
-        raise AssertionError(f"{error}\n{here.log()}") from None
+        raise AssertionError(f"{error}\n{processes.log()}") from None

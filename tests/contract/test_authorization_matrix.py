@@ -17,7 +17,7 @@ from api.resources import RESOURCES
 from muster.core.settings import Settings
 from tests.support import principals
 from tests.support import arm
-from tests.support.principals import Stage, uuid_of
+from tests.support.principals import PrincipalsApi, uuid_of
 from tests.support.oidc import TENANT
 
 DOCUMENT: dict[str, Any] = json.loads(openapi.rendered())
@@ -246,15 +246,15 @@ def test_every_operation_has_its_cells() -> None:
 
 
 async def test_each_cell(settings: Settings) -> None:
-    async with principals.stage(settings) as stage:
+    async with principals.start_api(settings) as api:
         wrong: list[str] = []
         count = 0
-        operation = await _an_operation(stage)
+        operation = await _an_operation(api)
         control = {"properties": {"databaseId": f"{arm.SERVER}/databases/d1"}}
-        await arm.put(stage.owner, f"{arm.SERVER}/jobAgents/a1", control)
-        await stage.settle()
+        await arm.put(api.owner, f"{arm.SERVER}/jobAgents/a1", control)
+        await api.settle()
         victim = f"{principals.AUTHORIZATION}/roleAssignments/{uuid_of(' victim')}"
-        await arm.put(stage.owner, victim, examples.request(ENDPOINTS[PUT_ASSIGNMENT]))
+        await arm.put(api.owner, victim, examples.request(ENDPOINTS[PUT_ASSIGNMENT]))
         for name, line in sorted(CELLS.items(), key=_deletes_last):
             endpoint = ENDPOINTS[name]
             path = _path(endpoint, operation)
@@ -269,8 +269,8 @@ async def test_each_cell(settings: Settings) -> None:
             }
             for who, expected in row.items():
                 count += 1
-                wrong += await _judge(stage, endpoint, path, who, expected)
-            await stage.settle()
+                wrong += await _judge(api, endpoint, path, who, expected)
+            await api.settle()
 
         assert not wrong, "\n".join(wrong)
         assert count == 6 * len(CELLS)
@@ -280,10 +280,12 @@ def _deletes_last(item: tuple[str, str]) -> bool:
     return ENDPOINTS[item[0]].method == "DELETE"
 
 
-async def _judge(stage: Stage, endpoint: Endpoint, path: str, who: str, expected: str) -> list[str]:
-    before = await _ours(stage) if expected == "own" else ""
-    denials = await _denials(stage) if expected == "deny" else 0
-    async with stage.actor(who) as client:
+async def _judge(
+    api: PrincipalsApi, endpoint: Endpoint, path: str, who: str, expected: str
+) -> list[str]:
+    before = await _ours(api) if expected == "own" else ""
+    denials = await _denials(api) if expected == "deny" else 0
+    async with api.actor(who) as client:
         answer = await client.request(
             endpoint.method,
             path,
@@ -300,14 +302,14 @@ async def _judge(stage: Stage, endpoint: Endpoint, path: str, who: str, expected
             good = status == 403
             if endpoint.method != "HEAD":
                 good = good and arm.error(answer) == "AuthorizationFailed"
-            good = good and await _denials(stage) == denials + 1
+            good = good and await _denials(api) == denials + 1
         case "part":
             good = status == 200 and "resourcegroups/g1" not in text
         case "own":
             good = status not in {401, 403} and status < 500 and TENANT not in text
             if endpoint.type.name != "eventtypes/management/values":  # tells of his own attempts
                 good = good and "/subscriptions/s1" not in text
-            good = good and await _ours(stage) == before
+            good = good and await _ours(api) == before
         case _:
             away = status == 503 and arm.error(answer) == "NodeAgentUnavailable"
             good = status not in {401, 403} and (status < 500 or away)
@@ -339,28 +341,28 @@ def _body(endpoint: Endpoint) -> Any:
     return body
 
 
-async def _an_operation(stage: Stage) -> str:
-    answer = await stage.owner.patch(
+async def _an_operation(api: PrincipalsApi) -> str:
+    answer = await api.owner.patch(
         arm.SERVER, params={"api-version": arm.SQL}, json={"tags": {"a": "b"}}
     )
     assert answer.status_code == 202, answer.text
-    await stage.settle()
+    await api.settle()
     operation: str = answer.headers["location"].partition("?")[0].rpartition("/")[2]
     return operation
 
 
-async def _ours(stage: Stage) -> str:
+async def _ours(api: PrincipalsApi) -> str:
     """All that stands at the root of our tenant."""
     seen = []
     for kind in ("serviceTokens", "roleAssignments"):
-        answer = await stage.owner.get(
+        answer = await api.owner.get(
             f"{principals.AUTHORIZATION}/{kind}", params={"api-version": arm.SQL, "$top": "1000"}
         )
         seen.append(answer.text)
     return "\n".join(seen)
 
 
-async def _denials(stage: Stage) -> int:
+async def _denials(api: PrincipalsApi) -> int:
     query = "select count(*) from audit_event where status = 'Denied'"
-    found: int = await stage.plane.db.fetchval(query)
+    found: int = await api.plane.db.fetchval(query)
     return found

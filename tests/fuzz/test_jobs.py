@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.fuzzing import ASKED, fuzz
-from tests.support.accounts import SERVER, account, stack
+from tests.support.accounts import SERVER, account, start_control_plane
 from tests.support.arm import TOKEN
 
 # An answer of resolve needs an engine; the tests of the whole stack have one.
@@ -18,18 +18,22 @@ LOGIN = {"username": "u", "password": "p"}
 
 @pytest.mark.timeout(3600)
 def test_no_answer_inside_an_account_surprises(settings, targets, tmp_path: Path) -> None:
-    with stack(settings, targets, tmp_path / "launcher", own_launcher=False) as here:
-        here.database("a")
-        here.begin("a")
-        here.until(lambda: here.http.get(f"{account('a')}/jobs").status_code == 200)
-        there = fill(here)
+    with start_control_plane(
+        settings, targets, tmp_path / "launcher", own_launcher=False
+    ) as control_plane:
+        control_plane.database("a")
+        control_plane.begin("a")
+        control_plane.until(
+            lambda: control_plane.http.get(f"{account('a')}/jobs").status_code == 200
+        )
+        there = fill(control_plane)
         arguments = [r"--include-path-regex=jobAgents/\{jobAgentName\}/", UNANSWERED]
         if not ASKED:
             arguments.append("--phases=examples,fuzzing,stateful")
-        fuzz(here.plane.url, TOKEN, tmp_path, there, *arguments, short=2)
+        fuzz(control_plane.plane.url, TOKEN, tmp_path, there, *arguments, short=2)
 
 
-def fill(here) -> dict[str, str]:
+def fill(control_plane) -> dict[str, str]:
     """One of each, and their names."""
     member = {"type": "SqlServer", "serverName": SERVER.rpartition("/")[2]}
     step = {"targetGroup": f"{account('a')}/targetGroups/g", "action": {"value": "select 1"}}
@@ -40,9 +44,9 @@ def fill(here) -> dict[str, str]:
         "jobs/j/steps/s": step | {"credential": f"{account('a')}/credentials/c"},
         "privateEndpoints/p": {"targetServerAzureResourceId": SERVER},
     }.items():
-        made = here.http.put(f"{account('a')}/{path}", json={"properties": properties})
+        made = control_plane.http.put(f"{account('a')}/{path}", json={"properties": properties})
         assert made.is_success, made.text
-    started = here.http.post(f"{account('a')}/jobs/j/start").raise_for_status().json()
+    started = control_plane.http.post(f"{account('a')}/jobs/j/start").raise_for_status().json()
     subscription, group = SERVER.split("/")[2], SERVER.split("/")[4]
     return {
         "subscriptionId": subscription, "resourceGroupName": group,

@@ -6,7 +6,7 @@ from engine.db.control_db import Q
 from tests.support.control_db import installed
 from tests.support.definitions import a_definer
 from tests.support.executions import a_session
-from tests.support.execution_fixture import a_stage
+from tests.support.execution_fixture import an_execution
 
 
 @pytest.fixture
@@ -35,5 +35,5 @@ async def admin(account):
 
 
 @pytest.fixture
-async def stage(owner, engine):
-    return await a_stage(owner, engine)
+async def execution(owner, engine):
+    return await an_execution(owner, engine)

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -15,10 +14,10 @@ from muster.core.db import Database
 from muster.core.errors import Fault
 from muster.core.ids import ResourceId
 from tests.support import arm
-from tests.support.account_fixture import AccountWorld
+from tests.support.account_fixture import AccountLifecycles
 from tests.support.principals import SETTLE
 from tests.support.fake_clusters import FakeClusters
-from tests.support.lifecycle_fixture import INSERT, Asked, unhurried
+from tests.support.lifecycle_fixture import INSERT, ResourceHandle, unhurried
 from workflows import admission
 from workflows.accounts import QUOTA
 
@@ -66,7 +65,7 @@ select s.key || '/jobagents/' || n, s.id || '/jobAgents/' || n, 'Microsoft.Sql/s
 
 
 @dataclass
-class Here:
+class AccountApi:
     call: httpx.AsyncClient
     db: Database
 
@@ -89,61 +88,61 @@ class Here:
 
 
 @pytest.fixture
-async def here(settings, db):
+async def account_api(settings, db):
     async with arm.client(settings) as call:
         await arm.fill(call)
-        made = Here(call, db)
+        made = AccountApi(call, db)
         await made.settle()
         await arm.put(call, CONTROL, {})
         await made.settle()
         yield made
 
 
-Case = Callable[[Here], Awaitable[httpx.Response]]
+Case = Callable[[AccountApi], Awaitable[httpx.Response]]
 
 
-async def _elsewhere(here: Here) -> httpx.Response:
-    await arm.put(here.call, ELSEWHERE, {"location": "local"})
-    return await here.get(ACCOUNT.replace(arm.GROUP, ELSEWHERE))
+async def _elsewhere(account_api: AccountApi) -> httpx.Response:
+    await arm.put(account_api.call, ELSEWHERE, {"location": "local"})
+    return await account_api.get(ACCOUNT.replace(arm.GROUP, ELSEWHERE))
 
 
-async def _disabled(here: Here) -> httpx.Response:
-    await here.patch(arm.SERVER, properties={"disabled": True})
-    await here.settle()
-    return await here.put()
+async def _disabled(account_api: AccountApi) -> httpx.Response:
+    await account_api.patch(arm.SERVER, properties={"disabled": True})
+    await account_api.settle()
+    return await account_api.put()
 
 
-async def _linked(here: Here) -> httpx.Response:
-    await here.put()
-    return await here.put(ACCOUNT + "2")
+async def _linked(account_api: AccountApi) -> httpx.Response:
+    await account_api.put()
+    return await account_api.put(ACCOUNT + "2")
 
 
-async def _moved(here: Here) -> httpx.Response:
-    await here.put()
-    await here.settle()
-    return await here.linked_to(CONTROL + "2")
+async def _moved(account_api: AccountApi) -> httpx.Response:
+    await account_api.put()
+    await account_api.settle()
+    return await account_api.linked_to(CONTROL + "2")
 
 
-async def _busy(here: Here) -> httpx.Response:
-    await here.put()
-    return await here.patch(sku={"name": "JA200"})
+async def _busy(account_api: AccountApi) -> httpx.Response:
+    await account_api.put()
+    return await account_api.patch(sku={"name": "JA200"})
 
 
-async def _crowded(here: Here) -> httpx.Response:
-    await here.db.execute(FILL, QUOTA)
-    return await here.put()
+async def _crowded(account_api: AccountApi) -> httpx.Response:
+    await account_api.db.execute(FILL, QUOTA)
+    return await account_api.put()
 
 
-async def _at_the_same_time(here: Here) -> httpx.Response:
+async def _at_the_same_time(account_api: AccountApi) -> httpx.Response:
     """Another request has made it, and commits while ours waits."""
     id = ResourceId.parse(ACCOUNT)
-    tenant = await here.db.fetchval("select tenant_id from resource where name = 'control'")
+    tenant = await account_api.db.fetchval("select tenant_id from resource where name = 'control'")
     row = (uuid4(), id.text, id.type, id.name, id.parent.key, "s1", None, {}, {})
-    async with here.db.connection() as connection, asyncio.TaskGroup() as group:
+    async with account_api.db.connection() as connection, asyncio.TaskGroup() as group:
         async with connection.transaction():
             await connection.execute(INSERT.replace("'t'", f"'{tenant}'"), *row)
-            ours = group.create_task(here.put())
-            await _waits_for_a_lock(here.db)
+            ours = group.create_task(account_api.put())
+            await _waits_for_a_lock(account_api.db)
     return ours.result()
 
 
@@ -188,10 +187,10 @@ ANSWERS: dict[str, tuple[int, Case]] = {
 
 
 @pytest.mark.parametrize("code", ANSWERS)
-async def test_each_case_is_answered_with_its_code(here, code):
+async def test_each_case_is_answered_with_its_code(account_api, code):
     status, case = ANSWERS[code]
 
-    answer = await case(here)
+    answer = await case(account_api)
 
     assert (answer.status_code, arm.error(answer)) == (status, code), answer.text
     assert "retry-after" not in answer.headers
@@ -200,28 +199,28 @@ async def test_each_case_is_answered_with_its_code(here, code):
 # What is told by the operation, since it is found later
 
 
-async def _standby(world: AccountWorld) -> Asked:
-    world.agent.read_only = True
-    asked = await world.put_account()
-    await world.run()
-    return asked
+async def _standby(lifecycles: AccountLifecycles) -> ResourceHandle:
+    lifecycles.agent.read_only = True
+    handle = await lifecycles.put_account()
+    await lifecycles.run()
+    return handle
 
 
-async def _deleted_meanwhile(world: AccountWorld) -> Asked:
-    asked = await world.put_account()
-    await world.step(asked)
-    await world.delete(asked)
-    await world.run()
-    return asked
+async def _deleted_meanwhile(lifecycles: AccountLifecycles) -> ResourceHandle:
+    handle = await lifecycles.put_account()
+    await lifecycles.step(handle)
+    await lifecycles.delete(handle)
+    await lifecycles.run()
+    return handle
 
 
-async def _no_heartbeat(world: AccountWorld) -> Asked:
+async def _no_heartbeat(lifecycles: AccountLifecycles) -> ResourceHandle:
     """A launcher starts the engine, which never shows itself in the control database."""
-    world.settings = replace(world.settings, poll_busy=timedelta(minutes=1))
-    world.launcher._comes_up = lambda _: True
-    asked = await world.put_account()
-    await world.run()
-    return asked
+    lifecycles.settings = replace(lifecycles.settings, poll_busy=timedelta(minutes=1))
+    lifecycles.launcher._comes_up = lambda _: True
+    handle = await lifecycles.put_account()
+    await lifecycles.run()
+    return handle
 
 
 OUTCOMES = {
@@ -233,10 +232,10 @@ OUTCOMES = {
 
 @pytest.mark.parametrize("code", OUTCOMES)
 async def test_each_case_ends_its_operation_with_its_code(db, settings, targets, code):
-    world = AccountWorld(db, unhurried(settings), targets, FakeClusters(targets))
+    lifecycles = AccountLifecycles(db, unhurried(settings), targets, FakeClusters(targets))
     status, case = OUTCOMES[code]
 
-    operation = await world.operation(await case(world))
+    operation = await lifecycles.operation(await case(lifecycles))
 
     assert (operation.status, operation.error["code"]) == (status, code)
 
@@ -254,17 +253,22 @@ def test_every_documented_code_has_a_case_or_a_reason():
     "method", ["GET", "PUT", "PATCH", "DELETE", "list", "pause", "acknowledge"]
 )
 @pytest.mark.parametrize("where", ["nowhere", "in another group"])
-async def test_a_server_that_is_not_there_has_the_same_code_for_every_verb(here, method, where):
+async def test_a_server_that_is_not_there_has_the_same_code_for_every_verb(
+    account_api, method, where
+):
     path = ACCOUNT.replace("eu1", "nope")
     if where != "nowhere":
-        await arm.put(here.call, ELSEWHERE, {"location": "local"})
+        await arm.put(account_api.call, ELSEWHERE, {"location": "local"})
         path = ACCOUNT.replace(arm.GROUP, ELSEWHERE)
 
     answer = await {
-        "list": lambda: here.get(path.removesuffix("/a")),
-        "pause": lambda: here.call.post(f"{path}/pause", params=VERSION),
-        "acknowledge": lambda: here.call.post(f"{path}/acknowledge", params=VERSION),
-    }.get(method, lambda: here.call.request(method, path, params=VERSION, json={"location": "l"}))()
+        "list": lambda: account_api.get(path.removesuffix("/a")),
+        "pause": lambda: account_api.call.post(f"{path}/pause", params=VERSION),
+        "acknowledge": lambda: account_api.call.post(f"{path}/acknowledge", params=VERSION),
+    }.get(
+        method,
+        lambda: account_api.call.request(method, path, params=VERSION, json={"location": "l"}),
+    )()
 
     code = {
         "nowhere": "SubscriptionDoesNotHaveServer",
@@ -273,31 +277,31 @@ async def test_a_server_that_is_not_there_has_the_same_code_for_every_verb(here,
     assert (answer.status_code, arm.error(answer)) == (404, code)
 
 
-async def test_an_account_that_is_not_there(here):
+async def test_an_account_that_is_not_there(account_api):
     """A GET says it as ARM does, and a delete has nothing to do."""
     actions = ["pause", "resume", "acknowledge", "doctor"]
 
-    got = await here.get(ACCOUNT)
-    deleted = await here.call.delete(ACCOUNT, params=VERSION)
-    posted = [await here.call.post(f"{ACCOUNT}/{each}", params=VERSION) for each in actions]
+    got = await account_api.get(ACCOUNT)
+    deleted = await account_api.call.delete(ACCOUNT, params=VERSION)
+    posted = [await account_api.call.post(f"{ACCOUNT}/{each}", params=VERSION) for each in actions]
 
     assert (got.status_code, arm.error(got)) == (404, "ResourceNotFound")
     assert deleted.status_code == 204
     assert {(each.status_code, arm.error(each)) for each in posted} == {(404, "JobAgentNotFound")}
 
 
-async def test_what_stands_below_an_account_that_is_not_there_says_so(here):
-    tenant = await here.db.fetchval("select tenant_id from resource where name = 'control'")
+async def test_what_stands_below_an_account_that_is_not_there_says_so(account_api):
+    tenant = await account_api.db.fetchval("select tenant_id from resource where name = 'control'")
     job = ResourceId.parse(f"{ACCOUNT}/jobs/nightly")
 
     with pytest.raises(Fault) as missing:
-        async with here.db.connection() as connection:
+        async with account_api.db.connection() as connection:
             await admission.parents(connection, job, tenant)
 
     assert missing.value.code == "JobAgentNotFound"
 
 
-async def test_databases_keep_the_codes_of_arm(here):
-    answer = await here.get(CONTROL.replace("eu1", "nope"))
+async def test_databases_keep_the_codes_of_arm(account_api):
+    answer = await account_api.get(CONTROL.replace("eu1", "nope"))
 
     assert (answer.status_code, arm.error(answer)) == (404, "ParentResourceNotFound")

@@ -16,7 +16,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture
-async def call(settings: Settings) -> Any:
+async def client(settings: Settings) -> Any:
     async with arm.client(settings) as made:
         await arm.fill(made)
         yield made
@@ -32,10 +32,10 @@ def code(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, arm.error(answer)
 
 
-async def test_32_33_versions(call: httpx.AsyncClient) -> None:
-    missing = await call.get(arm.SERVER)
-    unknown = await call.get(arm.SERVER, params={"api-version": "1999-01-01"})
-    core = await call.get(arm.GROUP, params={"api-version": "nonsense"})
+async def test_32_33_versions(client: httpx.AsyncClient) -> None:
+    missing = await client.get(arm.SERVER)
+    unknown = await client.get(arm.SERVER, params={"api-version": "1999-01-01"})
+    core = await client.get(arm.GROUP, params={"api-version": "nonsense"})
 
     assert code(missing) == (400, "MissingApiVersionParameter")
     assert code(unknown) == (400, "NoRegisteredProviderFound")
@@ -43,8 +43,8 @@ async def test_32_33_versions(call: httpx.AsyncClient) -> None:
     assert code(core) == (400, "InvalidApiVersionParameter")
 
 
-async def test_34_a_wrong_verb(call: httpx.AsyncClient) -> None:
-    answer = await call.post(arm.SERVER, params=VERSION)
+async def test_34_a_wrong_verb(client: httpx.AsyncClient) -> None:
+    answer = await client.post(arm.SERVER, params=VERSION)
 
     assert code(answer) == (405, "HttpMethodNotSupported")
     assert answer.headers["allow"] == "DELETE, GET, PATCH, PUT"
@@ -53,10 +53,10 @@ async def test_34_a_wrong_verb(call: httpx.AsyncClient) -> None:
 MEDIA_TYPES = ["text/xml", "application/json; charset=utf-16", "text/plain", None]
 
 
-async def test_35_another_media_type(call: httpx.AsyncClient) -> None:
+async def test_35_another_media_type(client: httpx.AsyncClient) -> None:
     for kind in MEDIA_TYPES:
         headers = {"Content-Type": kind} if kind else {}
-        answer = await call.put(arm.GROUP, params=VERSION, content=b"{}", headers=headers)
+        answer = await client.put(arm.GROUP, params=VERSION, content=b"{}", headers=headers)
 
         assert code(answer) == (415, "UnsupportedMediaType")
 
@@ -76,9 +76,9 @@ BAD_JSON = [
 ]
 
 
-async def test_36_37_bad_json(call: httpx.AsyncClient) -> None:
+async def test_36_37_bad_json(client: httpx.AsyncClient) -> None:
     for body in BAD_JSON:
-        answer = await call.put(arm.GROUP, params=VERSION, content=body, headers=JSON)
+        answer = await client.put(arm.GROUP, params=VERSION, content=body, headers=JSON)
 
         assert code(answer) == (400, "InvalidRequestContent")
 
@@ -86,54 +86,54 @@ async def test_36_37_bad_json(call: httpx.AsyncClient) -> None:
 NUMBERS = ["1e400", "9223372036854775808", "-0", '"1"', "1.5", "true"]
 
 
-async def test_38_numbers(call: httpx.AsyncClient) -> None:
+async def test_38_numbers(client: httpx.AsyncClient) -> None:
     for number in NUMBERS:
         body = f'{{"location": "local", "properties": {{"maxConnections": {number}}}}}'
-        answer = await call.put(arm.SERVER, params=VERSION, content=body, headers=JSON)
+        answer = await client.put(arm.SERVER, params=VERSION, content=body, headers=JSON)
 
         assert code(answer) == (400, "InvalidRequestContent")
 
 
-async def test_39_etags(call: httpx.AsyncClient) -> None:
-    etag = (await call.get(arm.GROUP, params=VERSION)).headers["etag"]
+async def test_39_etags(client: httpx.AsyncClient) -> None:
+    etag = (await client.get(arm.GROUP, params=VERSION)).headers["etag"]
     body = {"location": "local", "tags": {"a": "1"}}
 
     async def put(path: str = arm.GROUP, **headers: str) -> int:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return (await call.put(path, params=VERSION, json=body, headers=named)).status_code
+        return (await client.put(path, params=VERSION, json=body, headers=named)).status_code
 
     assert await put(If_Match='"stale"') == 412
     assert await put(If_None_Match="*") == 412
     assert await put(arm.GROUP + "x", If_Match="*") == 412
     assert await put(If_Match=etag) == 200
     assert await put(If_Match=etag) == 412
-    fresh = (await call.get(arm.GROUP, params=VERSION)).headers["etag"]
-    not_modified = await call.get(arm.GROUP, params=VERSION, headers={"If-None-Match": fresh})
+    fresh = (await client.get(arm.GROUP, params=VERSION)).headers["etag"]
+    not_modified = await client.get(arm.GROUP, params=VERSION, headers={"If-None-Match": fresh})
     assert (not_modified.status_code, not_modified.content) == (304, b"")
-    stale = await call.get(arm.GROUP, params=VERSION, headers={"If-None-Match": etag})
+    stale = await client.get(arm.GROUP, params=VERSION, headers={"If-None-Match": etag})
     assert stale.status_code == 200
 
 
-async def test_40_42_one_operation_at_a_time(call: httpx.AsyncClient) -> None:
-    current = (await call.get(arm.SERVER, params=VERSION)).json()
+async def test_40_42_one_operation_at_a_time(client: httpx.AsyncClient) -> None:
+    current = (await client.get(arm.SERVER, params=VERSION)).json()
     body = {"location": "local", "tags": {"a": "1"}, "properties": current["properties"]}
 
-    running = await call.put(arm.SERVER, params=VERSION, json=body)
+    running = await client.put(arm.SERVER, params=VERSION, json=body)
     assert code(running) == (409, "AnotherOperationInProgress")
     assert "retry-after" not in running.headers
-    assert (await call.delete(arm.SERVER, params=VERSION)).status_code == 202
-    deleting = await call.put(arm.SERVER, params=VERSION, json=body)
+    assert (await client.delete(arm.SERVER, params=VERSION)).status_code == 202
+    deleting = await client.put(arm.SERVER, params=VERSION, json=body)
     assert code(deleting) == (409, "Conflict")
 
 
-async def test_41_idempotency_keys(call: httpx.AsyncClient) -> None:
+async def test_41_idempotency_keys(client: httpx.AsyncClient) -> None:
     path = arm.GROUP.replace("g1", "keyed")
     headers = {"Idempotency-Key": "k-1"}
 
-    first = await call.put(path, params=VERSION, json={"location": "local"}, headers=headers)
-    again = await call.put(path, params=VERSION, json={"location": "local"}, headers=headers)
-    other = await call.put(path, params=VERSION, json={"location": "LOCAL"}, headers=headers)
-    long = await call.put(path, params=VERSION, json={}, headers={"Idempotency-Key": "k" * 256})
+    first = await client.put(path, params=VERSION, json={"location": "local"}, headers=headers)
+    again = await client.put(path, params=VERSION, json={"location": "local"}, headers=headers)
+    other = await client.put(path, params=VERSION, json={"location": "LOCAL"}, headers=headers)
+    long = await client.put(path, params=VERSION, json={}, headers={"Idempotency-Key": "k" * 256})
 
     assert (first.status_code, again.status_code) == (201, 201)
     assert first.json() == again.json()
@@ -259,9 +259,9 @@ async def test_no_database_is_503(settings: Settings) -> None:
     assert alive.status_code == 200
 
 
-async def test_unknown_properties_are_named(call: httpx.AsyncClient) -> None:
+async def test_unknown_properties_are_named(client: httpx.AsyncClient) -> None:
     body = {"location": "local", "properties": {"adminstratorLogin": "x", "maxConnections": "y"}}
-    answer = await call.put(arm.SERVER, params=VERSION, content=json.dumps(body), headers=JSON)
+    answer = await client.put(arm.SERVER, params=VERSION, content=json.dumps(body), headers=JSON)
 
     assert answer.status_code == 400
     targets = [each["target"] for each in answer.json()["error"]["details"]]

@@ -17,7 +17,7 @@ from api import body, server as api_server
 from muster.core.settings import Settings
 from tests.support import arm
 from tests.support import raw_http
-from tests.support.jobs_fixture import jobs_world
+from tests.support.jobs_fixture import start_jobs_api
 from workflows import target_groups
 
 VERSION = {"api-version": arm.SQL}
@@ -31,7 +31,7 @@ def code(answer: httpx.Response) -> tuple[int, str]:
 
 
 @pytest.fixture
-async def call(settings: Settings) -> Any:
+async def client(settings: Settings) -> Any:
     async with arm.client(settings) as made:
         await arm.fill(made)
         yield made
@@ -62,23 +62,23 @@ async def test_45_a_body_of_two_megabytes_and_one_byte(server: httpx.AsyncClient
     assert str(body.MOST_BYTES) in promised.json()["error"]["message"]
 
 
-async def test_46_deep_nesting_is_cheap(call: httpx.AsyncClient) -> None:
+async def test_46_deep_nesting_is_cheap(client: httpx.AsyncClient) -> None:
     deep = b'{"properties":' * 10_000 + b"1" + b"}" * 10_000
-    await call.put(arm.GROUP, params=VERSION, content=b"{", headers=JSON)
+    await client.put(arm.GROUP, params=VERSION, content=b"{", headers=JSON)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.perf_counter()
 
-    answer = await call.put(arm.GROUP, params=VERSION, content=deep, headers=JSON)
+    answer = await client.put(arm.GROUP, params=VERSION, content=deep, headers=JSON)
 
     assert code(answer) == (400, "InvalidRequestContent")
     assert time.perf_counter() - began < 0.25  # 50 ms on a quiet machine
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 20_000
 
 
-async def test_47_a_gzip_bomb_is_not_unpacked(call: httpx.AsyncClient) -> None:
+async def test_47_a_gzip_bomb_is_not_unpacked(client: httpx.AsyncClient) -> None:
     bomb = gzip.compress(b" " * 50_000_000)
     headers = JSON | {"Content-Encoding": "gzip"}
-    answer = await call.put(arm.GROUP, params=VERSION, content=bomb, headers=headers)
+    answer = await client.put(arm.GROUP, params=VERSION, content=bomb, headers=headers)
 
     assert code(answer) == (415, "UnsupportedMediaType")
 
@@ -97,10 +97,10 @@ NAMES = [
 ]
 
 
-async def test_48_names(call: httpx.AsyncClient) -> None:
+async def test_48_names(client: httpx.AsyncClient) -> None:
     for name, status in NAMES:
         path = f"{arm.GROUP}/providers/Microsoft.Sql/servers/{name}"
-        answer = await call.put(path, params=VERSION, json={"location": "local"})
+        answer = await client.put(path, params=VERSION, json={"location": "local"})
 
         assert answer.status_code == status
         codes = {each["code"] for each in answer.json()["error"].get("details", [])}
@@ -139,15 +139,15 @@ async def test_50_writes_are_throttled_per_caller(settings: Settings) -> None:
 SIZES = ["1000000000", "0", "-1", "1001", "a", "1.5"]
 
 
-async def test_51_page_sizes(call: httpx.AsyncClient) -> None:
+async def test_51_page_sizes(client: httpx.AsyncClient) -> None:
     for top in SIZES:
         path = f"{arm.SUBSCRIPTION}/resourceGroups"
-        answer = await call.get(path, params=VERSION | {"$top": top})
+        answer = await client.get(path, params=VERSION | {"$top": top})
 
         assert code(answer) == (400, "InvalidParameterValue")
 
 
-async def test_52_filters_do_not_hang(call: httpx.AsyncClient) -> None:
+async def test_52_filters_do_not_hang(client: httpx.AsyncClient) -> None:
     path = f"{arm.SUBSCRIPTION}/providers/Microsoft.Insights/eventtypes/management/values"
     for hostile in (
         "a" * 3000,
@@ -157,7 +157,7 @@ async def test_52_filters_do_not_hang(call: httpx.AsyncClient) -> None:
         " " * 3000,
     ):
         began = time.perf_counter()
-        answer = await call.get(path, params=VERSION | {"$filter": hostile})
+        answer = await client.get(path, params=VERSION | {"$filter": hostile})
 
         assert answer.status_code in {200, 400}
         assert time.perf_counter() - began < 2
@@ -277,34 +277,36 @@ async def test_a_request_over_its_time_limit_is_504_and_leaves_nothing_half_done
     path = f"{arm.SUBSCRIPTION}/resourceGroups/late"
     limited = arm.local(replace(settings, request_limit=timedelta(milliseconds=300)))
     name = database_url.rpartition("/")[2]
-    async with arm.plane(limited) as plane, arm.calling(arm.build(plane)) as call:
-        await arm.put(call, arm.SUBSCRIPTION, {})
+    async with arm.plane(limited) as plane, arm.calling(arm.build(plane)) as client:
+        await arm.put(client, arm.SUBSCRIPTION, {})
         other = await asyncpg.connect(postgres.url(name))
         async with other.transaction():
             # The resource is written before its audit event, which has to wait now.
             await other.execute("lock table audit_event in share row exclusive mode")
 
-            answer = await call.put(path, params=VERSION, json={"location": "local"})
+            answer = await client.put(path, params=VERSION, json={"location": "local"})
 
             assert code(answer) == (504, "RequestTimedOut")
             assert answer.headers["retry-after"] == "5"
         await other.close()
 
-        assert (await call.get(path, params=VERSION)).status_code == 404
+        assert (await client.get(path, params=VERSION)).status_code == 404
         query = "select count(*) from audit_event where resource_id like '%late'"
         assert await plane.db.fetchval(query) == 0
-        assert (await call.put(path, params=VERSION, json={"location": "local"})).status_code == 201
+        assert (
+            await client.put(path, params=VERSION, json={"location": "local"})
+        ).status_code == 201
 
 
 async def test_an_action_that_waits_for_an_engine_is_not_cut_by_the_limit(
     settings: Settings, targets: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(target_groups, "PATIENCE", 1.0)
-    async with jobs_world(settings, targets, tmp_path) as here:
-        await here.a_job()
-        limited = replace(here.plane.settings, request_limit=timedelta(milliseconds=700))
-        app = arm.build(replace(here.plane, settings=limited))
-        async with arm.calling(app) as call:
-            answer = await call.post(here.url("targetGroups/fleet/resolve"), params=VERSION)
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
+        await jobs_api.a_job()
+        limited = replace(jobs_api.plane.settings, request_limit=timedelta(milliseconds=700))
+        app = arm.build(replace(jobs_api.plane, settings=limited))
+        async with arm.calling(app) as client:
+            answer = await client.post(jobs_api.url("targetGroups/fleet/resolve"), params=VERSION)
 
         assert code(answer) == (503, "EngineNotAnswering")

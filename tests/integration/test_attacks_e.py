@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.running_api import control_plane
+from tests.support.running_api import serve_in_thread
 
 GROUP = "/subscriptions/s1/resourceGroups/g1"
 SERVER = GROUP + "/providers/Microsoft.Sql/servers/srv"
@@ -47,7 +47,7 @@ SYNTAX = [
 @pytest.fixture
 def client(settings):
     """The egress rules as shipped: nothing is opened for tests."""
-    with control_plane(replace(settings, target_allow=())) as running, running.client() as client:
+    with serve_in_thread(replace(settings, target_allow=())) as running, running.client() as client:
         client.put("/subscriptions/s1", json={}).raise_for_status()
         client.put(GROUP, json={"location": "local"}).raise_for_status()
         yield client
@@ -89,7 +89,7 @@ def test_a_port_is_a_number(client):
 
 def test_our_own_database_is_no_target_even_where_loopback_is_open(settings):
     own = urlsplit(settings.database_url.reveal())
-    with control_plane(settings) as running, running.client() as client:
+    with serve_in_thread(settings) as running, running.client() as client:
         client.put("/subscriptions/s1", json={}).raise_for_status()
         client.put(GROUP, json={"location": "local"}).raise_for_status()
 

@@ -7,8 +7,8 @@ import pytest
 
 from engine.attempt import canceller
 from engine.attempt.cancel_token import CancelToken
-from tests.support.attempts import a_place, a_snare, until
-from tests.support.tcp_proxy import line_to
+from tests.support.attempts import a_target_database, a_cutting_proxy, until
+from tests.support.tcp_proxy import proxy_to
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
 
@@ -25,8 +25,8 @@ end $$"""
 
 
 @pytest.fixture
-async def place(targets, tmp_path):
-    async with a_place(targets, tmp_path) as made:
+async def target(targets, tmp_path):
+    async with a_target_database(targets, tmp_path) as made:
         await made.execute(
             f"set role {made.owner.name}; create table t (id int primary key, v text)"
         )
@@ -37,31 +37,31 @@ def told(outcome):
     return outcome.lifecycle, outcome.reason, outcome.retry, outcome.again
 
 
-async def rows(place):
-    return [row["id"] for row in await place.fetch("select id from t order by id")]
+async def rows(target):
+    return [row["id"] for row in await target.fetch("select id from t order by id")]
 
 
-def sleeping(place):
+def sleeping(target):
     async def check():
-        return await place.value(
+        return await target.value(
             "select pid from pg_stat_activity where wait_event = 'PgSleep' and usename = $1",
-            place.owner.name,
+            target.owner.name,
         )
 
     return check
 
 
-async def stopped_while_running(place, script, reason="Canceled", **how):
+async def stopped_while_running(target, script, reason="Canceled", **how):
     token = CancelToken()
-    running = asyncio.create_task(place.run(script, token=token, **how))
-    pid = await until(sleeping(place))
+    running = asyncio.create_task(target.run(script, token=token, **how))
+    pid = await until(sleeping(target))
     token.cancel(reason)
     return await running, pid
 
 
-async def gone(place, pid):
+async def gone(target, pid):
     async def check():
-        return not await place.value("select count(*) from pg_stat_activity where pid = $1", pid)
+        return not await target.value("select count(*) from pg_stat_activity where pid = $1", pid)
 
     await until(check)
 
@@ -74,155 +74,155 @@ async def gone(place, pid):
         ("TimedOut", ("TimedOut", "TimedOut", False, False)),
     ],
 )
-async def test_a_running_statement_is_cancelled_by_the_protocol(place, reason, expected):
+async def test_a_running_statement_is_cancelled_by_the_protocol(target, reason, expected):
     outcome, pid = await stopped_while_running(
-        place, "insert into t values (1); select pg_sleep(60)", reason
+        target, "insert into t values (1); select pg_sleep(60)", reason
     )
 
     assert told(outcome) == expected
     assert outcome.cancel_method == "protocol"
     assert outcome.statement_no == 1
-    assert await rows(place) == []
+    assert await rows(target) == []
     # What was signalled is not lent again: the signal may come late.
-    await gone(place, pid)
+    await gone(target, pid)
 
 
-async def test_a_wish_before_the_start_is_obeyed_after_it(place):
+async def test_a_wish_before_the_start_is_obeyed_after_it(target):
     token = CancelToken()
     token.cancel("Canceled")
 
-    outcome = await place.run("insert into t values (1)", token=token)
+    outcome = await target.run("insert into t values (1)", token=token)
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
     assert outcome.cancel_method is None
-    assert len(place.started) == 1
-    assert await rows(place) == []
+    assert len(target.started) == 1
+    assert await rows(target) == []
 
 
-async def test_a_wish_during_the_start_sends_nothing(place):
+async def test_a_wish_during_the_start_sends_nothing(target):
     token = CancelToken()
 
     async def start():
         token.cancel("HostStopped")
         return True
 
-    outcome = await place.run("insert into t values (1)", token=token, start=start)
+    outcome = await target.run("insert into t values (1)", token=token, start=start)
 
     assert told(outcome) == ("Canceled", "HostStopped", False, True)
     assert outcome.statement_no is None
 
 
-async def test_a_wish_during_the_intent_rolls_back(place):
+async def test_a_wish_during_the_intent_rolls_back(target):
     token = CancelToken()
 
     async def intend(_):
         token.cancel("Canceled")
         return True
 
-    outcome = await place.run("insert into t values (1)", token=token, intend=intend)
+    outcome = await target.run("insert into t values (1)", token=token, intend=intend)
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
     assert outcome.cancel_method is None
-    assert await rows(place) == []
+    assert await rows(target) == []
 
 
-async def test_a_commit_that_had_won_is_a_success(place):
+async def test_a_commit_that_had_won_is_a_success(target):
     """The answer is held back until the wish has come."""
     token = CancelToken()
-    async with a_snare(place, after=True) as server:
+    async with a_cutting_proxy(target, after=True) as server:
         running = asyncio.create_task(
-            place.run("insert into t values (1)", token=token, server=server)
+            target.run("insert into t values (1)", token=token, server=server)
         )
-        await until(lambda: rows(place))
+        await until(lambda: rows(target))
         token.cancel("Canceled")
         outcome = await running
 
     assert told(outcome) == ("Succeeded", None, False, False)
-    assert await rows(place) == [1]
+    assert await rows(target) == [1]
 
 
-async def test_a_commit_that_is_stopped_is_undone(place):
-    await place.execute(
+async def test_a_commit_that_is_stopped_is_undone(target):
+    await target.execute(
         """create function slow() returns trigger language plpgsql as
              $$ begin perform pg_sleep(60); return null; end $$;
            create constraint trigger late after insert on t deferrable initially deferred
              for each row execute function slow()"""
     )
-    outcome, _ = await stopped_while_running(place, "insert into t values (1)")
+    outcome, _ = await stopped_while_running(target, "insert into t values (1)")
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
     assert (outcome.cancel_method, outcome.phase) == ("protocol", "commit")
-    assert await rows(place) == []
+    assert await rows(target) == []
 
 
-async def test_what_swallows_cancellations_is_ended(place, monkeypatch):
+async def test_what_swallows_cancellations_is_ended(target, monkeypatch):
     monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.5)
-    outcome, pid = await stopped_while_running(place, "insert into t values (1);" + STUBBORN)
+    outcome, pid = await stopped_while_running(target, "insert into t values (1);" + STUBBORN)
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
     assert outcome.cancel_method == "pg_terminate_backend"
-    assert await rows(place) == []
-    await gone(place, pid)
+    assert await rows(target) == []
+    await gone(target, pid)
 
 
-async def test_a_stubborn_commit_that_is_ended_is_known_to_be_undone(place, monkeypatch):
+async def test_a_stubborn_commit_that_is_ended_is_known_to_be_undone(target, monkeypatch):
     monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.5)
-    await place.execute(
+    await target.execute(
         f"""create function slow() returns trigger language plpgsql as
              $f$ begin {STUBBORN.removeprefix("do $$").removesuffix("$$").strip().removeprefix("begin").removesuffix("end").strip()} return null; end $f$;
            create constraint trigger late after insert on t deferrable initially deferred
              for each row execute function slow()"""
     )
-    outcome, _ = await stopped_while_running(place, "insert into t values (1)")
+    outcome, _ = await stopped_while_running(target, "insert into t values (1)")
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
     assert outcome.cancel_method == "pg_terminate_backend"
-    assert await rows(place) == []
+    assert await rows(target) == []
 
 
-async def test_the_deadline_ends_what_is_stubborn(place, monkeypatch):
+async def test_the_deadline_ends_what_is_stubborn(target, monkeypatch):
     monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.5)
-    outcome = await place.run(STUBBORN, within=0.5)
+    outcome = await target.run(STUBBORN, within=0.5)
 
     assert told(outcome) == ("TimedOut", "TimedOut", False, False)
     assert outcome.cancel_method == "pg_terminate_backend"
 
 
-async def test_a_target_that_is_silent_is_hung_up_on(place, monkeypatch):
+async def test_a_target_that_is_silent_is_hung_up_on(target, monkeypatch):
     """Nothing gets through any more, not even a second connection."""
     monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.2)
     token = CancelToken()
-    async with line_to(place.targets.port) as line:
-        server = msgspec.structs.replace(place.server, port=line.port)
+    async with proxy_to(target.targets.port) as proxy:
+        server = msgspec.structs.replace(target.server, port=proxy.port)
         running = asyncio.create_task(
-            place.run("insert into t values (1); select pg_sleep(60)", token=token, server=server)
+            target.run("insert into t values (1); select pg_sleep(60)", token=token, server=server)
         )
-        await until(sleeping(place))
-        line.hold()
+        await until(sleeping(target))
+        proxy.hold()
         token.cancel("Canceled")
         outcome = await running
 
     assert told(outcome) == ("Canceled", "Canceled", False, False)
     assert outcome.cancel_method == "pg_terminate_backend"
-    assert await rows(place) == []
+    assert await rows(target) == []
 
 
 @pytest.mark.parametrize("within", [60.0, 1.0])
-async def test_what_commits_by_itself_behind_a_silent_line_is_unknown(place, monkeypatch, within):
+async def test_what_commits_by_itself_behind_a_silent_line_is_unknown(target, monkeypatch, within):
     monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.2)
     token = CancelToken()
-    async with line_to(place.targets.port) as line, place.connection() as other:
+    async with proxy_to(target.targets.port) as proxy, target.connection() as other:
         await other.execute("begin; lock table t")
-        server = msgspec.structs.replace(place.server, port=line.port)
+        server = msgspec.structs.replace(target.server, port=proxy.port)
         options = {"transaction": "none", "settings": {"lockTimeoutSeconds": 0}}
         running = asyncio.create_task(
-            place.run(
+            target.run(
                 "insert into t values (1)", token=token, server=server, within=within, **options
             )
         )
         seen = "select pid from pg_stat_activity where usename = $1 and wait_event_type = 'Lock'"
-        await until(lambda: place.value(seen, place.owner.name))
-        line.hold()
+        await until(lambda: target.value(seen, target.owner.name))
+        proxy.hold()
         if within > 1:
             token.cancel("Canceled")
         outcome = await running
@@ -232,9 +232,9 @@ async def test_what_commits_by_itself_behind_a_silent_line_is_unknown(place, mon
     assert outcome.message == f"{wish} The connection to the target was lost."
 
 
-async def test_a_wish_between_statements_stops_the_next_one(place):
+async def test_a_wish_between_statements_stops_the_next_one(target):
     outcome, _ = await stopped_while_running(
-        place, "select pg_sleep(0.3); " + "select 1;" * 3000, "Canceled"
+        target, "select pg_sleep(0.3); " + "select 1;" * 3000, "Canceled"
     )
 
     assert outcome.lifecycle == "Canceled"
@@ -253,29 +253,29 @@ async def test_a_wish_between_statements_stops_the_next_one(place):
         ),
     ],
 )
-async def test_a_stopped_host_repeats_only_what_may_be_repeated(place, script, options, expected):
+async def test_a_stopped_host_repeats_only_what_may_be_repeated(target, script, options, expected):
     outcome, _ = await stopped_while_running(
-        place, script, "HostStopped", transaction="none", **options
+        target, script, "HostStopped", transaction="none", **options
     )
 
     assert told(outcome) == expected
 
 
-async def test_a_host_that_stops_before_the_first_statement_has_done_nothing(place):
+async def test_a_host_that_stops_before_the_first_statement_has_done_nothing(target):
     token = CancelToken()
 
     async def intend(_):
         token.cancel("HostStopped")
         return True
 
-    outcome = await place.run("vacuum t", token=token, intend=intend)
+    outcome = await target.run("vacuum t", token=token, intend=intend)
 
     assert told(outcome) == ("Canceled", "HostStopped", False, True)
 
 
-async def test_an_autocommitting_script_is_cancelled_where_it_is(place):
+async def test_an_autocommitting_script_is_cancelled_where_it_is(target):
     outcome, _ = await stopped_while_running(
-        place,
+        target,
         "insert into t values (1); select pg_sleep(60); insert into t values (2)",
         transaction="none",
     )
@@ -283,18 +283,18 @@ async def test_an_autocommitting_script_is_cancelled_where_it_is(place):
     assert told(outcome) == ("Canceled", "Canceled", False, False)
     assert outcome.statement_no == 1
     assert outcome.last_message == "It was cancelled. Statement 1 stays committed."
-    assert await rows(place) == [1]
+    assert await rows(target) == [1]
 
 
-async def test_a_cancelled_index_is_named(place):
+async def test_a_cancelled_index_is_named(target):
     token = CancelToken()
-    async with place.connection() as other:
+    async with target.connection() as other:
         await other.execute("begin; insert into t values (9)")
         running = asyncio.create_task(
-            place.run("create index concurrently late on t (v)", token=token)
+            target.run("create index concurrently late on t (v)", token=token)
         )
         seen = "select pid from pg_stat_activity where usename = $1 and wait_event_type = 'Lock'"
-        await until(lambda: place.value(seen, place.owner.name))
+        await until(lambda: target.value(seen, target.owner.name))
         token.cancel("Canceled")
         outcome = await running
 
@@ -302,15 +302,15 @@ async def test_a_cancelled_index_is_named(place):
     assert "public.late" in outcome.message
 
 
-async def test_an_ordinary_error_stays_one_though_a_wish_came(place):
+async def test_an_ordinary_error_stays_one_though_a_wish_came(target):
     token = CancelToken()
     running = asyncio.create_task(
-        place.run(
+        target.run(
             "do $$ begin begin perform pg_sleep(60); exception when query_canceled then perform 1/0; end; end $$",
             token=token,
         )
     )
-    await until(sleeping(place))
+    await until(sleeping(target))
     token.cancel("Canceled")
     outcome = await running
 

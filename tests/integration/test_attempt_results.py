@@ -7,7 +7,7 @@ import pytest
 
 from engine.pgwire import results
 from engine.attempt.outcome import Outcome
-from tests.support.attempts import a_place
+from tests.support.attempts import a_target_database
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
 
@@ -15,13 +15,13 @@ MIB = 1024 * 1024
 
 
 @pytest.fixture
-async def place(targets, tmp_path):
-    async with a_place(targets, tmp_path) as made:
+async def target(targets, tmp_path):
+    async with a_target_database(targets, tmp_path) as made:
         yield made
 
 
-async def test_a_long_result_is_cut_and_said_to_be(place):
-    outcome = await place.run("select n from generate_series(1, 1500) n")
+async def test_a_long_result_is_cut_and_said_to_be(target):
+    outcome = await target.run("select n from generate_series(1, 1500) n")
 
     [found] = outcome.results
     assert outcome.lifecycle == "Succeeded"
@@ -30,8 +30,8 @@ async def test_a_long_result_is_cut_and_said_to_be(place):
     assert outcome.rows == 1500
 
 
-async def test_a_wide_result_is_cut_and_said_to_be(place):
-    outcome = await place.run("select repeat('x', 100000) from generate_series(1, 50)")
+async def test_a_wide_result_is_cut_and_said_to_be(target):
+    outcome = await target.run("select repeat('x', 100000) from generate_series(1, 50)")
 
     [found] = outcome.results
     assert (found["rowCount"], found["truncated"]) == (50, True)
@@ -40,8 +40,8 @@ async def test_a_wide_result_is_cut_and_said_to_be(place):
     assert outcome.bytes > 5_000_000
 
 
-async def test_an_attempt_keeps_four_mebibytes_in_all(place):
-    outcome = await place.run("select repeat('x', 1000) from generate_series(1, 900);" * 8)
+async def test_an_attempt_keeps_four_mebibytes_in_all(target):
+    outcome = await target.run("select repeat('x', 1000) from generate_series(1, 900);" * 8)
 
     kept = [len(found["rows"]) for found in outcome.results]
     assert kept[0] == 900 and kept[-1] == 0
@@ -50,30 +50,30 @@ async def test_an_attempt_keeps_four_mebibytes_in_all(place):
     assert outcome.rows == 7200
 
 
-async def test_equal_results_have_equal_hashes_beyond_what_is_kept(place):
-    one = await place.run("select n from generate_series(1, 1500) n")
-    same = await place.run("select generate_series(1, 1500) as n")
-    other = await place.run(
+async def test_equal_results_have_equal_hashes_beyond_what_is_kept(target):
+    one = await target.run("select n from generate_series(1, 1500) n")
+    same = await target.run("select generate_series(1, 1500) as n")
+    other = await target.run(
         "select case n when 1500 then 0 else n end as n from generate_series(1, 1500) n"
     )
-    named = await place.run("select n as m from generate_series(1, 1500) n")
+    named = await target.run("select n as m from generate_series(1, 1500) n")
 
     assert one.result_hash == same.result_hash
     assert len({one.result_hash, other.result_hash, named.result_hash}) == 3
 
 
-async def test_a_flood_of_rows_ends_the_attempt(place):
-    outcome = await place.run("create table kept (); select generate_series(1, 100000000) as n")
+async def test_a_flood_of_rows_ends_the_attempt(target):
+    outcome = await target.run("create table kept (); select generate_series(1, 100000000) as n")
 
     assert (outcome.lifecycle, outcome.reason, outcome.retry) == ("Failed", "ResultTooLarge", False)
     assert outcome.statement_no == 1
-    assert await place.value("select to_regclass('kept') is null")
+    assert await target.value("select to_regclass('kept') is null")
     assert outcome.bytes < 20 * MIB
 
 
-async def test_a_flood_of_bytes_ends_the_attempt_with_bounded_memory(place):
+async def test_a_flood_of_bytes_ends_the_attempt_with_bounded_memory(target):
     tracemalloc.start()
-    outcome = await place.run("select repeat('x', 1000000) from generate_series(1, 100000)")
+    outcome = await target.run("select repeat('x', 1000000) from generate_series(1, 100000)")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -82,15 +82,15 @@ async def test_a_flood_of_bytes_ends_the_attempt_with_bounded_memory(place):
     assert peak < 16 * MIB
 
 
-async def test_most_that_can_be_received_is_received(place):
-    outcome = await place.run("select n from generate_series(1, 100000) n")
+async def test_most_that_can_be_received_is_received(target):
+    outcome = await target.run("select n from generate_series(1, 100000) n")
 
     assert outcome.lifecycle == "Succeeded"
     assert outcome.results[0]["rowCount"] == 100_000
 
 
-async def test_values_are_what_json_can_say(place):
-    outcome = await place.run(
+async def test_values_are_what_json_can_say(target):
+    outcome = await target.run(
         """create type mood as enum ('fine');
            select true, 9223372036854775807, 1.5::float8, 'NaN'::float8, 'infinity'::float4, 1e300::float8,
                   12345678901234567890.123456789, '{"a": [1, null]}'::jsonb, E'\\\\x00ff'::bytea,
@@ -109,15 +109,15 @@ async def test_values_are_what_json_can_say(place):
     assert b"\\u0000" not in msgspec.json.encode(outcome).replace(b"\\\\u0000", b"")
 
 
-async def test_types_are_named_after_a_failure_too(place):
-    await place.execute("create type mood as enum ('fine')")
-    outcome = await place.run("select 'fine'::mood; select 1/0")
+async def test_types_are_named_after_a_failure_too(target):
+    await target.execute("create type mood as enum ('fine')")
+    outcome = await target.run("select 'fine'::mood; select 1/0")
 
     assert outcome.results[0]["columns"][0]["type"] == "mood"
 
 
-async def test_columns_of_the_same_name_and_none_at_all(place):
-    outcome = await place.run("select 1 as a, 2 as a; select; select 1 where false")
+async def test_columns_of_the_same_name_and_none_at_all(target):
+    outcome = await target.run("select 1 as a, 2 as a; select; select 1 where false")
 
     same, none, empty = outcome.results
     assert (same["rows"], [each["name"] for each in same["columns"]]) == ([[1, 2]], ["a", "a"])
@@ -125,18 +125,18 @@ async def test_columns_of_the_same_name_and_none_at_all(place):
     assert (empty["rows"], empty["rowCount"]) == ([], 0)
 
 
-async def test_rows_larger_than_a_packet_are_whole(place):
-    outcome = await place.run("select repeat('ä', 200000), 'end'; select 'next'")
+async def test_rows_larger_than_a_packet_are_whole(target):
+    outcome = await target.run("select repeat('ä', 200000), 'end'; select 'next'")
 
     assert outcome.results[0]["rows"] == [["ä" * 200_000, "end"]]
     assert outcome.results[1]["rows"] == [["next"]]
 
 
-async def test_notices_are_bounded(place):
-    many = await place.run(
+async def test_notices_are_bounded(target):
+    many = await target.run(
         "do $$ begin for i in 1..500 loop raise notice 'n %', i; end loop; end $$"
     )
-    large = await place.run(
+    large = await target.run(
         "do $$ begin for i in 1..50 loop raise notice '%', repeat('x', 5000); end loop; end $$"
     )
 
@@ -148,26 +148,26 @@ async def test_notices_are_bounded(place):
     assert large.notices[-1]["message"].endswith("more not kept.")
 
 
-async def test_a_thousand_statements_keep_a_thousand_tags(place):
-    outcome = await place.run("set local a.b = 1;" * 1200)
+async def test_a_thousand_statements_keep_a_thousand_tags(target):
+    outcome = await target.run("set local a.b = 1;" * 1200)
 
     assert outcome.lifecycle == "Succeeded"
     assert (len(outcome.results), outcome.statement_no) == (1000, 1200)
 
 
-async def test_copy_over_the_wire_has_nobody_at_the_other_end(place):
+async def test_copy_over_the_wire_has_nobody_at_the_other_end(target):
     # Refused when a step is written, as far as its statements can be told.
-    await place.execute(f"set role {place.owner.name}; create table t (id int)")
-    comes = await place.run("copy t from stdin")
-    goes = await place.run("insert into t values (1); copy t to stdout")
+    await target.execute(f"set role {target.owner.name}; create table t (id int)")
+    comes = await target.run("copy t from stdin")
+    goes = await target.run("insert into t values (1); copy t to stdout")
 
     assert (comes.lifecycle, comes.reason, comes.retry) == ("Failed", "StatementFailed", False)
     assert "COPY" in comes.message
     assert goes.results[1]["tag"] == "COPY 1"
 
 
-async def test_a_report_has_the_words_of_the_control_database(place):
-    outcome = await place.run("select 1/0")
+async def test_a_report_has_the_words_of_the_control_database(target):
+    outcome = await target.run("select 1/0")
 
     assert set(msgspec.to_builtins(outcome)) == {
         "lifecycle", "reason", "sqlstate", "message", "fingerprint", "bytes", "timings",
@@ -180,10 +180,10 @@ async def test_a_report_has_the_words_of_the_control_database(place):
     }  # fmt: skip
 
 
-async def test_who_asks_for_fewer_rows_gets_fewer(place):
-    few = place.task(overrides={"maxRows": 2})
+async def test_who_asks_for_fewer_rows_gets_fewer(target):
+    few = target.task(overrides={"maxRows": 2})
 
-    outcome = await place.run("select generate_series(1, 3) as n", few)
+    outcome = await target.run("select generate_series(1, 3) as n", few)
 
     (told,) = outcome.results
     assert (told["rows"], told["rowCount"], told["truncated"]) == ([[1], [2]], 3, True)

@@ -53,7 +53,7 @@ async def root(postgres, database_url):
 
 
 @pytest.fixture
-async def apart(postgres, settings):
+async def settings_with_owner(postgres, settings):
     """An installation whose tables belong to another role than that of the processes."""
     name, password = f"t_{secrets.token_hex(6)}", secrets.token_hex(8)
     root = await asyncpg.connect(postgres.url("postgres", postgres.root))
@@ -111,11 +111,11 @@ async def test_a_denial_names_the_principal_and_is_chained(plane):
     assert await problems(plane.db) == []
 
 
-async def test_the_role_of_the_processes_can_write_the_audit_and_not_change_it(apart):
-    await metadata.bring_up_to_date(apart)
-    db = await open_database(apart)
+async def test_the_role_of_the_processes_can_write_the_audit_and_not_change_it(settings_with_owner):
+    await metadata.bring_up_to_date(settings_with_owner)
+    db = await open_database(settings_with_owner)
     try:
-        plane = make_plane(apart, db)
+        plane = make_plane(settings_with_owner, db)
         await several_events(plane)
 
         for statement in CHANGES:
@@ -128,28 +128,30 @@ async def test_the_role_of_the_processes_can_write_the_audit_and_not_change_it(a
         await db.close()
 
 
-async def test_an_owner_that_the_role_of_the_processes_is_a_member_of_is_refused(apart, postgres):
+async def test_an_owner_that_the_role_of_the_processes_is_a_member_of_is_refused(
+    settings_with_owner, postgres
+):
     root = await asyncpg.connect(postgres.url("postgres", postgres.root))
     await root.execute(f"grant {KEEPER} to {postgres.application.name}")
 
     with pytest.raises(InvalidRequest) as refused:
-        await metadata.bring_up_to_date(apart)
+        await metadata.bring_up_to_date(settings_with_owner)
 
     assert refused.value.code == "InvalidDatabaseOwner"
     await root.close()
 
 
 async def test_an_owner_without_the_tables_that_the_role_of_the_processes_made_is_refused(
-    apart, postgres
+    settings_with_owner, postgres
 ):
     root = await asyncpg.connect(
-        postgres.url(apart.database_url.reveal().rpartition("/")[2], postgres.root)
+        postgres.url(settings_with_owner.database_url.reveal().rpartition("/")[2], postgres.root)
     )
     await root.execute(f"grant create on schema public to {postgres.application.name}")
-    await metadata.bring_up_to_date(replace(apart, database_owner_url=None))
+    await metadata.bring_up_to_date(replace(settings_with_owner, database_owner_url=None))
 
     with pytest.raises(InvalidRequest) as refused:
-        await metadata.bring_up_to_date(apart)
+        await metadata.bring_up_to_date(settings_with_owner)
 
     assert refused.value.code == "InvalidDatabaseOwner"
     await root.close()

@@ -10,7 +10,7 @@ from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure.mgmt.sql import SqlManagementClient
 from azure.mgmt.sql.aio import SqlManagementClient as AsyncSqlManagementClient
 
-from tests.support.running_api import TOKEN, control_plane
+from tests.support.running_api import TOKEN, serve_in_thread
 
 SUBSCRIPTION = "11111111-2222-3333-4444-555555555555"
 GROUP = "prod"
@@ -54,7 +54,7 @@ def prepare(plane):
 
 @pytest.fixture
 def plane(settings):
-    with control_plane(settings) as running:
+    with serve_in_thread(settings) as running:
         prepare(running)
         yield running
 
@@ -186,7 +186,7 @@ def test_over_tls_the_sdk_needs_no_work_around(settings, targets, tmp_path):
     issued.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
     secure = replace(settings, tls_cert=tmp_path / "cert.pem", tls_key=tmp_path / "key.pem")
 
-    with control_plane(secure) as running:
+    with serve_in_thread(secure) as running:
         import ssl
 
         context = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))

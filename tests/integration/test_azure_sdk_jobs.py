@@ -16,7 +16,7 @@ from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure.mgmt.sql import SqlManagementClient
 from azure.mgmt.sql.aio import SqlManagementClient as AsyncSqlManagementClient
 
-from tests.support.accounts import SERVER, account, stack
+from tests.support.accounts import SERVER, account, start_control_plane
 from tests.support.running_api import TOKEN
 
 pytestmark = pytest.mark.newest
@@ -59,28 +59,30 @@ class PlainBearer(SansIOHTTPPolicy):
 
 
 @pytest.fixture
-def here(settings, targets, tmp_path):
-    with stack(settings, targets, tmp_path / "launcher", own_launcher=False) as running:
+def control_plane(settings, targets, tmp_path):
+    with start_control_plane(
+        settings, targets, tmp_path / "launcher", own_launcher=False
+    ) as running:
         running.database("sdk")
         running.begin("sdk")
         running.until(lambda: running.http.get(f"{HERE}/jobs").status_code == 200)
         yield running
 
 
-def options(here, version):
+def options(control_plane, version):
     chosen = {} if version is None else {"api_version": version}
     return {
-        "base_url": here.plane.url, "authentication_policy": PlainBearer(), "polling_interval": 0.1,
+        "base_url": control_plane.plane.url, "authentication_policy": PlainBearer(), "polling_interval": 0.1,
     } | chosen  # fmt: skip
 
 
-def engine_begins(here, run):
+def engine_begins(control_plane, run):
     """The rows that an engine makes for a step on a target."""
     snapshot = uuid4()
-    here.control("sdk", "select jobs_internal.ensure_partitions(current_date)")
-    here.control("sdk", SNAPSHOT, snapshot)
-    here.control("sdk", STEP_RUN, run, snapshot)
-    here.control("sdk", TARGET_RUN, run, snapshot)
+    control_plane.control("sdk", "select jobs_internal.ensure_partitions(current_date)")
+    control_plane.control("sdk", SNAPSHOT, snapshot)
+    control_plane.control("sdk", STEP_RUN, run, snapshot)
+    control_plane.control("sdk", TARGET_RUN, run, snapshot)
 
 
 class Recorder:
@@ -127,8 +129,8 @@ LOGIN = {"properties": {"username": "u", "password": "p"}}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_sync_client_uses_every_operation(here, version):
-    with SqlManagementClient(Credential(), "s1", **options(here, version)) as client:
+def test_the_sync_client_uses_every_operation(control_plane, version):
+    with SqlManagementClient(Credential(), "s1", **options(control_plane, version)) as client:
         sdk = Recorder(client)
         credential = sdk.job_credentials.create_or_update(*PLACE, "login", LOGIN)
         assert (credential.username, credential.password) == ("u", None)
@@ -173,7 +175,7 @@ def test_the_sync_client_uses_every_operation(here, version):
         assert listed == [chosen, run.name]
         assert len(list(sdk.job_executions.list_by_agent(*PLACE, top=1))) == 1
         assert len(list(sdk.job_executions.list_by_agent(*PLACE, skip=1))) == 1
-        engine_begins(here, run.name)
+        engine_begins(control_plane, run.name)
         where = (*PLACE, "a job", run.name)
         steps = list(sdk.job_step_executions.list_by_job_execution(*where))
         assert [(s.name, s.step_name, s.lifecycle) for s in steps] == [
@@ -204,7 +206,7 @@ def test_the_sync_client_uses_every_operation(here, version):
             sdk.job_private_endpoints.begin_delete(*PLACE, "way").result()
         sdk.job_steps.delete(*PLACE, "a job", "first")
         forced = {"force": "true", "api-version": "2025-01-01"}
-        here.http.delete(f"{HERE}/jobs/a job", params=forced).raise_for_status()
+        control_plane.http.delete(f"{HERE}/jobs/a job", params=forced).raise_for_status()
         for _ in range(2):
             sdk.jobs.delete(*PLACE, "a job")
             sdk.job_target_groups.delete(*PLACE, "fleet")
@@ -215,8 +217,10 @@ def test_the_sync_client_uses_every_operation(here, version):
         assert sdk.unused() == set()
 
 
-async def test_the_aio_client_uses_every_operation(here):
-    async with AsyncSqlManagementClient(Credential(), "s1", **options(here, None)) as client:
+async def test_the_aio_client_uses_every_operation(control_plane):
+    async with AsyncSqlManagementClient(
+        Credential(), "s1", **options(control_plane, None)
+    ) as client:
         sdk = Recorder(client)
 
         async def names(pager):
@@ -245,7 +249,7 @@ async def test_the_aio_client_uses_every_operation(here):
         assert (await sdk.job_executions.get(*PLACE, "j", chosen)).lifecycle == "Created"
         assert await names(sdk.job_executions.list_by_job(*PLACE, "j")) == [chosen, run.name]
         assert await names(sdk.job_executions.list_by_agent(*PLACE)) == [chosen, run.name]
-        await asyncio.to_thread(engine_begins, here, run.name)
+        await asyncio.to_thread(engine_begins, control_plane, run.name)
         where = (*PLACE, "j", run.name)
         assert await names(sdk.job_step_executions.list_by_job_execution(*where)) == ["first"]
         assert (await sdk.job_step_executions.get(*where, "first")).name == "first"
@@ -261,16 +265,18 @@ async def test_the_aio_client_uses_every_operation(here):
         await (await sdk.job_private_endpoints.begin_delete(*PLACE, "way")).result()
         await sdk.job_steps.delete(*PLACE, "j", "first")
         forced = {"force": "true", "api-version": "2025-01-01"}
-        here.http.delete(f"{HERE}/jobs/j", params=forced).raise_for_status()
+        control_plane.http.delete(f"{HERE}/jobs/j", params=forced).raise_for_status()
         await sdk.jobs.delete(*PLACE, "j")
         await sdk.job_target_groups.delete(*PLACE, "fleet")
         await sdk.job_credentials.delete(*PLACE, "login")
         assert sdk.unused() == set()
 
 
-def test_what_terraform_sends_is_understood(here):
+def test_what_terraform_sends_is_understood(control_plane):
     """Empty strings where nothing is meant, whole models sent back, a job without its schedule."""
-    put = lambda path, body: here.http.put(f"{HERE}/{path}", json=body).raise_for_status().json()
+    put = lambda path, body: (
+        control_plane.http.put(f"{HERE}/{path}", json=body).raise_for_status().json()
+    )
     put("credentials/login", LOGIN)
     put("credentials/login", {"name": "login", "properties": {"username": "v", "password": ""}})
     put("targetGroups/empty", {"properties": {"members": []}})
@@ -284,5 +290,5 @@ def test_what_terraform_sends_is_understood(here):
     assert bare["properties"]["schedule"]["enabled"] is False
     assert not {"credential", "output"} & made["properties"].keys()
     assert put("jobs/j/steps/s", made) == made
-    assert put("jobs/j", here.get(f"{HERE}/jobs/j"))["properties"]["version"] == 1
+    assert put("jobs/j", control_plane.get(f"{HERE}/jobs/j"))["properties"]["version"] == 1
     assert json.dumps(made).count("password") == 0

@@ -21,7 +21,7 @@ from api.body import MOST_BYTES
 from api.endpoint import Endpoint, table
 from api.resources import RESOURCES
 from tests.support.adversary import Input, Request, cpu, inputs
-from tests.support.jobs_fixture import ACCOUNT, JobsWorld, jobs_world, ref
+from tests.support.jobs_fixture import ACCOUNT, JobsApi, start_jobs_api, ref
 from muster.core.settings import Settings
 from workflows import reports, target_groups
 from workflows.validation.target_group import MOST
@@ -81,14 +81,14 @@ async def dear(app: Any, one: Input) -> str | None:
 async def test_no_input_costs_more_than_its_size(settings, targets, tmp_path, monkeypatch):
     for waiting in (target_groups, reports):  # no engine is there to answer
         monkeypatch.setattr(waiting, "PATIENCE", 0.0)
-    async with jobs_world(unhurried(settings), targets, tmp_path) as here:
-        await here.a_job()
-        _, status = await cpu(here.app, Request("GET", ACCOUNT))
+    async with start_jobs_api(unhurried(settings), targets, tmp_path) as jobs_api:
+        await jobs_api.a_job()
+        _, status = await cpu(jobs_api.app, Request("GET", ACCOUNT))
         assert status == 200  # what is refused at the door would cost nothing
         found = []
         for endpoint in operations():
             for one in inputs(endpoint, NAMES):
-                if wrong := await dear(here.app, one):
+                if wrong := await dear(jobs_api.app, one):
                     found.append(f"{endpoint.operation_id}: {wrong}")
 
     assert found == []
@@ -131,14 +131,14 @@ def few_objects() -> Iterator[None]:
     gc.unfreeze()
 
 
-async def loop_cpu(here: JobsWorld, request: Request, status: int) -> tuple[float, float]:
+async def loop_cpu(jobs_api: JobsApi, request: Request, status: int) -> tuple[float, float]:
     """The least of several measurements: seconds of CPU in the API's event loop and in the agent's."""
     costs = []
     for _ in range(3):
-        before = here.agent.transport.cpu
-        whole, answer = await cpu(here.app, request)
+        before = jobs_api.agent.transport.cpu
+        whole, answer = await cpu(jobs_api.app, request)
         assert answer == status
-        agent = here.agent.transport.cpu - before
+        agent = jobs_api.agent.transport.cpu - before
         costs.append((whole - agent, agent))
     return min(api for api, _ in costs), min(agent for _, agent in costs)
 
@@ -148,14 +148,14 @@ async def loop_cpu(here: JobsWorld, request: Request, status: int) -> tuple[floa
 @pytest.mark.parametrize("kind", MEMBERS)
 async def test_the_largest_target_group_costs_little(settings, targets, tmp_path, kind):
     status, member = MEMBERS[kind]
-    async with jobs_world(unhurried(settings), targets, tmp_path) as here:
-        await here.a_job()
-        await cpu(here.app, group(MOST // 2, member))  # the first one is 201
-        half = await loop_cpu(here, group(MOST // 2, member), status)
-        whole = await loop_cpu(here, group(MOST, member), status)
+    async with start_jobs_api(unhurried(settings), targets, tmp_path) as jobs_api:
+        await jobs_api.a_job()
+        await cpu(jobs_api.app, group(MOST // 2, member))  # the first one is 201
+        half = await loop_cpu(jobs_api, group(MOST // 2, member), status)
+        whole = await loop_cpu(jobs_api, group(MOST, member), status)
         paths = ("/largest", "") if status == 200 else ()
         answers = [
-            await loop_cpu(here, Request("GET", f"{ACCOUNT}/targetGroups{path}"), 200)
+            await loop_cpu(jobs_api, Request("GET", f"{ACCOUNT}/targetGroups{path}"), 200)
             for path in paths
         ]
 
@@ -179,12 +179,12 @@ async def test_others_are_answered_while_a_large_body_is_read(
         return function(*arguments)
 
     _, member = MEMBERS["databases"]
-    async with jobs_world(settings, targets, tmp_path) as here:
-        await here.a_job()
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
+        await jobs_api.a_job()
         monkeypatch.setattr(place, slow)
-        writing = asyncio.create_task(cpu(here.app, group(MOST, member)))
+        writing = asyncio.create_task(cpu(jobs_api.app, group(MOST, member)))
         assert await asyncio.to_thread(began.wait, 10)
-        assert (await here.get("targetGroups/fleet")).status_code == 200
+        assert (await jobs_api.get("targetGroups/fleet")).status_code == 200
         assert not writing.done()
         answered.set()
         _, status = await writing
@@ -196,14 +196,14 @@ async def test_others_are_answered_while_a_large_body_is_read(
 async def test_a_page_of_large_groups_is_short(settings, targets, tmp_path):
     _, member = MEMBERS["databases"]
     names = ["a", "b", "c", "fleet"]
-    async with jobs_world(settings, targets, tmp_path) as here:
-        await here.a_job()
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
+        await jobs_api.a_job()
         for name in ("a", "b", "c"):
-            _, status = await cpu(here.app, group(4000, member, name))
+            _, status = await cpu(jobs_api.app, group(4000, member, name))
             assert status == 201
-        pages = [(await here.get("targetGroups")).json()]
+        pages = [(await jobs_api.get("targetGroups")).json()]
         while link := pages[-1].get("nextLink"):
-            pages.append((await here.call.get(link)).json())
+            pages.append((await jobs_api.call.get(link)).json())
 
     assert [[each["name"] for each in page["value"]] for page in pages] == [
         [name] for name in names[:3]

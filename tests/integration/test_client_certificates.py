@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from fsm.control_database import Recipient
 from nodeagent.protocol import DirectoryServer, SyncDirectory
-from tests.support.accounts import GROUP, account, sql, stack
+from tests.support.accounts import GROUP, account, sql, start_control_plane
 from tests.support.certified import BINARIES, BY_NAME, LOGIN, a_pair, authority_of, demanding
 from tests.support.control_db import agent_beside, installed
 from tests.support.engine_fixture import PRIVATE_KEY
-from tests.support.fleet import fleet
+from tests.support.fleet import start_fleet
 
 pytestmark = [
     pytest.mark.newest,
@@ -42,12 +42,12 @@ def authority():
 
 
 @pytest.fixture(scope="module")
-def locked(authority):
+def certificate_server(authority):
     with demanding(authority) as server:
         yield server
 
 
-class Place:
+class CertifiedFleet:
     """A fleet on the server that demands a certificate, and the directory as a control plane sends it."""
 
     def __init__(self, fleet, agent, authority, server) -> None:
@@ -86,13 +86,15 @@ class Place:
 
 
 @pytest.fixture
-async def place(settings, db, targets, tmp_path, authority, locked):
+async def certified_fleet(settings, db, targets, tmp_path, authority, certificate_server):
     account = await installed(settings, db, targets)
     async with (
         agent_beside(settings, db) as agent,
-        fleet(settings, db, locked, tmp_path, account=account, databases=1) as here,
+        start_fleet(
+            settings, db, certificate_server, tmp_path, account=account, databases=1
+        ) as running,
     ):
-        made = Place(here, agent, authority, locked)
+        made = CertifiedFleet(running, agent, authority, certificate_server)
         await made.log_in_as(LOGIN)
         yield made
 
@@ -101,34 +103,40 @@ def serial(task) -> int:
     return int(json.loads(task["results"])[0]["rows"][0][0])
 
 
-async def test_a_task_shows_the_certificate_and_the_next_one_after_it_was_changed(place, authority):
+async def test_a_task_shows_the_certificate_and_the_next_one_after_it_was_changed(
+    certified_fleet, authority
+):
     first, second = a_pair(authority), a_pair(authority)
-    await place.show(first, mark="1")
-    before = await place.attempt()
+    await certified_fleet.show(first, mark="1")
+    before = await certified_fleet.attempt()
 
-    await place.show(second, mark="2")
-    after = await place.attempt()
+    await certified_fleet.show(second, mark="2")
+    after = await certified_fleet.attempt()
 
     assert (before["lifecycle"], after["lifecycle"]) == ("Succeeded", "Succeeded")
     assert serial(before) != serial(after)
 
 
-async def test_a_certificate_alone_is_no_login_for_jobs_whatever_the_server_says(place, authority):
+async def test_a_certificate_alone_is_no_login_for_jobs_whatever_the_server_says(
+    certified_fleet, authority
+):
     """It may be the administrator's, whose login no step is lent."""
-    await place.log_in_as(BY_NAME)
-    await place.show(a_pair(authority, BY_NAME))
+    await certified_fleet.log_in_as(BY_NAME)
+    await certified_fleet.show(a_pair(authority, BY_NAME))
 
-    refused = await place.attempt("select current_user::text")
+    refused = await certified_fleet.attempt("select current_user::text")
 
     assert (refused["lifecycle"], refused["end_reason"]) == ("Failed", "ConnectFailed")
     assert "by its client certificate alone" in refused["message"]
 
 
-async def test_without_a_certificate_the_servers_words_are_told_until_it_has_one(place, authority):
-    await place.show()
-    refused = await place.attempt()
-    await place.show(a_pair(authority))
-    healed = await place.attempt()
+async def test_without_a_certificate_the_servers_words_are_told_until_it_has_one(
+    certified_fleet, authority
+):
+    await certified_fleet.show()
+    refused = await certified_fleet.attempt()
+    await certified_fleet.show(a_pair(authority))
+    healed = await certified_fleet.attempt()
 
     assert (refused["end_reason"], refused["sqlstate"]) == ("ConnectFailed", "28000")
     assert "client certificate" in refused["message"]
@@ -138,39 +146,39 @@ async def test_without_a_certificate_the_servers_words_are_told_until_it_has_one
 
 @pytest.mark.parametrize("field", ["account", "identity", "public_key"])
 async def test_a_key_that_is_not_for_us_says_what_to_do_and_nothing_of_itself(
-    place, authority, field
+    certified_fleet, authority, field
 ):
-    stranger = replace(place.recipient, **{field: STRANGE.get(field, UUID(int=9))})
-    await place.show(a_pair(authority), recipient=stranger)
+    stranger = replace(certified_fleet.recipient, **{field: STRANGE.get(field, UUID(int=9))})
+    await certified_fleet.show(a_pair(authority), recipient=stranger)
 
-    task = await place.attempt()
+    task = await certified_fleet.attempt()
 
     assert (task["lifecycle"], task["end_reason"]) == ("Failed", "ClientKeyUnreadable")
     assert "'fleet'" in task["message"] and "endpoint.clientKey" in task["message"]
     assert "sealed:" not in str(dict(task)) and "PRIVATE" not in str(dict(task))
 
 
-async def test_a_server_that_demands_one_lists_its_databases(place, authority):
-    await place.show(a_pair(authority))
-    await place.fleet.call("sp_add_target_group", target_group_name="server")
-    await place.fleet.call(
+async def test_a_server_that_demands_one_lists_its_databases(certified_fleet, authority):
+    await certified_fleet.show(a_pair(authority))
+    await certified_fleet.fleet.call("sp_add_target_group", target_group_name="server")
+    await certified_fleet.fleet.call(
         "sp_add_target_group_member", target_group_name="server", target_type="SqlServer",
         server_name="fleet", refresh_credential_name="fleet",
     )  # fmt: skip
 
-    run = await place.fleet.run(SHOWN, group="server")
+    run = await certified_fleet.fleet.run(SHOWN, group="server")
 
-    ran = {tuple(row) for row in await place.fleet.root.fetch(TARGETS, run)}
-    assert (place.fleet.databases[0], "Succeeded") in ran
+    ran = {tuple(row) for row in await certified_fleet.fleet.root.fetch(TARGETS, run)}
+    assert (certified_fleet.fleet.databases[0], "Succeeded") in ran
     assert {lifecycle for _, lifecycle in ran} == {"Succeeded"}
 
 
-async def test_the_key_stands_nowhere_but_sealed(place, authority):
+async def test_the_key_stands_nowhere_but_sealed(certified_fleet, authority):
     pair = a_pair(authority)
-    await place.show(pair)
-    await place.attempt()
+    await certified_fleet.show(pair)
+    await certified_fleet.attempt()
 
-    row, everything = await place.row(), str(await place.account.state())
+    row, everything = await certified_fleet.row(), str(await certified_fleet.account.state())
 
     assert row["client_key"].startswith("sealed:")
     assert row["client_certificate"] == pair.certificate
@@ -179,65 +187,69 @@ async def test_the_key_stands_nowhere_but_sealed(place, authority):
     assert pair.key.splitlines()[1] not in everything
 
 
-async def test_a_server_is_not_changed_by_sealing_its_key_anew(place, authority):
+async def test_a_server_is_not_changed_by_sealing_its_key_anew(certified_fleet, authority):
     pair = a_pair(authority)
-    await place.show(pair)
-    first = await place.row()
+    await certified_fleet.show(pair)
+    first = await certified_fleet.row()
 
-    answer = await place.show(pair)
-    same = await place.row()
-    await place.show(pair, mark="set again")
-    again = await place.row()
+    answer = await certified_fleet.show(pair)
+    same = await certified_fleet.row()
+    await certified_fleet.show(pair, mark="set again")
+    again = await certified_fleet.row()
 
     assert answer.applied and same == first
     assert again["revision"] > first["revision"] and again["client_key"] != first["client_key"]
 
 
-async def test_a_key_that_is_not_sealed_is_refused(place, authority):
+async def test_a_key_that_is_not_sealed_is_refused(certified_fleet, authority):
     with pytest.raises(Exception, match="a_client_key_is_sealed"):
-        await place.fleet.root.execute(
+        await certified_fleet.fleet.root.execute(
             "update jobs_internal.server_directory"
             " set client_certificate = 'x', client_key = 'x', client_key_fingerprint = 'x'"
         )
 
 
-async def test_a_schema_of_before_is_served(place, locked):
-    await place.fleet.root.execute(
+async def test_a_schema_of_before_is_served(certified_fleet, certificate_server):
+    await certified_fleet.fleet.root.execute(
         "alter table jobs_internal.server_directory drop column client_certificate cascade,"
         " drop column client_key cascade, drop column client_key_fingerprint cascade"
     )
-    await place.log_in_as(locked.administrator.name)
+    await certified_fleet.log_in_as(certificate_server.administrator.name)
 
-    task = await place.attempt("select 1")
+    task = await certified_fleet.attempt("select 1")
 
     assert task["lifecycle"] == "Succeeded"
 
 
 def test_a_job_reaches_a_server_that_was_registered_with_a_certificate(
-    settings, targets, tmp_path, authority, locked
+    settings, targets, tmp_path, authority, certificate_server
 ):
     pair, server = a_pair(authority), f"{GROUP}/providers/Microsoft.Sql/servers/locked"
     endpoint = {
-        "host": "127.0.0.1", "port": locked.port, "caCertificate": authority_of(authority),
+        "host": "127.0.0.1", "port": certificate_server.port, "caCertificate": authority_of(authority),
         "clientCertificate": pair.certificate, "clientKey": pair.key,
     }  # fmt: skip
-    login = {"username": LOGIN, "password": locked.administrator.password}
-    sql(locked.url("postgres", locked.administrator), "create database shop")
-    with stack(settings, targets, tmp_path / "launcher") as here:
-        here.create("a")
-        here.put(f"{account('a')}/credentials/login", {"properties": login})
+    login = {"username": LOGIN, "password": certificate_server.administrator.password}
+    sql(
+        certificate_server.url("postgres", certificate_server.administrator), "create database shop"
+    )
+    with start_control_plane(settings, targets, tmp_path / "launcher") as control_plane:
+        control_plane.create("a")
+        control_plane.put(f"{account('a')}/credentials/login", {"properties": login})
         properties = {"endpoint": endpoint, "jobCredential": "login"}
-        here.put(server, {"location": "local", "properties": properties})
-        allowed = here.http.post(f"{account('a')}/allowServer", json={"server": "locked"})
+        control_plane.put(server, {"location": "local", "properties": properties})
+        allowed = control_plane.http.post(f"{account('a')}/allowServer", json={"server": "locked"})
         assert allowed.status_code == 200, allowed.text
-        here.until(lambda: here.control("a", KNOWN))
+        control_plane.until(lambda: control_plane.control("a", KNOWN))
 
-        here.control("a", DEFINED)
-        here.control("a", "select jobs.sp_start_job('j')")
+        control_plane.control("a", DEFINED)
+        control_plane.control("a", "select jobs.sp_start_job('j')")
 
-        here.until(lambda: here.control("a", ENDED))
-        told = here.control("a", ENDED)
-        metadata = "".join(str(here.metadata(f"select * from {name}")) for name in tables(here))
+        control_plane.until(lambda: control_plane.control("a", ENDED))
+        told = control_plane.control("a", ENDED)
+        metadata = "".join(
+            str(control_plane.metadata(f"select * from {name}")) for name in tables(control_plane)
+        )
         logs = "".join(file.read_text() for file in (tmp_path / "launcher").rglob("*.log"))
 
     assert [tuple(row)[:2] for row in told] == [("shop", "Succeeded")], told
@@ -261,6 +273,6 @@ select target_database_name, lifecycle, last_message from jobs.job_executions
 """
 
 
-def tables(here) -> list[str]:
+def tables(control_plane) -> list[str]:
     query = "select oid::regclass::text as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
-    return [row["name"] for row in here.metadata(query)]
+    return [row["name"] for row in control_plane.metadata(query)]

@@ -18,11 +18,11 @@ from muster.core.errors import Unavailable
 from muster.core.settings import Secret
 from muster.roles import fsm
 from tests.support.fake_clusters import FakeClusters
-from tests.support.lifecycle_fixture import World, unhurried
+from tests.support.lifecycle_fixture import Lifecycles, unhurried
 
 
 @pytest.fixture
-def reachable(tmp_path):
+def reachable_folder(tmp_path):
     """PostgreSQL runs as somebody else when we are root."""
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o711)
@@ -30,10 +30,10 @@ def reachable(tmp_path):
 
 
 @pytest.fixture(params=["real", "fake"])
-def clusters(request, settings, reachable, targets):
+def clusters(request, settings, reachable_folder, targets):
     if request.param == "fake":
         return FakeClusters(targets)
-    return EmbeddedClusters(reachable, settings)
+    return EmbeddedClusters(reachable_folder, settings)
 
 
 async def test_a_cluster_keeps_its_promises(clusters):
@@ -78,18 +78,20 @@ async def test_a_cluster_keeps_its_promises(clusters):
     assert clusters.known() == []
 
 
-async def test_a_dead_postmaster_comes_back_and_a_leftover_goes(db, settings, reachable, targets):
-    clusters = EmbeddedClusters(reachable, settings)
+async def test_a_dead_postmaster_comes_back_and_a_leftover_goes(
+    db, settings, reachable_folder, targets
+):
+    clusters = EmbeddedClusters(reachable_folder, settings)
     patient = replace(settings, lease=timedelta(seconds=60), step_limit=timedelta(seconds=50))
-    world = World(db, unhurried(patient), targets, clusters)
-    housekeeping = Housekeeping(world.services)
-    server = await world.put_server()
-    await world.run()
-    assert (await world.operation(server)).status == "Succeeded"
-    own = (await world.resource(server))["observed"]["endpoint"]
+    lifecycles = Lifecycles(db, unhurried(patient), targets, clusters)
+    housekeeping = Housekeeping(lifecycles.services)
+    server = await lifecycles.put_server()
+    await lifecycles.run()
+    assert (await lifecycles.operation(server)).status == "Succeeded"
+    own = (await lifecycles.resource(server))["observed"]["endpoint"]
     assert (await KnownAddresses(db).current()).embedded == {(own["host"], own["port"])}
 
-    status = await Cluster(reachable / str(server.uid)).status()
+    status = await Cluster(reachable_folder / str(server.uid)).status()
     os.kill(status.pid, signal.SIGKILL)
     while await clusters.running(server.uid):
         await asyncio.sleep(0.05)
@@ -105,16 +107,16 @@ async def test_a_dead_postmaster_comes_back_and_a_leftover_goes(db, settings, re
 
 
 async def test_the_role_is_ready_when_its_clusters_answer(
-    db, settings, tmp_path, reachable, targets
+    db, settings, tmp_path, reachable_folder, targets
 ):
     """A start after a stop: nobody who waits for `ready` meets a server that does not accept connections."""
     patient = replace(
         settings, data_dir=tmp_path, lease=timedelta(seconds=60), step_limit=timedelta(seconds=50)
     )
-    clusters = EmbeddedClusters(reachable, patient)
-    world = World(db, unhurried(patient), targets, clusters)
-    server = await world.put_server()
-    await world.run()
+    clusters = EmbeddedClusters(reachable_folder, patient)
+    lifecycles = Lifecycles(db, unhurried(patient), targets, clusters)
+    server = await lifecycles.put_server()
+    await lifecycles.run()
     await clusters.stop(server.uid)
     stop, running = asyncio.Event(), asyncio.get_running_loop().create_future()
 
@@ -136,53 +138,53 @@ async def test_a_folder_that_nobody_knows_is_left_alone(db, settings, targets):
     stranger = uuid4()
     await clusters.create(stranger)
 
-    await Housekeeping(World(db, settings, targets, clusters).services).once()
+    await Housekeeping(Lifecycles(db, settings, targets, clusters).services).once()
 
     assert clusters.known() == [stranger]
 
 
 async def test_a_port_that_changed_is_shown(db, settings, targets):
     clusters = FakeClusters(targets)
-    world = World(db, unhurried(settings), targets, clusters)
-    server = await world.put_server()
-    await world.run()
+    lifecycles = Lifecycles(db, unhurried(settings), targets, clusters)
+    server = await lifecycles.put_server()
+    await lifecycles.run()
     await clusters.stop(server.uid)
     await db.execute(
         "update resource set observed = jsonb_set(observed, '{endpoint,port}', '1') where uid = $1",
         server.uid,
     )
 
-    await Housekeeping(world.services).once()
+    await Housekeeping(lifecycles.services).once()
 
-    assert (await world.resource(server))["observed"]["endpoint"]["port"] == targets.port
+    assert (await lifecycles.resource(server))["observed"]["endpoint"]["port"] == targets.port
     assert await clusters.running(server.uid)
 
 
 async def test_one_process_at_a_time_looks_after_the_clusters(db, settings, targets, database_url):
     clusters = FakeClusters(targets)
-    world = World(db, unhurried(settings), targets, clusters)
-    server = await world.put_server()
-    await world.run()
+    lifecycles = Lifecycles(db, unhurried(settings), targets, clusters)
+    server = await lifecycles.put_server()
+    await lifecycles.run()
     await clusters.stop(server.uid)
     other = await asyncpg.connect(database_url)
     await other.execute(f"select pg_advisory_lock({LOCK})")
 
-    await Housekeeping(world.services).once()
+    await Housekeeping(lifecycles.services).once()
     assert not await clusters.running(server.uid)
     await other.close()
     while not await clusters.running(server.uid):
-        await Housekeeping(world.services).once()
+        await Housekeeping(lifecycles.services).once()
 
 
 async def test_a_cluster_that_does_not_start_holds_nobody_up(db, settings, targets):
     clusters = FakeClusters(targets)
-    world = World(db, unhurried(settings), targets, clusters)
-    broken, healthy = await world.put_server(), await world.put_server()
-    await world.run()
+    lifecycles = Lifecycles(db, unhurried(settings), targets, clusters)
+    broken, healthy = await lifecycles.put_server(), await lifecycles.put_server()
+    await lifecycles.run()
     clusters.made.discard(broken.uid)
     clusters.up.clear()
 
-    await Housekeeping(world.services).once()
+    await Housekeeping(lifecycles.services).once()
 
     assert await clusters.running(healthy.uid)
 
@@ -193,6 +195,8 @@ async def test_old_answers_are_forgotten(db, settings, targets):
         " values ('a', 'old', '', '{}', now() - interval '25 h'), ('a', 'new', '', '{}', now())"
     )
 
-    await Housekeeping(replace(World(db, settings, targets, None).services, clusters=None)).once()
+    await Housekeeping(
+        replace(Lifecycles(db, settings, targets, None).services, clusters=None)
+    ).once()
 
     assert [row["request_key"] for row in await db.fetch("select * from answer")] == ["new"]

@@ -11,7 +11,7 @@ import pytest
 from nodeagent.items import Diagnose
 from nodeagent.protocol import UpgradeSchema
 from tests.support.control_db import a_control_database, agent_beside
-from tests.support.jobs_fixture import ACCOUNT, SERVER, jobs_world
+from tests.support.jobs_fixture import ACCOUNT, SERVER, start_jobs_api
 from tests.support.postgres import Role
 
 ALLOW = (
@@ -173,16 +173,18 @@ async def test_a_stranger_who_holds_a_lock_of_the_account_is_named(agent, contro
 async def test_an_account_made_through_muster_is_closed_and_its_doctor_names_who_holds_a_lock(
     settings, targets, stranger, tmp_path
 ):
-    async with jobs_world(settings, targets, tmp_path) as here:
-        (made,) = await here.control(PUBLIC)
-        await here.control(f'grant connect on database "{here.names[0]}" to {stranger.role.name}')
-        holder = await stranger.connect(here.names[0])
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
+        (made,) = await jobs_api.control(PUBLIC)
+        await jobs_api.control(
+            f'grant connect on database "{jobs_api.names[0]}" to {stranger.role.name}'
+        )
+        holder = await stranger.connect(jobs_api.names[0])
         for grant in ALLOW:
-            await here.control(grant.format(stranger.role.name))
+            await jobs_api.control(grant.format(stranger.role.name))
         await holder.execute(HOLD)
-        told = (await here.post(f"{ACCOUNT}/doctor")).json()
+        told = (await jobs_api.post(f"{ACCOUNT}/doctor")).json()
         await holder.close()
-        await here.control(f"drop owned by {stranger.role.name}")
+        await jobs_api.control(f"drop owned by {stranger.role.name}")
 
     assert made[0] is False
     assert told["healthy"] is False and told["hardening"] == []
@@ -198,9 +200,9 @@ async def test_a_control_database_that_was_there_before_is_left_open_and_the_doc
     root = await asyncpg.connect(targets.url("postgres", targets.administrator))
     await root.execute("create database control_theirs")
     await root.close()
-    async with jobs_world(settings, targets, tmp_path) as here:
-        await here.an_account("theirs")
-        told = (await here.post(f"{SERVER}/jobAgents/theirs/doctor")).json()
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
+        await jobs_api.an_account("theirs")
+        told = (await jobs_api.post(f"{SERVER}/jobAgents/theirs/doctor")).json()
 
     (advice,) = told["hardening"]
     assert "REVOKE CONNECT ON DATABASE control_theirs FROM PUBLIC;" in advice

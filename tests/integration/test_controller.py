@@ -16,17 +16,24 @@ from tests.support.executions import EPOCH
 from tests.support.fake_clock import FakeClock
 from tests.support.launching import until
 from tests.support.core_services import core_context
-from tests.support.execution_fixture import FAILED, SUCCEEDED, Key, Stage, another_run, set_steps
+from tests.support.execution_fixture import (
+    FAILED,
+    SUCCEEDED,
+    Key,
+    ExecutionFixture,
+    another_run,
+    set_steps,
+)
 
 pytestmark = pytest.mark.newest
 
 
 @pytest.fixture
-async def controller(account, stage):
+async def controller(account, execution):
     """Its turns are taken by the test; no second passes, so nobody looks without being told."""
     store = ControlDatabase(bootstrap(account, EPOCH))
     service = Controller(dataclasses.replace(core_context(account, store), clock=a_clock()))
-    has_slots(service, stage, 2)
+    has_slots(service, execution, 2)
     yield service
     service._reset()
     service._planner.hang_up()
@@ -67,9 +74,9 @@ def held(controller: Controller) -> set[str]:
 
 
 async def test_runs_that_met_a_pause_which_was_not_heard_of_begin_after_it(
-    controller, stage, owner, engine
+    controller, execution, owner, engine
 ):
-    runs = [(await another_run(owner, engine, stage.job, stage.host)).run for _ in range(2)]
+    runs = [(await another_run(owner, engine, execution.job, execution.host)).run for _ in range(2)]
     here = "select count(*) from jobs_internal.job_execution where job_execution_id = any($1) and "
 
     async def both(what: str) -> bool:
@@ -86,13 +93,13 @@ async def test_runs_that_met_a_pause_which_was_not_heard_of_begin_after_it(
 
 
 async def test_what_is_told_while_a_reservation_is_under_way_is_heard(
-    controller, stage, statements
+    controller, execution, statements
 ):
-    (first,) = await stage.started(1)
+    (first,) = await execution.started(1)
     made, behind = statements
 
     async def tell() -> None:
-        await stage.report(results=[first | SUCCEEDED])
+        await execution.report(results=[first | SUCCEEDED])
         controller.context.wakeups.ring(RESULTS)
 
     behind.append(tell)
@@ -105,23 +112,29 @@ async def test_what_is_told_while_a_reservation_is_under_way_is_heard(
     assert len(held(controller)) == 2
 
 
-async def test_what_came_with_a_reservation_is_not_asked_for(controller, stage, statements):
-    first = await a_full_host(controller, stage)
+async def test_what_came_with_a_reservation_is_not_asked_for(controller, execution, statements):
+    first = await a_full_host(controller, execution)
     made, _ = statements
     made.clear()
 
-    await stage.report(results=[first | SUCCEEDED])
-    has_slots(controller, stage, 2)
+    await execution.report(results=[first | SUCCEEDED])
+    has_slots(controller, execution, 2)
     await controller.run_once()
     assert (made, first["invocation_id"] in held(controller)) == (["reserve"], False)
     await controller.run_once()
 
     assert made == ["reserve", "reserve"]
-    assert [row["lifecycle"] for row in await tasks(stage)] == ["Succeeded", "Created", "Created"]
+    assert [row["lifecycle"] for row in await tasks(execution)] == [
+        "Succeeded",
+        "Created",
+        "Created",
+    ]
 
 
-async def test_a_reservation_of_which_no_answer_came_is_read_again(controller, stage, statements):
-    first = await a_full_host(controller, stage)
+async def test_a_reservation_of_which_no_answer_came_is_read_again(
+    controller, execution, statements
+):
+    first = await a_full_host(controller, execution)
     made, behind = statements
     made.clear()
 
@@ -129,27 +142,27 @@ async def test_a_reservation_of_which_no_answer_came_is_read_again(controller, s
         raise Unavailable("The control database does not answer.")
 
     behind.append(lose)
-    await stage.report(results=[first | SUCCEEDED])
-    has_slots(controller, stage, 2)
+    await execution.report(results=[first | SUCCEEDED])
+    has_slots(controller, execution, 2)
     with pytest.raises(Unavailable):
         await controller.run_once()
     assert controller.context.cluster_state.run_state is None
     await controller.run_once()
 
     assert made[:2] == ["reserve", "reserve"]
-    over, *reserved = await tasks(stage)
+    over, *reserved = await tasks(execution)
     assert [over["lifecycle"], *(row["lifecycle"] for row in reserved)] == [
         "Succeeded", "Created", "Created",
     ]  # fmt: skip
     assert held(controller) == {str(row["invocation_id"]) for row in reserved}
 
 
-async def test_a_retry_that_waits_for_a_slot_times_out(controller, stage, owner):
+async def test_a_retry_that_waits_for_a_slot_times_out(controller, execution, owner):
     await set_steps(owner, timeout_seconds=60)
-    first, other = await stage.started(1, 2)
-    await stage.report(results=[first | FAILED | {"retry": True}])
+    first, other = await execution.started(1, 2)
+    await execution.report(results=[first | FAILED | {"retry": True}])
     await began_ago(owner, 59.2)
-    has_slots(controller, stage, 1)  # which the other has
+    has_slots(controller, execution, 1)  # which the other has
     await controller.run_once()
     await controller.run_once()
     assert list(waiting(controller)) == [1, 3]
@@ -158,7 +171,7 @@ async def test_a_retry_that_waits_for_a_slot_times_out(controller, stage, owner)
     await began_ago(owner, 61)
     await controller.run_once()
 
-    late, never = await stage.target(1), await stage.target(3)
+    late, never = await execution.target(1), await execution.target(3)
     assert (late["lifecycle"], late["end_reason"]) == ("TimedOut", "TimedOut")
     over = "Its time ran out before the next attempt. Last error: division by zero"
     assert (late["last_message"], late["attempts"]) == (over, 1)
@@ -180,19 +193,19 @@ def waiting(controller: Controller) -> dict:
     return run.step.waiting
 
 
-async def a_full_host(controller: Controller, stage: Stage) -> Key:
+async def a_full_host(controller: Controller, execution: ExecutionFixture) -> Key:
     """With the first of three tasks, which the controller holds."""
-    (first,) = await stage.started(1)
-    has_slots(controller, stage, 1)
+    (first,) = await execution.started(1)
+    has_slots(controller, execution, 1)
     await controller.run_once()
     assert held(controller) == {first["invocation_id"]}
     return first
 
 
-def has_slots(controller: Controller, stage: Stage, slots: int) -> None:
-    host = HostRow(stage.host, "machine", 1, slots, "live", Clock().now())
-    controller.context.cluster_state.hosts[stage.host] = host
+def has_slots(controller: Controller, execution: ExecutionFixture, slots: int) -> None:
+    host = HostRow(execution.host, "machine", 1, slots, "live", Clock().now())
+    controller.context.cluster_state.hosts[execution.host] = host
 
 
-async def tasks(stage: Stage) -> list:
-    return [await stage.task(ordinal) for ordinal in (1, 2, 3)]
+async def tasks(execution: ExecutionFixture) -> list:
+    return [await execution.task(ordinal) for ordinal in (1, 2, 3)]

@@ -9,8 +9,8 @@ import pytest
 from tests.support import arm
 from tests.support.control_db import installed
 from tests.support.definitions import SERVERS, a_definer
-from tests.support.fleet import fleet
-from tests.support.jobs_fixture import jobs_world
+from tests.support.fleet import start_fleet
+from tests.support.jobs_fixture import start_jobs_api
 
 LISTED = "select servers from jobs_internal.credential"
 MOVE = "update jobs_internal.server_directory set port = $1, revision = revision + 1"
@@ -32,8 +32,8 @@ async def counted_listener():
         yield server.sockets[0].getsockname()[1], came
 
 
-async def ended(here, run):
-    (target,) = await here.targets_of(run)
+async def ended(fleet, run):
+    (target,) = await fleet.targets_of(run)
     return target["lifecycle"], target["end_reason"]
 
 
@@ -42,17 +42,17 @@ async def test_a_listed_server_is_logged_in_at_until_its_endpoint_changes(
 ):
     async with (
         counted_listener() as (port, came),
-        fleet(settings, db, targets, tmp_path, databases=1) as here,
+        start_fleet(settings, db, targets, tmp_path, databases=1) as fleet,
     ):
-        await here.call("sp_update_credential", credential_name="fleet", servers=["fleet"])
-        before = await here.run("select 1")
-        await here.root.execute(MOVE, port)
-        await here.root.execute(RISE)
-        lapsed = await here.run("select 1")
+        await fleet.call("sp_update_credential", credential_name="fleet", servers=["fleet"])
+        before = await fleet.run("select 1")
+        await fleet.root.execute(MOVE, port)
+        await fleet.root.execute(RISE)
+        lapsed = await fleet.run("select 1")
 
-        assert await ended(here, before) == ("Succeeded", None)
-        assert await ended(here, lapsed) == ("Failed", "CredentialNotForServer")
-        (task,) = await here.tasks(lapsed)
+        assert await ended(fleet, before) == ("Succeeded", None)
+        assert await ended(fleet, lapsed) == ("Failed", "CredentialNotForServer")
+        (task,) = await fleet.tasks(lapsed)
         assert "has changed since the credential 'fleet' listed it" in task["message"]
         assert came == []
 
@@ -63,19 +63,19 @@ async def test_a_server_that_is_not_listed_gets_no_connection(
 ):
     async with (
         counted_listener() as (port, came),
-        fleet(settings, db, targets, tmp_path, databases=1) as here,
+        start_fleet(settings, db, targets, tmp_path, databases=1) as fleet,
     ):
-        await here.schema_group()
-        await here.root.execute(MOVE, port)
+        await fleet.schema_group()
+        await fleet.root.execute(MOVE, port)
         other = "insert into jobs_internal.server_directory (server_id, name, hosts, port, ssl_mode, revision)"
-        await here.root.execute(
+        await fleet.root.execute(
             f"{other} values ('/eu1', 'eu1', '{{10.0.0.1}}', 5432, 'disable', 1)"
         )
-        await here.call("sp_update_credential", credential_name="fleet", servers=["eu1"])
+        await fleet.call("sp_update_credential", credential_name="fleet", servers=["eu1"])
 
-        run = await here.run("select 1", group=group)
+        run = await fleet.run("select 1", group=group)
 
-        assert await ended(here, run) == ("Failed", "CredentialNotForServer")
+        assert await ended(fleet, run) == ("Failed", "CredentialNotForServer")
         assert came == []
 
 
@@ -126,10 +126,10 @@ async def test_a_list_that_names_nothing_or_nobody_is_refused(admin):
 async def test_rest_lists_servers_keeps_them_and_names_what_is_wrong(settings, targets, tmp_path):
     login = {"username": "u", "password": "a long password"}
 
-    async with jobs_world(settings, targets, tmp_path) as here:
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
 
         async def put(**more):
-            return await here.put("credentials/c", {"properties": login | more})
+            return await jobs_api.put("credentials/c", {"properties": login | more})
 
         made = await put(servers=["srv"])
         kept = await put()

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from tests.support import postgres
-from tests.support.fleet import Fleet, fleet
+from tests.support.fleet import Fleet, start_fleet
 from tests.support.launching import until
 from tests.support.postgres import Postgres
 
@@ -56,29 +56,29 @@ async def test_a_small_server_has_room_for_everybody(
     settings, db, account, small, tmp_path, databases, budget
 ):
     server, most = small
-    async with fleet(
+    async with start_fleet(
         settings, db, server, tmp_path, databases=databases, max_connections=budget, account=account
-    ) as here:
-        await group(here, "server", {"target_type": "SqlServer"}, EXCEPT_POSTGRES)
-        await group(here, "nobody", {"target_type": "SqlSchema", "schema_pattern": "nobody"})
-        await here.job("main", "create table t ()", group="server")
+    ) as fleet:
+        await group(fleet, "server", {"target_type": "SqlServer"}, EXCEPT_POSTGRES)
+        await group(fleet, "nobody", {"target_type": "SqlSchema", "schema_pattern": "nobody"})
+        await fleet.job("main", "create table t ()", group="server")
         for name in LISTED:
-            await here.job(name, "select 1", group="nobody", options={"allowEmpty": True})
+            await fleet.job(name, "select 1", group="nobody", options={"allowEmpty": True})
         share = budget or 2
         taken = most - RESERVED - share - 3  # also there: who made the fleet, who looks, who calls
 
         async with crowded(server, taken) as seen:
-            run = await here.start("main")
-            await until(lambda: begun(here, run))
-            others = [row[0] for row in await here.root.fetch(START_ALL, LISTED)]
+            run = await fleet.start("main")
+            await until(lambda: begun(fleet, run))
+            others = [row[0] for row in await fleet.root.fetch(START_ALL, LISTED)]
             for each in (run, *others):
-                await here.ended(each, 120)
+                await fleet.ended(each, 120)
 
-        observed = await here.root.fetchval("select budget from jobs_internal.server_contact")
-        tasks = await here.tasks(run)
-        assert await here.lifecycles(run) == {"Succeeded": databases}
+        observed = await fleet.root.fetchval("select budget from jobs_internal.server_contact")
+        tasks = await fleet.tasks(run)
+        assert await fleet.lifecycles(run) == {"Succeeded": databases}
         assert {(task["attempt"], task["lifecycle"]) for task in tasks} == {(1, "Succeeded")}
-        assert {await here.lifecycle(other) for other in others} == {"Succeeded"}
+        assert {await fleet.lifecycle(other) for other in others} == {"Succeeded"}
         assert 1 <= seen.ours <= (budget or observed) == share, seen
         assert seen.looks > databases and seen.callers > databases / 4, seen
 
@@ -90,14 +90,14 @@ EXCEPT_POSTGRES = {
 }  # fmt: skip
 
 
-async def begun(here: Fleet, run: UUID) -> bool:
-    return (await here.lifecycles(run))["Succeeded"] > 0
+async def begun(fleet: Fleet, run: UUID) -> bool:
+    return (await fleet.lifecycles(run))["Succeeded"] > 0
 
 
-async def group(here: Fleet, name: str, *members: dict[str, str]) -> None:
-    await here.call("sp_add_target_group", target_group_name=name)
+async def group(fleet: Fleet, name: str, *members: dict[str, str]) -> None:
+    await fleet.call("sp_add_target_group", target_group_name=name)
     for member in members:
-        await here.call(
+        await fleet.call(
             "sp_add_target_group_member", target_group_name=name, server_name="fleet", **member
         )
 

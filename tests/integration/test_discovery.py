@@ -14,15 +14,15 @@ from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.errors import InvalidRequest, Unavailable
 from muster.core.settings import Secret
-from tests.support.attempts import IDENTITY, a_place, settings, until
-from tests.support.tcp_proxy import line_to
+from tests.support.attempts import IDENTITY, a_target_database, settings, until
+from tests.support.tcp_proxy import proxy_to
 
 pytestmark = [pytest.mark.newest, pytest.mark.targets]
 
 
 @pytest.fixture
-async def place(targets, tmp_path):
-    async with a_place(targets, tmp_path) as made:
+async def target(targets, tmp_path):
+    async with a_target_database(targets, tmp_path) as made:
         yield made
 
 
@@ -37,25 +37,25 @@ def a_query(text: str) -> Member:
     )  # fmt: skip
 
 
-async def is_rid_of_us(place) -> bool:
-    return await place.ours() == 0
+async def is_rid_of_us(target) -> bool:
+    return await target.ours() == 0
 
 
 @pytest.mark.parametrize("silent_at", [b"BEGIN", b"pg_database"])
-async def test_a_server_that_falls_silent_is_hung_up_on(place, monkeypatch, silent_at):
+async def test_a_server_that_falls_silent_is_hung_up_on(target, monkeypatch, silent_at):
     monkeypatch.setattr(discovery, "REPLY_TIMEOUT", 0.3)
-    async with line_to(place.targets.port, silent_at=silent_at) as line:
-        server = msgspec.structs.replace(place.server, port=line.port)
+    async with proxy_to(target.targets.port, silent_at=silent_at) as proxy:
+        server = msgspec.structs.replace(target.server, port=proxy.port)
 
         with pytest.raises(Unavailable) as caught:
             async with asyncio.timeout(5):
-                await a_listing().databases(server, place.who())
+                await a_listing().databases(server, target.who())
 
     assert caught.value.code == "TargetTimeout"
-    await until(lambda: is_rid_of_us(place))
+    await until(lambda: is_rid_of_us(target))
 
 
-async def test_each_page_of_rows_has_its_time_and_all_of_them_have_theirs(place, monkeypatch):
+async def test_each_page_of_rows_has_its_time_and_all_of_them_have_theirs(target, monkeypatch):
     """Slow rows are no silence, unless they take forever."""
     slowly = a_query(
         "select 's' as server_name, 'd' as database_name, pg_sleep(0.2)::text from generate_series(1, 4)"
@@ -63,10 +63,10 @@ async def test_each_page_of_rows_has_its_time_and_all_of_them_have_theirs(place,
     monkeypatch.setattr(discovery, "FETCH_ROWS", 1)
     monkeypatch.setattr(discovery, "REPLY_TIMEOUT", 0.6)
 
-    found = await a_listing().rows(place.server, place.database, slowly, place.who())
+    found = await a_listing().rows(target.server, target.database, slowly, target.who())
     monkeypatch.setattr(discovery, "SESSION_TIMEOUT", 0.3)
     with pytest.raises(Unavailable) as caught:
-        await a_listing().rows(place.server, place.database, slowly, place.who())
+        await a_listing().rows(target.server, target.database, slowly, target.who())
 
     assert len(found) == 4
     assert caught.value.code == "TargetTimeout"
@@ -80,19 +80,19 @@ async def test_each_page_of_rows_has_its_time_and_all_of_them_have_theirs(place,
         ("select 1 / 0", InvalidRequest, "TargetRefused"),
     ],
 )
-async def test_what_goes_by_is_told_from_what_stays(place, query, kind, code):
+async def test_what_goes_by_is_told_from_what_stays(target, query, kind, code):
     with pytest.raises(kind) as caught:
-        await a_listing().rows(place.server, place.database, a_query(query), place.who())
+        await a_listing().rows(target.server, target.database, a_query(query), target.who())
 
     assert caught.value.code == code
 
 
-async def test_a_secret_that_was_changed_is_read_again(place):
+async def test_a_secret_that_was_changed_is_read_again(target):
     lister = a_listing()
-    before = await lister.databases(place.server, place.who())
-    await place.execute(f"alter role {place.owner.name} password 'newer'")
-    (place.home / place.owner.name).write_text("newer")
+    before = await lister.databases(target.server, target.who())
+    await target.execute(f"alter role {target.owner.name} password 'newer'")
+    (target.home / target.owner.name).write_text("newer")
 
-    after = await lister.databases(place.server, place.who())
+    after = await lister.databases(target.server, target.who())
 
-    assert place.database in {each.name for each in before} & {each.name for each in after}
+    assert target.database in {each.name for each in before} & {each.name for each in after}

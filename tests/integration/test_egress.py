@@ -8,8 +8,8 @@ import pytest
 
 from fsm.launch.protocol import Kind
 from muster.core.settings import Secret
-from tests.support.engine_processes import crew
-from tests.support.launching import Yard
+from tests.support.engine_processes import start_processes
+from tests.support.launching import QueueFixture
 
 MOVE = "update jobs_internal.server_directory set hosts = '{127.0.0.1}', port = $1"
 ALLOW = "insert into account_server (account_uid, server_uid, added_by) values ($1, $2, 'test')"
@@ -41,13 +41,13 @@ async def test_a_directory_that_points_at_the_control_plane_sends_no_packet_ther
 ):
     async with counted_listener() as (port, came):
         given = {"redis_url": Secret(f"redis://127.0.0.1:{port}"), "targetAllow": allow}
-        async with crew(
+        async with start_processes(
             settings, db, control, targets, tmp_path, databases=1, hosts=1, **given
-        ) as here:
-            await here.fleet.root.execute(MOVE, port)
-            run = await here.fleet.run("select 1")
+        ) as processes:
+            await processes.fleet.root.execute(MOVE, port)
+            run = await processes.fleet.run("select 1")
 
-            (target,) = await here.fleet.targets_of(run)
+            (target,) = await processes.fleet.targets_of(run)
     assert (target["lifecycle"], target["end_reason"]) == ("Failed", "TargetNotAllowed")
     assert came == []
 
@@ -56,16 +56,16 @@ async def test_an_embedded_server_is_reached_as_soon_as_the_control_plane_has_it
     settings, db, control, targets, tmp_path
 ):
     """Made after the engine and the host began; the directory had it all the time."""
-    async with crew(
+    async with start_processes(
         settings, db, control, targets, tmp_path, databases=1, hosts=1, targetAllow=[]
-    ) as here:
-        before = await here.fleet.run("select 1")
-        account = here.fleet.account.uid
+    ) as processes:
+        before = await processes.fleet.run("select 1")
+        account = processes.fleet.account.uid
         await a_server(db, "account", uid=account, endpoint={"host": "10.0.0.1"})
         await a_server(db, "made", port=targets.port, used_by=account)
-        after = await here.fleet.run("select 1")
+        after = await processes.fleet.run("select 1")
 
-        ends = [(await here.fleet.targets_of(run))[0] for run in (before, after)]
+        ends = [(await processes.fleet.targets_of(run))[0] for run in (before, after)]
     assert [(each["lifecycle"], each["end_reason"]) for each in ends] == [
         ("Failed", "TargetNotAllowed"),
         ("Succeeded", None),
@@ -98,10 +98,10 @@ async def test_an_account_is_handed_the_embedded_servers_that_it_may_use_and_tha
     await a_server(db, "weak", endpoint=weak, **mine)
     await a_server(db, "weak, not allowed", endpoint=weak | {"host": "db.d"})
     await db.execute(AGENT)
-    yard = Yard(db, settings)
-    host = await yard.at("running", Kind.HOST, account_uid=account)
+    queue = QueueFixture(db, settings)
+    host = await queue.at("running", Kind.HOST, account_uid=account)
 
-    async with yard.client(await yard.token(host)) as client:
+    async with queue.client(await queue.token(host)) as client:
         handed = (await client.get("/addresses")).json()
 
     assert handed["embedded"] == [["127.0.0.1", 6001]]
@@ -118,8 +118,8 @@ async def test_an_account_is_handed_the_embedded_servers_that_it_may_use_and_tha
 
 @pytest.mark.parametrize("kind", [Kind.COMMAND, None], ids=["a command", "a launcher"])
 async def test_addresses_are_handed_to_engines_and_hosts_alone(settings, db, kind):
-    yard = Yard(db, settings)
-    token = await yard.token(await yard.at("running", kind)) if kind else None
+    queue = QueueFixture(db, settings)
+    token = await queue.token(await queue.at("running", kind)) if kind else None
 
-    async with yard.client(token) as client:
+    async with queue.client(token) as client:
         assert (await client.get("/addresses")).status_code == 403

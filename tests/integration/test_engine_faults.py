@@ -18,10 +18,9 @@ from engine.db.control_db import Q, ControlDatabase
 from fsm.launch.protocol import Kind
 from muster.core.clock import Clock
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
-from tests.support.control_db import installed
-from tests.support.engine_fixture import bootstrap, world
+from tests.support.engine_fixture import bootstrap, start_workloads
 from tests.support.launching import until
-from tests.support.tcp_proxy import line_to
+from tests.support.tcp_proxy import proxy_to
 
 pytestmark = pytest.mark.newest
 
@@ -251,15 +250,15 @@ async def test_a_part_that_crashes_and_one_that_hangs_are_started_anew_beside_th
 
 async def test_a_server_that_hangs_is_hung_up_on_and_reached_again(account, monkeypatch):
     monkeypatch.setattr("engine.db.control_db.LIMIT", 0.3)
-    async with line_to(account.targets.port) as line:
-        endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
+    async with proxy_to(account.targets.port) as proxy:
+        endpoint = {"host": "127.0.0.1", "port": proxy.port, "sslMode": "disable"}
         store = await in_charge(ControlDatabase(bootstrap(account, 1, endpoint=endpoint)))
         try:
-            line.hold()
+            proxy.hold()
             with pytest.raises(Unavailable):
                 async with asyncio.timeout(5):
                     await membership.heartbeat(store)
-            line.mend()
+            proxy.restore()
 
             await membership.heartbeat(store)
         finally:
@@ -268,12 +267,12 @@ async def test_a_server_that_hangs_is_hung_up_on_and_reached_again(account, monk
 
 async def test_a_control_database_that_is_away_is_no_target_that_is(account):
     """Whoever hears of it waits for it, and does not hold it against the target that is being worked on."""
-    async with line_to(account.targets.port) as line:
-        endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
+    async with proxy_to(account.targets.port) as proxy:
+        endpoint = {"host": "127.0.0.1", "port": proxy.port, "sslMode": "disable"}
         store = await in_charge(ControlDatabase(bootstrap(account, 1, endpoint=endpoint)))
         await store.close()
         talk = ControlConnection(store)
-        line.cut()
+        proxy.cut()
         for ask in (membership.heartbeat(store), talk.value("select 1"), store.listen((), print)):
             with pytest.raises(Unavailable) as away:
                 await ask
@@ -283,20 +282,20 @@ async def test_a_control_database_that_is_away_is_no_target_that_is(account):
 async def test_both_lines_may_break_for_a_while_and_everything_goes_on(
     settings, db, targets, tmp_path
 ):
-    async with world(settings, db, targets, tmp_path) as here:
-        engine, host = await here.pair(epoch=1)
+    async with start_workloads(settings, db, targets, tmp_path) as workloads:
+        engine, host = await workloads.pair(epoch=1)
 
-        for line in (here.to_database, here.to_api):
-            line.cut()
+        for proxy in (workloads.to_database, workloads.to_api):
+            proxy.cut()
         await until(
             lambda: engine.lines("service waits") and host.lines("waiting for the control database")
         )
-        before = await here.read()
-        for line in (here.to_api, here.to_database):
-            line.mend()
+        before = await workloads.read()
+        for proxy in (workloads.to_api, workloads.to_database):
+            proxy.restore()
 
         async def gone_on() -> bool:
-            now = await here.read()
+            now = await workloads.read()
             return now.heartbeat_at > before.heartbeat_at and (
                 now.hosts[0].heartbeat_at > before.hosts[0].heartbeat_at
             )
@@ -304,23 +303,23 @@ async def test_both_lines_may_break_for_a_while_and_everything_goes_on(
         await until(gone_on)
         await until(lambda: engine.lines("service goes on"))
         assert engine.process.alive and host.process.alive
-        assert (await here.report(engine))["restarts"] == {}
+        assert (await workloads.report(engine))["restarts"] == {}
 
 
 async def test_a_host_lives_through_the_loss_of_its_core_and_of_the_database_and_is_then_adopted(
     settings, db, targets, tmp_path
 ):
-    async with world(settings, db, targets, tmp_path) as here:
-        first, host = await here.pair(epoch=1)
+    async with start_workloads(settings, db, targets, tmp_path) as workloads:
+        first, host = await workloads.pair(epoch=1)
 
-        here.to_database.cut()
+        workloads.to_database.cut()
         first.send(signal.SIGKILL)
         await first.ended()
-        here.to_database.mend()
-        second = await here.engine(epoch=2)
+        workloads.to_database.restore()
+        second = await workloads.engine(epoch=2)
 
-        await here.until_reports(second, hosts=[str(host.workload.id)])
-        await here.until_reports(host, epoch=2)
+        await workloads.until_reports(second, hosts=[str(host.workload.id)])
+        await workloads.until_reports(host, epoch=2)
         assert host.process.alive
 
 
@@ -328,22 +327,24 @@ async def test_whoever_is_not_heard_for_all_of_its_patience_ends_itself(
     settings, db, targets, tmp_path
 ):
     patience = {"host_patience": timedelta(seconds=1), "workload_silent": timedelta(seconds=1)}
-    async with world(settings, db, targets, tmp_path, **patience) as here:
-        engine, host = await here.pair(epoch=1)
+    async with start_workloads(settings, db, targets, tmp_path, **patience) as workloads:
+        engine, host = await workloads.pair(epoch=1)
 
-        here.to_api.cut()
+        workloads.to_api.cut()
 
         assert [await engine.ended(5), await host.ended(5)] == [Exit.LOST, Exit.LOST]
-        assert (await here.read()).hosts == ()
+        assert (await workloads.read()).hosts == ()
 
 
 async def test_a_control_database_that_stays_away_is_told_to_the_control_plane(
     settings, db, targets, tmp_path
 ):
-    async with world(settings, db, targets, tmp_path, hostPatience=0.5) as here:
-        here.to_database.cut()
+    async with start_workloads(settings, db, targets, tmp_path, hostPatience=0.5) as workloads:
+        workloads.to_database.cut()
 
-        engine = await here.start(Kind.ENGINE, epoch=1)
+        engine = await workloads.start(Kind.ENGINE, epoch=1)
 
         assert await engine.ended() == Exit.LOST
-        assert (await here.row(engine)).message == "ControlDatabaseUnavailable: away for 0.5 s."
+        assert (
+            await workloads.row(engine)
+        ).message == "ControlDatabaseUnavailable: away for 0.5 s."

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from tests.support.control_db import installed
-from tests.support.executions import a_job, a_run, a_session, end, some_targets
+from tests.support.executions import a_job, a_run, end, some_targets
 
 pytestmark = pytest.mark.newest
 

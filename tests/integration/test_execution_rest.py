@@ -10,7 +10,7 @@ import pytest
 from tests.support import principals
 from tests.support import arm
 from tests.support.executions import a_job, end, some_targets
-from tests.support.jobs_fixture import ACCOUNT, SERVER, SQL, jobs_world, ref
+from tests.support.jobs_fixture import ACCOUNT, SERVER, SQL, start_jobs_api, ref
 from tests.support.outcomes import a_planned_run, a_set, an_engine, ran
 from workflows import reports
 from workflows.roles import CONTRIBUTOR, JOB_OPERATOR, READER
@@ -24,14 +24,14 @@ CAUSE = {
 
 
 @pytest.fixture
-async def here(settings, targets, tmp_path):
-    async with jobs_world(settings, targets, tmp_path) as made:
+async def jobs_api(settings, targets, tmp_path):
+    async with start_jobs_api(settings, targets, tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-async def owner(here):
-    async with an_engine(here) as session:
+async def owner(jobs_api):
+    async with an_engine(jobs_api) as session:
         yield session
 
 
@@ -65,24 +65,26 @@ async def ids(owner, run, step=1):
     return {row["ordinal"]: row["target_id"] for row in rows}
 
 
-async def a_caller(here, *grants):
+async def a_caller(jobs_api, *grants):
     """A client with these roles: pairs of scope and role."""
     name = f"t{uuid4().hex[:8]}"
-    made = (await arm.put(here.call, f"{principals.AUTHORIZATION}/serviceTokens/{name}", {})).json()
+    made = (
+        await arm.put(jobs_api.call, f"{principals.AUTHORIZATION}/serviceTokens/{name}", {})
+    ).json()
     token = made["properties"]
     for scope, role in grants:
-        await principals.grant(here.call, scope, token["principalId"], role.id)
-    return replace(here, call=arm.calling(here.app, token["token"]))
+        await principals.grant(jobs_api.call, scope, token["principalId"], role.id)
+    return replace(jobs_api, call=arm.calling(jobs_api.app, token["token"]))
 
 
-async def test_a_summary_counts_by_lifecycle_step_server_and_reason(here, owner, job):
+async def test_a_summary_counts_by_lifecycle_step_server_and_reason(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 5)
     await ran(owner, run, 1, "Succeeded")
     await ran(owner, run, 2, "Failed", **CAUSE)
     await ran(owner, run, 3, "Failed", target="WaitingForRetry", **CAUSE)
     await ran(owner, run, 4, "InProgress")
 
-    shown = await here.seen(at(run, "summary"))
+    shown = await jobs_api.seen(at(run, "summary"))
 
     counts = {"Succeeded": 1, "Failed": 1, "WaitingForRetry": 1, "InProgress": 1, "Created": 1}
     assert (shown["counts"], shown["total"], shown["done"]) == (counts, 5, 2)
@@ -103,10 +105,10 @@ async def test_a_summary_counts_by_lifecycle_step_server_and_reason(here, owner,
     assert shown["ratePerSecond"] > 0
 
 
-async def test_a_run_without_targets_has_a_summary_too(here, job):
-    run = (await here.post("jobs/nightly/start")).json()["name"]
+async def test_a_run_without_targets_has_a_summary_too(jobs_api, job):
+    run = (await jobs_api.post("jobs/nightly/start")).json()["name"]
 
-    shown = await here.seen(at(run, "summary"))
+    shown = await jobs_api.seen(at(run, "summary"))
 
     assert (shown["counts"], shown["total"], shown["done"]) == ({}, 0, 0)
     assert (shown["steps"], shown["byServer"], shown["byReason"]) == ([], [], [])
@@ -114,14 +116,14 @@ async def test_a_run_without_targets_has_a_summary_too(here, job):
     assert "etaSeconds" not in shown
 
 
-async def test_a_summary_is_not_sent_again_until_something_moved(here, owner, job):
+async def test_a_summary_is_not_sent_again_until_something_moved(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 2)
-    url = here.url(at(run, "summary"))
+    url = jobs_api.url(at(run, "summary"))
 
     async def asked(tag):
-        return await here.call.get(url, params=SQL, headers={"If-None-Match": tag})
+        return await jobs_api.call.get(url, params=SQL, headers={"If-None-Match": tag})
 
-    first = (await here.get(at(run, "summary"))).headers["etag"]
+    first = (await jobs_api.get(at(run, "summary"))).headers["etag"]
     same = await asked(first)
     await ran(owner, run, 1, "Succeeded")
     moved = await asked(first)
@@ -136,7 +138,7 @@ async def test_a_summary_is_not_sent_again_until_something_moved(here, owner, jo
     assert (await asked(moved.headers["etag"])).status_code == 200
 
 
-async def test_a_summary_of_what_is_over_tells_the_mean_pace(here, owner, job):
+async def test_a_summary_of_what_is_over_tells_the_mean_pace(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 3)
     await end(owner, run)
     await owner.execute(
@@ -145,14 +147,14 @@ async def test_a_summary_of_what_is_over_tells_the_mean_pace(here, owner, job):
         run,
     )
 
-    shown = await here.seen(at(run, "summary"))
+    shown = await jobs_api.seen(at(run, "summary"))
 
     assert (shown["done"], shown["ratePerSecond"]) == (3, 0.3)
     assert "etaSeconds" not in shown
 
 
 @pytest.mark.parametrize(("position", "place"), [(1, (1, 1)), (8, (1, 8)), (11, (2, 2)), (0, None)])
-async def test_a_cause_has_its_place_in_the_script(here, owner, job, position, place):
+async def test_a_cause_has_its_place_in_the_script(jobs_api, owner, job, position, place):
     script = "select 1\n, s"
     await owner.execute("update jobs_internal.target_group set name = 'everything'")
     changed = "select jobs.sp_update_jobstep('nightly', step_id => 1, command => $1)"
@@ -161,13 +163,13 @@ async def test_a_cause_has_its_place_in_the_script(here, owner, job, position, p
     for ordinal in (1, 2):
         await ran(owner, run, ordinal, "Failed", **CAUSE, error_position=position or None)
 
-    [cause] = (await here.seen(at(run, "errors")))["value"]
+    [cause] = (await jobs_api.seen(at(run, "errors")))["value"]
 
     assert cause["count"] == 2
     assert (cause["line"], cause["column"]) == place if place else "line" not in cause
 
 
-async def test_equal_causes_stand_together_the_most_frequent_first(here, owner, job):
+async def test_equal_causes_stand_together_the_most_frequent_first(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 16)
     other = {"error_fingerprint": "f-lock", "sqlstate": "55P03", "end_reason": "LockTimeout"}
     for ordinal in range(1, 13):
@@ -182,7 +184,7 @@ async def test_equal_causes_stand_together_the_most_frequent_first(here, owner, 
     )
     await ran(owner, run, 16, "Succeeded")
 
-    value = (await here.seen(at(run, "errors")))["value"]
+    value = (await jobs_api.seen(at(run, "errors")))["value"]
 
     assert [(e.get("fingerprint"), e["count"], e["retrying"]) for e in value] == [
         ("f-missing", 12, 0), ("f-lock", 2, 1), (None, 1, 0),
@@ -200,12 +202,12 @@ async def test_equal_causes_stand_together_the_most_frequent_first(here, owner, 
     assert [each["attempts"] for each in locked["targets"]] == [1, 2]
     assert (full["reason"], full["message"]) == ("ServerFull", "no room")
     assert "line" not in missing and "column" not in missing
-    page = await here.seen(at(run, "errors"), __top="2")
-    rest = (await here.call.get(page["nextLink"])).json()
+    page = await jobs_api.seen(at(run, "errors"), __top="2")
+    rest = (await jobs_api.call.get(page["nextLink"])).json()
     assert (page["value"] + rest["value"], "nextLink" in rest) == (value, False)
 
 
-async def test_what_ended_otherwise_than_by_its_last_error_tells_both(here, owner, job):
+async def test_what_ended_otherwise_than_by_its_last_error_tells_both(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 3)
     for ordinal in (1, 2):
         await ran(owner, run, ordinal, "Failed", target="WaitingForRetry", **CAUSE)
@@ -216,7 +218,7 @@ async def test_what_ended_otherwise_than_by_its_last_error_tells_both(here, owne
 
     await owner.fetch("select jobs_internal.time_out_targets(1, $1, 1, '{1}')", run)
     await owner.fetch("select * from jobs_internal.cancel_targets(1, $1, 1, null)", run)
-    value = (await here.seen(at(run, "errors")))["value"]
+    value = (await jobs_api.seen(at(run, "errors")))["value"]
 
     error = CAUSE["message"]
     assert sorted((e["reason"], e["count"], e["message"]) for e in value) == [
@@ -225,26 +227,26 @@ async def test_what_ended_otherwise_than_by_its_last_error_tells_both(here, owne
     ]
 
 
-async def test_a_failure_that_came_after_the_wish_to_stop_is_told_as_canceled(here, owner, job):
+async def test_a_failure_that_came_after_the_wish_to_stop_is_told_as_canceled(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 1)
 
     await ran(owner, run, 1, "Failed", target="Canceled", **CAUSE | {"end_reason": "Canceled"})
-    (told,) = (await here.seen(at(run, "errors")))["value"]
+    (told,) = (await jobs_api.seen(at(run, "errors")))["value"]
 
     assert told["message"] == f"It was canceled. Last error: {CAUSE['message']}"
 
 
-async def test_a_lost_host_and_an_unknown_outcome_are_two_causes(here, owner, job):
+async def test_a_lost_host_and_an_unknown_outcome_are_two_causes(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 2)
 
     for ordinal, reason in ((1, "HostLost"), (2, "OutcomeUnknown")):
         await ran(owner, run, ordinal, "Failed", error_fingerprint="HostLost", end_reason=reason)
-    value = (await here.seen(at(run, "errors")))["value"]
+    value = (await jobs_api.seen(at(run, "errors")))["value"]
 
     assert [(e["reason"], e["count"]) for e in value] == [("HostLost", 1), ("OutcomeUnknown", 1)]
 
 
-async def test_targets_are_found_by_lifecycle_server_and_fingerprint(here, owner, job):
+async def test_targets_are_found_by_lifecycle_server_and_fingerprint(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 5)
     await ran(owner, run, 1, "Failed", **CAUSE)
     await ran(owner, run, 2, "Failed", target="WaitingForRetry", **CAUSE)
@@ -252,7 +254,7 @@ async def test_targets_are_found_by_lifecycle_server_and_fingerprint(here, owner
     await ran(owner, run, 3, "TimedOut", end_reason="TimedOut")
 
     async def databases(path=at(run, "targets"), **query):
-        value = (await here.seen(path, **query))["value"]
+        value = (await jobs_api.seen(path, **query))["value"]
         return sorted(each["properties"]["target"]["databaseName"] for each in value)
 
     assert await databases(lifecycle="Failed") == ["db1", "db2"]
@@ -262,13 +264,13 @@ async def test_targets_are_found_by_lifecycle_server_and_fingerprint(here, owner
     assert await databases(fingerprint="f-missing") == ["db1"]
     assert await databases(fingerprint="f-other", server="s2", lifecycle="Failed") == ["db2"]
     assert await databases(at(run, "steps/step1/targets"), lifecycle="Created") == ["db4", "db5"]
-    page = await here.seen(at(run, "targets"), lifecycle="Failed", __top="1")
+    page = await jobs_api.seen(at(run, "targets"), lifecycle="Failed", __top="1")
     assert len(page["value"]) == 1
     for name, value in {"lifecycle": "Failed,Nothing", "server": "a\0"}.items():
-        assert wrong_field(await here.get(at(run, "targets"), **{name: value})) == name
+        assert wrong_field(await jobs_api.get(at(run, "targets"), **{name: value})) == name
 
 
-async def test_attempts_show_all_that_is_known_of_them(here, owner, job):
+async def test_attempts_show_all_that_is_known_of_them(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 1)
     sets = [a_set("n m", ["1", None]), {"statement": 2, "tag": "CREATE"}]
     more = {
@@ -281,13 +283,13 @@ async def test_attempts_show_all_that_is_known_of_them(here, owner, job):
     await ran(owner, run, 1, "Succeeded", attempt=2, results=sets)
     path = at(run, "steps/step1/targets", (await ids(owner, run))[1], "attempts")
 
-    listed = (await here.seen(path))["value"]
-    first = await here.seen(f"{path}/1")
-    second = (await here.seen(f"{path}/2"))["properties"]
+    listed = (await jobs_api.seen(path))["value"]
+    first = await jobs_api.seen(f"{path}/1")
+    second = (await jobs_api.seen(f"{path}/2"))["properties"]
 
     assert [each["name"] for each in listed] == ["2", "1"]
     assert first == listed[1]
-    assert first["id"] == here.url(f"{path}/1")
+    assert first["id"] == jobs_api.url(f"{path}/1")
     shown = first["properties"]
     assert {name: shown[name] for name in ("attempt", "lifecycle", "endReason")} == {
         "attempt": 1, "lifecycle": "Failed", "endReason": "StatementFailed",
@@ -300,13 +302,13 @@ async def test_attempts_show_all_that_is_known_of_them(here, owner, job):
     assert "results" not in listed[0]["properties"]
     assert listed[0]["properties"]["resultSets"] == 1
     assert second["results"] == sets
-    page = await here.seen(path, __top="1")
-    assert [each["name"] for each in (await here.call.get(page["nextLink"])).json()["value"]] == [
-        "1"
-    ]
+    page = await jobs_api.seen(path, __top="1")
+    assert [
+        each["name"] for each in (await jobs_api.call.get(page["nextLink"])).json()["value"]
+    ] == ["1"]
 
 
-async def test_numbers_keep_all_their_digits(here, owner, job):
+async def test_numbers_keep_all_their_digits(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 1)
     await ran(owner, run, 1, "Succeeded")
     digits = "123456789012345678901234567890.12345678901234567890"
@@ -316,22 +318,22 @@ async def test_numbers_keep_all_their_digits(here, owner, job):
         Decimal(digits),
     )
 
-    joined = await here.get(at(run, "results"))
+    joined = await jobs_api.get(at(run, "results"))
 
     assert f'"rows":[["s1","db1",null,{digits}]]' in joined.text
 
 
-async def test_a_reservation_is_no_attempt(here, owner, job):
+async def test_a_reservation_is_no_attempt(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 1)
     await ran(owner, run, 1, "Created")
     path = at(run, "steps/step1/targets", (await ids(owner, run))[1], "attempts")
 
-    assert (await here.seen(path))["value"] == []
+    assert (await jobs_api.seen(path))["value"] == []
     for name in ("1", "x", "99999999999"):
-        assert problem(await here.get(f"{path}/{name}")) == (404, "ResourceNotFound")
+        assert problem(await jobs_api.get(f"{path}/{name}")) == (404, "ResourceNotFound")
 
 
-async def test_results_are_one_table_over_all_targets_that_succeeded(here, owner, job):
+async def test_results_are_one_table_over_all_targets_that_succeeded(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 4)
     await ran(owner, run, 1, "Succeeded", results=[a_set("a b", [1, "x"], [2, None])])
     await ran(owner, run, 2, "Failed", results=[a_set("a b", [9, "no"])])
@@ -341,7 +343,7 @@ async def test_results_are_one_table_over_all_targets_that_succeeded(here, owner
     )  # fmt: skip
     await ran(owner, run, 4, "Succeeded", results=[a_set("a b"), a_set("other", ["second"])])
 
-    shown = await here.seen(at(run, "results"))
+    shown = await jobs_api.seen(at(run, "results"))
 
     assert shown["columns"] == ["serverName", "databaseName", "schemaName", "a", "b", "c", "b"]
     assert shown["rows"] == [
@@ -353,12 +355,12 @@ async def test_results_are_one_table_over_all_targets_that_succeeded(here, owner
         "step1", 1, 3, True,
     )  # fmt: skip
     assert "nextLink" not in shown
-    second = await here.seen(at(run, "results"), step="STEP1", set="2")
+    second = await jobs_api.seen(at(run, "results"), step="STEP1", set="2")
     assert second["rows"] == [["s4", "db4", None, "second"]]
     assert second["truncated"] is False
 
 
-async def test_messages_are_those_of_the_newest_attempt_that_is_over(here, owner, job):
+async def test_messages_are_those_of_the_newest_attempt_that_is_over(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 4)
     old, new = ([{"severity": "NOTICE", "message": said}] for said in ("old", "new"))
     await ran(owner, run, 1, "Failed", target="WaitingForRetry", notices=old)
@@ -369,7 +371,7 @@ async def test_messages_are_those_of_the_newest_attempt_that_is_over(here, owner
     await some_targets(owner, job, run, 1, step_id=2)
     await ran(owner, run, 1, "Succeeded", step=2, notices=new)
 
-    value = (await here.seen(at(run, "messages")))["value"]
+    value = (await jobs_api.seen(at(run, "messages")))["value"]
 
     assert value[0] == {
         "stepName": "step1", "targetId": str((await ids(owner, run))[1]), "serverName": "s1",
@@ -377,49 +379,52 @@ async def test_messages_are_those_of_the_newest_attempt_that_is_over(here, owner
     }  # fmt: skip
     said = [(e["stepName"], e["databaseName"], e["notices"][0]["message"]) for e in value]
     assert said == [("step1", "db1", "new"), ("step1", "db3", "old"), ("step2", "db1", "new")]
-    assert (await here.seen(at(run, "messages"), step="STEP2"))["value"] == value[2:]
-    page = await here.seen(at(run, "messages"), __top="2")
-    rest = (await here.call.get(page["nextLink"])).json()
+    assert (await jobs_api.seen(at(run, "messages"), step="STEP2"))["value"] == value[2:]
+    page = await jobs_api.seen(at(run, "messages"), __top="2")
+    rest = (await jobs_api.call.get(page["nextLink"])).json()
     assert (page["value"] + rest["value"], "nextLink" in rest) == (value, False)
 
 
-async def test_results_come_in_pages_that_may_end_inside_a_target(here, owner, job):
+async def test_results_come_in_pages_that_may_end_inside_a_target(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 4)
     for ordinal, count in ((1, 3), (2, 0), (3, 4), (4, 1)):
         rows = [[f"{ordinal}-{n}"] for n in range(count)]
         await ran(owner, run, ordinal, "Succeeded", results=[a_set("v", *rows)])
 
     seen, sizes = [], []
-    page = await here.seen(at(run, "results"), __top="2")
+    page = await jobs_api.seen(at(run, "results"), __top="2")
     while True:
         seen += [row[3] for row in page["rows"]]
         sizes.append(len(page["rows"]))
         assert page["columns"][3:] == ["v"]
         if "nextLink" not in page:
             break
-        page = (await here.call.get(page["nextLink"])).json()
+        page = (await jobs_api.call.get(page["nextLink"])).json()
 
     assert seen == ["1-0", "1-1", "1-2", "3-0", "3-1", "3-2", "3-3", "4-0"]
     assert sizes == [2, 2, 2, 2]
 
 
-async def test_results_of_several_steps_are_asked_for_by_step(here, owner, job):
+async def test_results_of_several_steps_are_asked_for_by_step(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 1)
     await ran(owner, run, 1, "Succeeded", results=[a_set("v", ["one"])])
     await some_targets(owner, job, run, 1, step_id=2)
     await ran(owner, run, 1, "Succeeded", step=2, results=[a_set("v", ["two"])])
 
-    assert wrong_field(await here.get(at(run, "results"))) == "step"
-    assert (await here.seen(at(run, "results"), step="step2"))["rows"][0][3] == "two"
-    assert problem(await here.get(at(run, "results"), step="step9")) == (404, "ResourceNotFound")
+    assert wrong_field(await jobs_api.get(at(run, "results"))) == "step"
+    assert (await jobs_api.seen(at(run, "results"), step="step2"))["rows"][0][3] == "two"
+    assert problem(await jobs_api.get(at(run, "results"), step="step9")) == (
+        404,
+        "ResourceNotFound",
+    )
     for wrong in ("0", "x", "-1", "99999999999999999999"):
-        assert wrong_field(await here.get(at(run, "results"), step="step1", set=wrong)) == "set"
-    unbegun = (await here.post("jobs/nightly/start")).json()["name"]
-    empty = await here.seen(at(unbegun, "results"))
+        assert wrong_field(await jobs_api.get(at(run, "results"), step="step1", set=wrong)) == "set"
+    unbegun = (await jobs_api.post("jobs/nightly/start")).json()["name"]
+    empty = await jobs_api.seen(at(unbegun, "results"))
     assert (empty["rows"], empty["targets"], len(empty["columns"])) == ([], 0, 3)
 
 
-async def test_a_step_or_a_target_is_canceled_alone(here, owner, job):
+async def test_a_step_or_a_target_is_canceled_alone(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 3)
     await ran(owner, run, 1, "InProgress")
     await ran(owner, run, 2, "Succeeded")
@@ -429,9 +434,11 @@ async def test_a_step_or_a_target_is_canceled_alone(here, owner, job):
         " order by requested_at"
     )
 
-    one = await here.post(at(run, "steps/step1/targets", target[1], "cancel"), {"reason": "wrong"})
-    over = await here.post(at(run, "steps/step1/targets", target[2], "cancel"))
-    step = await here.post(at(run, "steps/STEP1/cancel"))
+    one = await jobs_api.post(
+        at(run, "steps/step1/targets", target[1], "cancel"), {"reason": "wrong"}
+    )
+    over = await jobs_api.post(at(run, "steps/step1/targets", target[2], "cancel"))
+    step = await jobs_api.post(at(run, "steps/STEP1/cancel"))
 
     assert [(each.status_code, each.content) for each in (one, step)] == [(200, b"")] * 2
     assert problem(over) == (400, "ElasticJobsOperationFailed")
@@ -440,28 +447,28 @@ async def test_a_step_or_a_target_is_canceled_alone(here, owner, job):
         (1, 1, "rest", "wrong"), (1, None, "rest", None),
     ]  # fmt: skip
     for path in ("steps/step2/cancel", f"steps/step1/targets/{uuid4()}/cancel"):
-        assert problem(await here.post(at(run, path))) == (404, "ResourceNotFound")
-    assert problem(await here.post(at(run, "steps/step1/targets/x/cancel"))) == (
+        assert problem(await jobs_api.post(at(run, path))) == (404, "ResourceNotFound")
+    assert problem(await jobs_api.post(at(run, "steps/step1/targets/x/cancel"))) == (
         404, "ResourceNotFound",
     )  # fmt: skip
 
 
-async def test_a_summary_and_a_why_tell_who_wanted_it_to_stop(here, owner, job):
+async def test_a_summary_and_a_why_tell_who_wanted_it_to_stop(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 2)
     await ran(owner, run, 1, "InProgress", backend_pid=7)
     target = await ids(owner, run)
     one = at(run, "steps/step1/targets", target[1])
-    await here.post(f"{one}/cancel", {"reason": "wrong"})
-    await here.post(at(run, "cancel"), {"reason": "all of it"})
+    await jobs_api.post(f"{one}/cancel", {"reason": "wrong"})
+    await jobs_api.post(at(run, "cancel"), {"reason": "all of it"})
     await owner.execute(
         "update jobs_internal.cancellation set cancel_method = 'protocol', completed_at = requested_at"
         " where ordinal is not null"
     )
     await end(owner, run, "Canceled")
 
-    first, second = (await here.seen(at(run, "summary")))["cancellations"]
-    met = await here.seen(f"{one}/why")
-    other = await here.seen(at(run, "steps/step1/targets", target[2], "why"))
+    first, second = (await jobs_api.seen(at(run, "summary")))["cancellations"]
+    met = await jobs_api.seen(f"{one}/why")
+    other = await jobs_api.seen(at(run, "steps/step1/targets", target[2], "why"))
 
     assert first.pop("requestedAt") == first.pop("completedAt")
     assert first.pop("requestedBy")
@@ -474,24 +481,24 @@ async def test_a_summary_and_a_why_tell_who_wanted_it_to_stop(here, owner, job):
     assert [each["reason"] for each in other["cancellations"]] == ["all of it"]
 
 
-async def test_a_cancellation_behind_the_end_did_not_meet_the_target(here, owner, job):
+async def test_a_cancellation_behind_the_end_did_not_meet_the_target(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 2)
     await ran(owner, run, 1, "Succeeded")
 
-    await here.post(at(run, "cancel"))
+    await jobs_api.post(at(run, "cancel"))
     path = at(run, "steps/step1/targets", (await ids(owner, run))[1], "why")
 
-    assert (await here.seen(path))["cancellations"] == []
+    assert (await jobs_api.seen(path))["cancellations"] == []
 
 
-async def test_a_summary_tells_where_the_run_comes_from_and_what_holds_it(here, owner, job):
+async def test_a_summary_tells_where_the_run_comes_from_and_what_holds_it(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 2)
 
-    before = await here.seen(at(run, "summary"))
-    await here.post("pause")
-    paused = await here.seen(at(run, "summary"))
+    before = await jobs_api.seen(at(run, "summary"))
+    await jobs_api.post("pause")
+    paused = await jobs_api.seen(at(run, "summary"))
     await end(owner, run)
-    over = await here.seen(at(run, "summary"))
+    over = await jobs_api.seen(at(run, "summary"))
 
     assert (before["origin"], before["jobVersion"], before["stepCount"]) == ("caller", 1, 2)
     assert before["actor"] and before["door"] and "slot" not in before
@@ -500,20 +507,20 @@ async def test_a_summary_tells_where_the_run_comes_from_and_what_holds_it(here, 
     ]  # fmt: skip
 
 
-async def test_the_time_left_is_told_only_while_it_can_be_known(here, owner):
+async def test_the_time_left_is_told_only_while_it_can_be_known(jobs_api, owner):
     job = await a_job(owner, "nightly", steps=2)
     run = await a_planned_run(owner, job, 4)
     await ran(owner, run, 1, "Succeeded")
 
     async def left():
-        return "etaSeconds" in await here.seen(at(run, "summary"))
+        return "etaSeconds" in await jobs_api.seen(at(run, "summary"))
 
     assert not await left(), "the second step has not been reached"
     await some_targets(owner, job, run, 1, step_id=2)
     assert await left()
-    await here.post("pause")
+    await jobs_api.post("pause")
     assert not await left(), "nothing may start"
-    await here.post("resume")
+    await jobs_api.post("resume")
     await ran(owner, run, 2, "Succeeded")
     await owner.execute(
         "update jobs_internal.job_execution set start_time = now() - interval '5 s';"
@@ -522,20 +529,20 @@ async def test_the_time_left_is_told_only_while_it_can_be_known(here, owner):
     assert not await left(), "nothing has ended for long"
 
 
-async def test_a_lock_stops_no_cancel_of_a_part_but_a_query(here, owner, job):
-    await here.a_job("locked")
+async def test_a_lock_stops_no_cancel_of_a_part_but_a_query(jobs_api, owner, job):
+    await jobs_api.a_job("locked")
     run = await a_planned_run(owner, job, 1)
     lock = f"{ACCOUNT}{principals.AUTHORIZATION}/locks/still"
-    await arm.put(here.call, lock, {"properties": {"level": "ReadOnly"}})
+    await arm.put(jobs_api.call, lock, {"properties": {"level": "ReadOnly"}})
 
-    canceled = await here.post(at(run, "steps/step1/cancel"))
-    refused = await here.post("queries", {"targetGroup": "fleet", "sql": "select 1"})
+    canceled = await jobs_api.post(at(run, "steps/step1/cancel"))
+    refused = await jobs_api.post("queries", {"targetGroup": "fleet", "sql": "select 1"})
 
     assert canceled.status_code == 200
     assert problem(refused) == (409, "ScopeLocked")
 
 
-async def test_why_is_told_by_the_rows_where_they_know(here, owner, job, monkeypatch):
+async def test_why_is_told_by_the_rows_where_they_know(jobs_api, owner, job, monkeypatch):
     monkeypatch.setattr(reports, "PATIENCE", 0.3)  # of what runs the engine is asked who blocks it
     run = await a_planned_run(owner, job, 5)
     await ran(owner, run, 1, "Failed", **CAUSE)
@@ -545,7 +552,7 @@ async def test_why_is_told_by_the_rows_where_they_know(here, owner, job, monkeyp
     target = await ids(owner, run)
 
     async def why(ordinal):
-        return await here.seen(at(run, "steps/step1/targets", target[ordinal], "why"))
+        return await jobs_api.seen(at(run, "steps/step1/targets", target[ordinal], "why"))
 
     over, running, retry, reserved = [await why(ordinal) for ordinal in (1, 2, 3, 4)]
     assert (over["lifecycle"], over["details"]["endReason"]) == ("Failed", "StatementFailed")
@@ -556,16 +563,16 @@ async def test_why_is_told_by_the_rows_where_they_know(here, owner, job, monkeyp
     assert retry["details"]["notBefore"] in retry["message"]
     assert reserved["waitReason"] == "Reserved"
     assert all(each["since"].endswith("Z") for each in (over, running, retry, reserved))
-    assert (await here.post("pause")).status_code == 200
+    assert (await jobs_api.post("pause")).status_code == 200
     assert (await why(5))["waitReason"] == "AccountPaused"
 
 
-async def test_why_tells_that_the_host_was_lost(here, owner, job):
+async def test_why_tells_that_the_host_was_lost(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 1)
     await ran(owner, run, 1, "InProgress", backend_pid=7)
     await owner.execute("update jobs_internal.task set disowned = gen_random_uuid()")
 
-    told = await here.seen(at(run, "steps/step1/targets", (await ids(owner, run))[1], "why"))
+    told = await jobs_api.seen(at(run, "steps/step1/targets", (await ids(owner, run))[1], "why"))
 
     assert (told["lifecycle"], told["waitReason"]) == ("InProgress", "HostLost")
     assert told["message"] == "Its host was lost; the target is asked what became of the attempt."
@@ -578,7 +585,7 @@ async def test_why_tells_that_the_host_was_lost(here, owner, job):
         ("ServerStarting", "Its server is starting, stopping or recovering"),
     ],
 )
-async def test_why_quotes_the_server_that_has_no_room(here, owner, job, reason, lead):
+async def test_why_quotes_the_server_that_has_no_room(jobs_api, owner, job, reason, lead):
     run = await a_planned_run(owner, job, 1)
     path = at(run, "steps/step1/targets", (await ids(owner, run))[1], "why")
     await owner.execute(
@@ -587,14 +594,14 @@ async def test_why_quotes_the_server_that_has_no_room(here, owner, job, reason, 
         reason,
     )
 
-    told = await here.seen(path)
+    told = await jobs_api.seen(path)
 
     assert (told["waitReason"], told["details"]["serverSaid"]) == (reason, "not now")
     again = told["details"]["notBefore"]
     assert told["message"] == f"{lead}; it is tried again at {again}. The server said: not now."
 
 
-async def test_why_is_asked_of_the_engine_where_only_it_knows(here, owner, job, monkeypatch):
+async def test_why_is_asked_of_the_engine_where_only_it_knows(jobs_api, owner, job, monkeypatch):
     run = await a_planned_run(owner, job, 2)
     path = at(run, "steps/step1/targets", (await ids(owner, run))[2], "why")
     said = '{"waitReason": "ServerConnections", "message": "All in use.", "details": {"inUse": 4}}'
@@ -603,7 +610,7 @@ async def test_why_is_asked_of_the_engine_where_only_it_knows(here, owner, job, 
         " where answered_at is null returning kind, args ->> 'run', args -> 'stepId', args -> 'ordinal'"
     )
 
-    asking = asyncio.create_task(here.seen(path))
+    asking = asyncio.create_task(jobs_api.seen(path))
     while not (asked := await owner.fetch(answer, said)):
         await asyncio.sleep(0.05)
 
@@ -614,12 +621,12 @@ async def test_why_is_asked_of_the_engine_where_only_it_knows(here, owner, job, 
     }  # fmt: skip
     assert told["details"] == {"attempts": 0, "inUse": 4}
     monkeypatch.setattr(reports, "PATIENCE", 0.3)
-    silent = await here.seen(path)
+    silent = await jobs_api.seen(path)
     assert (silent["lifecycle"], silent["message"]) == ("Created", "the engine did not answer")
-    assert await here.metadata("select 1 from audit_event where action like '%why%'") == []
+    assert await jobs_api.metadata("select 1 from audit_event where action like '%why%'") == []
 
 
-async def test_the_history_of_a_deleted_job_is_read_only_when_asked_for(here, owner, job):
+async def test_the_history_of_a_deleted_job_is_read_only_when_asked_for(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 1)
     await ran(owner, run, 1, "Succeeded", results=[a_set("v", ["kept"])])
     await end(owner, run)
@@ -630,38 +637,38 @@ async def test_the_history_of_a_deleted_job_is_read_only_when_asked_for(here, ow
         at(run, below, "attempts/1"), at(run, below, "why"), at(run, "summary"),
         at(run, "errors"), at(run, "results"), at(run, "targets"), at(run, "messages"),
     ]  # fmt: skip
-    before = [await here.seen(path) for path in paths]
-    assert (await here.delete("jobs/nightly")).status_code == 200
+    before = [await jobs_api.seen(path) for path in paths]
+    assert (await jobs_api.delete("jobs/nightly")).status_code == 200
 
     for path, seen in zip(paths, before, strict=True):
-        assert problem(await here.get(path)) == (404, "ResourceNotFound"), path
-        assert await here.seen(path, includeDeleted="true") == seen, path
-        assert wrong_field(await here.get(path, includeDeleted="maybe")) == "includeDeleted"
+        assert problem(await jobs_api.get(path)) == (404, "ResourceNotFound"), path
+        assert await jobs_api.seen(path, includeDeleted="true") == seen, path
+        assert wrong_field(await jobs_api.get(path, includeDeleted="maybe")) == "includeDeleted"
 
 
-async def test_what_is_not_there_is_not_found(here, owner, job):
+async def test_what_is_not_there_is_not_found(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 1)
     for below in ("summary", "errors", "results", "messages", "targets"):
         for path in (at(uuid4(), below), at("x", below), f"jobs/other/executions/{run}/{below}"):
-            assert problem(await here.get(path)) == (404, "ResourceNotFound"), path
+            assert problem(await jobs_api.get(path)) == (404, "ResourceNotFound"), path
     for below in ("why", "attempts", "attempts/1"):
         for target in (uuid4(), "x"):
             path = at(run, "steps/step1/targets", target, below)
-            assert problem(await here.get(path)) == (404, "ResourceNotFound"), path
+            assert problem(await jobs_api.get(path)) == (404, "ResourceNotFound"), path
 
 
-async def test_a_query_is_a_run_of_the_system_s_job(here):
-    await here.a_job()
+async def test_a_query_is_a_run_of_the_system_s_job(jobs_api):
+    await jobs_api.a_job()
     body = {"targetGroup": "FLEET", "sql": "select 1", "maxRows": 5}
 
-    answer = await here.post("queries", body)
+    answer = await jobs_api.post("queries", body)
 
     assert answer.status_code == 200, answer.text
     run = answer.json()
     assert run["id"] == ref(f"jobs/adhoc/executions/{run['name']}")
-    assert await here.seen(f"jobs/adhoc/executions/{run['name']}") == run
-    assert (await here.seen(f"jobs/adhoc/executions/{run['name']}/summary"))["total"] == 0
-    (row,) = await here.control(
+    assert await jobs_api.seen(f"jobs/adhoc/executions/{run['name']}") == run
+    assert (await jobs_api.seen(f"jobs/adhoc/executions/{run['name']}/summary"))["total"] == 0
+    (row,) = await jobs_api.control(
         "select j.system, j.overlap, x.origin, x.door, x.overrides::text, s.name, s.retry_attempts,"
         "       s.timeout_seconds, s.options::text, s.target_group_name, s.credential_name"
         "  from jobs_internal.job_execution x join jobs_internal.job j using (job_id)"
@@ -671,23 +678,23 @@ async def test_a_query_is_a_run_of_the_system_s_job(here):
         True, "allow", "caller", "rest", '{"maxRows": 5, "rollback": true}', "query", 0, 60,
         '{"settings": {"access": "readOnly"}}', "fleet", None,
     )  # fmt: skip
-    listed = (await here.seen("jobs/adhoc/executions"))["value"]
+    listed = (await jobs_api.seen("jobs/adhoc/executions"))["value"]
     assert [each["name"] for each in listed] == [run["name"]]
 
 
-async def test_the_same_query_again_needs_no_other_version(here):
-    await here.a_job()
+async def test_the_same_query_again_needs_no_other_version(jobs_api):
+    await jobs_api.a_job()
     asked = {"targetGroup": "fleet", "sql": "select 1"}
     writing = {**asked, "sql": "delete from t", "readOnly": False, "timeoutSeconds": 7,
                "credential": ref("credentials/login")}  # fmt: skip
 
     versions = [
-        (await here.post("queries", body)).json()["properties"]["jobVersion"]
+        (await jobs_api.post("queries", body)).json()["properties"]["jobVersion"]
         for body in (asked, asked, writing, asked)
     ]
 
     assert versions == [1, 1, 2, 3]
-    (row,) = await here.control(
+    (row,) = await jobs_api.control(
         "select x.overrides::text, s.options::text, s.timeout_seconds, s.credential_name"
         "  from jobs_internal.job_execution x"
         "  join jobs_internal.job_step s on (s.job_id, s.version) = (x.job_id, x.job_version)"
@@ -698,43 +705,43 @@ async def test_the_same_query_again_needs_no_other_version(here):
     )  # fmt: skip
 
 
-async def test_a_repeated_query_is_the_same_run(here):
-    await here.a_job()
+async def test_a_repeated_query_is_the_same_run(jobs_api):
+    await jobs_api.a_job()
     same = {"Idempotency-Key": "k"}
     body = {"targetGroup": ref("targetGroups/fleet"), "sql": "select 1"}
 
-    answers = await asyncio.gather(*(here.post("queries", body, **same) for _ in range(3)))
-    other = await here.post("queries", body | {"sql": "select 2"}, **same)
+    answers = await asyncio.gather(*(jobs_api.post("queries", body, **same) for _ in range(3)))
+    other = await jobs_api.post("queries", body | {"sql": "select 2"}, **same)
 
     assert {each.json()["name"] for each in answers} == {answers[0].json()["name"]}
     assert problem(other) == (409, "IdempotencyKeyMismatch")
-    assert len((await here.seen("jobs/adhoc/executions"))["value"]) == 1
+    assert len((await jobs_api.seen("jobs/adhoc/executions"))["value"]) == 1
 
 
-async def test_the_system_s_job_is_started_by_queries_only(here):
-    await here.a_job()
-    await here.post("queries", {"targetGroup": "fleet", "sql": "select 1"})
+async def test_the_system_s_job_is_started_by_queries_only(jobs_api):
+    await jobs_api.a_job()
+    await jobs_api.post("queries", {"targetGroup": "fleet", "sql": "select 1"})
 
     answers = [
-        await here.post("jobs/adhoc/start"),
-        await here.put(f"jobs/adhoc/executions/{uuid4()}"),
-        await here.put("jobs/adhoc/steps/query", {"properties": {
+        await jobs_api.post("jobs/adhoc/start"),
+        await jobs_api.put(f"jobs/adhoc/executions/{uuid4()}"),
+        await jobs_api.put("jobs/adhoc/steps/query", {"properties": {
             "targetGroup": ref("targetGroups/fleet"), "action": {"value": "select 2"}}}),
     ]  # fmt: skip
 
     assert {problem(each) for each in answers} == {(400, "ElasticJobsOperationFailed")}
-    assert (await here.delete("jobs/adhoc")).status_code == 204
-    assert len((await here.seen("jobs/adhoc/executions"))["value"]) == 1
+    assert (await jobs_api.delete("jobs/adhoc")).status_code == 204
+    assert len((await jobs_api.seen("jobs/adhoc/executions"))["value"]) == 1
 
 
-async def test_a_job_of_that_name_is_left_to_its_people(here, owner):
-    await here.a_job()
+async def test_a_job_of_that_name_is_left_to_its_people(jobs_api, owner):
+    await jobs_api.a_job()
     await a_job(owner, "Adhoc")
 
-    answer = await here.post("queries", {"targetGroup": "fleet", "sql": "select 1"})
+    answer = await jobs_api.post("queries", {"targetGroup": "fleet", "sql": "select 1"})
 
     assert problem(answer) == (409, "Conflict")
-    assert (await here.seen("jobs/adhoc"))["properties"]["version"] == 1
+    assert (await jobs_api.seen("jobs/adhoc"))["properties"]["version"] == 1
 
 
 @pytest.mark.parametrize(
@@ -758,29 +765,29 @@ async def test_a_job_of_that_name_is_left_to_its_people(here, owner):
         ({"limit": 1}, "limit"),
     ],
 )
-async def test_what_is_wrong_with_a_query_is_named(here, change, field):
-    await here.a_job()
+async def test_what_is_wrong_with_a_query_is_named(jobs_api, change, field):
+    await jobs_api.a_job()
 
-    answer = await here.post("queries", {"targetGroup": "fleet", "sql": "select 1"} | change)
+    answer = await jobs_api.post("queries", {"targetGroup": "fleet", "sql": "select 1"} | change)
 
     assert wrong_field(answer) == field
-    assert await here.control("select 1 from jobs_internal.job where name = 'adhoc'") == []
+    assert await jobs_api.control("select 1 from jobs_internal.job where name = 'adhoc'") == []
 
 
-async def test_a_statement_that_can_not_be_rolled_back_needs_the_right_to_write(here):
-    await here.a_job()
+async def test_a_statement_that_can_not_be_rolled_back_needs_the_right_to_write(jobs_api):
+    await jobs_api.a_job()
 
-    answer = await here.post(
+    answer = await jobs_api.post(
         "queries", {"targetGroup": "fleet", "sql": "vacuum", "readOnly": False}
     )
 
     assert answer.status_code == 200
 
 
-async def test_a_query_needs_the_servers_and_to_write_also_the_jobs(here):
-    await here.a_job()
+async def test_a_query_needs_the_servers_and_to_write_also_the_jobs(jobs_api):
+    await jobs_api.a_job()
     inner = {"type": "TargetGroup", "targetGroup": ref("targetGroups/fleet")}
-    await here.made("targetGroups/outer", {"properties": {"members": [inner]}})
+    await jobs_api.made("targetGroups/outer", {"properties": {"members": [inner]}})
     reads = {"targetGroup": "fleet", "sql": "select 1"}
     nested = reads | {"targetGroup": "outer"}
     writes = reads | {"readOnly": False}
@@ -794,24 +801,24 @@ async def test_a_query_needs_the_servers_and_to_write_also_the_jobs(here):
         ]
 
     denied, unknown = (403, "AuthorizationFailed"), (400, "InvalidTargetServer")
-    reader = await a_caller(here, (ACCOUNT, READER))
+    reader = await a_caller(jobs_api, (ACCOUNT, READER))
     assert await asked(reader, reads) == [denied]
-    operator = await a_caller(here, (ACCOUNT, JOB_OPERATOR))
+    operator = await a_caller(jobs_api, (ACCOUNT, JOB_OPERATOR))
     assert await asked(operator, reads, nested, writes, chooses) == [
         unknown, unknown, denied, denied,
     ]  # fmt: skip
-    contributor = await a_caller(here, (ACCOUNT, CONTRIBUTOR))
+    contributor = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR))
     assert await asked(contributor, reads, writes) == [unknown, unknown]
-    both = await a_caller(here, (SERVER, CONTRIBUTOR))
+    both = await a_caller(jobs_api, (SERVER, CONTRIBUTOR))
     assert await asked(both, reads, nested, writes, chooses) == [(200, "")] * 4
 
 
-async def test_an_operator_stops_parts_and_a_reader_only_reads(here, owner, job):
+async def test_an_operator_stops_parts_and_a_reader_only_reads(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 1)
     target = (await ids(owner, run))[1]
     paths = [at(run, "steps/step1/targets", target, "cancel"), at(run, "steps/step1/cancel")]
-    reader = await a_caller(here, (ACCOUNT, READER))
-    operator = await a_caller(here, (ACCOUNT, JOB_OPERATOR))
+    reader = await a_caller(jobs_api, (ACCOUNT, READER))
+    operator = await a_caller(jobs_api, (ACCOUNT, JOB_OPERATOR))
 
     async with reader.call, operator.call:
         refused = [await reader.post(path) for path in paths]
@@ -824,18 +831,18 @@ async def test_an_operator_stops_parts_and_a_reader_only_reads(here, owner, job)
     assert stopped[1].status_code in {200, 400}
 
 
-async def test_a_pause_may_stop_what_runs_and_leaves_what_waits(here, owner, job):
+async def test_a_pause_may_stop_what_runs_and_leaves_what_waits(jobs_api, owner, job):
     begun = await a_planned_run(owner, job, 1)
     await owner.execute(
         "update jobs_internal.job_execution set lifecycle = 'InProgress', start_time = now()"
     )
-    waiting = (await here.post("jobs/nightly/start")).json()["name"]
-    url, true = here.url("pause"), {"cancelRunning": "true"}
+    waiting = (await jobs_api.post("jobs/nightly/start")).json()["name"]
+    url, true = jobs_api.url("pause"), {"cancelRunning": "true"}
 
-    plain = await here.post("pause")
-    paused = await here.call.post(url, params=SQL | true)
-    again = await here.call.post(url, params=SQL | true)
-    wrong = await here.call.post(url, params=SQL | {"cancelRunning": "perhaps"})
+    plain = await jobs_api.post("pause")
+    paused = await jobs_api.call.post(url, params=SQL | true)
+    again = await jobs_api.call.post(url, params=SQL | true)
+    wrong = await jobs_api.call.post(url, params=SQL | {"cancelRunning": "perhaps"})
 
     assert plain.json() == {"paused": True}
     assert paused.json() == {"paused": True, "canceled": 1}
@@ -845,5 +852,5 @@ async def test_a_pause_may_stop_what_runs_and_leaves_what_waits(here, owner, job
         "select job_execution_id, reason, door from jobs_internal.cancellation"
     )
     assert [tuple(row) for row in asked] == [(begun, "The account was paused.", "rest")]
-    assert (await here.seen(at(waiting)))["properties"]["lifecycle"] == "Created"
-    assert (await here.post("resume")).json() == {"paused": False}
+    assert (await jobs_api.seen(at(waiting)))["properties"]["lifecycle"] == "Created"
+    assert (await jobs_api.post("resume")).json() == {"paused": False}

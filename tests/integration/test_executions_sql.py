@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from tests.support.control_db import installed
 from tests.support.executions import (
     PLAN,
     Job,

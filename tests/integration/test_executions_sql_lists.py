@@ -7,11 +7,9 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from tests.support.control_db import installed
 from tests.support.executions import (
     a_job,
     a_run,
-    a_session,
     a_step,
     end,
     some_targets,

@@ -7,7 +7,6 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from tests.support.control_db import installed
 from tests.support.executions import a_job, a_session, end, some_targets
 
 PARTITIONS = """

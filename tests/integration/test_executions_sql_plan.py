@@ -7,13 +7,11 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from tests.support.control_db import installed
 from tests.support.executions import (
     EPOCH,
     PLAN,
     a_job,
     a_run,
-    a_session,
     a_snapshot,
     a_step,
 )

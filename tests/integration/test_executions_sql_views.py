@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.support.control_db import installed
-from tests.support.executions import a_job, a_run, a_session, end, some_targets
+from tests.support.executions import a_job, a_run, end, some_targets
 
 DOCUMENTED = """
 job_execution_id job_name job_id job_version step_id is_active lifecycle create_time start_time end_time

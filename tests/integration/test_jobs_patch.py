@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.support import arm
-from tests.support.jobs_fixture import a_step, jobs_world, ref
+from tests.support.jobs_fixture import a_step, start_jobs_api, ref
 
 pytestmark = pytest.mark.newest
 
@@ -20,8 +20,8 @@ JOB = {
 
 
 @pytest.fixture
-async def here(settings, targets, tmp_path):
-    async with jobs_world(settings, targets, tmp_path) as made:
+async def jobs_api(settings, targets, tmp_path):
+    async with start_jobs_api(settings, targets, tmp_path) as made:
         yield made
 
 
@@ -29,40 +29,42 @@ def problem(answer):
     return answer.status_code, arm.error(answer)
 
 
-async def changed(here, path, patch):
+async def changed(jobs_api, path, patch):
     """Its properties after the patch, without what belongs to the row."""
-    answer = await here.patch(path, patch)
+    answer = await jobs_api.patch(path, patch)
     assert answer.status_code == 200, answer.text
-    assert answer.json() == await here.seen(path)
+    assert answer.json() == await jobs_api.seen(path)
     return answer.json()["properties"]
 
 
-async def test_a_job_is_paused_and_keeps_its_schedule(here):
-    await here.made("jobs/nightly", {"properties": JOB})
-    before = (await here.seen("jobs/nightly"))["properties"]
+async def test_a_job_is_paused_and_keeps_its_schedule(jobs_api):
+    await jobs_api.made("jobs/nightly", {"properties": JOB})
+    before = (await jobs_api.seen("jobs/nightly"))["properties"]
 
-    after = await changed(here, "jobs/nightly", {"paused": True})
+    after = await changed(jobs_api, "jobs/nightly", {"paused": True})
 
     assert after == {**before, "paused": True}
     assert after["schedule"] | SCHEDULE == after["schedule"]
-    assert (await here.seen("jobs/nightly/nextRuns"))["value"] == []
-    assert await changed(here, "jobs/nightly", {"paused": None}) == before
+    assert (await jobs_api.seen("jobs/nightly/nextRuns"))["value"] == []
+    assert await changed(jobs_api, "jobs/nightly", {"paused": None}) == before
 
 
-async def test_null_removes_and_objects_merge(here):
-    await here.made("jobs/nightly", {"properties": JOB})
+async def test_null_removes_and_objects_merge(jobs_api):
+    await jobs_api.made("jobs/nightly", {"properties": JOB})
 
     patch = {
         "owner": None, "labels": {"a": None, "c": "3"},
         "schedule": {"enabled": False, "misfire": {"withinSeconds": None}},
     }  # fmt: skip
-    after = await changed(here, "jobs/nightly", patch)
+    after = await changed(jobs_api, "jobs/nightly", patch)
 
     assert "owner" not in after
     assert after["labels"] == {"b": "2", "c": "3"}
     assert after["schedule"]["misfire"] == {"policy": "runOnce"}
     assert (after["schedule"]["interval"], after["schedule"]["enabled"]) == ("PT1H", False)
-    assert (await changed(here, "jobs/nightly", {"schedule": None}))["schedule"]["type"] == "Once"
+    assert (await changed(jobs_api, "jobs/nightly", {"schedule": None}))["schedule"][
+        "type"
+    ] == "Once"
 
 
 @pytest.mark.parametrize(
@@ -82,18 +84,18 @@ async def test_null_removes_and_objects_merge(here):
         ),
     ],
 )
-async def test_one_kind_of_schedule_replaces_another(here, first, second, gone):
-    await here.made("jobs/nightly", {"properties": JOB})
+async def test_one_kind_of_schedule_replaces_another(jobs_api, first, second, gone):
+    await jobs_api.made("jobs/nightly", {"properties": JOB})
 
-    after = (await changed(here, "jobs/nightly", {"schedule": first}))["schedule"]
+    after = (await changed(jobs_api, "jobs/nightly", {"schedule": first}))["schedule"]
 
     assert after | second == after
     assert not gone & after.keys()
     assert (after["enabled"], after["overlap"]) == (True, "queueOne")
 
 
-async def test_a_patch_is_checked_as_a_whole_job_would_be(here):
-    await here.made("jobs/nightly", {"properties": JOB})
+async def test_a_patch_is_checked_as_a_whole_job_would_be(jobs_api):
+    await jobs_api.made("jobs/nightly", {"properties": JOB})
     wrong = {
         "properties.priority": ({"priority": 1}, "OptionNotSupported"),
         "properties.schedule.endTime": (
@@ -103,69 +105,69 @@ async def test_a_patch_is_checked_as_a_whole_job_would_be(here):
     }  # fmt: skip
 
     for target, (patch, code) in wrong.items():
-        answer = await here.patch("jobs/nightly", patch)
+        answer = await jobs_api.patch("jobs/nightly", patch)
         assert problem(answer) == (400, code), target
         assert answer.json()["error"]["target"] == target
-    assert problem(await here.patch("jobs/none", {"paused": True})) == (404, "ResourceNotFound")
+    assert problem(await jobs_api.patch("jobs/none", {"paused": True})) == (404, "ResourceNotFound")
 
 
-async def test_a_patch_keeps_to_its_etag_and_is_made_once(here):
-    await here.made("jobs/nightly", {"properties": JOB})
-    old = (await here.get("jobs/nightly")).headers["etag"]
+async def test_a_patch_keeps_to_its_etag_and_is_made_once(jobs_api):
+    await jobs_api.made("jobs/nightly", {"properties": JOB})
+    old = (await jobs_api.get("jobs/nightly")).headers["etag"]
     key = {"Idempotency-Key": "0b5b3c0e-0000-4000-8000-000000000001"}
 
-    first = await here.patch("jobs/nightly", {"paused": True}, **{"If-Match": old}, **key)
-    await here.patch("jobs/nightly", {"description": "later"})
-    repeat = await here.patch("jobs/nightly", {"paused": True}, **{"If-Match": old}, **key)
-    late = await here.patch("jobs/nightly", {"paused": False}, **{"If-Match": old})
+    first = await jobs_api.patch("jobs/nightly", {"paused": True}, **{"If-Match": old}, **key)
+    await jobs_api.patch("jobs/nightly", {"description": "later"})
+    repeat = await jobs_api.patch("jobs/nightly", {"paused": True}, **{"If-Match": old}, **key)
+    late = await jobs_api.patch("jobs/nightly", {"paused": False}, **{"If-Match": old})
 
     assert (first.status_code, repeat.status_code) == (200, 200)
     assert repeat.json() == first.json()
     assert first.headers["etag"] != old
     assert problem(late) == (412, "PreconditionFailed")
-    assert (await here.seen("jobs/nightly"))["properties"]["paused"] is True
+    assert (await jobs_api.seen("jobs/nightly"))["properties"]["paused"] is True
 
 
-async def test_patches_at_once_all_count(here):
-    await here.made("jobs/nightly", {"properties": JOB})
+async def test_patches_at_once_all_count(jobs_api):
+    await jobs_api.made("jobs/nightly", {"properties": JOB})
 
     answers = await asyncio.gather(
-        *(here.patch("jobs/nightly", {"labels": {f"l{n}": "x"}}) for n in range(8))
+        *(jobs_api.patch("jobs/nightly", {"labels": {f"l{n}": "x"}}) for n in range(8))
     )
 
     assert [answer.status_code for answer in answers] == [200] * 8
-    labels = (await here.seen("jobs/nightly"))["properties"]["labels"]
+    labels = (await jobs_api.seen("jobs/nightly"))["properties"]["labels"]
     assert labels.keys() == {"a", "b", *(f"l{n}" for n in range(8))}
 
 
-async def test_a_step_changes_in_what_is_named_and_makes_a_version(here):
-    await here.a_job()
+async def test_a_step_changes_in_what_is_named_and_makes_a_version(jobs_api):
+    await jobs_api.a_job()
     options = {"settings": {"role": "r", "searchPath": "s"}, "idempotent": True, "jitter": 0.5}
     step = a_step(executionOptions={"retryAttempts": 3, "timeoutSeconds": 60}, **options)
-    await here.made("jobs/nightly/steps/first", step)
-    before = (await here.seen("jobs/nightly/steps/first"))["properties"]
+    await jobs_api.made("jobs/nightly/steps/first", step)
+    before = (await jobs_api.seen("jobs/nightly/steps/first"))["properties"]
 
     patch = {
         "executionOptions": {"retryAttempts": 5, "timeoutSeconds": None},
         "settings": {"role": None}, "idempotent": None, "guard": "job",
     }  # fmt: skip
-    after = await changed(here, "jobs/nightly/steps/first", patch)
-    await changed(here, "jobs/nightly/steps/first", patch)
+    after = await changed(jobs_api, "jobs/nightly/steps/first", patch)
+    await changed(jobs_api, "jobs/nightly/steps/first", patch)
 
     assert after == {
         **{name: value for name, value in before.items() if name != "idempotent"},
         "executionOptions": {**before["executionOptions"], "retryAttempts": 5, "timeoutSeconds": 43200},
         "settings": {"searchPath": "s"}, "guard": "job",
     }  # fmt: skip
-    assert (await here.seen("jobs/nightly"))["properties"]["version"] == 3
+    assert (await jobs_api.seen("jobs/nightly"))["properties"]["version"] == 3
     script = {"action": {"value": "select 2"}, "credential": ""}
-    after = await changed(here, "jobs/nightly/steps/first", script)
+    after = await changed(jobs_api, "jobs/nightly/steps/first", script)
     assert (after["action"]["value"], "credential" in after) == ("select 2", False)
 
 
-async def test_a_patch_is_checked_as_a_whole_step_would_be(here):
-    await here.a_job()
-    await here.patch("jobs/nightly/steps/first", {"guard": True})
+async def test_a_patch_is_checked_as_a_whole_step_would_be(jobs_api):
+    await jobs_api.a_job()
+    await jobs_api.patch("jobs/nightly/steps/first", {"guard": True})
     wrong = [
         ({"action": None}, "properties.action", "MissingRequiredParameter"),
         ({"action": {"value": None}}, "properties.action.value", "MissingRequiredParameter"),
@@ -178,8 +180,8 @@ async def test_a_patch_is_checked_as_a_whole_step_would_be(here):
     ]
 
     for patch, target, code in wrong:
-        answer = await here.patch("jobs/nightly/steps/first", patch)
+        answer = await jobs_api.patch("jobs/nightly/steps/first", patch)
         assert problem(answer) == (400, code), (patch, answer.text)
         assert target in {None, answer.json()["error"]["target"]}, patch
-    absent = await here.patch("jobs/nightly/steps/none", {"guard": True})
+    absent = await jobs_api.patch("jobs/nightly/steps/none", {"guard": True})
     assert problem(absent) == (404, "ResourceNotFound")

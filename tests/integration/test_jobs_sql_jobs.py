@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.definitions import SERVERS, a_definer, some_steps
+from tests.support.definitions import SERVERS, some_steps
 from tests.support.control_db import installed
 
 

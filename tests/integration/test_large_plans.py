@@ -4,9 +4,9 @@ import pytest
 
 from engine.core.runs import planner
 from engine.core.main import Core
-from tests.support.fleet import Fleet, fleet
+from tests.support.fleet import Fleet, start_fleet
 from tests.support.launching import until
-from tests.support.tcp_proxy import line_to
+from tests.support.tcp_proxy import proxy_to
 
 pytestmark = pytest.mark.newest
 
@@ -26,68 +26,68 @@ select count(*) from pg_stat_activity
 
 
 @pytest.fixture
-async def line(targets):
+async def proxy(targets):
     """Between the engine and its control database."""
-    async with line_to(targets.port) as made:
+    async with proxy_to(targets.port) as made:
         yield made
 
 
 @pytest.fixture
-async def here(settings, db, targets, tmp_path, line, monkeypatch):
+async def fleet(settings, db, targets, tmp_path, proxy, monkeypatch):
     monkeypatch.setattr(planner, "MAX_INLINE_TARGETS", 2)
-    endpoint = {"host": "127.0.0.1", "port": line.port, "sslMode": "disable"}
-    async with fleet(settings, db, targets, tmp_path, endpoint=endpoint) as made:
+    endpoint = {"host": "127.0.0.1", "port": proxy.port, "sslMode": "disable"}
+    async with start_fleet(settings, db, targets, tmp_path, endpoint=endpoint) as made:
         await made.root.execute(LONG)
         yield made
 
 
-async def plans_are_written(here: Fleet, jobs: int) -> None:
+async def plans_are_written(fleet: Fleet, jobs: int) -> None:
     """So many are wanted, and some are at work."""
     for number in range(jobs):
-        await here.job(f"large {number}", "select 1")
-        await here.start(f"large {number}")
+        await fleet.job(f"large {number}", "select 1")
+        await fleet.start(f"large {number}")
     steps = "select count(*) from jobs_internal.step_execution"
 
     async def reached() -> bool:
-        return await here.root.fetchval(steps) == jobs and await at_work(here) >= min(jobs, 2)
+        return await fleet.root.fetchval(steps) == jobs and await at_work(fleet) >= min(jobs, 2)
 
     await until(reached)
 
 
-async def at_work(here: Fleet) -> int:
-    return await here.root.fetchval(AT_WORK)
+async def at_work(fleet: Fleet) -> int:
+    return await fleet.root.fetchval(AT_WORK)
 
 
-async def test_the_heart_waits_for_no_plan(here: Fleet):
-    await plans_are_written(here, 6)
+async def test_the_heart_waits_for_no_plan(fleet: Fleet):
+    await plans_are_written(fleet, 6)
     read = "select heartbeat_at from jobs_internal.instance"
-    before = await here.root.fetchval(read)
+    before = await fleet.root.fetchval(read)
 
     async def beats() -> bool:
-        return await here.root.fetchval(read) > before
+        return await fleet.root.fetchval(read) > before
 
     for _ in range(3):
         await until(beats)
-        before = await here.root.fetchval(read)
-    assert await at_work(here) == 2
+        before = await fleet.root.fetchval(read)
+    assert await at_work(fleet) == 2
 
 
-async def test_a_plan_that_the_engine_breaks_off_ends_at_the_server(here: Fleet):
-    await plans_are_written(here, 1)
+async def test_a_plan_that_the_engine_breaks_off_ends_at_the_server(fleet: Fleet):
+    await plans_are_written(fleet, 1)
 
-    (core,) = [one for one in here.alive if isinstance(one.living, Core)]
-    await here.kill(core)
+    (core,) = [one for one in fleet.alive if isinstance(one.living, Core)]
+    await fleet.kill(core)
 
-    await until(lambda: nothing_is_at_work(here))
-
-
-async def test_a_plan_whose_engine_died_ends_at_the_server(here: Fleet, line):
-    await plans_are_written(here, 1)
-
-    line.cut()
-
-    await until(lambda: nothing_is_at_work(here))
+    await until(lambda: nothing_is_at_work(fleet))
 
 
-async def nothing_is_at_work(here: Fleet) -> bool:
-    return await at_work(here) == 0
+async def test_a_plan_whose_engine_died_ends_at_the_server(fleet: Fleet, proxy):
+    await plans_are_written(fleet, 1)
+
+    proxy.cut()
+
+    await until(lambda: nothing_is_at_work(fleet))
+
+
+async def nothing_is_at_work(fleet: Fleet) -> bool:
+    return await at_work(fleet) == 0

@@ -14,7 +14,7 @@ from api.resources import RESOURCES
 from tests.support import principals
 from tests.support import arm
 from tests.support.executions import a_job
-from tests.support.jobs_fixture import ACCOUNT, SERVER, SQL, a_step, jobs_world
+from tests.support.jobs_fixture import ACCOUNT, SERVER, SQL, a_step, start_jobs_api
 from tests.support.outcomes import a_planned_run, an_engine, ran
 from workflows.roles import READER
 
@@ -31,36 +31,38 @@ STUB = {"id", "name", "type"}
 
 
 @pytest.fixture
-async def here(settings, targets, tmp_path):
-    async with jobs_world(settings, targets, tmp_path) as made:
+async def jobs_api(settings, targets, tmp_path):
+    async with start_jobs_api(settings, targets, tmp_path) as made:
         yield made
 
 
-async def a_reader(here, scope):
+async def a_reader(jobs_api, scope):
     path = f"{principals.AUTHORIZATION}/serviceTokens/t{uuid4().hex[:8]}"
-    made = (await arm.put(here.call, path, {"properties": {"scope": scope}})).json()["properties"]
-    await principals.grant(here.call, "", made["principalId"], READER.id)
-    return replace(here, call=arm.calling(here.app, made["token"]))
+    made = (await arm.put(jobs_api.call, path, {"properties": {"scope": scope}})).json()[
+        "properties"
+    ]
+    await principals.grant(jobs_api.call, "", made["principalId"], READER.id)
+    return replace(jobs_api, call=arm.calling(jobs_api.app, made["token"]))
 
 
-async def every_pair(here) -> dict[str, tuple[str, str]]:
+async def every_pair(jobs_api) -> dict[str, tuple[str, str]]:
     """Of each listed type two of the same parent, by the type: the first is the caller's."""
     pairs: dict[str, tuple[str, str]] = {}
 
     async def both(type, one, two, body=None):
         for path in (one, two):
-            answer = await here.put(path, {} if body is None else body)
+            answer = await jobs_api.put(path, {} if body is None else body)
             assert answer.status_code in {200, 201}, (path, answer.text)
-        pairs[type] = (here.url(one), here.url(two))
+        pairs[type] = (jobs_api.url(one), jobs_api.url(two))
 
     await both("Microsoft.Resources/subscriptions", arm.SUBSCRIPTION, SECOND)
     await both("Microsoft.Resources/resourceGroups", arm.GROUP, GROUP, {"location": "local"})
     endpoint = {"host": "db.example.org"}
     other = {"location": "local", "properties": {"endpoint": endpoint}}
-    await here.put(OTHER, other)
+    await jobs_api.put(OTHER, other)
     pairs["Microsoft.Sql/servers"] = (SERVER, OTHER)
-    await here.metadata("update resource set provisioning_state = 'Succeeded'")
-    await here.an_account("second")
+    await jobs_api.metadata("update resource set provisioning_state = 'Succeeded'")
+    await jobs_api.an_account("second")
     pairs["Microsoft.Sql/servers/jobAgents"] = (ACCOUNT, f"{SERVER}/jobAgents/second")
     databases = (f"{SERVER}/databases/control_acc", f"{SERVER}/databases/control_second")
     pairs["Microsoft.Sql/servers/databases"] = databases
@@ -72,7 +74,7 @@ async def every_pair(here) -> dict[str, tuple[str, str]]:
     member = {
         "type": "SqlServer",
         "serverName": "srv",
-        "refreshCredential": here.url("credentials/login"),
+        "refreshCredential": jobs_api.url("credentials/login"),
     }
     groups = {"properties": {"members": [member]}}
     await both(f"{inside}/targetGroups", "targetGroups/fleet", "targetGroups/t2", groups)
@@ -80,30 +82,30 @@ async def every_pair(here) -> dict[str, tuple[str, str]]:
     await both(f"{inside}/privateEndpoints", "privateEndpoints/e1", "privateEndpoints/e2", way)
     await both(f"{inside}/jobs", "jobs/j1", "jobs/j2")
     await both(f"{inside}/jobs/steps", "jobs/j1/steps/s1", "jobs/j1/steps/s2", a_step())
-    versions = (here.url("jobs/j1/versions/2"), here.url("jobs/j1/versions/1"))
+    versions = (jobs_api.url("jobs/j1/versions/2"), jobs_api.url("jobs/j1/versions/1"))
     pairs[f"{inside}/jobs/versions"] = versions
     pairs[f"{inside}/jobs/versions/steps"] = (f"{versions[0]}/steps/s1", f"{versions[0]}/steps/s2")
-    pairs |= await executions(here)
+    pairs |= await executions(jobs_api)
     for scope, name in (("", "Tenant"), (arm.SUBSCRIPTION, "Subscription"), (arm.GROUP, "ResourceGroup"),
                         (SERVER, "Server"), (databases[0], "Database"), (pools[0], "ElasticPool"),
                         (ACCOUNT, "JobAccount")):  # fmt: skip
         locks = [f"{scope}/{AUTHORIZATION}/locks/{each}" for each in ("l1", "l2")]
         for path in locks:
-            await arm.put(here.call, path, {"properties": {"level": "CanNotDelete"}})
+            await arm.put(jobs_api.call, path, {"properties": {"level": "CanNotDelete"}})
         pairs[f"locks at {name}"] = (locks[0], locks[1])
         roles = [f"{scope}/{AUTHORIZATION}/roleAssignments/"
-                 + await principals.grant(here.call, scope, who, READER.id) for who in ("one", "two")]  # fmt: skip
+                 + await principals.grant(jobs_api.call, scope, who, READER.id) for who in ("one", "two")]  # fmt: skip
         pairs[f"roleAssignments at {name}"] = (roles[0], roles[1])
     tokens = [f"/{AUTHORIZATION}/serviceTokens/{each}" for each in ("a", "b")]
     for path in tokens:
-        await arm.put(here.call, path, {})
+        await arm.put(jobs_api.call, path, {})
     pairs["Microsoft.Authorization/serviceTokens"] = (tokens[0], tokens[1])
     return pairs
 
 
-async def executions(here) -> dict[str, tuple[str, str]]:
+async def executions(jobs_api) -> dict[str, tuple[str, str]]:
     type = "Microsoft.Sql/servers/jobAgents/jobs/executions"
-    async with an_engine(here) as owner:
+    async with an_engine(jobs_api) as owner:
         job = await a_job(owner, "ran", steps=2)
         run, other = [await a_planned_run(owner, job, 2) for _ in range(2)]
         await ran(owner, run, 1, "Succeeded")
@@ -113,10 +115,10 @@ async def executions(here) -> dict[str, tuple[str, str]]:
             " where s.job_execution_id = $1 and s.step_id = 1 order by d.ordinal",
             run,
         )
-    base = here.url(f"jobs/ran/executions/{run}")
+    base = jobs_api.url(f"jobs/ran/executions/{run}")
     one, two = (f"{base}/steps/step1/targets/{row['target_id']}" for row in rows)
     return {
-        type: (base, here.url(f"jobs/ran/executions/{other}")),
+        type: (base, jobs_api.url(f"jobs/ran/executions/{other}")),
         f"{type}/steps": (f"{base}/steps/step1", f"{base}/steps/step2"),
         f"{type}/steps/targets": (one, two),
         f"{type}/steps/targets/attempts": (f"{one}/attempts/1", f"{one}/attempts/2"),
@@ -146,8 +148,10 @@ async def listed(reader, path) -> tuple[int, list[dict[str, Any]]]:
     return answer.status_code, answer.json().get("value", [])
 
 
-async def test_each_list_shows_the_one_child_that_the_caller_may_read_and_nothing_above_it(here):
-    pairs = await every_pair(here)
+async def test_each_list_shows_the_one_child_that_the_caller_may_read_and_nothing_above_it(
+    jobs_api,
+):
+    pairs = await every_pair(jobs_api)
     wrong: dict[str, Any] = {}
     walked = set()
     for name, endpoint in LISTS.items():
@@ -155,7 +159,7 @@ async def test_each_list_shows_the_one_child_that_the_caller_may_read_and_nothin
         if endpoint.view or not child:
             continue
         walked.add(name)
-        reader = await a_reader(here, child)
+        reader = await a_reader(jobs_api, child)
         async with reader.call:
             status, items = await listed(reader, path_of(endpoint, child))
             whole = (await reader.call.get(child, params=SQL)).json()
@@ -172,11 +176,11 @@ async def test_each_list_shows_the_one_child_that_the_caller_may_read_and_nothin
     }
 
 
-async def test_an_ancestor_is_listed_by_id_name_and_type_alone(here):
-    pairs = await every_pair(here)
+async def test_an_ancestor_is_listed_by_id_name_and_type_alone(jobs_api):
+    pairs = await every_pair(jobs_api)
     pairs["Microsoft.Sql/servers/jobAgents/jobs"] = (f"{ACCOUNT}/jobs/ran", "")
     deepest = pairs["Microsoft.Sql/servers/jobAgents/jobs/executions/steps/targets/attempts"][0]
-    reader = await a_reader(here, deepest)
+    reader = await a_reader(jobs_api, deepest)
     above = [
         (endpoint, pair[0])
         for endpoint in LISTS.values()
@@ -200,9 +204,9 @@ async def test_an_ancestor_is_listed_by_id_name_and_type_alone(here):
     assert refused.status_code == 403
 
 
-async def test_lists_beside_the_way_to_the_child_are_empty_and_views_above_it_are_closed(here):
-    await here.a_job()
-    reader = await a_reader(here, f"{ACCOUNT}/jobs/nightly")
+async def test_lists_beside_the_way_to_the_child_are_empty_and_views_above_it_are_closed(jobs_api):
+    await jobs_api.a_job()
+    reader = await a_reader(jobs_api, f"{ACCOUNT}/jobs/nightly")
 
     async with reader.call:
         beside = {kind: await listed(reader, f"{ACCOUNT}/{kind}") for kind in (
@@ -216,27 +220,27 @@ async def test_lists_beside_the_way_to_the_child_are_empty_and_views_above_it_ar
     assert [each["name"] for each in own[1]] == ["first"]
 
 
-async def test_the_state_of_a_provider_is_for_readers_of_the_subscription(here):
-    reader = await a_reader(here, SERVER)
+async def test_the_state_of_a_provider_is_for_readers_of_the_subscription(jobs_api):
+    reader = await a_reader(jobs_api, SERVER)
 
     async with reader.call:
         _, items = await listed(reader, f"{arm.SUBSCRIPTION}/providers")
 
     assert [set(each) for each in items] == [{"id", "namespace"}] * len(items)
-    _, whole = await listed(here, f"{arm.SUBSCRIPTION}/providers")
+    _, whole = await listed(jobs_api, f"{arm.SUBSCRIPTION}/providers")
     assert {each["registrationState"] for each in whole} == {"Registered"}
 
 
-async def test_pages_of_a_list_do_not_tell_how_much_is_left_out(here):
+async def test_pages_of_a_list_do_not_tell_how_much_is_left_out(jobs_api):
     for number in range(5):
         await arm.put(
-            here.call,
+            jobs_api.call,
             f"{arm.GROUP}/{AUTHORIZATION}/locks/g{number}",
             {"properties": {"level": "CanNotDelete"}},
         )
     own = f"{SERVER}/{AUTHORIZATION}/locks/z"
-    await arm.put(here.call, own, {"properties": {"level": "CanNotDelete"}})
-    reader = await a_reader(here, SERVER)
+    await arm.put(jobs_api.call, own, {"properties": {"level": "CanNotDelete"}})
+    reader = await a_reader(jobs_api, SERVER)
 
     async with reader.call:
         answer = await reader.call.get(

@@ -15,15 +15,15 @@ from engine.model.reasons import END
 from engine.pgwire.results import MAX_SKIPPED_BYTES
 from engine.model.server import TargetServer
 from muster.core.pinned_transport import MESSAGE_LIMIT
-from tests.support.attempts import IDENTITY, Place, a_place, a_step
+from tests.support.attempts import IDENTITY, TargetDatabase, a_target_database, a_step
 from tests.support.tcp_proxy import HOST
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.targets]
 
 
 @pytest.fixture
-async def place(targets, tmp_path):
-    async with a_place(targets, tmp_path, max_connections=100) as made:
+async def target(targets, tmp_path):
+    async with a_target_database(targets, tmp_path, max_connections=100) as made:
         await made.execute(f"set role {made.owner.name}; create table t (n int)")
         await made.run("insert into t values (0)", guard=True)
         yield made
@@ -88,7 +88,7 @@ SCRIPTS = {
 
 @contextlib.asynccontextmanager
 async def liar(
-    place: Place, answer: bytes, *, after: int = 0, repeat: int = 1
+    target: TargetDatabase, answer: bytes, *, after: int = 0, repeat: int = 1
 ) -> AsyncIterator[TargetServer]:
     """The real server until the attempt, whose messages after the first so many are answered with this."""
     talks: set[asyncio.Task[None]] = set()
@@ -96,7 +96,7 @@ async def liar(
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with opening:
-            there_reader, there_writer = await asyncio.open_connection(HOST, place.targets.port)
+            there_reader, there_writer = await asyncio.open_connection(HOST, target.targets.port)
         down = asyncio.create_task(pump(there_reader, writer))
         left, lies = after, False
         try:
@@ -132,7 +132,7 @@ async def liar(
 
     listener = await asyncio.start_server(begin, HOST, 0)
     try:
-        yield replace(place.server, port=listener.sockets[0].getsockname()[1])
+        yield replace(target.server, port=listener.sockets[0].getsockname()[1])
     finally:
         listener.close()
         async with opening:
@@ -151,23 +151,23 @@ def assert_told(outcome) -> None:
 
 
 @pytest.mark.parametrize("lie", LIES)
-async def test_a_lie_is_an_end_that_has_a_name(place, lie):
+async def test_a_lie_is_an_end_that_has_a_name(target, lie):
     for after in (0, 1):
-        async with liar(place, LIES[lie], after=after) as server:
+        async with liar(target, LIES[lie], after=after) as server:
             for how in SCRIPTS.values():
-                who = place.who(credential_id=uuid4())  # nobody waits for the session of another
-                assert_told(await place.run(server=server, who=who, within=1, **how))
+                who = target.who(credential_id=uuid4())  # nobody waits for the session of another
+                assert_told(await target.run(server=server, who=who, within=1, **how))
 
 
 @pytest.mark.parametrize("lie", LIES)
-async def test_a_lie_to_a_batch_is_an_end_that_has_a_name(place, lie):
-    async with liar(place, LIES[lie]) as server:
-        session = await place.sessions.lend(
-            server, place.database, place.who(), IDENTITY, direct=False,
+async def test_a_lie_to_a_batch_is_an_end_that_has_a_name(target, lie):
+    async with liar(target, LIES[lie]) as server:
+        session = await target.sessions.lend(
+            server, target.database, target.who(), IDENTITY, direct=False,
             deadline=asyncio.get_running_loop().time() + 10,
         )  # fmt: skip
-        outcomes = await place.run_batch(
-            "select n from t", [place.task(), place.task()], session=session, within=3.0
+        outcomes = await target.run_batch(
+            "select n from t", [target.task(), target.task()], session=session, within=3.0
         )
 
     for outcome in outcomes:
@@ -186,9 +186,9 @@ ANY = st.lists(
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-async def test_any_answer_is_an_end_that_has_a_name(place, answer):
-    async with liar(place, answer + ready()) as server:
-        outcome = await place.run("insert into t values (1)", server=server, within=2)
+async def test_any_answer_is_an_end_that_has_a_name(target, answer):
+    async with liar(target, answer + ready()) as server:
+        outcome = await target.run("insert into t values (1)", server=server, within=2)
 
     assert_told(outcome)
 
@@ -202,24 +202,24 @@ async def test_any_answer_is_an_end_that_has_a_name(place, answer):
     ],
     ids=["parameters", "notices", "rows"],
 )
-async def test_a_flood_in_answer_to_the_set_up_ends_the_attempt(place, flood):
-    async with liar(place, flood, repeat=MAX_SKIPPED_BYTES * 100 // len(flood)) as server:
-        outcome = await place.run("insert into t values (1)", server=server, within=30)
+async def test_a_flood_in_answer_to_the_set_up_ends_the_attempt(target, flood):
+    async with liar(target, flood, repeat=MAX_SKIPPED_BYTES * 100 // len(flood)) as server:
+        outcome = await target.run("insert into t values (1)", server=server, within=30)
 
     assert (outcome.lifecycle, outcome.reason) == ("Failed", "ResultTooLarge")
 
 
-async def test_one_value_that_is_too_large_is_called_so(place):
-    outcome = await place.run(f"select repeat('x', {MESSAGE_LIMIT + 1000})")
+async def test_one_value_that_is_too_large_is_called_so(target):
+    outcome = await target.run(f"select repeat('x', {MESSAGE_LIMIT + 1000})")
 
     assert (outcome.lifecycle, outcome.reason, outcome.retry) == ("Failed", "ResultTooLarge", False)
 
 
-async def test_a_name_can_not_end_the_comment_that_it_stands_in(place):
+async def test_a_name_can_not_end_the_comment_that_it_stands_in(target):
     """A NUL is left out of what is sent: what it kept apart comes together."""
     step = replace(a_step("select 1"), job_name="x *\0/ ; create table hit (); /\0*")
 
-    outcome = await place.run(step)
+    outcome = await target.run(step)
 
     assert outcome.lifecycle == "Succeeded", outcome
-    assert await place.value("select to_regclass('hit') is null")
+    assert await target.value("select to_regclass('hit') is null")

@@ -11,7 +11,6 @@ import pytest
 from engine.process.exit_codes import Fenced
 from engine.core.maintainer import HISTORY, LOST_TASKS, PARTITIONS, STATISTICS, Maintainer
 from engine.core.maintenance import Q
-from tests.support.control_db import installed
 from tests.support.definitions import a_definer, some_steps
 from tests.support.executions import a_job, a_session
 from tests.support.launching import until

@@ -7,7 +7,6 @@ from uuid import UUID, uuid4
 import pytest
 
 from engine.core.maintenance import Q, Maintenance
-from tests.support.control_db import installed
 from tests.support.definitions import a_definer
 from tests.support.executions import a_job, a_session, end, some_targets
 from tests.support.launching import until

@@ -5,7 +5,7 @@ from urllib.parse import quote
 import asyncpg
 import pytest
 
-from tests.support.jobs_fixture import SQL, a_step, jobs_world
+from tests.support.jobs_fixture import SQL, a_step, start_jobs_api
 from workflows.validation import common
 
 pytestmark = pytest.mark.newest
@@ -40,26 +40,28 @@ CALLS = {
 
 
 @pytest.fixture
-async def here(settings, targets, tmp_path):
-    async with jobs_world(settings, targets, tmp_path) as made:
+async def jobs_api(settings, targets, tmp_path):
+    async with start_jobs_api(settings, targets, tmp_path) as made:
         await made.a_job("other")
         await made.a_job("nightly")
         yield made
 
 
 @pytest.mark.parametrize("kind", CALLS)
-async def test_both_doors_take_and_refuse_the_same_names(here, kind):
+async def test_both_doors_take_and_refuse_the_same_names(jobs_api, kind):
     call, path, body = CALLS[kind]
-    role = here.targets.administrator
-    connection = await asyncpg.connect(here.targets.url(here.names[0], role))
+    role = jobs_api.targets.administrator
+    connection = await asyncpg.connect(jobs_api.targets.url(jobs_api.names[0], role))
     taken: dict[str, tuple[bool, bool]] = {}
     try:
         for name in NAMES:
-            url = here.url(path.format(quote(name, safe="")))
-            answer = await here.call.put(url, params=SQL, json=a_step() if body is None else body)
+            url = jobs_api.url(path.format(quote(name, safe="")))
+            answer = await jobs_api.call.put(
+                url, params=SQL, json=a_step() if body is None else body
+            )
             assert answer.status_code in {200, 201, 400}, (name, answer.text)
             if answer.status_code == 201 and kind != "step":
-                await here.call.delete(url, params=SQL)
+                await jobs_api.call.delete(url, params=SQL)
             try:
                 await connection.fetch(f"select * from {call}", name)
                 by_psql = True

@@ -27,14 +27,14 @@ update operation set status = 'Failed', ended_at = clock_timestamp(),
 
 
 @pytest.fixture
-async def stage(settings: Settings) -> Any:
-    async with principals.stage(settings) as made:
+async def api(settings: Settings) -> Any:
+    async with principals.start_api(settings) as made:
         yield made
 
 
-async def test_a_long_put_is_followed_to_its_end(stage: principals.Stage) -> None:
+async def test_a_long_put_is_followed_to_its_end(api: principals.PrincipalsApi) -> None:
     path = f"{arm.SERVER}/databases/New One"
-    call = stage.owner
+    call = api.owner
     made = await call.put(path, params=VERSION, json={"location": "local"})
 
     assert made.status_code == 201
@@ -57,7 +57,7 @@ async def test_a_long_put_is_followed_to_its_end(stage: principals.Stage) -> Non
     assert waiting.headers["location"] == result
     assert int(waiting.headers["retry-after"]) >= 1
 
-    await stage.settle()
+    await api.settle()
 
     done = await call.get(status)
     assert done.json()["status"] == "Succeeded"
@@ -71,13 +71,13 @@ async def test_a_long_put_is_followed_to_its_end(stage: principals.Stage) -> Non
     assert "azure-asyncoperation" not in again.headers
 
 
-async def test_a_failed_operation_says_so_in_both_places(stage: principals.Stage) -> None:
-    answer = await stage.owner.patch(arm.SERVER, params=VERSION, json={"tags": {"x": "y"}})
+async def test_a_failed_operation_says_so_in_both_places(api: principals.PrincipalsApi) -> None:
+    answer = await api.owner.patch(arm.SERVER, params=VERSION, json={"tags": {"x": "y"}})
     assert (answer.status_code, answer.content) == (202, b"")
-    await stage.plane.db.execute(FAIL)
+    await api.plane.db.execute(FAIL)
 
-    status = await stage.owner.get(answer.headers["azure-asyncoperation"])
-    result = await stage.owner.get(answer.headers["location"])
+    status = await api.owner.get(answer.headers["azure-asyncoperation"])
+    result = await api.owner.get(answer.headers["location"])
 
     assert status.status_code == 200
     assert status.json()["status"] == "Failed"
@@ -85,8 +85,8 @@ async def test_a_failed_operation_says_so_in_both_places(stage: principals.Stage
     assert (result.status_code, arm.error(result)) == (409, "TargetUnreachable")
 
 
-async def test_deletes(stage: principals.Stage) -> None:
-    call = stage.owner
+async def test_deletes(api: principals.PrincipalsApi) -> None:
+    call = api.owner
     absent = await call.delete(f"{arm.SERVER}/databases/absent", params=VERSION)
     pool = await call.delete(f"{arm.SERVER}/elasticPools/p1", params=VERSION)
     first = await call.delete(arm.SERVER, params=VERSION)
@@ -96,14 +96,14 @@ async def test_deletes(stage: principals.Stage) -> None:
     assert pool.status_code == 200
     assert (first.status_code, second.status_code) == (202, 202)
     assert first.headers["location"] == second.headers["location"]
-    await stage.settle()
+    await api.settle()
     assert (await call.get(first.headers["location"])).status_code == 204
     group = await call.delete(f"{arm.SUBSCRIPTION}/resourceGroups/absent", params=VERSION)
     assert (group.status_code, arm.error(group)) == (404, "ResourceGroupNotFound")
 
 
-async def test_pages_are_followed_to_the_end(stage: principals.Stage) -> None:
-    call = stage.owner
+async def test_pages_are_followed_to_the_end(api: principals.PrincipalsApi) -> None:
+    call = api.owner
     names = [f"p{n:02}" for n in range(7)]
     for name in names[2:]:
         await arm.put(call, f"{arm.SERVER}/elasticPools/{name}", {})
@@ -120,13 +120,13 @@ async def test_pages_are_followed_to_the_end(stage: principals.Stage) -> None:
     assert seen == ["p00", *names[2:], "p1"]
 
 
-async def test_every_answer_has_its_ids(stage: principals.Stage) -> None:
+async def test_every_answer_has_its_ids(api: principals.PrincipalsApi) -> None:
     headers = {
         "x-ms-correlation-request-id": "11111111-2222-3333-4444-555555555555",
         "x-ms-client-request-id": "mine",
     }
     for path in (arm.SERVER, "/nothing", "/livez"):
-        answer = await stage.owner.get(path, params=VERSION, headers=headers)
+        answer = await api.owner.get(path, params=VERSION, headers=headers)
 
         assert re.fullmatch(r"[0-9a-f-]{36}", answer.headers["x-ms-request-id"])
         assert (
@@ -135,28 +135,28 @@ async def test_every_answer_has_its_ids(stage: principals.Stage) -> None:
         assert "x-ms-routing-request-id" in answer.headers
         assert "x-ms-client-request-id" not in answer.headers
         assert answer.headers["x-content-type-options"] == "nosniff"
-    asked = await stage.owner.get(
+    asked = await api.owner.get(
         arm.SERVER, params=VERSION, headers=headers | {"x-ms-return-client-request-id": "true"}
     )
     assert asked.headers["x-ms-client-request-id"] == "mine"
 
 
-async def test_names_keep_the_case_that_was_given_last(stage: principals.Stage) -> None:
+async def test_names_keep_the_case_that_was_given_last(api: principals.PrincipalsApi) -> None:
     upper = arm.GROUP.replace("g1", "G1")
-    answer = await arm.put(stage.owner, upper, {"location": "local"})
+    answer = await arm.put(api.owner, upper, {"location": "local"})
 
     assert answer.status_code == 200
     assert answer.json()["name"] in {"g1", "G1"}
-    assert (await stage.owner.head(arm.GROUP, params=VERSION)).status_code == 204
+    assert (await api.owner.head(arm.GROUP, params=VERSION)).status_code == 204
 
 
-async def test_the_availability_of_a_name(stage: principals.Stage) -> None:
+async def test_the_availability_of_a_name(api: principals.PrincipalsApi) -> None:
     path = f"{arm.SUBSCRIPTION}/providers/Microsoft.Sql/checkNameAvailability"
     body = {"name": "free", "type": "Microsoft.Sql/servers"}
-    answer = await stage.owner.post(path, params=VERSION, json=body)
+    answer = await api.owner.post(path, params=VERSION, json=body)
 
     assert answer.json() == {"name": "free", "available": True}
-    taken = await stage.owner.post(path, params=VERSION, json=body | {"name": "eu1"})
+    taken = await api.owner.post(path, params=VERSION, json=body | {"name": "eu1"})
     assert (taken.json()["available"], taken.json()["reason"]) == (False, "AlreadyExists")
 
 

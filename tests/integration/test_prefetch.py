@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from engine.attempt import read_batch
-from tests.support.fleet import BATCH_READS, Fleet, fleet
+from tests.support.fleet import BATCH_READS, Fleet, start_fleet
 from tests.support.launching import until
 
 pytestmark = [pytest.mark.newest, pytest.mark.targets]
@@ -54,18 +54,18 @@ async def with_schemas(made: Fleet, many: int) -> None:
 
 
 @pytest.fixture
-async def here(settings, db, account, targets, tmp_path):
-    async with fleet(settings, db, targets, tmp_path, databases=1, account=account) as made:
+async def fleet(settings, db, account, targets, tmp_path):
+    async with start_fleet(settings, db, targets, tmp_path, databases=1, account=account) as made:
         await made.query(0, "create table gate ()")
         await with_schemas(made, 24)
         yield made
 
 
 @pytest.fixture
-async def narrow(settings, db, account, targets, tmp_path):
+async def narrow_fleet(settings, db, account, targets, tmp_path):
     """Room for two sessions, so that most of the tasks follow others."""
     few = {"databases": 1, "max_connections": 2}
-    async with fleet(settings, db, targets, tmp_path, account=account, **few) as made:
+    async with start_fleet(settings, db, targets, tmp_path, account=account, **few) as made:
         await with_schemas(made, MANY)
         await made.run(READ, group="schemas")  # so that nobody has to connect first
         yield made
@@ -76,47 +76,49 @@ def together(tasks: list[asyncpg.Record]) -> Counter[tuple[int, object]]:
     return Counter((task["backend_pid"], task["start_time"]) for task in tasks)
 
 
-async def riding(here: Fleet, script: str) -> tuple[UUID, asyncpg.Record]:
+async def riding(fleet: Fleet, script: str) -> tuple[UUID, asyncpg.Record]:
     """A run, and the target that sleeps in it while others wait for their answers in the same session."""
     name = f"slow {uuid4()}"
-    await here.job(name, script, group="schemas", options=READ_ONLY)
-    run = await here.start(name)
+    await fleet.job(name, script, group="schemas", options=READ_ONLY)
+    run = await fleet.start(name)
 
     async def one_of_several() -> bool:
-        pids = [row["pid"] for row in await here.query(0, ASLEEP)]
-        live = [task for task in await here.tasks(run) if task["lifecycle"] == "InProgress"]
+        pids = [row["pid"] for row in await fleet.query(0, ASLEEP)]
+        live = [task for task in await fleet.tasks(run) if task["lifecycle"] == "InProgress"]
         waiting = len([task for task in live if task["backend_pid"] in pids])
         return waiting > 1 if BATCH_READS else waiting == 1
 
     await until(one_of_several)
-    return run, await here.root.fetchrow(TARGET, run, "t20")
+    return run, await fleet.root.fetchrow(TARGET, run, "t20")
 
 
-async def test_one_begins_when_the_one_before_is_over_and_is_with_the_host_already(here: Fleet):
-    run = await here.run(ALONE, group="schemas", options={"slotsPerDatabase": 1})
+async def test_one_begins_when_the_one_before_is_over_and_is_with_the_host_already(fleet: Fleet):
+    run = await fleet.run(ALONE, group="schemas", options={"slotsPerDatabase": 1})
 
-    tasks = sorted(await here.tasks(run), key=lambda task: task["start_time"])
-    assert await here.lifecycles(run) == {"Succeeded": 24}
+    tasks = sorted(await fleet.tasks(run), key=lambda task: task["start_time"])
+    assert await fleet.lifecycles(run) == {"Succeeded": 24}
     assert {(task["attempt"], task["sqlstate"]) for task in tasks} == {(1, None)}
     pairs = zip(tasks, tasks[1:], strict=False)
     assert any(then["create_time"] < task["end_time"] for task, then in pairs)
 
 
-async def test_who_follows_a_slow_one_does_not_wait_for_it(here: Fleet):
-    run = await here.run(SLOW, group="schemas", options={"slotsPerDatabase": 2})
+async def test_who_follows_a_slow_one_does_not_wait_for_it(fleet: Fleet):
+    run = await fleet.run(SLOW, group="schemas", options={"slotsPerDatabase": 2})
 
-    by_end = sorted(await here.targets_of(run), key=lambda target: target["end_time"])
-    assert await here.lifecycles(run) == {"Succeeded": 24}
+    by_end = sorted(await fleet.targets_of(run), key=lambda target: target["end_time"])
+    assert await fleet.lifecycles(run) == {"Succeeded": 24}
     assert {target["attempts"] for target in by_end} == {1}
     assert by_end[-1]["ordinal"] == 5
 
 
 @pytest.mark.parametrize("options", [{}, READ_ONLY])
-async def test_short_ones_that_only_read_go_to_their_database_together(narrow: Fleet, options):
-    run = await narrow.run(READ, group="schemas", options=options)
+async def test_short_ones_that_only_read_go_to_their_database_together(
+    narrow_fleet: Fleet, options
+):
+    run = await narrow_fleet.run(READ, group="schemas", options=options)
 
-    tasks = await narrow.tasks(run)
-    assert await narrow.lifecycles(run) == {"Succeeded": MANY}
+    tasks = await narrow_fleet.tasks(run)
+    assert await narrow_fleet.lifecycles(run) == {"Succeeded": MANY}
     assert [task["attempt"] for task in tasks] == [1] * MANY
     most = max(together(tasks).values())
     assert 2 < most <= read_batch.MAX_TASKS if BATCH_READS else most == 1
@@ -124,130 +126,142 @@ async def test_short_ones_that_only_read_go_to_their_database_together(narrow: F
     assert None not in {task["result_hash"] for task in tasks}
 
 
-async def test_where_one_at_a_time_is_wanted_no_more_than_two_go_together(narrow: Fleet):
-    run = await narrow.run(READ, group="schemas", options={"slotsPerDatabase": 1})
+async def test_where_one_at_a_time_is_wanted_no_more_than_two_go_together(narrow_fleet: Fleet):
+    run = await narrow_fleet.run(READ, group="schemas", options={"slotsPerDatabase": 1})
 
-    tasks = await narrow.tasks(run)
-    assert await narrow.lifecycles(run) == {"Succeeded": MANY}
+    tasks = await narrow_fleet.tasks(run)
+    assert await narrow_fleet.lifecycles(run) == {"Succeeded": MANY}
     assert max(together(tasks).values()) == (2 if BATCH_READS else 1)
     assert {task["attempt"] for task in tasks} == {1}
 
 
-async def test_only_those_with_one_login_go_together(narrow: Fleet):
+async def test_only_those_with_one_login_go_together(narrow_fleet: Fleet):
     other = f"other_{secrets.token_hex(4)}"
-    await narrow.query(0, f"create role {other} login password 'geheim'")
-    (narrow.folder / "other").write_text("geheim")
-    await narrow.root.execute(
+    await narrow_fleet.query(0, f"create role {other} login password 'geheim'")
+    (narrow_fleet.folder / "other").write_text("geheim")
+    await narrow_fleet.root.execute(
         "insert into jobs_internal.credential (name, username, secret, created_by, modified_by)"
         " values ('other', $1, $2, 'test', 'test')",
         other,
-        f"file:{narrow.folder / 'other'}",
+        f"file:{narrow_fleet.folder / 'other'}",
     )
-    await narrow.call("sp_add_target_group", target_group_name="mixed")
+    await narrow_fleet.call("sp_add_target_group", target_group_name="mixed")
     for digit in range(10):
-        await narrow.call(
+        await narrow_fleet.call(
             "sp_add_target_group_member", target_group_name="mixed", target_type="SqlSchema",
-            server_name="fleet", database_name=narrow.databases[0], schema_pattern=f"t%{digit}",
+            server_name="fleet", database_name=narrow_fleet.databases[0], schema_pattern=f"t%{digit}",
             credential_name="fleet" if digit < 5 else "other", refresh_credential_name="fleet",
         )  # fmt: skip
 
-    run = await narrow.run("select '$(target_schema_name)', current_user", group="mixed")
-    await narrow.query(0, f"drop role {other}")
+    run = await narrow_fleet.run("select '$(target_schema_name)', current_user", group="mixed")
+    await narrow_fleet.query(0, f"drop role {other}")
 
-    tasks = await narrow.tasks(run)
-    assert await narrow.lifecycles(run) == {"Succeeded": MANY}
+    tasks = await narrow_fleet.tasks(run)
+    assert await narrow_fleet.lifecycles(run) == {"Succeeded": MANY}
     assert (max(together(tasks).values()) > 1) is BATCH_READS
     rows = [json.loads(task["results"])[0]["rows"][0] for task in tasks]
-    first = narrow.targets.administrator.name
+    first = narrow_fleet.targets.administrator.name
     assert {(int(name[-1]) < 5, user) for name, user in rows} == {(True, first), (False, other)}
 
 
-async def test_what_writes_goes_alone(narrow: Fleet):
-    run = await narrow.run("create table written ()", group="schemas")
+async def test_what_writes_goes_alone(narrow_fleet: Fleet):
+    run = await narrow_fleet.run("create table written ()", group="schemas")
 
-    tasks = await narrow.tasks(run)
-    assert await narrow.lifecycles(run) == {"Succeeded": MANY}
+    tasks = await narrow_fleet.tasks(run)
+    assert await narrow_fleet.lifecycles(run) == {"Succeeded": MANY}
     assert set(together(tasks).values()) == {1}
 
 
-async def test_strings_are_as_the_standard_has_them_whatever_a_database_sets(narrow: Fleet):
-    database = narrow.databases[0]
-    await narrow.query(0, f'alter database "{database}" set standard_conforming_strings = off')
-    await narrow.query(0, END_ALL)
-    await until(lambda: nobody(narrow))
+async def test_strings_are_as_the_standard_has_them_whatever_a_database_sets(narrow_fleet: Fleet):
+    database = narrow_fleet.databases[0]
+    await narrow_fleet.query(
+        0, f'alter database "{database}" set standard_conforming_strings = off'
+    )
+    await narrow_fleet.query(0, END_ALL)
+    await until(lambda: nobody(narrow_fleet))
 
-    run = await narrow.run(r"select '\$(target_schema_name)'", group="schemas")
+    run = await narrow_fleet.run(r"select '\$(target_schema_name)'", group="schemas")
 
-    tasks = await narrow.tasks(run)
-    assert await narrow.lifecycles(run) == {"Succeeded": MANY}
+    tasks = await narrow_fleet.tasks(run)
+    assert await narrow_fleet.lifecycles(run) == {"Succeeded": MANY}
     rows = [json.loads(task["results"])[0]["rows"] for task in tasks]
     assert rows == [[[rf"\t{number:02}"]] for number in range(1, MANY + 1)]
 
 
-async def nobody(here: Fleet) -> bool:
-    return await here.sessions() == 0
+async def nobody(fleet: Fleet) -> bool:
+    return await fleet.sessions() == 0
 
 
-async def test_what_writes_though_it_seems_to_read_has_written_once_in_each(narrow: Fleet):
-    await narrow.query(0, "create table written (name text)")
-    await narrow.query(
+async def test_what_writes_though_it_seems_to_read_has_written_once_in_each(narrow_fleet: Fleet):
+    await narrow_fleet.query(0, "create table written (name text)")
+    await narrow_fleet.query(
         0,
         """create function write() returns int language plpgsql as
            $$ begin insert into public.written values (current_schema); return 1; end $$""",
     )
-    await narrow.query(0, "create view v as select public.write() as n")
+    await narrow_fleet.query(0, "create view v as select public.write() as n")
 
-    run = await narrow.run("select n from public.v", group="schemas", retry_attempts=0)
+    run = await narrow_fleet.run("select n from public.v", group="schemas", retry_attempts=0)
 
-    tasks = await narrow.tasks(run)
-    assert await narrow.lifecycles(run) == {"Succeeded": MANY}
+    tasks = await narrow_fleet.tasks(run)
+    assert await narrow_fleet.lifecycles(run) == {"Succeeded": MANY}
     retried = {(1, "Canceled", "BrokenOff"), (2, "Succeeded", None)} if BATCH_READS else set()
     ways = {(task["attempt"], task["lifecycle"], task["end_reason"]) for task in tasks}
     assert ways == {(1, "Succeeded", None)} | retried
-    assert {target["end_reason"] for target in await narrow.targets_of(run)} == {None}
-    written = Counter(row["name"] for row in await narrow.query(0, "select name from written"))
+    assert {target["end_reason"] for target in await narrow_fleet.targets_of(run)} == {None}
+    written = Counter(
+        row["name"] for row in await narrow_fleet.query(0, "select name from written")
+    )
     assert (len(written), set(written.values())) == (MANY, {1})
 
 
-async def test_a_slow_one_among_them_is_made_again_and_counts_once(narrow: Fleet, monkeypatch):
+async def test_a_slow_one_among_them_is_made_again_and_counts_once(
+    narrow_fleet: Fleet, monkeypatch
+):
     monkeypatch.setattr(read_batch, "BATCH_TIMEOUT", 0.3)
 
-    run = await narrow.run(SLEEPER.format(1), group="schemas", options=READ_ONLY, retry_attempts=0)
+    run = await narrow_fleet.run(
+        SLEEPER.format(1), group="schemas", options=READ_ONLY, retry_attempts=0
+    )
 
-    assert await narrow.lifecycles(run) == {"Succeeded": MANY}
-    _, ordinal = await narrow.root.fetchrow(TARGET, run, "t20")
-    tasks = [task for task in await narrow.tasks(run) if task["ordinal"] == ordinal]
+    assert await narrow_fleet.lifecycles(run) == {"Succeeded": MANY}
+    _, ordinal = await narrow_fleet.root.fetchrow(TARGET, run, "t20")
+    tasks = [task for task in await narrow_fleet.tasks(run) if task["ordinal"] == ordinal]
     interrupted = [("Canceled", "BrokenOff")] if BATCH_READS else []
     ends = [(task["lifecycle"], task["end_reason"]) for task in tasks]
     assert ends == [*interrupted, ("Succeeded", None)]
-    others = [target for target in await narrow.targets_of(run) if target["ordinal"] != ordinal]
+    others = [
+        target for target in await narrow_fleet.targets_of(run) if target["ordinal"] != ordinal
+    ]
     assert {target["attempts"] for target in others} == {1}
 
 
 async def test_one_that_is_stopped_while_others_wait_behind_it_ends_alone(
-    narrow: Fleet, monkeypatch
+    narrow_fleet: Fleet, monkeypatch
 ):
     monkeypatch.setattr(read_batch, "BATCH_TIMEOUT", 60.0)
-    run, (target, ordinal) = await riding(narrow, SLEEPER.format(60))
+    run, (target, ordinal) = await riding(narrow_fleet, SLEEPER.format(60))
 
-    await narrow.root.execute("select jobs.sp_stop_target($1, 'step1', $2)", run, target)
-    await narrow.ended(run)
+    await narrow_fleet.root.execute("select jobs.sp_stop_target($1, 'step1', $2)", run, target)
+    await narrow_fleet.ended(run)
 
-    assert await narrow.lifecycles(run) == {"Succeeded": MANY - 1, "Canceled": 1}
-    canceled = [each for each in await narrow.targets_of(run) if each["lifecycle"] == "Canceled"]
+    assert await narrow_fleet.lifecycles(run) == {"Succeeded": MANY - 1, "Canceled": 1}
+    canceled = [
+        each for each in await narrow_fleet.targets_of(run) if each["lifecycle"] == "Canceled"
+    ]
     assert [(each["ordinal"], each["end_reason"]) for each in canceled] == [(ordinal, "Canceled")]
-    assert await narrow.query(0, ASLEEP) == []
+    assert await narrow_fleet.query(0, ASLEEP) == []
 
 
-async def test_a_run_that_is_stopped_while_many_go_together_ends(narrow: Fleet, monkeypatch):
+async def test_a_run_that_is_stopped_while_many_go_together_ends(narrow_fleet: Fleet, monkeypatch):
     monkeypatch.setattr(read_batch, "BATCH_TIMEOUT", 60.0)
-    run, (_, ordinal) = await riding(narrow, SLEEPER.format(60))
+    run, (_, ordinal) = await riding(narrow_fleet, SLEEPER.format(60))
 
-    await narrow.root.execute("select jobs.sp_stop_job($1)", run)
-    ended = await narrow.ended(run)
+    await narrow_fleet.root.execute("select jobs.sp_stop_job($1)", run)
+    ended = await narrow_fleet.ended(run)
 
-    targets = await narrow.targets_of(run)
+    targets = await narrow_fleet.targets_of(run)
     assert ended == "Canceled"
     assert {target["lifecycle"] for target in targets} <= {"Succeeded", "Canceled"}
     assert [each["lifecycle"] for each in targets if each["ordinal"] == ordinal] == ["Canceled"]
-    assert await narrow.query(0, ASLEEP) == []
+    assert await narrow_fleet.query(0, ASLEEP) == []

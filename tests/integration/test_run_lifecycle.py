@@ -9,67 +9,67 @@ from engine.core.runs import run_actions
 from engine.core.main import Core
 from engine.targets.discovery import Discovery
 from engine.core.runs.planner import StepPlan, Planner
-from tests.support.fleet import Fleet, fleet
+from tests.support.fleet import Fleet, start_fleet
 from tests.support.launching import until
 
 pytestmark = pytest.mark.newest
 
 
 @pytest.fixture
-async def here(settings, db, targets, tmp_path):
-    async with fleet(settings, db, targets, tmp_path) as made:
+async def fleet(settings, db, targets, tmp_path):
+    async with start_fleet(settings, db, targets, tmp_path) as made:
         yield made
 
 
-async def slots_are_free(here: Fleet) -> bool:
-    (core,) = [one.living for one in here.alive if isinstance(one.living, Core)]
+async def slots_are_free(fleet: Fleet) -> bool:
+    (core,) = [one.living for one in fleet.alive if isinstance(one.living, Core)]
     run_state = core.hosting.cluster_state.run_state
     return not run_state.runs and run_state.tree.instance.room == run_state.tree.instance.slots
 
 
-async def test_one_that_is_queued_begins_when_it_may_and_holds_nothing_before(here: Fleet):
-    await here.job("slow", "select pg_sleep(1)")
-    await here.root.execute("update jobs_internal.job set overlap = 'queueOne'")
-    first, second = [await here.start("slow") for _ in range(2)]
+async def test_one_that_is_queued_begins_when_it_may_and_holds_nothing_before(fleet: Fleet):
+    await fleet.job("slow", "select pg_sleep(1)")
+    await fleet.root.execute("update jobs_internal.job set overlap = 'queueOne'")
+    first, second = [await fleet.start("slow") for _ in range(2)]
 
-    assert [await here.ended(run) for run in (first, second)] == ["Succeeded", "Succeeded"]
+    assert [await fleet.ended(run) for run in (first, second)] == ["Succeeded", "Succeeded"]
 
-    (one,), (other,) = await here.steps(first), await here.steps(second)
+    (one,), (other,) = await fleet.steps(first), await fleet.steps(second)
     assert one["end_time"] <= other["create_time"]
-    await until(lambda: slots_are_free(here))
+    await until(lambda: slots_are_free(fleet))
 
 
-async def test_a_large_fleet_is_written_beside_everything_else(here: Fleet, monkeypatch):
+async def test_a_large_fleet_is_written_beside_everything_else(fleet: Fleet, monkeypatch):
     monkeypatch.setattr(planner, "MAX_INLINE_TARGETS", 2)
 
-    run = await here.run("select 1", "select 2")
+    run = await fleet.run("select 1", "select 2")
 
-    assert await here.lifecycles(run) == {"Succeeded": 6}
-    await until(lambda: slots_are_free(here))
+    assert await fleet.lifecycles(run) == {"Succeeded": 6}
+    await until(lambda: slots_are_free(fleet))
 
 
 @pytest.mark.parametrize("name, value", [("no_such_parameter", "1"), ("work_mem", "none")])
 async def test_it_is_written_by_a_server_that_can_not_watch_its_client_too(
-    here: Fleet, monkeypatch, name, value
+    fleet: Fleet, monkeypatch, name, value
 ):
     monkeypatch.setattr(planner, "MAX_INLINE_TARGETS", 2)
     refused = f"select pg_catalog.set_config('{name}', '{value}', true)"
     monkeypatch.setitem(planner.Q._texts, "watch_client", refused)
 
-    run = await here.run("select 1")
+    run = await fleet.run("select 1")
 
-    assert await here.lifecycles(run) == {"Succeeded": 3}
-
-
-async def test_a_server_that_must_be_asked_is_asked_when_the_run_has_begun(here: Fleet):
-    await here.schema_group()
-
-    run = await here.run("select 1", group="schemas")
-
-    assert await here.lifecycles(run) == {"Succeeded": 1}
+    assert await fleet.lifecycles(run) == {"Succeeded": 3}
 
 
-async def test_a_run_whose_server_does_not_answer_can_be_stopped(here: Fleet, monkeypatch):
+async def test_a_server_that_must_be_asked_is_asked_when_the_run_has_begun(fleet: Fleet):
+    await fleet.schema_group()
+
+    run = await fleet.run("select 1", group="schemas")
+
+    assert await fleet.lifecycles(run) == {"Succeeded": 1}
+
+
+async def test_a_run_whose_server_does_not_answer_can_be_stopped(fleet: Fleet, monkeypatch):
     asked = asyncio.Event()
 
     async def hangs(*_):
@@ -77,18 +77,18 @@ async def test_a_run_whose_server_does_not_answer_can_be_stopped(here: Fleet, mo
         await asyncio.Event().wait()
 
     monkeypatch.setattr(Discovery, "schemas", hangs)
-    await here.schema_group()
-    await here.job("listed", "select 1", group="schemas")
-    run = await here.start("listed")
+    await fleet.schema_group()
+    await fleet.job("listed", "select 1", group="schemas")
+    run = await fleet.start("listed")
     await asyncio.wait_for(asked.wait(), 10)
 
-    await here.root.execute("select jobs.sp_stop_job($1)", run)
+    await fleet.root.execute("select jobs.sp_stop_job($1)", run)
 
-    assert await here.ended(run) == "Canceled"
-    assert [step["lifecycle"] for step in await here.steps(run)] == ["Canceled"]
+    assert await fleet.ended(run) == "Canceled"
+    assert [step["lifecycle"] for step in await fleet.steps(run)] == ["Canceled"]
 
 
-async def test_a_plan_that_is_refused_breaks_no_other_run(here: Fleet, monkeypatch):
+async def test_a_plan_that_is_refused_breaks_no_other_run(fleet: Fleet, monkeypatch):
     monkeypatch.setattr(run_actions, "FAILURE_PAUSE", 1.0)
     good, refused = Planner.draft, []
 
@@ -103,10 +103,10 @@ async def test_a_plan_that_is_refused_breaks_no_other_run(here: Fleet, monkeypat
 
     monkeypatch.setattr(Planner, "draft", bad)
     for name in ("refused", "other"):
-        await here.job(name, "select 1")
+        await fleet.job(name, "select 1")
 
-    first, second = await here.start("refused"), await here.start("other")
+    first, second = await fleet.start("refused"), await fleet.start("other")
 
-    assert [await here.ended(run) for run in (second, first)] == ["Succeeded", "Succeeded"]
+    assert [await fleet.ended(run) for run in (second, first)] == ["Succeeded", "Succeeded"]
     assert refused
-    await until(lambda: slots_are_free(here))
+    await until(lambda: slots_are_free(fleet))

@@ -15,7 +15,7 @@ from tests.support.execution_fixture import (
     SUCCEEDED,
     Key,
     a_host,
-    a_stage,
+    an_execution,
     set_steps,
     waits,
 )
@@ -24,27 +24,27 @@ pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
 
 @pytest.fixture
-async def second(account):
+async def second_session(account):
     """Another session of the engine."""
     session = await account.connect("engine")
     yield session
     await session.close()
 
 
-async def in_phase(stage, phase: str, ordinal: int = 1) -> dict | None:
+async def in_phase(execution, phase: str, ordinal: int = 1) -> dict | None:
     """A target that has come so far, and its newest task."""
     if phase == "created":
         return None
-    (key,) = await stage.reserve(ordinal)
+    (key,) = await execution.reserve(ordinal)
     if phase == "reserved":
         return key
-    await stage.report(starts=[key])
+    await execution.report(starts=[key])
     if phase == "committing":
-        await stage.report(commits=[key | {"xact_id": "1"}])
+        await execution.report(commits=[key | {"xact_id": "1"}])
     elif phase == "waiting":
-        await stage.report(results=[key | FAILED | {"retry": True}])
+        await execution.report(results=[key | FAILED | {"retry": True}])
     elif phase == "over":
-        await stage.report(results=[key | SUCCEEDED])
+        await execution.report(results=[key | SUCCEEDED])
     return key
 
 
@@ -60,21 +60,21 @@ async def in_phase(stage, phase: str, ordinal: int = 1) -> dict | None:
         ("over", "Succeeded"),
     ],
 )
-async def test_a_target_is_cancelled_in_each_phase(stage, phase, lifecycle, everything):
-    key = await in_phase(stage, phase)
+async def test_a_target_is_cancelled_in_each_phase(execution, phase, lifecycle, everything):
+    key = await in_phase(execution, phase)
     chosen = None if everything else [1]
 
-    rows = await stage.ask("cancel_targets", EPOCH, stage.run, 1, chosen)
-    again = await stage.ask("cancel_targets", EPOCH, stage.run, 1, chosen)
+    rows = await execution.ask("cancel_targets", EPOCH, execution.run, 1, chosen)
+    again = await execution.ask("cancel_targets", EPOCH, execution.run, 1, chosen)
 
-    target = await stage.target(1)
+    target = await execution.target(1)
     runs = lifecycle == "InProgress"
     mine = [tuple(row) for row in rows if row["ordinal"] == 1]
     if phase == "over":
         assert mine == []
     elif runs:
         assert key is not None
-        assert mine == [(1, stage.host, UUID(key["invocation_id"]), False)]
+        assert mine == [(1, execution.host, UUID(key["invocation_id"]), False)]
         assert [tuple(row) for row in again] == mine
     else:
         assert mine == [(1, None, None, True)]
@@ -87,58 +87,60 @@ async def test_a_target_is_cancelled_in_each_phase(stage, phase, lifecycle, ever
         said = waited if phase == "waiting" else "Canceled before it started."
         assert target["last_message"] == said
     if phase == "reserved":
-        assert await stage.task(1) is None
-        assert await stage.report(starts=[key]) == [key["invocation_id"]]
-        assert await stage.ask("take", stage.host, 0) == []
-    others = {(await stage.target(ordinal))["lifecycle"] for ordinal in (2, 3)}
+        assert await execution.task(1) is None
+        assert await execution.report(starts=[key]) == [key["invocation_id"]]
+        assert await execution.ask("take", execution.host, 0) == []
+    others = {(await execution.target(ordinal))["lifecycle"] for ordinal in (2, 3)}
     assert others == {"Canceled" if everything else "Created"}
 
 
-async def test_a_commit_that_had_won_is_a_success(stage):
-    (key,) = await stage.started(1)
-    await stage.ask("cancel_targets", EPOCH, stage.run, 1, [1])
+async def test_a_commit_that_had_won_is_a_success(execution):
+    (key,) = await execution.started(1)
+    await execution.ask("cancel_targets", EPOCH, execution.run, 1, [1])
 
-    await stage.report(results=[key | SUCCEEDED])
+    await execution.report(results=[key | SUCCEEDED])
 
-    assert (await stage.target(1))["lifecycle"] == "Succeeded"
+    assert (await execution.target(1))["lifecycle"] == "Succeeded"
 
 
-async def test_a_start_that_comes_first_is_cancelled_as_an_attempt(stage, second):
-    (key,) = await stage.reserve(1)
-    transaction = second.transaction()
+async def test_a_start_that_comes_first_is_cancelled_as_an_attempt(execution, second_session):
+    (key,) = await execution.reserve(1)
+    transaction = second_session.transaction()
     await transaction.start()
-    await stage.report(starts=[key], session=second)
-    cancel = asyncio.create_task(stage.ask("cancel_targets", EPOCH, stage.run, 1, [1]))
-    await waits(stage.owner, stage.engine)
+    await execution.report(starts=[key], session=second_session)
+    cancel = asyncio.create_task(execution.ask("cancel_targets", EPOCH, execution.run, 1, [1]))
+    await waits(execution.owner, execution.engine)
 
     await transaction.commit()
 
     (row,) = await cancel
-    assert tuple(row) == (1, stage.host, UUID(key["invocation_id"]), False)
-    assert (await stage.target(1))["lifecycle"] == "InProgress"
+    assert tuple(row) == (1, execution.host, UUID(key["invocation_id"]), False)
+    assert (await execution.target(1))["lifecycle"] == "InProgress"
 
 
-async def test_a_cancellation_that_comes_first_refuses_the_start(stage, second):
-    (key,) = await stage.reserve(1)
-    transaction = stage.engine.transaction()
+async def test_a_cancellation_that_comes_first_refuses_the_start(execution, second_session):
+    (key,) = await execution.reserve(1)
+    transaction = execution.engine.transaction()
     await transaction.start()
-    await stage.ask("cancel_targets", EPOCH, stage.run, 1, [1])
-    start = asyncio.create_task(stage.report(starts=[key], session=second))
-    await waits(stage.owner, second)
+    await execution.ask("cancel_targets", EPOCH, execution.run, 1, [1])
+    start = asyncio.create_task(execution.report(starts=[key], session=second_session))
+    await waits(execution.owner, second_session)
 
     await transaction.commit()
 
     assert await start == [key["invocation_id"]]
-    assert (await stage.target(1))["lifecycle"] == "Canceled"
+    assert (await execution.target(1))["lifecycle"] == "Canceled"
 
 
-async def test_a_failure_that_comes_first_is_not_tried_again_after_a_cancellation(stage, second):
-    (key,) = await stage.started(1)
-    transaction = second.transaction()
+async def test_a_failure_that_comes_first_is_not_tried_again_after_a_cancellation(
+    execution, second_session
+):
+    (key,) = await execution.started(1)
+    transaction = second_session.transaction()
     await transaction.start()
-    await stage.report(results=[key | FAILED | {"retry": True}], session=second)
-    cancel = asyncio.create_task(stage.ask("cancel_targets", EPOCH, stage.run, 1, None))
-    await waits(stage.owner, stage.engine)
+    await execution.report(results=[key | FAILED | {"retry": True}], session=second_session)
+    cancel = asyncio.create_task(execution.ask("cancel_targets", EPOCH, execution.run, 1, None))
+    await waits(execution.owner, execution.engine)
 
     await transaction.commit()
 
@@ -147,101 +149,124 @@ async def test_a_failure_that_comes_first_is_not_tried_again_after_a_cancellatio
         (3, True),
         (1, True),
     ]
-    assert (await stage.target(1))["lifecycle"] == "Canceled"
+    assert (await execution.target(1))["lifecycle"] == "Canceled"
 
 
-async def test_a_cancellation_that_comes_first_turns_the_retry_into_an_end(stage, second):
-    (key,) = await stage.started(1)
-    transaction = stage.engine.transaction()
+async def test_a_cancellation_that_comes_first_turns_the_retry_into_an_end(
+    execution, second_session
+):
+    (key,) = await execution.started(1)
+    transaction = execution.engine.transaction()
     await transaction.start()
-    await stage.ask("cancel_targets", EPOCH, stage.run, 1, [1])
+    await execution.ask("cancel_targets", EPOCH, execution.run, 1, [1])
     result = [key | FAILED | {"retry": True}]
-    failure = asyncio.create_task(stage.report(results=result, session=second))
-    await waits(stage.owner, second)
+    failure = asyncio.create_task(execution.report(results=result, session=second_session))
+    await waits(execution.owner, second_session)
 
     await transaction.commit()
 
     assert await failure == []
-    assert (await stage.target(1))["lifecycle"] == "Canceled"
+    assert (await execution.target(1))["lifecycle"] == "Canceled"
 
 
-async def test_a_reservation_waits_for_a_cancellation_and_finds_its_target_over(stage, second):
-    transaction = second.transaction()
+async def test_a_reservation_waits_for_a_cancellation_and_finds_its_target_over(
+    execution, second_session
+):
+    transaction = second_session.transaction()
     await transaction.start()
-    await second.fetch("select jobs_internal.cancel_targets($1, $2, 1, '{1}')", EPOCH, stage.run)
-    reservation = asyncio.create_task(stage.reserve(1, 2))
-    await waits(stage.owner, stage.engine)
+    await second_session.fetch(
+        "select jobs_internal.cancel_targets($1, $2, 1, '{1}')", EPOCH, execution.run
+    )
+    reservation = asyncio.create_task(execution.reserve(1, 2))
+    await waits(execution.owner, execution.engine)
 
     await transaction.commit()
     await reservation
 
-    assert await stage.task(1) is None
-    assert [row["ordinal"] for row in await stage.ask("take", stage.host, 0)] == [2]
+    assert await execution.task(1) is None
+    assert [row["ordinal"] for row in await execution.ask("take", execution.host, 0)] == [2]
 
 
 @pytest.mark.parametrize("guard", [None, False, True, "job"])
-async def test_an_attempt_with_any_guard_may_be_repeated(stage, owner, guard):
+async def test_an_attempt_with_any_guard_may_be_repeated(execution, owner, guard):
     await set_steps(owner, options={} if guard is None else {"guard": guard})
-    (running,) = await stage.reserve(1)
-    await stage.report(starts=[running | {"backend_pid": 4711}])
+    (running,) = await execution.reserve(1)
+    await execution.report(starts=[running | {"backend_pid": 4711}])
 
-    (lost,) = await stage.ask("disown", EPOCH, stage.host)
+    (lost,) = await execution.ask("disown", EPOCH, execution.host)
 
     assert lost["guard"] is bool(guard)
 
 
-async def test_nothing_of_a_lost_host_counts(stage, owner):
+async def test_nothing_of_a_lost_host_counts(execution, owner):
     await set_steps(owner, options={"idempotent": True, "transaction": "none"})
-    other = await a_host(stage.engine)
-    (running,) = await stage.reserve(1)
-    await stage.report(
+    other = await a_host(execution.engine)
+    (running,) = await execution.reserve(1)
+    await execution.report(
         starts=[running | {"backend_pid": 4711}], commits=[running | {"xact_id": "9"}]
     )
-    (reserved,) = await stage.reserve(2)
-    await stage.reserve(3, host=other)
+    (reserved,) = await execution.reserve(2)
+    await execution.reserve(3, host=other)
 
-    one, two = await stage.ask("disown", EPOCH, stage.host)
+    one, two = await execution.ask("disown", EPOCH, execution.host)
 
-    task = await stage.task(1)
+    task = await execution.task(1)
     new = task["invocation_id"]
     assert str(new) != running["invocation_id"]
     assert dict(one) == {
-        "run_day": stage.day, "job_execution_id": stage.run, "step_id": 1, "ordinal": 1, "attempt": 1,
+        "run_day": execution.day, "job_execution_id": execution.run, "step_id": 1, "ordinal": 1, "attempt": 1,
         "invocation_id": new, "old_invocation": UUID(running["invocation_id"]), "task_lifecycle": "InProgress",
         "backend_pid": 4711, "xact_id": "9", "server_id": "/servers/1", "database_name": "db1",
         "credential_id": None, "credential_version": None, "start_time": task["start_time"],
         "idempotent": True, "guard": False, "transaction": "none",
     }  # fmt: skip
     assert (two["ordinal"], two["task_lifecycle"]) == (2, "Created")
-    assert [(await stage.target(n))["wait_reason"] for n in (1, 2, 3)] == ["HostLost", None, None]
+    assert [(await execution.target(n))["wait_reason"] for n in (1, 2, 3)] == [
+        "HostLost",
+        None,
+        None,
+    ]
     assert two["invocation_id"] == two["old_invocation"] == UUID(reserved["invocation_id"])
-    assert await stage.task(2) is None
+    assert await execution.task(2) is None
     said = [running | SUCCEEDED]
-    assert await stage.report(results=said) == [running["invocation_id"]]
-    assert await stage.report(commits=[running | {"xact_id": "8"}]) == [running["invocation_id"]]
-    assert await stage.report(starts=[reserved]) == [reserved["invocation_id"]]
-    assert await stage.ask("take", stage.host, 0) == []
-    assert (await stage.task(1))["lifecycle"] == "InProgress"
-    assert (await stage.target(2))["lifecycle"] == "Created"
-    assert (await stage.task(3))["host_id"] == other
-    assert await stage.told() == []
+    assert await execution.report(results=said) == [running["invocation_id"]]
+    assert await execution.report(commits=[running | {"xact_id": "8"}]) == [
+        running["invocation_id"]
+    ]
+    assert await execution.report(starts=[reserved]) == [reserved["invocation_id"]]
+    assert await execution.ask("take", execution.host, 0) == []
+    assert (await execution.task(1))["lifecycle"] == "InProgress"
+    assert (await execution.target(2))["lifecycle"] == "Created"
+    assert (await execution.task(3))["host_id"] == other
+    assert await execution.told() == []
 
 
-async def test_a_host_lost_twice_is_known_by_its_first_invocation(stage):
-    (running,) = await stage.started(1)
+async def test_a_host_lost_twice_is_known_by_its_first_invocation(execution):
+    (running,) = await execution.started(1)
 
-    (first,) = await stage.ask("disown", EPOCH, stage.host)
-    (second,) = await stage.ask("disown", EPOCH, stage.host)
+    (first,) = await execution.ask("disown", EPOCH, execution.host)
+    (second_session,) = await execution.ask("disown", EPOCH, execution.host)
 
-    assert first["old_invocation"] == second["old_invocation"] == UUID(running["invocation_id"])
     assert (
-        len({first["invocation_id"], second["invocation_id"], UUID(running["invocation_id"])}) == 3
+        first["old_invocation"]
+        == second_session["old_invocation"]
+        == UUID(running["invocation_id"])
+    )
+    assert (
+        len(
+            {
+                first["invocation_id"],
+                second_session["invocation_id"],
+                UUID(running["invocation_id"]),
+            }
+        )
+        == 3
     )
 
 
-async def test_the_core_settles_what_a_lost_host_left(stage):
-    keys = await stage.started(1, 2)
-    rows = await stage.ask("disown", EPOCH, stage.host)
+async def test_the_core_settles_what_a_lost_host_left(execution):
+    keys = await execution.started(1, 2)
+    rows = await execution.ask("disown", EPOCH, execution.host)
     lost = [
         key | {"invocation_id": str(row["invocation_id"])}
         for key, row in zip(keys, rows, strict=True)
@@ -252,61 +277,63 @@ async def test_the_core_settles_what_a_lost_host_left(stage):
         keys[0] | SUCCEEDED,
     ]
 
-    told = json.loads(await stage.value("settle", EPOCH, json.dumps(results)))
-    again = json.loads(await stage.value("settle", EPOCH, json.dumps(results)))
+    told = json.loads(await execution.value("settle", EPOCH, json.dumps(results)))
+    again = json.loads(await execution.value("settle", EPOCH, json.dumps(results)))
 
     assert sorted((each["lifecycle"], each["invocation_id"], each["kind"]) for each in told) == [
         ("Succeeded", lost[1]["invocation_id"], "result"), ("WaitingForRetry", lost[0]["invocation_id"], "result"),
     ]  # fmt: skip
     assert again == []
-    assert await stage.told() == []
-    assert (await stage.target(1))["free_attempts"] == 1
-    assert [(await stage.target(n))["wait_reason"] for n in (1, 2)] == ["Retry", None]
+    assert await execution.told() == []
+    assert (await execution.target(1))["free_attempts"] == 1
+    assert [(await execution.target(n))["wait_reason"] for n in (1, 2)] == ["Retry", None]
 
 
-async def test_a_result_that_comes_first_is_kept_from_disowning(stage, second):
-    (key,) = await stage.started(1)
-    transaction = second.transaction()
+async def test_a_result_that_comes_first_is_kept_from_disowning(execution, second_session):
+    (key,) = await execution.started(1)
+    transaction = second_session.transaction()
     await transaction.start()
-    await stage.report(results=[key | SUCCEEDED], session=second)
-    disown = asyncio.create_task(stage.ask("disown", EPOCH, stage.host))
-    await waits(stage.owner, stage.engine)
+    await execution.report(results=[key | SUCCEEDED], session=second_session)
+    disown = asyncio.create_task(execution.ask("disown", EPOCH, execution.host))
+    await waits(execution.owner, execution.engine)
 
     await transaction.commit()
 
     assert await disown == []
-    assert (await stage.target(1))["lifecycle"] == "Succeeded"
-    assert len(await stage.told()) == 1
+    assert (await execution.target(1))["lifecycle"] == "Succeeded"
+    assert len(await execution.told()) == 1
 
 
-async def test_disowning_that_comes_first_refuses_the_result(stage, second):
-    (key,) = await stage.started(1)
-    transaction = stage.engine.transaction()
+async def test_disowning_that_comes_first_refuses_the_result(execution, second_session):
+    (key,) = await execution.started(1)
+    transaction = execution.engine.transaction()
     await transaction.start()
-    await stage.ask("disown", EPOCH, stage.host)
-    result = asyncio.create_task(stage.report(results=[key | SUCCEEDED], session=second))
-    await waits(stage.owner, second)
+    await execution.ask("disown", EPOCH, execution.host)
+    result = asyncio.create_task(
+        execution.report(results=[key | SUCCEEDED], session=second_session)
+    )
+    await waits(execution.owner, second_session)
 
     await transaction.commit()
 
     assert await result == [key["invocation_id"]]
-    assert (await stage.target(1))["lifecycle"] == "InProgress"
+    assert (await execution.target(1))["lifecycle"] == "InProgress"
 
 
 async def test_hosts_and_the_core_at_once_leave_one_end_for_each_target(account, owner, engine):
     """Starts, results and cancellations in many orders: nobody waits in a circle, nothing is lost."""
     many = 40
-    stage = await a_stage(owner, engine, targets=many)
-    hosts = [stage.host, await a_host(stage.engine)]
+    execution = await an_execution(owner, engine, targets=many)
+    hosts = [execution.host, await a_host(execution.engine)]
     sessions = [await account.connect("engine") for _ in hosts]
     halves = [list(range(1 + n, many + 1, 2)) for n in (0, 1)]
     reserved = [
-        await stage.reserve(*half, host=host) for half, host in zip(halves, hosts, strict=True)
+        await execution.reserve(*half, host=host) for half, host in zip(halves, hosts, strict=True)
     ]
 
     async def work(host: UUID, session: asyncpg.Connection, keys: list[Key]) -> None:
         for now, before in zip([*keys, None], [None, *keys], strict=True):
-            await stage.report(
+            await execution.report(
                 starts=[now] if now else [],
                 results=[before | SUCCEEDED] if before else [],
                 host=host,
@@ -315,10 +342,12 @@ async def test_hosts_and_the_core_at_once_leave_one_end_for_each_target(account,
 
     async def cancel() -> None:
         for last in range(many, 0, -4):
-            await stage.ask("cancel_targets", EPOCH, stage.run, 1, list(range(last, many + 1)))
+            await execution.ask(
+                "cancel_targets", EPOCH, execution.run, 1, list(range(last, many + 1))
+            )
 
     await asyncio.gather(*map(work, hosts, sessions, reserved), cancel())
-    await stage.ask("cancel_targets", EPOCH, stage.run, 1, None)
+    await execution.ask("cancel_targets", EPOCH, execution.run, 1, None)
 
     rows = await owner.fetch(
         "select x.lifecycle as ended, t.lifecycle as task from jobs_internal.target_execution x"
@@ -327,66 +356,66 @@ async def test_hosts_and_the_core_at_once_leave_one_end_for_each_target(account,
     assert {tuple(row) for row in rows} <= {("Succeeded", "Succeeded"), ("Canceled", None)}
     assert len(rows) == many
     succeeded = [row for row in rows if row["ended"] == "Succeeded"]
-    assert len(await stage.told()) == len(succeeded)
+    assert len(await execution.told()) == len(succeeded)
     for session in sessions:
         await session.close()
 
 
-async def test_wishes_are_open_until_they_are_closed(stage, owner):
+async def test_wishes_are_open_until_they_are_closed(execution, owner):
     target = await owner.fetchval(
         "select target_id from jobs_internal.snapshot_target where ordinal = 2"
     )
     await owner.execute(
-        "select jobs.sp_stop_target($1, 'STEP1', $2, 'too slow')", stage.run, target
+        "select jobs.sp_stop_target($1, 'STEP1', $2, 'too slow')", execution.run, target
     )
-    await owner.execute("select jobs.sp_stop_step($1, 'step1')", stage.run)
-    await owner.execute("select jobs.sp_stop_job($1)", stage.run)
+    await owner.execute("select jobs.sp_stop_step($1, 'step1')", execution.run)
+    await owner.execute("select jobs.sp_stop_job($1)", execution.run)
 
-    rows = await stage.engine.fetch(ORDERS, EPOCH)
+    rows = await execution.engine.fetch(ORDERS, EPOCH)
     for row, needed in zip(rows, ("protocol", "nothing", "pg_cancel_backend"), strict=True):
         for said in (needed, "pg_terminate_backend"):
-            await stage.ask("close_cancellation", EPOCH, row["cancellation_id"], said)
+            await execution.ask("close_cancellation", EPOCH, row["cancellation_id"], said)
 
     assert [tuple(row)[1:4] for row in rows] == [
-        (stage.run, 1, 2), (stage.run, 1, None), (stage.run, None, None),
+        (execution.run, 1, 2), (execution.run, 1, None), (execution.run, None, None),
     ]  # fmt: skip
     assert rows[0]["reason"] == "too slow"
-    assert await stage.engine.fetch(ORDERS, EPOCH) == []
+    assert await execution.engine.fetch(ORDERS, EPOCH) == []
     closed = await owner.fetch(
         "select needed, requested_by, door, completed_at from jobs.job_cancellations order by requested_at"
     )
     assert [row["needed"] for row in closed] == ["protocol", "nothing", "pg_cancel_backend"]
     assert {(row["requested_by"], row["door"]) for row in closed} == {("postgres", "psql")}
-    assert (await stage.step())["cancel_requested_at"] is not None
-    requested = [(await stage.target(n))["cancel_requested_at"] for n in (1, 2, 3)]
+    assert (await execution.step())["cancel_requested_at"] is not None
+    requested = [(await execution.target(n))["cancel_requested_at"] for n in (1, 2, 3)]
     assert [each is not None for each in requested] == [False, True, False]
     audit = await owner.fetch(
         "select detail from jobs_internal.audit where action in ('sp_stop_step', 'sp_stop_target')"
         " order by audit_id"
     )
     assert json.loads(audit[0][0]) == {
-        "job_execution_id": str(stage.run), "step_name": "step1", "target_id": str(target),
+        "job_execution_id": str(execution.run), "step_name": "step1", "target_id": str(target),
     }  # fmt: skip
-    assert json.loads(audit[1][0]) == {"job_execution_id": str(stage.run), "step_name": "step1"}
+    assert json.loads(audit[1][0]) == {"job_execution_id": str(execution.run), "step_name": "step1"}
 
 
-async def test_the_engine_hears_of_wishes(stage, owner):
+async def test_the_engine_hears_of_wishes(execution, owner):
     heard: list[str] = []
-    await stage.engine.add_listener("muster_execution", lambda *said: heard.append(said[3]))
+    await execution.engine.add_listener("muster_execution", lambda *said: heard.append(said[3]))
 
-    await owner.execute("select jobs.sp_stop_step($1, 'step1')", stage.run)
+    await owner.execute("select jobs.sp_stop_step($1, 'step1')", execution.run)
     while not heard:
-        await stage.engine.execute("select 1")
+        await execution.engine.execute("select 1")
 
     assert heard == [""]
 
 
-async def test_only_what_is_there_and_lives_can_be_stopped(stage, owner):
+async def test_only_what_is_there_and_lives_can_be_stopped(execution, owner):
     target = await owner.fetchval(
         "select target_id from jobs_internal.snapshot_target where ordinal = 1"
     )
-    (key,) = await stage.started(1)
-    await stage.report(results=[key | SUCCEEDED])
+    (key,) = await execution.started(1)
+    await execution.report(results=[key | SUCCEEDED])
     stop_step, stop_target = (
         "select jobs.sp_stop_step($1, $2)",
         "select jobs.sp_stop_target($1, $2, $3)",
@@ -398,11 +427,11 @@ async def test_only_what_is_there_and_lives_can_be_stopped(stage, owner):
         return caught.value.sqlstate, caught.value.column_name
 
     assert await refusal(stop_step, uuid4(), "step1") == ("MU010", "job_execution_id")
-    assert await refusal(stop_step, stage.run, "step2") == ("MU010", "step_name")
-    assert await refusal(stop_target, stage.run, "step1", uuid4()) == ("MU010", "target_id")
-    assert await refusal(stop_target, stage.run, "step1", target) == ("MU013", "target_id")
-    await stage.ask("cancel_targets", EPOCH, stage.run, 1, None)
-    await stage.value("end_step", EPOCH, stage.run, 1, None, None)
-    assert await refusal(stop_step, stage.run, "step1") == ("MU013", "step_name")
-    assert await refusal(stop_target, stage.run, "step1", target) == ("MU013", "step_name")
+    assert await refusal(stop_step, execution.run, "step2") == ("MU010", "step_name")
+    assert await refusal(stop_target, execution.run, "step1", uuid4()) == ("MU010", "target_id")
+    assert await refusal(stop_target, execution.run, "step1", target) == ("MU013", "target_id")
+    await execution.ask("cancel_targets", EPOCH, execution.run, 1, None)
+    await execution.value("end_step", EPOCH, execution.run, 1, None, None)
+    assert await refusal(stop_step, execution.run, "step1") == ("MU013", "step_name")
+    assert await refusal(stop_target, execution.run, "step1", target) == ("MU013", "step_name")
     assert await owner.fetchval("select count(*) from jobs_internal.cancellation") == 0

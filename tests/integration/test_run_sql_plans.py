@@ -7,7 +7,14 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, PLAN, a_session, a_snapshot
-from tests.support.execution_fixture import FAILED, SUCCEEDED, Q, Stage, a_stage, another_run
+from tests.support.execution_fixture import (
+    FAILED,
+    SUCCEEDED,
+    Q,
+    ExecutionFixture,
+    an_execution,
+    another_run,
+)
 
 pytestmark = pytest.mark.newest
 
@@ -31,50 +38,58 @@ async def rows_touched(engine: asyncpg.Connection) -> int:
     return sum(row["rows"] for row in await engine.fetch(TOUCHED))
 
 
-async def a_round(stage: Stage, *, attempt: int) -> dict[str, int]:
+async def a_round(execution: ExecutionFixture, *, attempt: int) -> dict[str, int]:
     """Tasks for the last targets go all ways; how many rows of large tables each call touched."""
-    ordinals = await stage.owner.fetch(
+    ordinals = await execution.owner.fetch(
         "select ordinal from jobs_internal.target_execution where job_execution_id = $1"
         " and end_time is null order by ordinal desc limit $2",
-        stage.run,
+        execution.run,
         FEW + 3,
     )
     *chosen, back, late, stop = [row[0] for row in ordinals]
     touched: dict[str, int] = {}
 
     async def counted(name: str, call):  # noqa: ANN001, ANN202 - any call
-        async with stage.engine.transaction():  # in which the counters stay
-            before = await rows_touched(stage.engine)
+        async with execution.engine.transaction():  # in which the counters stay
+            before = await rows_touched(execution.engine)
             answer = await call
-            touched[name] = await rows_touched(stage.engine) - before
+            touched[name] = await rows_touched(execution.engine) - before
         return answer
 
-    keys = await counted("reserve", stage.reserve(*chosen, back, attempt=attempt))
-    taken = await counted("take", stage.ask("take", stage.host, 0))
+    keys = await counted("reserve", execution.reserve(*chosen, back, attempt=attempt))
+    taken = await counted("take", execution.ask("take", execution.host, 0))
     assert len(taken) >= len(keys)
     *keys, returned = keys
-    assert await counted("start", stage.report(starts=keys)) == []
+    assert await counted("start", execution.report(starts=keys)) == []
     assert (
-        await counted("commit", stage.report(commits=[key | {"xact_id": "1"} for key in keys]))
+        await counted("commit", execution.report(commits=[key | {"xact_id": "1"} for key in keys]))
         == []
     )
     results = [key | SUCCEEDED for key in keys[1:]] + [keys[0] | FAILED | {"retry": True}]
-    assert await counted("result", stage.report(results=results)) == []
+    assert await counted("result", execution.report(results=results)) == []
     back_again = [returned | {"wait_reason": "ServerFull", "pause_seconds": 1}]
-    assert await counted("return", stage.report(returns=back_again)) == []
-    await stage.owner.execute(
+    assert await counted("return", execution.report(returns=back_again)) == []
+    await execution.owner.execute(
         "update jobs_internal.target_execution set tried_at = now() - interval '2 days'"
         " where job_execution_id = $1 and ordinal = $2",
-        stage.run,
+        execution.run,
         late,
     )
-    assert len(await counted("time out", stage.ask("time_out", EPOCH, stage.run, 1, [late]))) == 1
     assert (
-        len(await counted("cancel", stage.ask("cancel_targets", EPOCH, stage.run, 1, [stop]))) == 1
+        len(await counted("time out", execution.ask("time_out", EPOCH, execution.run, 1, [late])))
+        == 1
     )
-    await counted("live", stage.ask("live_invocations", EPOCH))
-    await counted("disown", stage.ask("disown", EPOCH, stage.host))
-    await counted("completions", stage.ask("read_completions", EPOCH, [], []))
+    assert (
+        len(
+            await counted(
+                "cancel", execution.ask("cancel_targets", EPOCH, execution.run, 1, [stop])
+            )
+        )
+        == 1
+    )
+    await counted("live", execution.ask("live_invocations", EPOCH))
+    await counted("disown", execution.ask("disown", EPOCH, execution.host))
+    await counted("completions", execution.ask("read_completions", EPOCH, [], []))
     return touched
 
 
@@ -87,19 +102,19 @@ async def a_round(stage: Stage, *, attempt: int) -> dict[str, int]:
     ],
 )
 async def test_a_few_tasks_touch_a_few_rows(owner, engine, seen):
-    stage = await a_stage(owner, engine, targets=0)
+    execution = await an_execution(owner, engine, targets=0)
     if seen == "empty":
         await owner.execute("analyze")
-        small = await another_run(owner, engine, stage.job, stage.host, targets=FEW + 3)
+        small = await another_run(owner, engine, execution.job, execution.host, targets=FEW + 3)
         for _ in range(2):  # their plans are made and kept
             await a_round(small, attempt=1)
-            small = await another_run(owner, engine, stage.job, stage.host, targets=FEW + 3)
-    large = await another_run(owner, engine, stage.job, stage.host)
+            small = await another_run(owner, engine, execution.job, execution.host, targets=FEW + 3)
+    large = await another_run(owner, engine, execution.job, execution.host)
     await engine.fetchval(Q.begin_run, EPOCH, large.run)
     await engine.execute(Q.reach_step, EPOCH, large.run, 1)
-    snapshot = await a_snapshot(owner, stage.job.group, MANY)
+    snapshot = await a_snapshot(owner, execution.job.group, MANY)
     await owner.fetchval(PLAN, large.run, 1, snapshot, [])
-    await owner.execute(TRIED, large.run, stage.host)
+    await owner.execute(TRIED, large.run, execution.host)
     if seen == "full":
         await owner.execute("analyze")
 
@@ -111,10 +126,10 @@ async def test_a_few_tasks_touch_a_few_rows(owner, engine, seen):
 
 async def test_the_targets_of_a_large_step_are_read_side_by_side(owner, engine):
     """Three indexes in the order of the targets, each once: not one look into an index for each target."""
-    stage = await a_stage(owner, engine, targets=0)
+    execution = await an_execution(owner, engine, targets=0)
     await owner.execute("analyze")
-    await stage.ask("live_targets", EPOCH, stage.day, stage.run, 1)
-    large = await another_run(owner, engine, stage.job, stage.host, targets=20_000)
+    await execution.ask("live_targets", EPOCH, execution.day, execution.run, 1)
+    large = await another_run(owner, engine, execution.job, execution.host, targets=20_000)
     await large.reserve(7, 9)
 
     async with engine.transaction():
@@ -131,13 +146,13 @@ async def test_the_targets_of_a_large_step_are_read_side_by_side(owner, engine):
 
 
 async def test_a_partition_for_each_day_makes_no_call_touch_more(owner, engine):
-    stage = await a_stage(owner, engine, targets=FEW + 3)
+    execution = await an_execution(owner, engine, targets=FEW + 3)
     for days in range(1, 20):
         await owner.execute(
-            "select jobs_internal.ensure_partitions($1::date - $2::integer)", stage.day, days
+            "select jobs_internal.ensure_partitions($1::date - $2::integer)", execution.day, days
         )
 
-    touched = await a_round(stage, attempt=1)
+    touched = await a_round(execution, attempt=1)
 
     assert max(touched.values()) <= 10 * FEW
     items = "select pg_catalog.cardinality(items) from jobs_internal.completion limit 1"
@@ -146,10 +161,10 @@ async def test_a_partition_for_each_day_makes_no_call_touch_more(owner, engine):
 
 async def test_an_unknown_task_is_looked_for_and_not_made(owner, engine):
     """Rows are written by upserts, which must never be inserts."""
-    stage = await a_stage(owner, engine)
-    keys = [stage.key(ordinal, uuid4(), attempt=2) for ordinal in (1, 99)]
+    execution = await an_execution(owner, engine)
+    keys = [execution.key(ordinal, uuid4(), attempt=2) for ordinal in (1, 99)]
 
-    refused = await stage.report(
+    refused = await execution.report(
         starts=keys,
         commits=[key | {"xact_id": "1"} for key in keys],
         results=[key | SUCCEEDED for key in keys],

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.control_db import installed
 from tests.support.executions import EPOCH, a_session
-from tests.support.execution_fixture import FAILED, ITEM, SUCCEEDED, a_stage, set_steps
+from tests.support.execution_fixture import FAILED, ITEM, SUCCEEDED, an_execution, set_steps
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
 
@@ -43,30 +43,32 @@ DECISIONS = [
 ]  # fmt: skip
 
 
-async def test_what_would_have_been_made_again_and_was_cancelled_says_so(stage, owner):
-    (key,) = await stage.started(1)
+async def test_what_would_have_been_made_again_and_was_cancelled_says_so(execution, owner):
+    (key,) = await execution.started(1)
     await owner.execute(CANCEL["target"])
     said = {"lifecycle": "Canceled", "reason": "BrokenOff", "last_message": "It is made again."}
 
-    await stage.report(results=[key | said | AGAIN])
+    await execution.report(results=[key | said | AGAIN])
 
-    task, target = await stage.task(1), await stage.target(1)
+    task, target = await execution.task(1), await execution.target(1)
     assert (task["end_reason"], target["end_reason"]) == ("BrokenOff", "Canceled")
     assert target["last_message"] == "It was cancelled."
 
 
 @pytest.mark.parametrize(("attempt", "says", "retries", "cancelled", "expected"), DECISIONS)
-async def test_the_target_ends_or_waits(stage, owner, attempt, says, retries, cancelled, expected):
+async def test_the_target_ends_or_waits(
+    execution, owner, attempt, says, retries, cancelled, expected
+):
     await set_steps(owner, retry_attempts=retries)
-    (key,) = await stage.started(1)
+    (key,) = await execution.started(1)
     if cancelled:
         await owner.execute(CANCEL[cancelled])
     reason = None if attempt == "Succeeded" else "ConnectionLost"
     said = {"lifecycle": attempt, "reason": reason, "last_message": "so it was", "phase": "commit"}
 
-    assert await stage.report(results=[key | said | says]) == []
+    assert await execution.report(results=[key | said | says]) == []
 
-    task, target = await stage.task(1), await stage.target(1)
+    task, target = await execution.task(1), await execution.target(1)
     waiting = expected == "WaitingForRetry"
     assert (task["lifecycle"], task["end_reason"]) == (attempt, reason)
     assert target["lifecycle"] == expected
@@ -82,7 +84,7 @@ async def test_the_target_ends_or_waits(stage, owner, attempt, says, retries, ca
         "commit",
         1,
     )
-    (told,) = await stage.told()
+    (told,) = await execution.told()
     seconds = target["not_before"].timestamp() if waiting else None
     assert told == ITEM | {
         "invocation_id": key["invocation_id"], "lifecycle": expected, "reason": reason,
@@ -100,145 +102,148 @@ def until(target: Any) -> Any:
 
 
 @pytest.mark.parametrize("lifecycle", ["Created", "WaitingForRetry"])
-async def test_what_only_waited_for_us_keeps_its_deadline(stage, lifecycle):
+async def test_what_only_waited_for_us_keeps_its_deadline(execution, lifecycle):
     attempt = 1
     if lifecycle == "WaitingForRetry":
-        await paused(stage)
+        await paused(execution)
         attempt = 2
     else:
-        await stage.report(
+        await execution.report(
             returns=[
-                (await stage.reserve(1))[0] | {"wait_reason": "ServerFull", "pause_seconds": 1}
+                (await execution.reserve(1))[0] | {"wait_reason": "ServerFull", "pause_seconds": 1}
             ]
         )
-    (key,) = await stage.reserve(1, attempt=attempt)
-    await stage.told()
+    (key,) = await execution.reserve(1, attempt=attempt)
+    await execution.told()
 
-    await stage.report(returns=[key])
+    await execution.report(returns=[key])
 
-    (told,) = await stage.told()
-    assert (told["lifecycle"], told["deadline"]) == (lifecycle, until(await stage.target(1)))
+    (told,) = await execution.told()
+    assert (told["lifecycle"], told["deadline"]) == (lifecycle, until(await execution.target(1)))
 
 
-async def test_what_we_stopped_ourselves_does_not_count(stage, owner):
+async def test_what_we_stopped_ourselves_does_not_count(execution, owner):
     await set_steps(owner, retry_attempts=1)
     outcomes = []
 
     for attempt, says in enumerate((AGAIN, RETRY, AGAIN | RETRY, RETRY), start=1):
-        (key,) = await stage.started(1, attempt=attempt)
-        assert (await stage.target(1))["wait_reason"] is None
-        await stage.report(results=[key | FAILED | says])
-        outcomes.append((await stage.target(1))["lifecycle"])
+        (key,) = await execution.started(1, attempt=attempt)
+        assert (await execution.target(1))["wait_reason"] is None
+        await execution.report(results=[key | FAILED | says])
+        outcomes.append((await execution.target(1))["lifecycle"])
 
     assert outcomes == ["WaitingForRetry"] * 3 + ["Failed"]
-    target = await stage.target(1)
+    target = await execution.target(1)
     assert (target["attempts"], target["free_attempts"]) == (4, 2)
 
 
-async def paused(stage, attempt: int = 1, **says) -> float:
-    (key,) = await stage.started(1, attempt=attempt)
-    await stage.report(results=[key | FAILED | (says or RETRY)])
-    task, target = await stage.task(1, attempt), await stage.target(1)
+async def paused(execution, attempt: int = 1, **says) -> float:
+    (key,) = await execution.started(1, attempt=attempt)
+    await execution.report(results=[key | FAILED | (says or RETRY)])
+    task, target = await execution.task(1, attempt), await execution.target(1)
     return (target["not_before"] - task["end_time"]).total_seconds()
 
 
-async def test_pauses_grow_to_their_maximum(stage, owner):
+async def test_pauses_grow_to_their_maximum(execution, owner):
     await set_steps(
         owner, options={"jitter": 0}, maximum_retry_interval_seconds=10,
         initial_retry_interval_seconds=2,
     )  # fmt: skip
 
-    assert [await paused(stage, attempt) for attempt in (1, 2, 3, 4, 5)] == [2, 4, 8, 10, 10]
+    assert [await paused(execution, attempt) for attempt in (1, 2, 3, 4, 5)] == [2, 4, 8, 10, 10]
 
 
-async def test_a_pause_is_stretched_by_chance_and_never_shortened(stage, owner):
+async def test_a_pause_is_stretched_by_chance_and_never_shortened(execution, owner):
     for options, most in (({}, 5), ({"jitter": 1}, 8)):
         await set_steps(
             owner, initial_retry_interval_seconds=4, options=options,
             retry_interval_backoff_multiplier=1.0,
         )  # fmt: skip
-        first = (await stage.target(1))["attempts"] + 1
-        pauses = [await paused(stage, attempt) for attempt in range(first, first + 5)]
+        first = (await execution.target(1))["attempts"] + 1
+        pauses = [await paused(execution, attempt) for attempt in range(first, first + 5)]
         assert all(4 <= pause <= most for pause in pauses)
         assert len(set(pauses)) > 1
 
 
 @pytest.mark.parametrize("multiplier", [1.0, 1.5, 1000.0])
-async def test_no_number_of_attempts_is_too_large(stage, owner, multiplier):
+async def test_no_number_of_attempts_is_too_large(execution, owner, multiplier):
     await set_steps(
         owner, retry_interval_backoff_multiplier=multiplier, retry_attempts=2147483,
         options={"jitter": 0}, initial_retry_interval_seconds=120,
     )  # fmt: skip
 
-    assert await paused(stage, 2147483) == 120
+    assert await paused(execution, 2147483) == 120
 
 
-async def test_what_we_stopped_ourselves_begins_again_at_once(stage):
-    assert await paused(stage, **AGAIN) == 0
+async def test_what_we_stopped_ourselves_begins_again_at_once(execution):
+    assert await paused(execution, **AGAIN) == 0
 
 
-async def test_no_pause_outlasts_the_timeout(stage, owner):
+async def test_no_pause_outlasts_the_timeout(execution, owner):
     await set_steps(
         owner, timeout_seconds=7, maximum_retry_interval_seconds=100,
         initial_retry_interval_seconds=100,
     )  # fmt: skip
-    await paused(stage)
+    await paused(execution)
 
-    target = await stage.target(1)
+    target = await execution.target(1)
 
     assert target["not_before"] == target["start_time"] + timedelta(seconds=7)
     (live,) = [
-        r for r in await stage.ask("live_targets", EPOCH, stage.day, stage.run, 1) if r[0] == 1
+        r
+        for r in await execution.ask("live_targets", EPOCH, execution.day, execution.run, 1)
+        if r[0] == 1
     ]
     assert live["deadline"] == target["not_before"]
 
 
-async def test_the_first_start_stays_while_attempts_go_on(stage):
-    await paused(stage)
-    first = await stage.target(1)
+async def test_the_first_start_stays_while_attempts_go_on(execution):
+    await paused(execution)
+    first = await execution.target(1)
 
-    await stage.started(1, attempt=2)
+    await execution.started(1, attempt=2)
 
-    second = await stage.target(1)
+    second = await execution.target(1)
     assert (second["start_time"], second["attempts"]) == (first["start_time"], 2)
     assert second["attempt_start_time"] > first["attempt_start_time"]
     assert (second["not_before"], second["wait_reason"]) == (None, None)
 
 
-async def test_a_reservation_returns_unburnt(stage):
-    made = await stage.reserve(1)
-    before = await stage.target(1)
+async def test_a_reservation_returns_unburnt(execution):
+    made = await execution.reserve(1)
+    before = await execution.target(1)
 
     assert (
-        await stage.report(returns=[made[0] | {"wait_reason": None, "pause_seconds": None}]) == []
+        await execution.report(returns=[made[0] | {"wait_reason": None, "pause_seconds": None}])
+        == []
     )
 
-    assert await stage.task(1) is None
-    assert await stage.target(1) == before
-    assert await stage.told() == [
+    assert await execution.task(1) is None
+    assert await execution.target(1) == before
+    assert await execution.told() == [
         ITEM | {
             "invocation_id": made[0]["invocation_id"], "lifecycle": "Created", "kind": "release",
             "attempts": 0,
         }
     ]  # fmt: skip
-    assert await stage.started(1)
+    assert await execution.started(1)
 
 
 @pytest.mark.parametrize("lifecycle", ["Created", "WaitingForRetry"])
-async def test_a_full_server_makes_the_target_wait(stage, lifecycle):
+async def test_a_full_server_makes_the_target_wait(execution, lifecycle):
     attempt = 1
     if lifecycle == "WaitingForRetry":
-        await paused(stage)
-        await stage.told()
+        await paused(execution)
+        await execution.told()
         attempt = 2
-    (key,) = await stage.reserve(1, attempt=attempt)
+    (key,) = await execution.reserve(1, attempt=attempt)
 
-    await stage.report(returns=[key | {"wait_reason": "ServerFull", "pause_seconds": 2.5}])
+    await execution.report(returns=[key | {"wait_reason": "ServerFull", "pause_seconds": 2.5}])
 
-    target = await stage.target(1)
+    target = await execution.target(1)
     assert (target["lifecycle"], target["wait_reason"]) == (lifecycle, "ServerFull")
     assert (target["not_before"] - target["tried_at"]).total_seconds() == 2.5
-    (told,) = await stage.told()
+    (told,) = await execution.told()
     assert (told["lifecycle"], told["kind"], told["attempts"]) == (
         lifecycle,
         "release",
@@ -246,46 +251,46 @@ async def test_a_full_server_makes_the_target_wait(stage, lifecycle):
     )
     assert told["not_before"] == pytest.approx(target["not_before"].timestamp(), abs=1e-5)
     assert told["deadline"] == until(target)
-    (again,) = await stage.reserve(1, attempt=attempt)
-    await stage.report(returns=[again | {"wait_reason": "ServerFull", "pause_seconds": 1}])
-    assert (await stage.target(1))["tried_at"] == target["tried_at"]
-    (taken,) = await stage.ask("take", stage.host, 0) or [None]
+    (again,) = await execution.reserve(1, attempt=attempt)
+    await execution.report(returns=[again | {"wait_reason": "ServerFull", "pause_seconds": 1}])
+    assert (await execution.target(1))["tried_at"] == target["tried_at"]
+    (taken,) = await execution.ask("take", execution.host, 0) or [None]
     assert taken is None
-    await stage.reserve(1, attempt=attempt)
-    (taken,) = [row for row in await stage.ask("take", stage.host, 0)]
+    await execution.reserve(1, attempt=attempt)
+    (taken,) = [row for row in await execution.ask("take", execution.host, 0)]
     assert (taken["tried_at"], taken["first_start"]) == (target["tried_at"], target["start_time"])
 
 
 @pytest.mark.parametrize(
     ("column", "lifecycle"), [("tried_at", "Created"), ("start_time", "WaitingForRetry")]
 )
-async def test_a_server_that_stays_full_times_the_target_out(stage, owner, column, lifecycle):
+async def test_a_server_that_stays_full_times_the_target_out(execution, owner, column, lifecycle):
     await set_steps(owner, timeout_seconds=60)
     attempt = 1
     if lifecycle == "WaitingForRetry":
-        await paused(stage)
+        await paused(execution)
         attempt = 2
     await owner.execute(
         f"update jobs_internal.target_execution set {column} = now() - interval '50 seconds'"
     )
-    (key,) = await stage.reserve(1, attempt=attempt)
-    await stage.report(returns=[key | {"wait_reason": "ServerFull", "pause_seconds": 100}])
-    waiting = await stage.target(1)
+    (key,) = await execution.reserve(1, attempt=attempt)
+    await execution.report(returns=[key | {"wait_reason": "ServerFull", "pause_seconds": 100}])
+    waiting = await execution.target(1)
     await owner.execute(
         f"update jobs_internal.target_execution set {column} = now() - interval '61 seconds'"
     )
-    await stage.told()
-    (key,) = await stage.reserve(1, attempt=attempt)
-    await stage.report(returns=[key | {"wait_reason": "ServerFull", "pause_seconds": 100}])
+    await execution.told()
+    (key,) = await execution.reserve(1, attempt=attempt)
+    await execution.report(returns=[key | {"wait_reason": "ServerFull", "pause_seconds": 100}])
 
     assert waiting["lifecycle"] == lifecycle
     assert waiting["not_before"] == waiting[column] + timedelta(seconds=60)
-    target = await stage.target(1)
+    target = await execution.target(1)
     assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", "ServerFull")
     assert (target["wait_reason"], target["not_before"]) == (None, None)
     said = "division by zero" if attempt == 2 else "Timed out before it started."
     assert target["last_message"] == said
-    assert [(each["lifecycle"], each["not_before"]) for each in await stage.told()] == [
+    assert [(each["lifecycle"], each["not_before"]) for each in await execution.told()] == [
         ("TimedOut", None)
     ]
 
@@ -300,62 +305,64 @@ BY_HOST, BY_CORE = "the host", "the core"
 
 @pytest.mark.parametrize("found_by", [BY_HOST, BY_CORE])
 async def test_what_the_server_said_is_kept_while_a_target_waits_and_at_its_end(
-    stage, owner, found_by
+    execution, owner, found_by
 ):
-    (key,) = await stage.reserve(1)
-    await stage.report(returns=[key | STARTING])
-    waiting = await stage.target(1)
+    (key,) = await execution.reserve(1)
+    await execution.report(returns=[key | STARTING])
+    waiting = await execution.target(1)
 
     await owner.execute("update jobs_internal.target_execution set tried_at = '2001-01-01'")
     if found_by == BY_HOST:
-        (key,) = await stage.reserve(1)
-        await stage.report(returns=[key | {"wait_reason": "ServerConnections", "pause_seconds": 1}])
+        (key,) = await execution.reserve(1)
+        await execution.report(
+            returns=[key | {"wait_reason": "ServerConnections", "pause_seconds": 1}]
+        )
     else:
-        await stage.ask("time_out", EPOCH, stage.run, 1, [1])
+        await execution.ask("time_out", EPOCH, execution.run, 1, [1])
 
     said = STARTING["message"]
     assert (waiting["wait_reason"], waiting["last_message"]) == ("ServerStarting", said)
-    target = await stage.target(1)
+    target = await execution.target(1)
     assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", "ServerStarting")
     assert target["last_message"] == f"Timed out before it started: {said}"
 
 
-async def test_a_retry_that_waited_for_us_too_long_is_timed_out_and_no_more(stage, owner):
-    await paused(stage)
-    (key,) = await stage.reserve(1, attempt=2)
+async def test_a_retry_that_waited_for_us_too_long_is_timed_out_and_no_more(execution, owner):
+    await paused(execution)
+    (key,) = await execution.reserve(1, attempt=2)
     await owner.execute("update jobs_internal.target_execution set start_time = '2001-01-01'")
 
-    await stage.report(returns=[key | {"wait_reason": "ServerConnections", "pause_seconds": 1}])
+    await execution.report(returns=[key | {"wait_reason": "ServerConnections", "pause_seconds": 1}])
 
-    target = await stage.target(1)
+    target = await execution.target(1)
     assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", "TimedOut")
     assert target["last_message"] == "division by zero"
 
 
-async def test_what_the_server_said_is_forgotten_when_it_lets_us_in(stage):
-    (key,) = await stage.reserve(1)
-    await stage.report(returns=[key | STARTING])
+async def test_what_the_server_said_is_forgotten_when_it_lets_us_in(execution):
+    (key,) = await execution.reserve(1)
+    await execution.report(returns=[key | STARTING])
 
-    await stage.started(1)
+    await execution.started(1)
 
-    target = await stage.target(1)
+    target = await execution.target(1)
     assert (target["lifecycle"], target["last_message"]) == ("InProgress", None)
 
 
-async def test_waiting_targets_time_out_and_others_do_not(stage, owner):
-    await paused(stage)
-    await stage.reserve(2)
-    early = await stage.ask("time_out", EPOCH, stage.run, 1, [1, 2, 3])
+async def test_waiting_targets_time_out_and_others_do_not(execution, owner):
+    await paused(execution)
+    await execution.reserve(2)
+    early = await execution.ask("time_out", EPOCH, execution.run, 1, [1, 2, 3])
     await owner.execute(
         "update jobs_internal.target_execution set start_time = start_time - interval '2 days',"
         " tried_at = now() - interval '2 days'"
     )
 
-    ended = await stage.ask("time_out", EPOCH, stage.run, 1, [1, 2, 3])
-    again = await stage.ask("time_out", EPOCH, stage.run, 1, [1, 2, 3])
+    ended = await execution.ask("time_out", EPOCH, execution.run, 1, [1, 2, 3])
+    again = await execution.ask("time_out", EPOCH, execution.run, 1, [1, 2, 3])
 
     assert (early, [row[0] for row in ended], again) == ([], [1, 3], [])
-    rows = [await stage.target(ordinal) for ordinal in (1, 2, 3)]
+    rows = [await execution.target(ordinal) for ordinal in (1, 2, 3)]
     assert [row["lifecycle"] for row in rows] == ["TimedOut", "Created", "TimedOut"]
     assert {rows[0]["end_reason"], rows[2]["end_reason"]} == {"TimedOut"}
     assert rows[0]["last_message"] == (
@@ -364,21 +371,21 @@ async def test_waiting_targets_time_out_and_others_do_not(stage, owner):
     assert rows[2]["last_message"] == "Timed out before it started."
 
 
-async def test_live_targets_are_those_that_are_not_over_with_what_they_have(stage, owner):
+async def test_live_targets_are_those_that_are_not_over_with_what_they_have(execution, owner):
     await owner.execute(
         "update jobs_internal.snapshot_target set pool_name = 'p', schema_name = 's'"
     )
     await owner.execute("update jobs_internal.target_execution set worker_pool = 'gpu'")
-    (done,) = await stage.started(1)
-    await stage.report(results=[done | SUCCEEDED])
-    (running,) = await stage.started(2)
+    (done,) = await execution.started(1)
+    await execution.report(results=[done | SUCCEEDED])
+    (running,) = await execution.started(2)
 
-    two, three = await stage.ask("live_targets", EPOCH, stage.day, stage.run, 1)
+    two, three = await execution.ask("live_targets", EPOCH, execution.day, execution.run, 1)
 
-    began = (await stage.target(2))["start_time"]
+    began = (await execution.target(2))["start_time"]
     assert tuple(two) == (
         2, "InProgress", 1, None, began + timedelta(seconds=43200), "/servers/2", "p", "db2", "s",
-        "gpu", 1, stage.host, two["invocation_id"], "InProgress",
+        "gpu", 1, execution.host, two["invocation_id"], "InProgress",
     )  # fmt: skip
     assert str(two["invocation_id"]) == running["invocation_id"]
     assert tuple(three) == (

@@ -7,10 +7,9 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from tests.support.control_db import installed
-from tests.support.executions import EPOCH, PLAN, a_job, a_run, a_session, a_snapshot
+from tests.support.executions import EPOCH, PLAN, a_job, a_run, a_snapshot
 from tests.support.execution_fixture import (
-    FAILED, LIVE_RUNS, SUCCEEDED, Q, Stage, a_host, a_stage, another_run, set_steps, waits,
+    FAILED, LIVE_RUNS, SUCCEEDED, Q, ExecutionFixture, a_host, an_execution, another_run, set_steps, waits,
 )  # fmt: skip
 
 pytestmark = [pytest.mark.newest, pytest.mark.deep]
@@ -19,8 +18,8 @@ RUN = "select * from jobs_internal.job_execution where job_execution_id = $1"
 
 
 @pytest.fixture
-async def stage(owner, engine):
-    return await a_stage(owner, engine, steps=2)
+async def execution(owner, engine):
+    return await an_execution(owner, engine, steps=2)
 
 
 async def begin(engine, run: UUID) -> str:
@@ -50,7 +49,7 @@ async def test_nothing_begins_while_the_account_is_paused(owner, engine):
     assert await lives(owner, run) == ("InProgress", None, None)
 
 
-async def test_live_runs_come_with_their_steps_and_how_far_they_are(stage, owner):
+async def test_live_runs_come_with_their_steps_and_how_far_they_are(execution, owner):
     await set_steps(owner, max_parallelism=4, timeout_seconds=9, options={"advance": "barrier"})
     await owner.execute("update jobs_internal.job set paused = true, priority = 3")
     await owner.execute("update jobs_internal.step_execution set cancel_requested_at = now()")
@@ -60,32 +59,32 @@ async def test_live_runs_come_with_their_steps_and_how_far_they_are(stage, owner
     await owner.execute(
         "insert into jobs_internal.job_execution (job_execution_id, job_id, job_version, run_day, origin, actor, door)"
         " values (gen_random_uuid(), $1, 0, $2, 'system', 'x', 'engine')",
-        system.id, stage.day,
+        system.id, execution.day,
     )  # fmt: skip
 
-    rows = await stage.engine.fetch(LIVE_RUNS, EPOCH, [])
+    rows = await execution.engine.fetch(LIVE_RUNS, EPOCH, [])
 
-    assert [row["job_execution_id"] for row in rows] == [stage.run, younger]
-    first, run = rows[0], await stage.row()
+    assert [row["job_execution_id"] for row in rows] == [execution.run, younger]
+    first, run = rows[0], await execution.row()
     assert tuple(first)[:11] == (
-        stage.run, stage.job.id, "nightly", 1, stage.day, run["create_time"], 0, "skipTarget",
+        execution.run, execution.job.id, "nightly", 1, execution.day, run["create_time"], 0, "skipTarget",
         "WaitingForChildJobExecutions", True, None,
     )  # fmt: skip
     assert json.loads(first["overrides"]) == {}
-    group = {"targetGroupId": str(stage.job.group), "targetGroupName": "everything"}
+    group = {"targetGroupId": str(execution.job.group), "targetGroupName": "everything"}
     rest = group | {"maxParallelism": 4, "timeoutSeconds": 9, "options": {"advance": "barrier"}}
     rest |= {"hasOutput": False, "credentialId": None}
     assert json.loads(first["steps"]) == [{"stepId": n, "name": f"step{n}"} | rest for n in (1, 2)]
     assert json.loads(first["reached"]) == [
         {
             "stepId": 1, "lifecycle": "WaitingForChildJobExecutions",
-            "snapshotId": str(stage.snapshot), "cancelRequested": True,
+            "snapshotId": str(execution.snapshot), "cancelRequested": True,
         }
     ]  # fmt: skip
     assert json.loads(rows[1]["reached"]) == []
-    known = await stage.engine.fetch(LIVE_RUNS, EPOCH, [stage.run])
+    known = await execution.engine.fetch(LIVE_RUNS, EPOCH, [execution.run])
     assert [row["job_execution_id"] for row in known] == [younger]
-    assert await stage.engine.fetch(LIVE_RUNS, EPOCH, [stage.run, younger]) == []
+    assert await execution.engine.fetch(LIVE_RUNS, EPOCH, [execution.run, younger]) == []
 
 
 async def test_a_run_begins_once(owner, engine):
@@ -212,33 +211,33 @@ async def test_a_step_is_reached_once_and_only_where_there_is_one(owner, engine)
     assert await owner.fetchval("select count(*) from jobs_internal.step_execution") == 1
 
 
-async def test_a_planned_step_waits_for_its_targets(stage):
-    step = await stage.step()
+async def test_a_planned_step_waits_for_its_targets(execution):
+    step = await execution.step()
 
     assert (step["lifecycle"], step["snapshot_id"]) == (
         "WaitingForChildJobExecutions",
-        stage.snapshot,
+        execution.snapshot,
     )
-    assert (await stage.row())["lifecycle"] == "WaitingForChildJobExecutions"
+    assert (await execution.row())["lifecycle"] == "WaitingForChildJobExecutions"
 
 
 @pytest.mark.parametrize("overlap", ["skipTarget", "allow"])
-async def test_targets_that_another_run_works_on_are_skipped(stage, owner, overlap):
+async def test_targets_that_another_run_works_on_are_skipped(execution, owner, overlap):
     await owner.execute("update jobs_internal.job set overlap = $1", overlap)
-    (key,) = await stage.started(1)
-    await stage.report(results=[key | SUCCEEDED])
-    await stage.started(2)
+    (key,) = await execution.started(1)
+    await execution.report(results=[key | SUCCEEDED])
+    await execution.started(2)
     stranger = await a_job(owner, "stranger")
-    await another_run(owner, stage.engine, stranger, stage.host, targets=9)
+    await another_run(owner, execution.engine, stranger, execution.host, targets=9)
 
-    second = await another_run(owner, stage.engine, stage.job, stage.host, targets=5)
+    second = await another_run(owner, execution.engine, execution.job, execution.host, targets=5)
 
     rows = [await second.target(n) for n in range(1, 6)]
     skips = overlap == "skipTarget"
     assert [row["lifecycle"] for row in rows] == [
         "Skipped" if skips and n in {2, 3} else "Created" for n in range(1, 6)
     ]
-    live = await stage.ask("live_targets", EPOCH, second.day, second.run, 1)
+    live = await execution.ask("live_targets", EPOCH, second.day, second.run, 1)
     assert [row["ordinal"] for row in live] == [
         n for n in range(1, 6) if not (skips and n in {2, 3})
     ]
@@ -248,8 +247,8 @@ async def test_targets_that_another_run_works_on_are_skipped(stage, owner, overl
         assert rows[1]["end_time"] is not None
 
 
-async def test_a_younger_run_holds_targets_too(stage, owner):
-    younger = await another_run(owner, stage.engine, stage.job, stage.host, targets=0)
+async def test_a_younger_run_holds_targets_too(execution, owner):
+    younger = await another_run(owner, execution.engine, execution.job, execution.host, targets=0)
     await owner.execute(
         "update jobs_internal.job_execution set create_time = create_time - interval '1 ms'"
         " where job_execution_id = $1",
@@ -263,15 +262,15 @@ async def test_a_younger_run_holds_targets_too(stage, owner):
     ]
 
 
-async def test_of_two_plans_at_once_one_skips(stage, owner, engine, account):
+async def test_of_two_plans_at_once_one_skips(execution, owner, engine, account):
     """Neither would see the other's targets if they went side by side."""
-    await stage.ask("cancel_targets", EPOCH, stage.run, 1, None)
-    made = [await another_run(owner, engine, stage.job, stage.host) for _ in range(2)]
+    await execution.ask("cancel_targets", EPOCH, execution.run, 1, None)
+    made = [await another_run(owner, engine, execution.job, execution.host) for _ in range(2)]
     snapshots = []
     for each in made:
         await begin(engine, each.run)
         await engine.execute(Q.reach_step, EPOCH, each.run, 1)
-        snapshots.append(await a_snapshot(owner, stage.job.group, 2))
+        snapshots.append(await a_snapshot(owner, execution.job.group, 2))
     early, late = [await account.connect("root") for _ in range(2)]
     transaction = early.transaction()
     await transaction.start()
@@ -329,65 +328,67 @@ async def put(owner, table: str, run: UUID, children: list[str], where: str) -> 
 @pytest.mark.parametrize(("children", "cancelled", "expected"), RULE)
 async def test_a_step_ends_as_its_targets_did(owner, engine, children, cancelled, expected, by):
     ends = children.split()
-    stage = await a_stage(owner, engine, targets=len(ends))
-    assert await stage.value("end_step", EPOCH, stage.run, 1, "ignored", None) is None
+    execution = await an_execution(owner, engine, targets=len(ends))
+    assert await execution.value("end_step", EPOCH, execution.run, 1, "ignored", None) is None
     if cancelled:
         table = {"step": "step_execution", "run": "job_execution"}[by]
         await owner.execute(f"update jobs_internal.{table} set cancel_requested_at = now()")
-    await put(owner, "target_execution", stage.run, ends, "ordinal")
+    await put(owner, "target_execution", execution.run, ends, "ordinal")
 
-    answers = [await stage.value("end_step", EPOCH, stage.run, 1, None, None) for _ in range(2)]
+    answers = [
+        await execution.value("end_step", EPOCH, execution.run, 1, None, None) for _ in range(2)
+    ]
 
-    step = await stage.step()
+    step = await execution.step()
     assert (answers, step["lifecycle"]) == ([expected] * 2, expected)
     assert step["end_reason"] == (expected if expected in {"Failed", "Canceled"} else None)
     assert step["last_message"].startswith(
         f"{ends.count('Succeeded')} of {len(ends)} targets succeeded"
     )
-    assert await stage.value("end_run", EPOCH, stage.run) == expected
-    assert (await stage.row())["end_time"] is not None
+    assert await execution.value("end_run", EPOCH, execution.run) == expected
+    assert (await execution.row())["end_time"] is not None
 
 
 @pytest.mark.parametrize(("children", "cancelled", "expected"), RULE + OF_STEPS)
 async def test_a_run_ends_as_its_steps_did(owner, engine, children, cancelled, expected):
     ends = children.split()
-    stage = await a_stage(owner, engine, targets=0, steps=len(ends))
+    execution = await an_execution(owner, engine, targets=0, steps=len(ends))
     for step in range(2, len(ends) + 1):
-        await stage.reach(step, 0)
-    assert await stage.value("end_run", EPOCH, stage.run) is None
+        await execution.reach(step, 0)
+    assert await execution.value("end_run", EPOCH, execution.run) is None
     if cancelled:
         await owner.execute("update jobs_internal.job_execution set cancel_requested_at = now()")
-    await put(owner, "step_execution", stage.run, ends, "step_id")
+    await put(owner, "step_execution", execution.run, ends, "step_id")
 
-    answers = [await stage.value("end_run", EPOCH, stage.run) for _ in range(2)]
+    answers = [await execution.value("end_run", EPOCH, execution.run) for _ in range(2)]
 
-    run = await stage.row()
+    run = await execution.row()
     assert (answers, run["lifecycle"]) == ([expected] * 2, expected)
     well = sum(each in {"Succeeded", "SucceededWithSkipped"} for each in ends)
     assert run["last_message"].startswith(f"{well} of {len(ends)} steps succeeded")
 
 
 async def test_the_last_message_counts(owner, engine):
-    stage = await a_stage(owner, engine, targets=7)
+    execution = await an_execution(owner, engine, targets=7)
     ends = ["Succeeded", "Succeeded", "Failed", "Failed", "TimedOut", "Canceled", "Skipped"]
-    await put(owner, "target_execution", stage.run, ends, "ordinal")
+    await put(owner, "target_execution", execution.run, ends, "ordinal")
 
-    await stage.value("end_step", EPOCH, stage.run, 1, None, None)
+    await execution.value("end_step", EPOCH, execution.run, 1, None, None)
 
     said = "2 of 7 targets succeeded, 2 failed, 1 timed out, 1 canceled, 1 skipped."
-    assert (await stage.step())["last_message"] == said
+    assert (await execution.step())["last_message"] == said
 
 
-async def test_a_parent_tells_the_reason_that_its_children_agree_on(stage):
+async def test_a_parent_tells_the_reason_that_its_children_agree_on(execution):
     said: list[str | None] = []
     for step, reasons in ((1, ["LockTimeout"] * 2), (2, ["StatementFailed", "LockTimeout"])):
         if step > 1:
-            await stage.reach(step, 3)
-        keys = await stage.started(1, 2, 3, step=step)
+            await execution.reach(step, 3)
+        keys = await execution.started(1, 2, 3, step=step)
         failed = [key | FAILED | {"reason": why} for key, why in zip(keys, reasons, strict=False)]
-        await stage.report(results=[*failed, keys[2] | SUCCEEDED])
-        await stage.value("end_step", EPOCH, stage.run, step, None, None)
-        said.append((await stage.step(step))["end_reason"])
+        await execution.report(results=[*failed, keys[2] | SUCCEEDED])
+        await execution.value("end_step", EPOCH, execution.run, step, None, None)
+        said.append((await execution.step(step))["end_reason"])
 
     assert said == ["LockTimeout", None]
 
@@ -409,44 +410,44 @@ async def test_a_step_without_targets_ends_by_reason(
 ):
     job = await a_job(owner)
     await set_steps(owner, options=options)
-    stage = await another_run(owner, engine, job, await a_host(engine))
-    await begin(engine, stage.run)
+    execution = await another_run(owner, engine, job, await a_host(engine))
+    await begin(engine, execution.run)
     if planned:
-        await stage.reach(1, 0)
+        await execution.reach(1, 0)
     else:
-        await engine.execute(Q.reach_step, EPOCH, stage.run, 1)
+        await engine.execute(Q.reach_step, EPOCH, execution.run, 1)
     if cancelled:
         await owner.execute("update jobs_internal.step_execution set cancel_requested_at = now()")
 
-    assert await stage.value("end_step", EPOCH, stage.run, 1, reason, "why") == expected[0]
+    assert await execution.value("end_step", EPOCH, execution.run, 1, reason, "why") == expected[0]
 
-    step = await stage.step()
+    step = await execution.step()
     assert (step["lifecycle"], step["end_reason"]) == expected[:2]
     if expected[2]:
         assert step["last_message"] == expected[2]
-    assert await stage.value("end_run", EPOCH, stage.run) == expected[0]
+    assert await execution.value("end_run", EPOCH, execution.run) == expected[0]
 
 
 async def test_a_run_lives_until_a_step_was_reached_or_it_is_cancelled(owner, engine):
     job = await a_job(owner)
-    stage = await another_run(owner, engine, job, uuid4())
-    await begin(engine, stage.run)
-    assert await stage.value("end_run", EPOCH, stage.run) is None
+    execution = await another_run(owner, engine, job, uuid4())
+    await begin(engine, execution.run)
+    assert await execution.value("end_run", EPOCH, execution.run) is None
 
-    await owner.execute("select jobs.sp_stop_job($1)", stage.run)
+    await owner.execute("select jobs.sp_stop_job($1)", execution.run)
     await owner.execute("update jobs_internal.job_execution set cancel_requested_at = now()")
 
-    assert await stage.value("end_run", EPOCH, stage.run) == "Canceled"
-    assert (await stage.row())["last_message"] == "Canceled before it started."
+    assert await execution.value("end_run", EPOCH, execution.run) == "Canceled"
+    assert (await execution.row())["last_message"] == "Canceled before it started."
 
 
 @pytest.mark.parametrize(("outcome", "expected"), [(SUCCEEDED, "Canceled"), (FAILED, "Failed")])
 async def test_a_run_cancelled_between_two_steps_did_not_succeed(
-    stage: Stage, owner, outcome, expected
+    execution: ExecutionFixture, owner, outcome, expected
 ):
-    keys = await stage.started(1, 2, 3)
-    await stage.report(results=[key | outcome for key in keys])
-    await stage.value("end_step", EPOCH, stage.run, 1, None, None)
+    keys = await execution.started(1, 2, 3)
+    await execution.report(results=[key | outcome for key in keys])
+    await execution.value("end_step", EPOCH, execution.run, 1, None, None)
     await owner.execute("update jobs_internal.job_execution set cancel_requested_at = now()")
 
-    assert await stage.value("end_run", EPOCH, stage.run) == expected
+    assert await execution.value("end_run", EPOCH, execution.run) == expected

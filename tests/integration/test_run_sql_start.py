@@ -21,11 +21,11 @@ values ('/servers/1', 's1', '{h}', 5432, 'disable', 'login', 7), ('/servers/2', 
 
 
 @pytest.fixture
-async def known(stage, owner) -> asyncpg.Record:
+async def task_row(execution, owner) -> asyncpg.Record:
     """The task of the first target, as it is taken."""
     await owner.execute(LOGIN)
-    await stage.reserve(1)
-    (row,) = await stage.ask("take", stage.host, 0)
+    await execution.reserve(1)
+    (row,) = await execution.ask("take", execution.host, 0)
     return row
 
 
@@ -36,16 +36,20 @@ def as_expected(row: asyncpg.Record, **but: Any) -> tuple[Any, ...]:
     return *(like[name] for name in (*names, "credential_id", "credential_version")), 7, 180_000
 
 
-async def test_a_single_task_that_is_as_expected_starts_when_it_is_taken(known, stage):
-    (row,) = await stage.ask("take_and_start", stage.host, 0, EPOCH, *as_expected(known))
-    (again,) = await stage.ask("take_and_start", stage.host, 0, EPOCH, *as_expected(known))
+async def test_a_single_task_that_is_as_expected_starts_when_it_is_taken(task_row, execution):
+    (row,) = await execution.ask("take_and_start", execution.host, 0, EPOCH, *as_expected(task_row))
+    (again,) = await execution.ask(
+        "take_and_start", execution.host, 0, EPOCH, *as_expected(task_row)
+    )
 
     assert (row["begun"], row["started"]) == (True, False)
     assert (again["begun"], again["started"]) == (False, True)
-    task = await stage.task(1)
+    task = await execution.task(1)
     assert (task["lifecycle"], task["backend_pid"]) == ("InProgress", 7)
     assert (
-        await stage.ask("take_and_start", stage.host, row["number"], EPOCH, *as_expected(known))
+        await execution.ask(
+            "take_and_start", execution.host, row["number"], EPOCH, *as_expected(task_row)
+        )
         == []
     )
 
@@ -58,23 +62,25 @@ async def test_a_single_task_that_is_as_expected_starts_when_it_is_taken(known, 
     ],
     ids=lambda but: next(iter(but)),
 )  # fmt: skip
-async def test_one_that_is_not_as_expected_is_only_taken(known, stage, but):
-    (row,) = await stage.ask("take_and_start", stage.host, 0, EPOCH, *as_expected(known, **but))
+async def test_one_that_is_not_as_expected_is_only_taken(task_row, execution, but):
+    (row,) = await execution.ask(
+        "take_and_start", execution.host, 0, EPOCH, *as_expected(task_row, **but)
+    )
 
-    assert (row["begun"], (await stage.task(1))["lifecycle"]) == (False, "Created")
+    assert (row["begun"], (await execution.task(1))["lifecycle"]) == (False, "Created")
 
 
-async def test_of_several_none_starts_when_it_is_taken(known, stage):
-    await stage.reserve(2)
+async def test_of_several_none_starts_when_it_is_taken(task_row, execution):
+    await execution.reserve(2)
 
-    rows = await stage.ask("take_and_start", stage.host, 0, EPOCH, *as_expected(known))
+    rows = await execution.ask("take_and_start", execution.host, 0, EPOCH, *as_expected(task_row))
 
     assert [row["begun"] for row in rows] == [False, False]
 
 
-async def test_a_stale_epoch_starts_nothing_with_what_is_taken(known, stage):
-    expected = (stage.host, 0, EPOCH - 1, *as_expected(known))
+async def test_a_stale_epoch_starts_nothing_with_what_is_taken(task_row, execution):
+    expected = (execution.host, 0, EPOCH - 1, *as_expected(task_row))
     with pytest.raises(asyncpg.PostgresError) as caught:
-        await stage.engine.fetch(Q.take_and_start, *expected)
+        await execution.engine.fetch(Q.take_and_start, *expected)
     assert caught.value.sqlstate == "MU001"
-    assert (await stage.task(1))["lifecycle"] == "Created"
+    assert (await execution.task(1))["lifecycle"] == "Created"

@@ -21,7 +21,7 @@ from muster.core.errors import Internal, Unavailable
 from muster.core.wake import Wake
 from tests.support.fake_clusters import FakeClusters
 from tests.support.invariants import violations
-from tests.support.lifecycle_fixture import World, unhurried
+from tests.support.lifecycle_fixture import Lifecycles, unhurried
 
 
 class S(StrEnum):
@@ -33,7 +33,7 @@ class S(StrEnum):
     ENDED = "ended"
 
 
-class Toy:
+class FakeLifecycle:
     """A lifecycle whose work the test decides."""
 
     def __init__(self) -> None:
@@ -63,27 +63,29 @@ class Toy:
 
 
 @pytest.fixture
-def toy(monkeypatch) -> Toy:
-    toy = Toy()
+def fake_lifecycle(monkeypatch) -> FakeLifecycle:
+    fake_lifecycle = FakeLifecycle()
     monkeypatch.setitem(
-        __import__("fsm.lifecycles", fromlist=["x"]).LIFECYCLES, "server", toy.lifecycle
+        __import__("fsm.lifecycles", fromlist=["x"]).LIFECYCLES, "server", fake_lifecycle.lifecycle
     )
-    return toy
+    return fake_lifecycle
 
 
 @pytest.fixture
-def world(db, settings, toy) -> World:
-    return World(db, settings, None, FakeClusters(None), lifecycles={"server": toy.lifecycle})
+def lifecycles(db, settings, fake_lifecycle) -> Lifecycles:
+    return Lifecycles(
+        db, settings, None, FakeClusters(None), lifecycles={"server": fake_lifecycle.lifecycle}
+    )
 
 
 @contextlib.asynccontextmanager
-async def dispatched(world, count=1, clock=None, wake=None):
+async def dispatched(lifecycles, count=1, clock=None, wake=None):
     """Real time: dispatchers as processes run them."""
     stop = asyncio.Event()
-    services = replace(world.services, clock=clock or Clock())
+    services = replace(lifecycles.services, clock=clock or Clock())
     async with asyncio.TaskGroup() as group:
         for number in range(count):
-            carrier = wake or Wake(world.settings, world.db)
+            carrier = wake or Wake(lifecycles.settings, lifecycles.db)
             group.create_task(carrier.run(stop))
             runner = Runner(services, f"dispatched-{number}")
             group.create_task(Dispatcher(runner, carrier).run(stop))
@@ -93,76 +95,80 @@ async def dispatched(world, count=1, clock=None, wake=None):
             stop.set()
 
 
-async def ended(world, asked, seconds=10):
+async def ended(lifecycles, handle, seconds=10):
     async with asyncio.timeout(seconds):
-        while not (await world.operation(asked)).ended_at:
+        while not (await lifecycles.operation(handle)).ended_at:
             await asyncio.sleep(0.01)
-    return await world.operation(asked)
+    return await lifecycles.operation(handle)
 
 
-async def test_many_runners_do_each_step_once(world, toy):
-    asked = [await world.put_server() for _ in range(20)]
+async def test_many_runners_do_each_step_once(lifecycles, fake_lifecycle):
+    handle = [await lifecycles.put_server() for _ in range(20)]
 
-    async with dispatched(world, count=3):
-        statuses = {(await ended(world, each)).status for each in asked}
+    async with dispatched(lifecycles, count=3):
+        statuses = {(await ended(lifecycles, each)).status for each in handle}
 
     assert statuses == {"Succeeded"}
-    assert set(toy.calls.values()) == {1}
-    assert len(toy.calls) == 40
-    assert await violations(world.db) == []
+    assert set(fake_lifecycle.calls.values()) == {1}
+    assert len(fake_lifecycle.calls) == 40
+    assert await violations(lifecycles.db) == []
 
 
-async def test_a_poisoned_machine_holds_nobody_up(world, toy):
-    poisoned = await world.put_server()
-    healthy = [await world.put_server() for _ in range(5)]
+async def test_a_poisoned_machine_holds_nobody_up(lifecycles, fake_lifecycle):
+    poisoned = await lifecycles.put_server()
+    healthy = [await lifecycles.put_server() for _ in range(5)]
 
     def result(ctx):
         if ctx.machine.uid == poisoned.uid:
             raise ZeroDivisionError
         return Done()
 
-    toy.result = result
-    async with dispatched(world):
+    fake_lifecycle.result = result
+    async with dispatched(lifecycles):
         for each in healthy:
-            assert (await ended(world, each)).status == "Succeeded"
-    assert (await world.operation(poisoned)).status == "InProgress"
-    assert (await world.db.fetchval("select last_error from machine where uid = $1", poisoned.uid))[
-        "code"
-    ] == "InternalServerError"
+            assert (await ended(lifecycles, each)).status == "Succeeded"
+    assert (await lifecycles.operation(poisoned)).status == "InProgress"
+    assert (
+        await lifecycles.db.fetchval("select last_error from machine where uid = $1", poisoned.uid)
+    )["code"] == "InternalServerError"
 
 
-async def test_a_machine_whose_record_fails_does_not_spin(world, toy):
-    asked = await world.put_server()
-    await world.db.execute("update machine set lifecycle = 'unheard of' where uid = $1", asked.uid)
-    other = await world.put_server()
+async def test_a_machine_whose_record_fails_does_not_spin(lifecycles, fake_lifecycle):
+    handle = await lifecycles.put_server()
+    await lifecycles.db.execute(
+        "update machine set lifecycle = 'unheard of' where uid = $1", handle.uid
+    )
+    other = await lifecycles.put_server()
 
-    async with dispatched(world):
-        assert (await ended(world, other)).status == "Succeeded"
+    async with dispatched(lifecycles):
+        assert (await ended(lifecycles, other)).status == "Succeeded"
 
 
-async def test_losing_every_notification_costs_only_latency(world, toy, monkeypatch):
+async def test_losing_every_notification_costs_only_latency(
+    lifecycles, fake_lifecycle, monkeypatch
+):
     monkeypatch.setattr(Wake, "_wake", lambda *_: None)
-    async with dispatched(world):
+    async with dispatched(lifecycles):
         await asyncio.sleep(0.3)
-        asked = await world.put_server()
-        assert (await ended(world, asked, 3)).status == "Succeeded"
+        handle = await lifecycles.put_server()
+        assert (await ended(lifecycles, handle, 3)).status == "Succeeded"
 
 
-async def test_resting_machines_cost_nothing(world, toy):
+async def test_resting_machines_cost_nothing(lifecycles, fake_lifecycle):
     for _ in range(5):
-        await world.put_server()
-    await world.run()
-    before = toy.calls.copy()
-    touched = await world.db.fetchval("select sum(version) from machine")
+        await lifecycles.put_server()
+    await lifecycles.run()
+    before = fake_lifecycle.calls.copy()
+    touched = await lifecycles.db.fetchval("select sum(version) from machine")
 
-    async with dispatched(world):
+    async with dispatched(lifecycles):
         await asyncio.sleep(0.5)
 
-    assert toy.calls == before
-    assert await world.db.fetchval("select sum(version) from machine") == touched
+    assert fake_lifecycle.calls == before
+    assert await lifecycles.db.fetchval("select sum(version) from machine") == touched
 
 
-async def test_a_stopped_dispatcher_gives_its_machine_back(world, toy, monkeypatch):
+async def test_a_stopped_dispatcher_gives_its_machine_back(lifecycles, fake_lifecycle, monkeypatch):
     monkeypatch.setattr("fsm.dispatcher.GRACE", timedelta(milliseconds=50))
     began = asyncio.Event()
 
@@ -170,172 +176,179 @@ async def test_a_stopped_dispatcher_gives_its_machine_back(world, toy, monkeypat
         began.set()
         await asyncio.sleep(60)
 
-    toy.result = lambda ctx: hang()
-    asked = await world.put_server()
-    async with dispatched(world):
+    fake_lifecycle.result = lambda ctx: hang()
+    handle = await lifecycles.put_server()
+    async with dispatched(lifecycles):
         await began.wait()
 
-    row = await world.db.fetchrow("select * from machine where uid = $1", asked.uid)
+    row = await lifecycles.db.fetchrow("select * from machine where uid = $1", handle.uid)
     assert row["lease_owner"] is None
-    toy.result = lambda ctx: Done()
-    assert await world.step(asked) is Turn.MOVED
+    fake_lifecycle.result = lambda ctx: Done()
+    assert await lifecycles.step(handle) is Turn.MOVED
 
 
-async def test_a_repeat_is_the_same_command_and_another_visit_is_not(world, toy):
-    toy.result = lambda ctx: (
-        Wait(timedelta(seconds=1), "not yet") if len(toy.commands) < 3 else Done()
+async def test_a_repeat_is_the_same_command_and_another_visit_is_not(lifecycles, fake_lifecycle):
+    fake_lifecycle.result = lambda ctx: (
+        Wait(timedelta(seconds=1), "not yet") if len(fake_lifecycle.commands) < 3 else Done()
     )
-    asked = await world.put_server()
-    await world.run()
+    handle = await lifecycles.put_server()
+    await lifecycles.run()
 
-    assert len(set(toy.commands[:3])) == 1
-    await world.update(asked)
-    await world.run()
-    assert len(set(toy.commands)) == 4
+    assert len(set(fake_lifecycle.commands[:3])) == 1
+    await lifecycles.update(handle)
+    await lifecycles.run()
+    assert len(set(fake_lifecycle.commands)) == 4
 
 
-async def test_waiting_says_why(world, toy):
-    toy.result = lambda ctx: Wait(timedelta(seconds=5), "three databases are left")
-    asked = await world.put_server()
-    assert await world.step(asked) is Turn.RESTS
-    assert await world.step(asked) is Turn.NOTHING
+async def test_waiting_says_why(lifecycles, fake_lifecycle):
+    fake_lifecycle.result = lambda ctx: Wait(timedelta(seconds=5), "three databases are left")
+    handle = await lifecycles.put_server()
+    assert await lifecycles.step(handle) is Turn.RESTS
+    assert await lifecycles.step(handle) is Turn.NOTHING
 
-    row = await world.db.fetchrow("select * from machine where uid = $1", asked.uid)
+    row = await lifecycles.db.fetchrow("select * from machine where uid = $1", handle.uid)
     assert row["waiting_for"] == "three databases are left"
-    await world.run()
-    assert "three databases are left" in (await world.operation(asked)).error["message"]
+    await lifecycles.run()
+    assert "three databases are left" in (await lifecycles.operation(handle)).error["message"]
 
 
-async def test_the_deadline_is_kept_and_the_last_error_told(world, toy):
+async def test_the_deadline_is_kept_and_the_last_error_told(lifecycles, fake_lifecycle):
     def result(ctx):
         raise Unavailable("The disk is full.", code="DiskFull")
 
-    toy.result = result
-    world.settings = unhurried(world.settings)
-    asked = await world.put_server()
-    await world.run()
+    fake_lifecycle.result = result
+    lifecycles.settings = unhurried(lifecycles.settings)
+    handle = await lifecycles.put_server()
+    await lifecycles.run()
 
-    assert (await world.operation(asked)).error == {
+    assert (await lifecycles.operation(handle)).error == {
         "code": "DiskFull",
         "message": "The disk is full.",
     }
-    assert await world.path(asked) == ["working", "failed"]
-    assert 59 < world.clock.passed < 75
+    assert await lifecycles.path(handle) == ["working", "failed"]
+    assert 59 < lifecycles.clock.passed < 75
 
 
-async def test_signals_are_answered_in_order(world, toy):
-    asked = await world.put_server()
-    async with world.db.transaction() as tx:
+async def test_signals_are_answered_in_order(lifecycles, fake_lifecycle):
+    handle = await lifecycles.put_server()
+    async with lifecycles.db.transaction() as tx:
         for name in ("first", "update", "update"):
             await send(
                 tx,
-                world.lifecycles,
-                uid=asked.uid,
+                lifecycles.lifecycles,
+                uid=handle.uid,
                 name=name,
                 operation_id=None,
                 payload={"n": name},
             )
-    await world.run()
+    await lifecycles.run()
 
-    assert (await world.path(asked)).count("working") == 3
-    assert await world.db.fetchval("select count(*) from signal where taken_at is null") == 0
+    assert (await lifecycles.path(handle)).count("working") == 3
+    assert await lifecycles.db.fetchval("select count(*) from signal where taken_at is null") == 0
 
 
-async def test_a_signal_that_is_impossible_fails_its_operation(world, toy):
-    asked = await world.put_server()
-    await world.run()
-    async with world.db.transaction() as tx:
-        operation = await world._begin(tx, asked.id, asked.uid, "post")
+async def test_a_signal_that_is_impossible_fails_its_operation(lifecycles, fake_lifecycle):
+    handle = await lifecycles.put_server()
+    await lifecycles.run()
+    async with lifecycles.db.transaction() as tx:
+        operation = await lifecycles._begin(tx, handle.id, handle.uid, "post")
         await send(
-            tx, world.lifecycles, uid=asked.uid, name="dance", operation_id=operation, payload={}
+            tx,
+            lifecycles.lifecycles,
+            uid=handle.uid,
+            name="dance",
+            operation_id=operation,
+            payload={},
         )
-    await world.run()
+    await lifecycles.run()
 
-    assert (await world.operation(replace(asked, operation_id=operation))).error[
+    assert (await lifecycles.operation(replace(handle, operation_id=operation))).error[
         "code"
     ] == "OperationNotAllowed"
 
 
-async def test_delete_overtakes_an_update_that_waits(world, toy):
-    asked = await world.put_server()
-    await world.run()
-    updated = await world.update(asked)
-    deleted = await world.delete(asked)
-    await world.run()
+async def test_delete_overtakes_an_update_that_waits(lifecycles, fake_lifecycle):
+    handle = await lifecycles.put_server()
+    await lifecycles.run()
+    updated = await lifecycles.update(handle)
+    deleted = await lifecycles.delete(handle)
+    await lifecycles.run()
 
-    assert (await world.operation(updated)).status == "Canceled"
-    assert (await world.operation(deleted)).status == "Succeeded"
-    assert "working" not in (await world.path(asked))[3:]
-    assert await violations(world.db) == []
+    assert (await lifecycles.operation(updated)).status == "Canceled"
+    assert (await lifecycles.operation(deleted)).status == "Succeeded"
+    assert "working" not in (await lifecycles.path(handle))[3:]
+    assert await violations(lifecycles.db) == []
 
 
-async def test_delete_during_a_step_takes_over_when_it_is_recorded(world, toy):
-    asked = await world.put_server()
+async def test_delete_during_a_step_takes_over_when_it_is_recorded(lifecycles, fake_lifecycle):
+    handle = await lifecycles.put_server()
 
     async def meanwhile():
-        await world.delete(asked)
+        await lifecycles.delete(handle)
         return Done(scratch={"made": True})
 
-    toy.result = lambda ctx: meanwhile() if ctx.machine.state == "working" else Done()
-    assert await world.step(asked) is Turn.MOVED
+    fake_lifecycle.result = lambda ctx: meanwhile() if ctx.machine.state == "working" else Done()
+    assert await lifecycles.step(handle) is Turn.MOVED
 
-    assert await world.state(asked) == "ending"
-    assert (await world.resource(asked))["provisioning_state"] == "Deleting"
-    scratch = await world.db.fetchval("select scratch from machine where uid = $1", asked.uid)
+    assert await lifecycles.state(handle) == "ending"
+    assert (await lifecycles.resource(handle))["provisioning_state"] == "Deleting"
+    scratch = await lifecycles.db.fetchval("select scratch from machine where uid = $1", handle.uid)
     assert scratch["made"] is True
 
 
-async def test_a_signal_to_nobody_is_an_error_of_ours(world, toy):
+async def test_a_signal_to_nobody_is_an_error_of_ours(lifecycles, fake_lifecycle):
     with pytest.raises(Internal):
-        async with world.db.transaction() as tx:
-            await send(tx, world.lifecycles, uid=uuid4(), name="x", operation_id=None, payload={})
+        async with lifecycles.db.transaction() as tx:
+            await send(
+                tx, lifecycles.lifecycles, uid=uuid4(), name="x", operation_id=None, payload={}
+            )
 
 
-async def test_the_lease_is_measured_by_the_database(world, toy):
-    asked = await world.put_server()
-    one, two = world.runner(), world.runner()
+async def test_the_lease_is_measured_by_the_database(lifecycles, fake_lifecycle):
+    handle = await lifecycles.put_server()
+    one, two = lifecycles.runner(), lifecycles.runner()
     outcomes = []
 
     async def steal():
-        outcomes.append(await two.turn(asked.uid))
-        await world.advance(world.settings.lease)
-        toy.result = lambda ctx: Done()
-        outcomes.append(await two.turn(asked.uid))
+        outcomes.append(await two.turn(handle.uid))
+        await lifecycles.advance(lifecycles.settings.lease)
+        fake_lifecycle.result = lambda ctx: Done()
+        outcomes.append(await two.turn(handle.uid))
         return Done()
 
-    toy.result = lambda ctx: steal()
-    outcomes.append(await one.turn(asked.uid))
+    fake_lifecycle.result = lambda ctx: steal()
+    outcomes.append(await one.turn(handle.uid))
 
     assert outcomes == [Turn.NOTHING, Turn.MOVED, Turn.LOST]
-    assert await world.path(asked) == ["working", "more"]
+    assert await lifecycles.path(handle) == ["working", "more"]
 
 
-async def test_the_database_may_hang_up_at_any_moment(world, toy, database_url):
+async def test_the_database_may_hang_up_at_any_moment(lifecycles, fake_lifecycle, database_url):
     """Sessions are ended under load; every accepted request still comes to its end."""
 
     async def work():
         await asyncio.sleep(0.02)
         return Done()
 
-    toy.result = lambda ctx: work()
-    world.settings = replace(
-        world.settings, lease=timedelta(seconds=0.6), step_limit=timedelta(seconds=0.4)
+    fake_lifecycle.result = lambda ctx: work()
+    lifecycles.settings = replace(
+        lifecycles.settings, lease=timedelta(seconds=0.6), step_limit=timedelta(seconds=0.4)
     )
-    asked = [await world.put_server() for _ in range(20)]
+    handle = [await lifecycles.put_server() for _ in range(20)]
     killer = await asyncpg.connect(database_url)
-    pool = await open_database(world.settings, application="muster-victim")
-    world.db, patient = pool, world.db
-    async with dispatched(world, count=2):
+    pool = await open_database(lifecycles.settings, application="muster-victim")
+    lifecycles.db, patient = pool, lifecycles.db
+    async with dispatched(lifecycles, count=2):
         for _ in range(10):
             await killer.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity where application_name in"
                 " ('muster-victim', 'muster-wake') and datname = current_database()"
             )
             await asyncio.sleep(0.05)
-        world.db = patient
-        assert {(await ended(world, each)).status for each in asked} == {"Succeeded"}
-        world.db = pool
+        lifecycles.db = patient
+        assert {(await ended(lifecycles, each)).status for each in handle} == {"Succeeded"}
+        lifecycles.db = pool
     await killer.close()
     await pool.close()
 
-    assert await violations(patient, [each.operation_id for each in asked]) == []
+    assert await violations(patient, [each.operation_id for each in handle]) == []

@@ -10,7 +10,6 @@ import pytest
 from engine.core.listener import Listener
 from engine.process.exit_codes import Fenced
 from engine.core.scheduler import Q, Scheduler
-from tests.support.control_db import installed
 from tests.support.definitions import a_definer, a_step, some_steps
 from tests.support.launching import until
 from tests.support.core_services import a_store, core_context, running

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support import arm
 from tests.support.executions import EPOCH, end
-from tests.support.jobs_fixture import SQL, jobs_world, ref
-from tests.support.execution_fixture import a_stage
+from tests.support.jobs_fixture import SQL, start_jobs_api, ref
+from tests.support.execution_fixture import an_execution
 
 pytestmark = pytest.mark.newest
 
@@ -30,9 +30,9 @@ MEMBER = {"type": "SqlDatabase", "serverName": "other.database.windows.net", "da
 
 
 @pytest.fixture
-async def here(settings, targets, tmp_path):
+async def jobs_api(settings, targets, tmp_path):
     """With a server in another group that the account knows."""
-    async with jobs_world(settings, targets, tmp_path) as made:
+    async with start_jobs_api(settings, targets, tmp_path) as made:
         body = {"location": "local", "properties": {"endpoint": {"host": "db.example.org"}}}
         await arm.put(made.call, ELSEWHERE, {"location": "local"})
         await arm.put(made.call, OTHER, body)
@@ -42,18 +42,18 @@ async def here(settings, targets, tmp_path):
 
 
 @contextlib.asynccontextmanager
-async def running_on_other(here):
+async def running_on_other(jobs_api):
     """An execution that has begun, with all its targets on the server; ended afterwards."""
-    root = await asyncpg.connect(here.targets.url(here.names[0], here.targets.root))
+    root = await asyncpg.connect(jobs_api.targets.url(jobs_api.names[0], jobs_api.targets.root))
     try:
         await root.execute(
             "select jobs_internal.install_epoch($1, $2, 'machine', '0.1.0')", EPOCH, uuid4()
         )
-        stage = await a_stage(root, root)
+        execution = await an_execution(root, root)
         await root.execute("set session_replication_role = replica")
         await root.execute("update jobs_internal.snapshot_target set server_id = $1", OTHER)
-        yield stage
-        await end(root, stage.run)
+        yield execution
+        await end(root, execution.run)
     finally:
         await root.close()
 
@@ -63,56 +63,56 @@ def problem(answer):
     return answer.status_code, error["code"], [each["target"] for each in error["details"]]
 
 
-async def test_a_server_that_a_group_names_is_deleted_only_by_force(here):
-    await here.made("targetGroups/some", {"properties": {"members": [MEMBER]}})
+async def test_a_server_that_a_group_names_is_deleted_only_by_force(jobs_api):
+    await jobs_api.made("targetGroups/some", {"properties": {"members": [MEMBER]}})
 
-    refused = await here.delete(OTHER)
-    mistyped = await here.delete(OTHER, force="yes")
-    forced = await here.delete(OTHER, force="true")
+    refused = await jobs_api.delete(OTHER)
+    mistyped = await jobs_api.delete(OTHER, force="yes")
+    forced = await jobs_api.delete(OTHER, force="true")
 
     assert problem(refused) == (409, "ServerInUse", [ref("targetGroups/some")])
     assert "target group 'some' of job account 'acc'" in refused.json()["error"]["message"]
     assert (mistyped.status_code, mistyped.json()["error"]["target"]) == (400, "force")
     assert forced.status_code == 202
-    assert (await here.delete(OTHER)).status_code == 202  # joins the delete under way
+    assert (await jobs_api.delete(OTHER)).status_code == 202  # joins the delete under way
 
 
-async def test_one_that_nothing_names_is_deleted_at_once(here):
-    assert (await here.delete(OTHER)).status_code == 202
+async def test_one_that_nothing_names_is_deleted_at_once(jobs_api):
+    assert (await jobs_api.delete(OTHER)).status_code == 202
 
 
-async def test_a_running_execution_blocks_even_a_forced_delete_and_that_of_the_group(here):
-    async with running_on_other(here) as stage:
-        forced = await here.delete(OTHER, force="true")
-        group = await here.delete(ELSEWHERE)
-        execution = ref(f"jobs/nightly/executions/{stage.run}")
-        assert problem(forced) == (409, "ExecutionRunning", [execution])
-        assert problem(group) == (409, "ExecutionRunning", [execution])
+async def test_a_running_execution_blocks_even_a_forced_delete_and_that_of_the_group(jobs_api):
+    async with running_on_other(jobs_api) as execution:
+        forced = await jobs_api.delete(OTHER, force="true")
+        group = await jobs_api.delete(ELSEWHERE)
+        execution_id = ref(f"jobs/nightly/executions/{execution.run}")
+        assert problem(forced) == (409, "ExecutionRunning", [execution_id])
+        assert problem(group) == (409, "ExecutionRunning", [execution_id])
 
-    assert (await here.delete(OTHER)).status_code == 202
+    assert (await jobs_api.delete(OTHER)).status_code == 202
 
 
-async def test_it_is_deleted_while_in_use_where_that_is_asked_for(here):
-    async with running_on_other(here):
-        answer = await here.delete(OTHER, forceDeletionTypes="Microsoft.Sql/servers/databases")
+async def test_it_is_deleted_while_in_use_where_that_is_asked_for(jobs_api):
+    async with running_on_other(jobs_api):
+        answer = await jobs_api.delete(OTHER, forceDeletionTypes="Microsoft.Sql/servers/databases")
 
         assert answer.status_code == 202
 
 
-async def test_an_account_that_can_not_be_asked_is_named(here):
-    server = here.targets.url(here.names[0], here.targets.root)
+async def test_an_account_that_can_not_be_asked_is_named(jobs_api):
+    server = jobs_api.targets.url(jobs_api.names[0], jobs_api.targets.root)
     root = await asyncpg.connect(server)
     await root.execute("drop function jobs_internal.read_server_users(text[])")
     await root.close()
 
-    refused = await here.delete(OTHER)
-    forced = await here.call.delete(OTHER, params=SQL | {"force": "true"})
+    refused = await jobs_api.delete(OTHER)
+    forced = await jobs_api.call.delete(OTHER, params=SQL | {"force": "true"})
 
     assert problem(refused) == (409, "ServerUsersUnknown", [ref("").rstrip("/")])
     assert forced.status_code == 202
 
 
-async def test_a_step_whose_output_goes_to_a_server_uses_it(owner, stage):
+async def test_a_step_whose_output_goes_to_a_server_uses_it(owner, execution):
     await owner.execute(KNOWN, OTHER)
     before = json.loads(await owner.fetchval(USERS, OTHER.upper()))
 
@@ -121,4 +121,4 @@ async def test_a_step_whose_output_goes_to_a_server_uses_it(owner, stage):
 
     after = json.loads(await owner.fetchval(USERS, OTHER.upper()))
     assert before == {"groups": [], "steps": [], "running": []}
-    assert after == before | {"steps": [{"job": stage.job.name, "step": "step1"}]}
+    assert after == before | {"steps": [{"job": execution.job.name, "step": "step1"}]}

@@ -11,7 +11,7 @@ from engine.pool.pool import ConnectionPool
 from engine.host.main import Q
 from muster.core import failpoints
 from muster.core.errors import InvalidRequest, Unavailable
-from tests.support.fleet import Fleet, fleet
+from tests.support.fleet import Fleet, start_fleet
 from tests.support.launching import until
 
 pytestmark = pytest.mark.newest
@@ -20,14 +20,14 @@ EFFECT = "insert into effect default values"
 
 
 @pytest.fixture
-async def here(settings, db, targets, tmp_path):
-    async with fleet(settings, db, targets, tmp_path, databases=1) as made:
+async def fleet(settings, db, targets, tmp_path):
+    async with start_fleet(settings, db, targets, tmp_path, databases=1) as made:
         await made.query(0, "create table effect (id serial)")
         yield made
 
 
 @pytest.fixture
-def readied(monkeypatch) -> list[ReusableConnection | None]:
+def connections_used(monkeypatch) -> list[ReusableConnection | None]:
     """What each task of the hosts here was worked on with."""
     seen = []
     work = TaskRunner.run
@@ -40,16 +40,16 @@ def readied(monkeypatch) -> list[ReusableConnection | None]:
     return seen
 
 
-async def once(here: Fleet, name: str = "again") -> UUID:
+async def once(fleet: Fleet, name: str = "again") -> UUID:
     """A run to its end, and until the core and the host rest."""
-    run = await here.start(name)
-    await rests(here, run)
+    run = await fleet.start(name)
+    await rests(fleet, run)
     return run
 
 
-async def rests(here: Fleet, run: UUID) -> None:
-    assert await here.ended(run) == "Succeeded"
-    core, host = (one.living for one in here.alive)
+async def rests(fleet: Fleet, run: UUID) -> None:
+    assert await fleet.ended(run) == "Succeeded"
+    core, host = (one.living for one in fleet.alive)
 
     async def idle() -> bool:
         run_state = core.hosting.cluster_state.run_state
@@ -60,31 +60,33 @@ async def rests(here: Fleet, run: UUID) -> None:
     await until(lambda: not any(desk.returning for desk in desks))
 
 
-async def done(here: Fleet) -> int:
-    return (await here.query(0, "select count(*) from effect"))[0][0]
+async def done(fleet: Fleet) -> int:
+    return (await fleet.query(0, "select count(*) from effect"))[0][0]
 
 
-async def told(here: Fleet, run: UUID) -> list[tuple[int, str]]:
-    return [(task["attempt"], task["lifecycle"]) for task in await here.tasks(run)]
+async def told(fleet: Fleet, run: UUID) -> list[tuple[int, str]]:
+    return [(task["attempt"], task["lifecycle"]) for task in await fleet.tasks(run)]
 
 
-async def test_a_host_with_a_free_session_starts_a_task_where_it_is_taken(here: Fleet, readied):
-    await here.job("again", EFFECT)
+async def test_a_host_with_a_free_session_starts_a_task_where_it_is_taken(
+    fleet: Fleet, connections_used
+):
+    await fleet.job("again", EFFECT)
 
-    first, second, third = [await once(here) for _ in range(3)]
+    first, second, third = [await once(fleet) for _ in range(3)]
 
-    assert [ready is not None for ready in readied] == [False, True, True]
-    assert [await told(here, run) for run in (first, second, third)] == [[(1, "Succeeded")]] * 3
-    (task,) = await here.tasks(second)
+    assert [ready is not None for ready in connections_used] == [False, True, True]
+    assert [await told(fleet, run) for run in (first, second, third)] == [[(1, "Succeeded")]] * 3
+    (task,) = await fleet.tasks(second)
     assert (task["backend_pid"], task["server_version"] // 10_000) == (
-        (await here.tasks(first))[0]["backend_pid"],
+        (await fleet.tasks(first))[0]["backend_pid"],
         18,
     )
-    assert await done(here) == 3
+    assert await done(fleet) == 3
 
 
 @pytest.fixture
-def losing(monkeypatch) -> list[bool]:
+def lost_reply(monkeypatch) -> list[bool]:
     """The answer to the next taking that starts something is lost: whether it did, and then nothing more."""
     fetch, lost = ControlConnection.fetch, []
 
@@ -99,36 +101,38 @@ def losing(monkeypatch) -> list[bool]:
     return lost
 
 
-async def test_a_start_whose_answer_was_lost_costs_no_attempt(here: Fleet, readied, losing):
-    await here.job("again", EFFECT)
-    await once(here)
+async def test_a_start_whose_answer_was_lost_costs_no_attempt(
+    fleet: Fleet, connections_used, lost_reply
+):
+    await fleet.job("again", EFFECT)
+    await once(fleet)
 
-    run = await once(here)
+    run = await once(fleet)
 
-    assert losing == [True]
-    assert await told(here, run) == [(1, "Canceled"), (2, "Succeeded")]
-    (target,) = await here.targets_of(run)
+    assert lost_reply == [True]
+    assert await told(fleet, run) == [(1, "Canceled"), (2, "Succeeded")]
+    (target,) = await fleet.targets_of(run)
     assert (target["attempts"], target["free_attempts"]) == (2, 1)
-    assert await done(here) == 2
+    assert await done(fleet) == 2
 
 
-async def test_one_whose_start_was_lost_can_be_cancelled(here: Fleet, losing):
-    await here.job("again", EFFECT)
-    await once(here)
+async def test_one_whose_start_was_lost_can_be_cancelled(fleet: Fleet, lost_reply):
+    await fleet.job("again", EFFECT)
+    await once(fleet)
 
-    run = await here.start("again")
-    await until(lambda: losing)
-    await here.root.execute("select jobs.sp_stop_job($1)", run)
+    run = await fleet.start("again")
+    await until(lambda: lost_reply)
+    await fleet.root.execute("select jobs.sp_stop_job($1)", run)
 
-    assert await here.ended(run) in {"Canceled", "Succeeded"}
-    assert losing == [True]
+    assert await fleet.ended(run) in {"Canceled", "Succeeded"}
+    assert lost_reply == [True]
 
 
-async def test_an_outage_makes_nobody_do_again_what_is_done(here: Fleet, monkeypatch):
+async def test_an_outage_makes_nobody_do_again_what_is_done(fleet: Fleet, monkeypatch):
     """Its result is not recorded yet when the host takes anew."""
-    await here.job("again", EFFECT)
-    await once(here)
-    _, host = here.alive
+    await fleet.job("again", EFFECT)
+    await once(fleet)
+    _, host = fleet.alive
     value, told_at_last = ControlConnection.value, asyncio.Event()
 
     async def late(self, query, *args):
@@ -139,65 +143,67 @@ async def test_an_outage_makes_nobody_do_again_what_is_done(here: Fleet, monkeyp
         return await value(self, query, *args)
 
     monkeypatch.setattr(ControlConnection, "value", late)
-    run = await here.start("again")
-    await until(lambda: done_twice(here))
+    run = await fleet.start("again")
+    await until(lambda: done_twice(fleet))
     await asyncio.sleep(0.3)  # it takes anew meanwhile
     told_at_last.set()
 
-    assert await here.ended(run) == "Succeeded"
-    assert await done(here) == 2
+    assert await fleet.ended(run) == "Succeeded"
+    assert await done(fleet) == 2
 
 
-async def done_twice(here: Fleet) -> bool:
-    return await done(here) == 2
+async def done_twice(fleet: Fleet) -> bool:
+    return await done(fleet) == 2
 
 
-async def test_a_host_is_not_ended_by_a_way_that_is_gone(here: Fleet, readied, monkeypatch):
-    await here.job("again", EFFECT)
-    await once(here)
+async def test_a_host_is_not_ended_by_a_way_that_is_gone(
+    fleet: Fleet, connections_used, monkeypatch
+):
+    await fleet.job("again", EFFECT)
+    await once(fleet)
 
     def gone(*_, **__):
         raise InvalidRequest("It can't be reached in this way.", code="TransactionModeNotPossible")
 
     monkeypatch.setattr(ConnectionPool, "lend_idle", gone)
 
-    assert await told(here, await once(here)) == [(1, "Succeeded")]
-    assert readied == [None, None]
+    assert await told(fleet, await once(fleet)) == [(1, "Succeeded")]
+    assert connections_used == [None, None]
 
 
-async def test_a_host_that_leaves_ends_what_it_has_started(here: Fleet, readied):
-    await here.job("again", EFFECT)
-    await once(here)
-    _, host = here.alive
+async def test_a_host_that_leaves_ends_what_it_has_started(fleet: Fleet, connections_used):
+    await fleet.job("again", EFFECT)
+    await once(fleet)
+    _, host = fleet.alive
 
     with failpoints.armed({"host.taken": host.stop.set}):
-        run = await here.start("again")
-        assert await here.ended(run) == "Succeeded"
+        run = await fleet.start("again")
+        assert await fleet.ended(run) == "Succeeded"
 
-    assert readied[-1] is not None
-    assert await told(here, run) == [(1, "Succeeded")]
-    await here.end(host)
-
-
-async def test_a_session_that_was_lost_meanwhile_is_not_started_in(here: Fleet, readied):
-    await here.job("again", EFFECT)
-    first = await once(here)
-    (task,) = await here.tasks(first)
-
-    await here.query(0, "select pg_terminate_backend($1, 5000)", task["backend_pid"])
-    second = await once(here)
-
-    assert readied == [None, None]
-    assert await told(here, second) == [(1, "Succeeded")]
+    assert connections_used[-1] is not None
+    assert await told(fleet, run) == [(1, "Succeeded")]
+    await fleet.end(host)
 
 
-async def test_a_session_that_is_kept_in_vain_can_be_used_by_others(here: Fleet, readied):
-    await here.job("again", EFFECT)
-    await here.job("another", EFFECT)
-    first = await once(here)
+async def test_a_session_that_was_lost_meanwhile_is_not_started_in(fleet: Fleet, connections_used):
+    await fleet.job("again", EFFECT)
+    first = await once(fleet)
+    (task,) = await fleet.tasks(first)
 
-    second = await once(here, "another")
+    await fleet.query(0, "select pg_terminate_backend($1, 5000)", task["backend_pid"])
+    second = await once(fleet)
 
-    assert readied == [None, None]
-    pids = {task["backend_pid"] for run in (first, second) for task in await here.tasks(run)}
+    assert connections_used == [None, None]
+    assert await told(fleet, second) == [(1, "Succeeded")]
+
+
+async def test_a_session_that_is_kept_in_vain_can_be_used_by_others(fleet: Fleet, connections_used):
+    await fleet.job("again", EFFECT)
+    await fleet.job("another", EFFECT)
+    first = await once(fleet)
+
+    second = await once(fleet, "another")
+
+    assert connections_used == [None, None]
+    pids = {task["backend_pid"] for run in (first, second) for task in await fleet.tasks(run)}
     assert len(pids) == 1

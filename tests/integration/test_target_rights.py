@@ -14,7 +14,7 @@ from fsm.store import resource_by_key
 from nodeagent.protocol import DirectorySynced
 from tests.support import principals
 from tests.support import arm
-from tests.support.jobs_fixture import ACCOUNT, SERVER, SQL, a_step, jobs_world, ref
+from tests.support.jobs_fixture import ACCOUNT, SERVER, SQL, a_step, start_jobs_api, ref
 from workflows.roles import CONTRIBUTOR, JOB_OPERATOR, READER
 
 pytestmark = pytest.mark.newest
@@ -45,51 +45,51 @@ def outcome(answer):
 
 
 @pytest.fixture
-async def here(settings, targets, tmp_path):
+async def jobs_api(settings, targets, tmp_path):
     """With a server in another resource group, and a group and a job on it that its owner made."""
-    async with jobs_world(settings, targets, tmp_path) as made:
+    async with start_jobs_api(settings, targets, tmp_path) as made:
         await a_server(made, OTHER, "db.example.org")
         await made.a_job()
         yield made
 
 
-async def a_server(here, id, host):
-    await arm.put(here.call, ELSEWHERE, {"location": "local"})
+async def a_server(jobs_api, id, host):
+    await arm.put(jobs_api.call, ELSEWHERE, {"location": "local"})
     body = {"location": "local", "properties": {"endpoint": {"host": host}}}
-    await arm.put(here.call, id, body)
-    await here.metadata(
+    await arm.put(jobs_api.call, id, body)
+    await jobs_api.metadata(
         "update resource set provisioning_state = 'Succeeded' where lower(id) = $1", id.lower()
     )
 
 
-async def others(here):
-    await here.made("targetGroups/others", members(server("other")))
+async def others(jobs_api):
+    await jobs_api.made("targetGroups/others", members(server("other")))
     step = a_step(targetGroup=ref("targetGroups/others"))
-    await here.made("jobs/there", {})
-    await here.made("jobs/there/steps/first", step)
+    await jobs_api.made("jobs/there", {})
+    await jobs_api.made("jobs/there/steps/first", step)
 
 
-async def a_caller(here, *grants, **token):
+async def a_caller(jobs_api, *grants, **token):
     """A client with these roles: pairs of scope and role."""
     path = f"{principals.AUTHORIZATION}/serviceTokens/t{uuid4().hex[:8]}"
-    made = (await arm.put(here.call, path, {"properties": token})).json()["properties"]
+    made = (await arm.put(jobs_api.call, path, {"properties": token})).json()["properties"]
     for scope, role in grants:
-        await principals.grant(here.call, scope, made["principalId"], role.id)
-    return replace(here, call=arm.calling(here.app, made["token"]))
+        await principals.grant(jobs_api.call, scope, made["principalId"], role.id)
+    return replace(jobs_api, call=arm.calling(jobs_api.app, made["token"]))
 
 
-async def psql(here, query, *args):
+async def psql(jobs_api, query, *args):
     """As the administrator of the control database."""
-    role = here.targets.administrator
-    connection = await asyncpg.connect(here.targets.url(here.names[0], role))
+    role = jobs_api.targets.administrator
+    connection = await asyncpg.connect(jobs_api.targets.url(jobs_api.names[0], role))
     try:
         return await connection.fetch(query, *args)
     finally:
         await connection.close()
 
 
-async def directory_of(here):
-    rows = await here.control("select name from jobs_internal.server_directory order by name")
+async def directory_of(jobs_api):
+    rows = await jobs_api.control("select name from jobs_internal.server_directory order by name")
     return [row["name"] for row in rows]
 
 
@@ -114,38 +114,40 @@ async def each_way(caller):
         }
 
 
-async def test_a_server_that_the_caller_reads_but_may_not_use_becomes_no_target_on_any_way(here):
-    await others(here)
-    caller = await a_caller(here, (ACCOUNT, CONTRIBUTOR), (OTHER, READER))
+async def test_a_server_that_the_caller_reads_but_may_not_use_becomes_no_target_on_any_way(
+    jobs_api,
+):
+    await others(jobs_api)
+    caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR), (OTHER, READER))
 
     outcomes = await each_way(caller)
 
     assert outcomes == dict.fromkeys(outcomes, LINKED)
 
 
-async def test_a_server_that_the_caller_may_not_read_becomes_no_target_on_any_way(here):
-    await others(here)
-    caller = await a_caller(here, (ACCOUNT, CONTRIBUTOR))
+async def test_a_server_that_the_caller_may_not_read_becomes_no_target_on_any_way(jobs_api):
+    await others(jobs_api)
+    caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR))
 
     outcomes = await each_way(caller)
 
     assert outcomes == dict.fromkeys(outcomes, UNKNOWN)
 
 
-async def test_with_the_right_on_the_server_every_way_is_open(here):
-    await others(here)
-    caller = await a_caller(here, (ACCOUNT, CONTRIBUTOR), (OTHER, CONTRIBUTOR))
+async def test_with_the_right_on_the_server_every_way_is_open(jobs_api):
+    await others(jobs_api)
+    caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR), (OTHER, CONTRIBUTOR))
 
     outcomes = await each_way(caller)
 
     assert outcomes == dict.fromkeys(outcomes, DONE)
 
 
-async def test_a_group_inside_a_group_inside_a_group_hides_no_server(here):
-    await others(here)
-    await here.made("targetGroups/one", members(nested("others")))
-    await here.made("targetGroups/two", members(nested("one")))
-    caller = await a_caller(here, (ACCOUNT, CONTRIBUTOR))
+async def test_a_group_inside_a_group_inside_a_group_hides_no_server(jobs_api):
+    await others(jobs_api)
+    await jobs_api.made("targetGroups/one", members(nested("others")))
+    await jobs_api.made("targetGroups/two", members(nested("one")))
+    caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR))
 
     async with caller.call:
         step = a_step(targetGroup=ref("targetGroups/two"))
@@ -154,44 +156,44 @@ async def test_a_group_inside_a_group_inside_a_group_hides_no_server(here):
     assert outcome(refused) == UNKNOWN
 
 
-async def test_rows_that_are_read_at_run_time_need_every_server_of_the_account(here):
-    await others(here)
+async def test_rows_that_are_read_at_run_time_need_every_server_of_the_account(jobs_api):
+    await others(jobs_api)
     query = {"type": "SqlQuery", "serverName": "srv", "databaseName": "d", "query": "select 1"}
-    await here.made("targetGroups/rows", members(query))
-    caller = await a_caller(here, (SERVER, CONTRIBUTOR))
+    await jobs_api.made("targetGroups/rows", members(query))
+    caller = await a_caller(jobs_api, (SERVER, CONTRIBUTOR))
 
     async with caller.call:
         step = a_step(targetGroup=ref("targetGroups/rows"))
         refused = await caller.put("jobs/nightly/steps/next", step)
         assert "other" not in refused.text
-        before = await here.delete("jobs/there/steps/first")
-        await here.delete("targetGroups/others")
-        removed = await here.post("disallowServer", {"server": "other"})
+        before = await jobs_api.delete("jobs/there/steps/first")
+        await jobs_api.delete("targetGroups/others")
+        removed = await jobs_api.post("disallowServer", {"server": "other"})
         made = await caller.put("jobs/nightly/steps/next", step)
 
     assert outcome(refused) == UNKNOWN
     assert (before.status_code, outcome(removed), outcome(made)) == (200, DONE, DONE)
 
 
-async def test_a_control_database_of_an_older_version_needs_every_server_of_the_account(here):
-    await others(here)
-    await here.control("drop function jobs_internal.reached_servers(text, text[])")
-    caller = await a_caller(here, (SERVER, CONTRIBUTOR))
+async def test_a_control_database_of_an_older_version_needs_every_server_of_the_account(jobs_api):
+    await others(jobs_api)
+    await jobs_api.control("drop function jobs_internal.reached_servers(text, text[])")
+    caller = await a_caller(jobs_api, (SERVER, CONTRIBUTOR))
 
     async with caller.call:
         refused = await caller.post("jobs/nightly/start")
-    started = await here.post("jobs/nightly/start")
+    started = await jobs_api.post("jobs/nightly/start")
 
     assert (outcome(refused), outcome(started)) == (UNKNOWN, DONE)
 
 
-async def test_an_unknown_and_an_unreadable_server_get_the_same_answer_without_a_name(here):
+async def test_an_unknown_and_an_unreadable_server_get_the_same_answer_without_a_name(jobs_api):
     """Attack 23, and no oracle: neither ids nor names of what the caller may not read."""
     foreign = "/subscriptions/s2/resourceGroups/g9/providers/Microsoft.Sql/servers/hidden"
-    await arm.put(here.call, "/subscriptions/s2", {})
-    await arm.put(here.call, foreign.rpartition("/providers")[0], {"location": "local"})
-    await a_server(here, foreign, "far.example.org")
-    caller = await a_caller(here, (ACCOUNT, CONTRIBUTOR))
+    await arm.put(jobs_api.call, "/subscriptions/s2", {})
+    await arm.put(jobs_api.call, foreign.rpartition("/providers")[0], {"location": "local"})
+    await a_server(jobs_api, foreign, "far.example.org")
+    caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR))
     names = ["nothing", "other", "db.example.org", "hidden", "othe", "hidde"]
 
     async with caller.call:
@@ -216,17 +218,17 @@ def a_way(id):
     return {"properties": {"targetServerAzureResourceId": id}}
 
 
-async def test_a_request_with_many_unknown_servers_is_told_about_the_first_ones(here):
+async def test_a_request_with_many_unknown_servers_is_told_about_the_first_ones(jobs_api):
     body = members(*(server(f"unknown-{n}") for n in range(500)))
 
-    refused = await here.put("targetGroups/g", body)
+    refused = await jobs_api.put("targetGroups/g", body)
 
     assert outcome(refused) == UNKNOWN
     assert len(refused.json()["error"]["details"]) == 20
 
 
-async def test_a_hint_names_only_servers_that_the_caller_may_read(here):
-    caller = await a_caller(here, (SERVER, CONTRIBUTOR))
+async def test_a_hint_names_only_servers_that_the_caller_may_read(jobs_api):
+    caller = await a_caller(jobs_api, (SERVER, CONTRIBUTOR))
 
     async with caller.call:
         answer = await caller.put("targetGroups/g", members(server("srw"), server("othr")))
@@ -236,21 +238,23 @@ async def test_a_hint_names_only_servers_that_the_caller_may_read(here):
     assert "other" not in told
 
 
-async def test_a_server_of_another_subscription_is_no_target_even_for_those_who_may_use_it(here):
+async def test_a_server_of_another_subscription_is_no_target_even_for_those_who_may_use_it(
+    jobs_api,
+):
     foreign = "/subscriptions/s2/resourceGroups/g9/providers/Microsoft.Sql/servers/far"
-    await arm.put(here.call, "/subscriptions/s2", {})
-    await arm.put(here.call, foreign.rpartition("/providers")[0], {"location": "local"})
-    await a_server(here, foreign, "far.example.org")
+    await arm.put(jobs_api.call, "/subscriptions/s2", {})
+    await arm.put(jobs_api.call, foreign.rpartition("/providers")[0], {"location": "local"})
+    await a_server(jobs_api, foreign, "far.example.org")
 
-    assert outcome(await here.put("targetGroups/g", members(server("far")))) == UNKNOWN
-    assert "far" not in await directory_of(here)
+    assert outcome(await jobs_api.put("targetGroups/g", members(server("far")))) == UNKNOWN
+    assert "far" not in await directory_of(jobs_api)
 
 
-async def test_the_name_of_a_server_is_not_lent_to_one_whose_host_is_called_so(here):
-    await others(here)
+async def test_the_name_of_a_server_is_not_lent_to_one_whose_host_is_called_so(jobs_api):
+    await others(jobs_api)
     mine = f"{ELSEWHERE}/providers/Microsoft.Sql/servers/mine"
-    await a_server(here, mine, "other.database.windows.net")
-    caller = await a_caller(here, (ACCOUNT, CONTRIBUTOR), (mine, CONTRIBUTOR))
+    await a_server(jobs_api, mine, "other.database.windows.net")
+    caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR), (mine, CONTRIBUTOR))
 
     async with caller.call:
         azure = "other.database.windows.net"
@@ -260,85 +264,85 @@ async def test_the_name_of_a_server_is_not_lent_to_one_whose_host_is_called_so(h
     assert (outcome(refused), outcome(made)) == (UNKNOWN, DONE)
 
 
-async def test_psql_names_only_servers_that_were_put_into_the_directory(here):
+async def test_psql_names_only_servers_that_were_put_into_the_directory(jobs_api):
     group = "select jobs.sp_add_target_group('g')"
     member = (
         "select jobs.sp_add_target_group_member('g', target_type => 'SqlServer', server_name => $1)"
     )
-    await psql(here, group)
+    await psql(jobs_api, group)
 
-    await psql(here, member, "srv")  # that of the control database is there from the start
+    await psql(jobs_api, member, "srv")  # that of the control database is there from the start
     with pytest.raises(asyncpg.PostgresError) as refused:
-        await psql(here, member, "other")
-    allowed = await here.post("allowServer", {"server": "other"})
-    again = await here.post("allowServer", {"server": "other"})
-    await psql(here, member, "other")
+        await psql(jobs_api, member, "other")
+    allowed = await jobs_api.post("allowServer", {"server": "other"})
+    again = await jobs_api.post("allowServer", {"server": "other"})
+    await psql(jobs_api, member, "other")
 
     assert refused.value.sqlstate == "MU015"
     assert allowed.json() == {"server": "other", "allowed": True, "changed": True}
     assert again.json()["changed"] is False
 
 
-async def test_naming_a_server_through_rest_puts_it_into_the_directory(here):
-    before = await directory_of(here)
+async def test_naming_a_server_through_rest_puts_it_into_the_directory(jobs_api):
+    before = await directory_of(jobs_api)
 
-    await here.made("targetGroups/g", members(server("db.example.org")))
+    await jobs_api.made("targetGroups/g", members(server("db.example.org")))
 
-    assert (before, await directory_of(here)) == (["srv"], ["other", "srv"])
+    assert (before, await directory_of(jobs_api)) == (["srv"], ["other", "srv"])
 
 
-async def test_a_refused_request_puts_no_server_into_the_directory(here):
+async def test_a_refused_request_puts_no_server_into_the_directory(jobs_api):
     body = members(server("other"), server("nowhere"))
 
-    assert outcome(await here.put("targetGroups/g", body)) == UNKNOWN
-    assert await directory_of(here) == ["srv"]
+    assert outcome(await jobs_api.put("targetGroups/g", body)) == UNKNOWN
+    assert await directory_of(jobs_api) == ["srv"]
 
 
-async def test_the_own_server_is_no_target_when_the_creator_may_not_use_it(here):
+async def test_the_own_server_is_no_target_when_the_creator_may_not_use_it(jobs_api):
     second = f"{SERVER}/jobAgents/second"
     database = f"{SERVER}/databases/control_second"
-    await arm.put(here.call, database, {"location": "local"})
-    await here._until(database, "provisioning_state = 'Succeeded'")
-    caller = await a_caller(here, (SERVER, CONTRIBUTOR), scope=second)
+    await arm.put(jobs_api.call, database, {"location": "local"})
+    await jobs_api._until(database, "provisioning_state = 'Succeeded'")
+    caller = await a_caller(jobs_api, (SERVER, CONTRIBUTOR), scope=second)
 
     async with caller.call:
         body = {"location": "local", "properties": {"databaseId": database}}
         await arm.put(caller.call, second, body)
-    await here._until(second, "m.scratch ? 'installed'")
+    await jobs_api._until(second, "m.scratch ? 'installed'")
 
-    assert (await here.seen(f"{second}/allowedServers"))["value"] == []
-    own = (await here.seen("allowedServers"))["value"]
+    assert (await jobs_api.seen(f"{second}/allowedServers"))["value"] == []
+    own = (await jobs_api.seen("allowedServers"))["value"]
     assert [each["name"] for each in own] == ["srv"]
 
 
-async def test_the_list_of_servers_shows_those_that_the_caller_may_read(here):
-    await here.post("allowServer", {"server": "other"})
-    caller = await a_caller(here, (SERVER, READER))
+async def test_the_list_of_servers_shows_those_that_the_caller_may_read(jobs_api):
+    await jobs_api.post("allowServer", {"server": "other"})
+    caller = await a_caller(jobs_api, (SERVER, READER))
 
     async with caller.call:
         shown = (await caller.seen("allowedServers"))["value"]
 
     assert [each["name"] for each in shown] == ["srv"]
-    everything = (await here.seen("allowedServers"))["value"]
+    everything = (await jobs_api.seen("allowedServers"))["value"]
     assert [each["id"] for each in everything] == [SERVER, OTHER]
 
 
-async def test_a_server_is_taken_from_an_account_unless_groups_name_it(here):
-    await others(here)
+async def test_a_server_is_taken_from_an_account_unless_groups_name_it(jobs_api):
+    await others(jobs_api)
 
-    refused = await here.post("disallowServer", {"server": "other"})
-    forced = await here.post("disallowServer", {"server": "OTHER", "force": True})
-    again = await here.post("disallowServer", {"server": "other"})
+    refused = await jobs_api.post("disallowServer", {"server": "other"})
+    forced = await jobs_api.post("disallowServer", {"server": "OTHER", "force": True})
+    again = await jobs_api.post("disallowServer", {"server": "other"})
 
     assert outcome(refused) == (409, "ServerInUse")
     assert refused.json()["error"]["details"][0]["target"] == ref("targetGroups/others")
     assert forced.json() == {"server": "OTHER", "allowed": False, "changed": True}
     assert again.json()["changed"] is False
-    assert await directory_of(here) == ["srv"]
+    assert await directory_of(jobs_api) == ["srv"]
 
 
-async def test_a_deleted_server_leaves_the_directory(here):
-    await here.post("allowServer", {"server": "other"})
+async def test_a_deleted_server_leaves_the_directory(jobs_api):
+    await jobs_api.post("allowServer", {"server": "other"})
     sent = []
 
     async def send(command):
@@ -346,32 +350,32 @@ async def test_a_deleted_server_leaves_the_directory(here):
         return DirectorySynced(applied=True, revision=command.revision)
 
     async def synced():
-        account = await resource_by_key(here.plane.db, ACCOUNT.lower())
+        account = await resource_by_key(jobs_api.plane.db, ACCOUNT.lower())
         recipient = Recipient(account.uid, uuid4(), "unused")
-        await directory.sync(here.plane, account, recipient, send)
+        await directory.sync(jobs_api.plane, account, recipient, send)
 
     await synced()
-    assert (await here.call.delete(OTHER, params=SQL)).status_code == 202
-    await gone(here, OTHER)
-    await a_server(here, OTHER, "db.example.org")  # another one of the same name
+    assert (await jobs_api.call.delete(OTHER, params=SQL)).status_code == 202
+    await gone(jobs_api, OTHER)
+    await a_server(jobs_api, OTHER, "db.example.org")  # another one of the same name
     await synced()
 
     assert sent == [["srv", "other"], ["srv"]]
 
 
-async def gone(here, id):
-    runner = Runner(here.services, "test")
+async def gone(jobs_api, id):
+    runner = Runner(jobs_api.services, "test")
     for _ in range(100):
-        for uid in await machines.due(here.plane.db, 50):
+        for uid in await machines.due(jobs_api.plane.db, 50):
             await runner.turn(uid)
-        if not await here.metadata("select 1 from resource where key = $1", id.lower()):
+        if not await jobs_api.metadata("select 1 from resource where key = $1", id.lower()):
             return
     raise AssertionError(f"{id} is still there")
 
 
-async def test_a_job_operator_starts_and_queries_where_his_role_covers_the_servers(here):
-    await others(here)
-    operator = await a_caller(here, (ACCOUNT, JOB_OPERATOR), (OTHER, JOB_OPERATOR))
+async def test_a_job_operator_starts_and_queries_where_his_role_covers_the_servers(jobs_api):
+    await others(jobs_api)
+    operator = await a_caller(jobs_api, (ACCOUNT, JOB_OPERATOR), (OTHER, JOB_OPERATOR))
 
     async with operator.call:
         started = await operator.post("jobs/there/start")
@@ -385,11 +389,11 @@ async def test_a_job_operator_starts_and_queries_where_his_role_covers_the_serve
     assert [outcome(each) for each in (written, named, allowed)] == [denied] * 3
 
 
-async def test_a_token_that_is_scoped_to_a_job_starts_it_where_its_roles_allow_that(here):
-    await others(here)
+async def test_a_token_that_is_scoped_to_a_job_starts_it_where_its_roles_allow_that(jobs_api):
+    await others(jobs_api)
     scope = ref("jobs/there")
-    both = await a_caller(here, (ACCOUNT, JOB_OPERATOR), (OTHER, JOB_OPERATOR), scope=scope)
-    one = await a_caller(here, (ACCOUNT, JOB_OPERATOR), scope=scope)
+    both = await a_caller(jobs_api, (ACCOUNT, JOB_OPERATOR), (OTHER, JOB_OPERATOR), scope=scope)
+    one = await a_caller(jobs_api, (ACCOUNT, JOB_OPERATOR), scope=scope)
 
     async with both.call, one.call:
         outcomes = [outcome(await each.post("jobs/there/start")) for each in (both, one)]
@@ -399,9 +403,9 @@ async def test_a_token_that_is_scoped_to_a_job_starts_it_where_its_roles_allow_t
     assert elsewhere == (403, "AuthorizationFailed")
 
 
-async def test_a_group_that_names_a_thousand_servers_by_host_is_checked_in_time(here):
+async def test_a_group_that_names_a_thousand_servers_by_host_is_checked_in_time(jobs_api):
     """The names meet the servers by equality: each with each would end at the statement timeout."""
-    await here.metadata(
+    await jobs_api.metadata(
         "insert into resource (uid, key, id, type, name, parent_key, subscription_key, group_key, tenant_id, location,"
         " tags, properties, observed, sealed, provisioning_state, created_by, created_by_type, modified_by,"
         " modified_by_type)"
@@ -413,4 +417,4 @@ async def test_a_group_that_names_a_thousand_servers_by_host_is_checked_in_time(
     )
     given = members(*(server(f"{number}.EXAMPLE.org") for number in range(1, 1501)))
 
-    assert outcome(await here.put("targetGroups/many", given)) == DONE
+    assert outcome(await jobs_api.put("targetGroups/many", given)) == DONE

@@ -29,7 +29,7 @@ from nodeagent.protocol import (
 from nodeagent.tokens import Tokens
 from nodeagent.wire import CommandError, Request
 from tests.support.control_db import URL, Account, Agent, a_control_database, agent_beside
-from tests.support.launching import Yard, quick
+from tests.support.launching import QueueFixture, quick
 
 OPERATIONS = (Pause(), Drain(), SyncDirectory(revision=9, servers=()), ReadEpoch(), VerifySchema())
 READABLE = """
@@ -57,7 +57,7 @@ TRIED = (
 
 
 @dataclass
-class Two:
+class AccountPair:
     agent: Agent
     ours: Account
     theirs: Account
@@ -81,12 +81,12 @@ class Two:
 
 
 @pytest.fixture
-async def two(settings, db, targets):
+async def account_pair(settings, db, targets):
     async with agent_beside(settings, db) as agent:
         accounts = [await a_control_database(targets), await a_control_database(targets)]
         for each in accounts:
             await agent.install(each)
-        yield Two(agent, *accounts)
+        yield AccountPair(agent, *accounts)
 
 
 def role_for(cls: Class) -> str:
@@ -98,97 +98,107 @@ def commands(cls: Class) -> list[Spec]:
 
 
 @pytest.mark.parametrize("cls", Class)
-async def test_a_token_of_one_account_commands_nothing_in_the_other(two, cls):
-    before = await two.theirs.state()
+async def test_a_token_of_one_account_commands_nothing_in_the_other(account_pair, cls):
+    before = await account_pair.theirs.state()
 
     for spec in commands(cls):
-        answer = await two.send(spec, two.theirs, signed_for=two.ours.uid, cls=cls)
+        answer = await account_pair.send(
+            spec, account_pair.theirs, signed_for=account_pair.ours.uid, cls=cls
+        )
         assert answer == (403, "TokenNotForThis"), spec.name
 
-    assert await two.theirs.state() == before
+    assert await account_pair.theirs.state() == before
 
 
 @pytest.mark.parametrize("cls", Class)
-async def test_a_token_of_one_class_commands_nothing_of_the_other(two, cls):
+async def test_a_token_of_one_class_commands_nothing_of_the_other(account_pair, cls):
     (other,) = set(Class) - {cls}
-    before = await two.ours.state()
+    before = await account_pair.ours.state()
 
     for spec in commands(cls):
-        answer = await two.send(spec, two.ours, signed_for=two.ours.uid, cls=other)
+        answer = await account_pair.send(
+            spec, account_pair.ours, signed_for=account_pair.ours.uid, cls=other
+        )
         assert answer == (403, "TokenNotForThis"), spec.name
 
-    assert await two.ours.state() == before
+    assert await account_pair.ours.state() == before
 
 
 @pytest.mark.parametrize("cls", Class)
-async def test_a_login_that_was_sealed_for_one_account_does_not_open_for_the_other(two, cls):
-    login = two.theirs.login(two.agent.keyring, role_for(cls))
+async def test_a_login_that_was_sealed_for_one_account_does_not_open_for_the_other(
+    account_pair, cls
+):
+    login = account_pair.theirs.login(account_pair.agent.keyring, role_for(cls))
 
     with pytest.raises(InvalidRequest) as refused:
         command = UpgradeSchema() if cls is Class.ADMINISTER else ReadEpoch()
-        await two.agent.client.run(two.ours.uid, uuid4(), command, login)
+        await account_pair.agent.client.run(account_pair.ours.uid, uuid4(), command, login)
 
     assert refused.value.code == "SealedValue"
 
 
-async def test_the_agent_s_role_of_one_account_finds_nothing_in_the_other_s_database(two):
-    before = await two.theirs.state()
-    astray = replace(two.ours, database=two.theirs.database)
+async def test_the_agent_s_role_of_one_account_finds_nothing_in_the_other_s_database(account_pair):
+    before = await account_pair.theirs.state()
+    astray = replace(account_pair.ours, database=account_pair.theirs.database)
 
     for command in OPERATIONS:
         with pytest.raises(Forbidden) as refused:
-            await two.agent.run(astray, command)
+            await account_pair.agent.run(astray, command)
         assert refused.value.code == "ControlDatabasePermissionDenied"
 
-    assert await two.theirs.state() == before
+    assert await account_pair.theirs.state() == before
 
 
-async def test_a_control_database_is_not_taken_over_or_removed_by_the_other_account(two):
-    before = await two.theirs.state()
-    astray = replace(two.ours, database=two.theirs.database)
+async def test_a_control_database_is_not_taken_over_or_removed_by_the_other_account(account_pair):
+    before = await account_pair.theirs.state()
+    astray = replace(account_pair.ours, database=account_pair.theirs.database)
 
     with pytest.raises(InvalidRequest) as refused:
-        await two.agent.install(astray)
+        await account_pair.agent.install(astray)
     assert refused.value.code == "ControlDatabaseOccupied"
     with pytest.raises(Conflict):
-        await two.agent.run(astray, RemoveSchema(drop_schema=True))
+        await account_pair.agent.run(astray, RemoveSchema(drop_schema=True))
 
-    assert await two.theirs.state() == before
-    assert (await two.agent.run(two.theirs, ReadEpoch())).account_uid == two.theirs.uid
+    assert await account_pair.theirs.state() == before
+    assert (
+        await account_pair.agent.run(account_pair.theirs, ReadEpoch())
+    ).account_uid == account_pair.theirs.uid
 
 
 @pytest.mark.parametrize("role", ["agent", "engine"])
-async def test_a_role_of_one_account_reads_and_changes_nothing_of_the_other(two, role):
-    before = await two.theirs.state()
-    connection = await two.ours.connect(role, two.theirs.database)
+async def test_a_role_of_one_account_reads_and_changes_nothing_of_the_other(account_pair, role):
+    before = await account_pair.theirs.state()
+    connection = await account_pair.ours.connect(role, account_pair.theirs.database)
     try:
         assert await connection.fetch(READABLE) == []
-        for statement in (*TRIED, *(f"set role {each}" for each in two.theirs.roles.all)):
+        for statement in (*TRIED, *(f"set role {each}" for each in account_pair.theirs.roles.all)):
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await connection.execute(statement)
     finally:
         await connection.close()
 
-    assert await two.theirs.state() == before
+    assert await account_pair.theirs.state() == before
 
 
 @pytest.mark.parametrize("role", ["agent", "engine"])
-async def test_a_role_of_one_account_is_no_superuser_and_in_no_role_of_the_other(two, role):
-    (row,) = await two.ours.fetch(
+async def test_a_role_of_one_account_is_no_superuser_and_in_no_role_of_the_other(
+    account_pair, role
+):
+    (row,) = await account_pair.ours.fetch(
         "select rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls as mighty,"
         "       array(select t.rolname from pg_roles t"
         "              where t.rolname like $1 and pg_has_role(r.oid, t.oid, 'member')) as inside"
         "  from pg_roles r where r.rolname = current_user",
-        two.theirs.roles.prefix + "%",
+        account_pair.theirs.roles.prefix + "%",
         role=role,
     )
 
     assert (row["mighty"], row["inside"]) == (False, [])
 
 
-async def test_one_account_s_sessions_do_not_end_the_other_s(two):
-    theirs = await two.theirs.connect("engine")
-    ours = await two.ours.connect("engine")
+async def test_one_account_s_sessions_do_not_end_the_other_s(account_pair):
+    theirs = await account_pair.theirs.connect("engine")
+    ours = await account_pair.ours.connect("engine")
     try:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await ours.execute("select pg_terminate_backend($1)", theirs.get_server_pid())
@@ -201,21 +211,21 @@ async def test_one_account_s_sessions_do_not_end_the_other_s(two):
 # The Workload API
 
 
-async def a_workload(yard: Yard, account: Account, kind: Kind) -> Workload:
-    return await yard.at("running", kind, account_uid=account.uid, epoch=1)
+async def a_workload(queue: QueueFixture, account: Account, kind: Kind) -> Workload:
+    return await queue.at("running", kind, account_uid=account.uid, epoch=1)
 
 
 @pytest.mark.parametrize("kind", [Kind.ENGINE, Kind.HOST])
 async def test_a_token_of_one_account_s_engine_says_nothing_for_the_other_s_workload(
-    two, settings, db, tmp_path, kind
+    account_pair, settings, db, tmp_path, kind
 ):
-    yard = Yard(db, quick(settings, tmp_path))
-    ours = await a_workload(yard, two.ours, Kind.ENGINE)
-    theirs = await a_workload(yard, two.theirs, kind)
-    before = await yard.get(theirs)
+    queue = QueueFixture(db, quick(settings, tmp_path))
+    ours = await a_workload(queue, account_pair.ours, Kind.ENGINE)
+    theirs = await a_workload(queue, account_pair.theirs, kind)
+    before = await queue.get(theirs)
 
     said = {"workloadId": str(theirs.id)}
-    async with yard.client(await yard.token(ours)) as client:
+    async with queue.client(await queue.token(ours)) as client:
         answers = [await client.get(f"/{theirs.id}")]
         for verb in (
             "claim",
@@ -230,24 +240,26 @@ async def test_a_token_of_one_account_s_engine_says_nothing_for_the_other_s_work
             answers.append(await client.put(f"/{verb}", json=said))
         answers.append(await client.post("/create", json=said))
         assert {each.status_code for each in answers} == {403}
-        assert not any(str(two.theirs.uid) in each.text for each in answers)
+        assert not any(str(account_pair.theirs.uid) in each.text for each in answers)
         assert (await client.put("/heartbeat", json={"workloadId": str(ours.id)})).is_success
 
-    assert await yard.get(theirs) == before
+    assert await queue.get(theirs) == before
 
 
-async def test_a_command_that_an_engine_asks_for_is_its_own_account_s(two, settings, db, tmp_path):
-    yard = Yard(db, quick(settings, tmp_path))
-    ours = await a_workload(yard, two.ours, Kind.ENGINE)
-    theirs = await a_workload(yard, two.theirs, Kind.ENGINE)
+async def test_a_command_that_an_engine_asks_for_is_its_own_account_s(
+    account_pair, settings, db, tmp_path
+):
+    queue = QueueFixture(db, quick(settings, tmp_path))
+    ours = await a_workload(queue, account_pair.ours, Kind.ENGINE)
+    theirs = await a_workload(queue, account_pair.theirs, Kind.ENGINE)
     wanted = {"workloadId": str(uuid4()), "mutexKey": "one"}
 
-    async with yard.client(await yard.token(theirs)) as client:
+    async with queue.client(await queue.token(theirs)) as client:
         assert (await client.post("/create", json=wanted)).is_success
-    async with yard.client(await yard.token(ours)) as client:
+    async with queue.client(await queue.token(ours)) as client:
         stolen = await client.post("/create", json=wanted)
         superseded = await client.post("/create", json=wanted | {"workloadId": str(uuid4())})
 
     assert (stolen.status_code, superseded.is_success) == (403, True)
-    made = await yard.get(UUID(wanted["workloadId"]))
-    assert (made.account_uid, made.state) == (two.theirs.uid, "pending")
+    made = await queue.get(UUID(wanted["workloadId"]))
+    assert (made.account_uid, made.state) == (account_pair.theirs.uid, "pending")

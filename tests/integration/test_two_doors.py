@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 import asyncpg
 import pytest
 
-from tests.support.jobs_fixture import SERVER, JobsWorld, jobs_world
+from tests.support.jobs_fixture import SERVER, JobsApi, start_jobs_api
 
 pytestmark = pytest.mark.newest
 
@@ -33,8 +33,8 @@ SHOWN = re.compile(
 class Rest:
     name = "acc"
 
-    def __init__(self, here: JobsWorld) -> None:
-        self.here = here
+    def __init__(self, jobs_api: JobsApi) -> None:
+        self.jobs_api = jobs_api
 
     async def credential(self, name: str) -> None:
         await self._put(f"credentials/{name}", username="u", reference="env:FLEET")
@@ -62,19 +62,19 @@ class Rest:
         )
 
     async def drop_step(self, job: str, name: str) -> None:
-        answer = await self.here.delete(self._ref(f"jobs/{job}/steps/{name}"))
+        answer = await self.jobs_api.delete(self._ref(f"jobs/{job}/steps/{name}"))
         assert answer.status_code == 200
 
     async def start(self, job: str) -> None:
-        answer = await self.here.put(self._ref(f"jobs/{job}/executions/{RUN}"))
+        answer = await self.jobs_api.put(self._ref(f"jobs/{job}/executions/{RUN}"))
         assert answer.status_code == 201, answer.text
 
     async def stop(self, job: str) -> None:
-        answer = await self.here.post(self._ref(f"jobs/{job}/executions/{RUN}/cancel"))
+        answer = await self.jobs_api.post(self._ref(f"jobs/{job}/executions/{RUN}/cancel"))
         assert answer.status_code == 200
 
     async def _put(self, path: str, **properties: Any) -> None:
-        await self.here.made(self._ref(path), {"properties": properties})
+        await self.jobs_api.made(self._ref(path), {"properties": properties})
 
     def _ref(self, path: str) -> str:
         return f"{SERVER}/jobAgents/{self.name}/{path}"
@@ -153,22 +153,22 @@ async def scenario(door: Rest | Psql) -> None:
 
 
 async def test_one_scenario_gives_the_same_through_both_doors(settings, targets, tmp_path):
-    async with jobs_world(
+    async with start_jobs_api(
         replace(settings, credential_references=("env:",)), targets, tmp_path
-    ) as here:
-        await here.an_account("other")
+    ) as jobs_api:
+        await jobs_api.an_account("other")
         connection = await asyncpg.connect(targets.url("control_other", targets.administrator))
         try:
-            rest, psql = Rest(here), Psql(connection)
+            rest, psql = Rest(jobs_api), Psql(connection)
             await scenario(rest)
             await scenario(psql)
 
             for view in VIEWS:
-                assert await rows(here, 0, view) == await rows(here, 1, view), view
+                assert await rows(jobs_api, 0, view) == await rows(jobs_api, 1, view), view
             for path in LISTS:
-                assert await answer(here, rest.name, path) == await answer(here, psql.name, path), (
-                    path
-                )
+                assert await answer(jobs_api, rest.name, path) == await answer(
+                    jobs_api, psql.name, path
+                ), path
         finally:
             await connection.close()
 
@@ -176,8 +176,8 @@ async def test_one_scenario_gives_the_same_through_both_doors(settings, targets,
 async def test_what_was_done_through_psql_is_in_the_activity_log_of_the_account(
     settings, targets, tmp_path
 ):
-    async with jobs_world(settings, targets, tmp_path) as here:
-        await here.made("jobs/by-rest", {"properties": {"description": "d"}})
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
+        await jobs_api.made("jobs/by-rest", {"properties": {"description": "d"}})
         connection = await asyncpg.connect(targets.url("control_acc", targets.administrator))
         try:
             await connection.execute("select * from jobs.sp_add_job(job_name => 'by-psql')")
@@ -185,7 +185,7 @@ async def test_what_was_done_through_psql_is_in_the_activity_log_of_the_account(
         finally:
             await connection.close()
 
-        log = (await here.seen("activityLog"))["value"]
+        log = (await jobs_api.seen("activityLog"))["value"]
         who = targets.administrator.name
         assert [
             (each["action"], each["door"], each["login"], each["caller"]) for each in log[:2]
@@ -195,17 +195,17 @@ async def test_what_was_done_through_psql_is_in_the_activity_log_of_the_account(
         ]
         assert log[0]["detail"]["job_name"] == "by-psql"
         assert (log[2]["door"], log[2]["caller"]) == ("rest", "local")
-        first = await here.seen("activityLog", door="psql", __top="1")
+        first = await jobs_api.seen("activityLog", door="psql", __top="1")
         assert [each["action"] for each in first["value"]] == ["sp_delete_job"]
-        second = (await here.call.get(first["nextLink"])).json()
+        second = (await jobs_api.call.get(first["nextLink"])).json()
         assert [each["action"] for each in second["value"]] == ["sp_add_job"]
         assert "nextLink" not in second
-        wrong = await here.get("activityLog", door="window")
+        wrong = await jobs_api.get("activityLog", door="window")
         assert (wrong.status_code, wrong.json()["error"]["target"]) == (400, "door")
 
 
-async def rows(here: JobsWorld, database: int, view: str) -> list[dict[str, Any]]:
-    url = here.targets.url(here.names[database], here.targets.root)
+async def rows(jobs_api: JobsApi, database: int, view: str) -> list[dict[str, Any]]:
+    url = jobs_api.targets.url(jobs_api.names[database], jobs_api.targets.root)
     connection = await asyncpg.connect(url)
     try:
         found = await connection.fetch(f"select * from jobs.{view}")
@@ -218,8 +218,8 @@ async def rows(here: JobsWorld, database: int, view: str) -> list[dict[str, Any]
     return sorted(plain, key=str)
 
 
-async def answer(here: JobsWorld, account: str, path: str) -> Any:
-    shown = await here.seen(f"{SERVER}/jobAgents/{account}/{path}")
+async def answer(jobs_api: JobsApi, account: str, path: str) -> Any:
+    shown = await jobs_api.seen(f"{SERVER}/jobAgents/{account}/{path}")
     return _plain(shown, account)
 
 

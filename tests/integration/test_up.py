@@ -196,7 +196,7 @@ def home(tmp_path: Path, programs: list[str]) -> Iterator[Home]:
 
 
 @pytest.fixture
-def used(home: Home, seed: Path) -> Home:
+def used_home(home: Home, seed: Path) -> Home:
     subprocess.run(["cp", "-a", str(seed), str(home.root)], check=True)
     return home
 
@@ -245,54 +245,54 @@ def test_a_first_start_makes_all_and_tells_it(home: Home) -> None:
     assert told["token"] not in output
 
 
-def test_a_second_start_goes_on_with_everything(used: Home, seed: Path) -> None:
-    process = used.up()
-    told = used.wait_ready(process)
+def test_a_second_start_goes_on_with_everything(used_home: Home, seed: Path) -> None:
+    process = used_home.up()
+    told = used_home.wait_ready(process)
 
     assert told["token"] == (seed / "secrets" / "token").read_text()
     assert execute(told["database_url"], KEPT) == 42
-    used.stop(process)
+    used_home.stop(process)
 
 
-def test_a_lost_key_file_is_not_replaced(used: Home) -> None:
+def test_a_lost_key_file_is_not_replaced(used_home: Home) -> None:
     """A new key would leave every stored secret unreadable, and seal new ones beside them."""
-    keys = used.root / "secrets" / "keys"
+    keys = used_home.root / "secrets" / "keys"
     kept = keys.read_text()
     keys.unlink()
 
-    process = used.up()
+    process = used_home.up()
     output, _ = process.communicate(timeout=60)
 
     assert process.returncode == 1
     assert f"{keys} is missing" in output and "Restore that file" in output
     assert not keys.exists()
     keys.write_text(kept)
-    process = used.up()
-    used.wait_ready(process)
-    used.stop(process)
+    process = used_home.up()
+    used_home.wait_ready(process)
+    used_home.stop(process)
 
 
-def test_a_key_file_of_another_installation_is_refused(used: Home) -> None:
-    keys = used.root / "secrets" / "keys"
+def test_a_key_file_of_another_installation_is_refused(used_home: Home) -> None:
+    keys = used_home.root / "secrets" / "keys"
     name, _, _ = keys.read_text().partition(":")
     keys.write_text(f"{name}:{'A' * 43}=")
 
-    process = used.up()
+    process = used_home.up()
     output, _ = process.communicate(timeout=60)
 
     assert process.returncode == 1
     assert f"The envelope key '{name}' is not the key of that id" in output
 
 
-def test_children_get_secrets_as_files_only(used: Home) -> None:
-    process = used.up(
+def test_children_get_secrets_as_files_only(used_home: Home) -> None:
+    process = used_home.up(
         MUSTER_LEASE="31s", MUSTER_REDIS_URL="redis://:canary-7@127.0.0.1:1/0", SOMETHING="else"
     )
-    told = used.wait_ready(process)
+    told = used_home.wait_ready(process)
 
     for role in up.ROLES:
-        environ = Path(f"/proc/{used.pid(role)}/environ").read_text()
-        argv = Path(f"/proc/{used.pid(role)}/cmdline").read_text()
+        environ = Path(f"/proc/{used_home.pid(role)}/environ").read_text()
+        argv = Path(f"/proc/{used_home.pid(role)}/cmdline").read_text()
         names = {entry.partition("=")[0] for entry in environ.split("\0") if entry}
         assert {
             "MUSTER_LOCAL_TOKEN_FILE",
@@ -305,7 +305,7 @@ def test_children_get_secrets_as_files_only(used: Home) -> None:
         assert "SOMETHING" not in names
         for secret in (told["token"], told["database_url"], "canary-7"):
             assert secret not in environ and secret not in argv
-    used.stop(process)
+    used_home.stop(process)
 
 
 def test_a_database_url_is_used_instead_of_a_cluster(home: Home, database_url: str) -> None:
@@ -317,30 +317,30 @@ def test_a_database_url_is_used_instead_of_a_cluster(home: Home, database_url: s
     home.stop(process)
 
 
-def test_a_second_up_on_the_directory_is_refused_and_names_the_first(used: Home) -> None:
-    first = used.up()
-    used.wait_ready(first)
+def test_a_second_up_on_the_directory_is_refused_and_names_the_first(used_home: Home) -> None:
+    first = used_home.up()
+    used_home.wait_ready(first)
 
-    second = used.up()
+    second = used_home.up()
     output, _ = second.communicate(timeout=20)
 
     assert second.returncode == 1
     assert str(first.pid) in output
-    assert used.ready.exists() and first.poll() is None
-    used.stop(first)
+    assert used_home.ready.exists() and first.poll() is None
+    used_home.stop(first)
 
 
-def test_a_port_in_use_is_said_and_breaks_nothing(used: Home) -> None:
+def test_a_port_in_use_is_said_and_breaks_nothing(used_home: Home) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        refused = used.up(f"127.0.0.1:{taken.getsockname()[1]}")
+        refused = used_home.up(f"127.0.0.1:{taken.getsockname()[1]}")
         output, _ = refused.communicate(timeout=20)
 
     assert refused.returncode == 1
     assert "in use" in output and "--listen" in output and "Traceback" not in output
-    assert used.living() == []
-    process = used.up()
-    assert execute(used.wait_ready(process)["database_url"], KEPT) == 42
-    used.stop(process)
+    assert used_home.living() == []
+    process = used_home.up()
+    assert execute(used_home.wait_ready(process)["database_url"], KEPT) == 42
+    used_home.stop(process)
 
 
 @pytest.mark.parametrize("listen", ["nonsense", "127.0.0.1:99999", "192.0.2.1:8080"])
@@ -352,65 +352,67 @@ def test_an_address_that_cannot_be_is_refused(home: Home, listen: str) -> None:
     assert listen in output and "Traceback" not in output
 
 
-def test_after_kill_9_of_the_supervisor_the_same_processes_are_adopted(used: Home) -> None:
-    first = used.up()
-    told = used.wait_ready(first)
-    before = {role: used.pid(role) for role in up.ROLES} | {"postgres": used.postmaster()}
+def test_after_kill_9_of_the_supervisor_the_same_processes_are_adopted(used_home: Home) -> None:
+    first = used_home.up()
+    told = used_home.wait_ready(first)
+    before = {role: used_home.pid(role) for role in up.ROLES} | {"postgres": used_home.postmaster()}
     kill(first)
     assert all(Process.find(pid) for pid in before.values())
 
-    second = used.up()
-    again = used.wait_ready(second)
+    second = used_home.up()
+    again = used_home.wait_ready(second)
 
-    assert {role: used.pid(role) for role in up.ROLES} | {"postgres": used.postmaster()} == before
+    assert {role: used_home.pid(role) for role in up.ROLES} | {
+        "postgres": used_home.postmaster()
+    } == before
     assert (again["url"], again["token"], again["database_url"]) == (
         told["url"],
         told["token"],
         told["database_url"],
     )
     os.kill(before["fsm"], signal.SIGKILL)  # an adopted one is watched, too
-    until(lambda: used.pid("fsm") != before["fsm"])
-    used.stop(second)
+    until(lambda: used_home.pid("fsm") != before["fsm"])
+    used_home.stop(second)
 
 
-def test_adopted_roles_with_other_settings_are_replaced(used: Home) -> None:
-    first = used.up()
-    used.wait_ready(first)
-    before = {role: used.pid(role) for role in up.ROLES}
+def test_adopted_roles_with_other_settings_are_replaced(used_home: Home) -> None:
+    first = used_home.up()
+    used_home.wait_ready(first)
+    before = {role: used_home.pid(role) for role in up.ROLES}
     kill(first)
 
-    second = used.up(MUSTER_LEASE="31s")
-    used.wait_ready(second)
+    second = used_home.up(MUSTER_LEASE="31s")
+    used_home.wait_ready(second)
 
-    assert not set(before.values()) & {used.pid(role) for role in up.ROLES}
+    assert not set(before.values()) & {used_home.pid(role) for role in up.ROLES}
     assert not any(Process.find(pid) for pid in before.values())
-    used.stop(second)
+    used_home.stop(second)
 
 
-def test_a_role_without_a_record_is_not_doubled(used: Home) -> None:
-    first = used.up()
-    used.wait_ready(first)
-    unrecorded = used.pid("fsm")
+def test_a_role_without_a_record_is_not_doubled(used_home: Home) -> None:
+    first = used_home.up()
+    used_home.wait_ready(first)
+    unrecorded = used_home.pid("fsm")
     kill(first)
-    (used.root / "run" / "fsm.json").unlink()
+    (used_home.root / "run" / "fsm.json").unlink()
 
-    second = used.up()
-    used.wait_ready(second)
+    second = used_home.up()
+    used_home.wait_ready(second)
 
     assert Process.find(unrecorded) is None
-    used.stop(second)
+    used_home.stop(second)
 
 
-def test_whoever_dies_comes_back(used: Home) -> None:
-    process = used.up()
-    told = used.wait_ready(process)
-    api, postmaster = used.pid("api"), used.postmaster()
+def test_whoever_dies_comes_back(used_home: Home) -> None:
+    process = used_home.up()
+    told = used_home.wait_ready(process)
+    api, postmaster = used_home.pid("api"), used_home.postmaster()
 
     os.kill(api, signal.SIGKILL)
     os.kill(postmaster, signal.SIGKILL)
 
-    until(lambda: used.pid("api") != api and Process.find(used.pid("api")))
-    until(lambda: used.postmaster() not in {None, postmaster})
+    until(lambda: used_home.pid("api") != api and Process.find(used_home.pid("api")))
+    until(lambda: used_home.postmaster() not in {None, postmaster})
 
     def answers() -> Any:
         with contextlib.suppress(OSError, asyncpg.PostgresError):
@@ -418,15 +420,15 @@ def test_whoever_dies_comes_back(used: Home) -> None:
         return None
 
     assert until(answers) == 42
-    used.stop(process)
+    used_home.stop(process)
 
 
-def test_roles_that_do_not_listen_end_within_ten_seconds_all_the_same(used: Home) -> None:
-    (used.root / "stubborn").touch()
-    process = used.up()
-    used.wait_ready(process)
+def test_roles_that_do_not_listen_end_within_ten_seconds_all_the_same(used_home: Home) -> None:
+    (used_home.root / "stubborn").touch()
+    process = used_home.up()
+    used_home.wait_ready(process)
 
-    used.stop(process)
+    used_home.stop(process)
 
 
 @pytest.mark.parametrize("moment", ["Muster", "metadata database"])
@@ -465,7 +467,7 @@ def test_a_full_disk_is_named_and_heals(home: Home) -> None:
 
 
 def test_the_real_roles_serve_https_from_a_folder_with_packages_of_our_names(
-    used: Home, tmp_path: Path
+    used_home: Home, tmp_path: Path
 ) -> None:
     hostile = tmp_path / "elsewhere"
     for package in ("api", "core", "workflows", "fsm", "muster", "asyncio"):
@@ -477,21 +479,21 @@ def test_the_real_roles_serve_https_from_a_folder_with_packages_of_our_names(
         program,
         "up",
         "--data-dir",
-        str(used.root),
+        str(used_home.root),
         "--listen",
         "127.0.0.1:0",
         "--ready-file",
-        str(used.ready),
+        str(used_home.ready),
         "--tls",
     ]
 
-    process = used.launch(argv, cwd=hostile)
-    told = used.wait_ready(process, 60)
+    process = used_home.launch(argv, cwd=hostile)
+    told = used_home.wait_ready(process, 60)
 
     assert told["url"].startswith("https://")
-    context = ssl.create_default_context(cafile=used.root / "tls" / "ca.pem")
+    context = ssl.create_default_context(cafile=used_home.root / "tls" / "ca.pem")
     for host in ("127.0.0.1", "localhost"):
         url = f"{told['url'].replace('127.0.0.1', host)}/livez"
         with urllib.request.urlopen(url, context=context, timeout=10) as answer:
             assert answer.status == 200
-    used.stop(process)
+    used_home.stop(process)

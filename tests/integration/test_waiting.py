@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.fleet import fleet
+from tests.support.fleet import start_fleet
 from tests.support.refusing import refusing
 
 pytestmark = [pytest.mark.newest, pytest.mark.targets]
@@ -22,26 +22,26 @@ async def test_a_server_that_never_lets_us_in_is_quoted_at_the_end(
 ):
     async with (
         refusing(sqlstate, said) as port,
-        fleet(settings, db, targets, tmp_path, databases=1, account=account) as here,
+        start_fleet(settings, db, targets, tmp_path, databases=1, account=account) as fleet,
     ):
-        await here.root.execute("update jobs_internal.server_directory set port = $1", port)
+        await fleet.root.execute("update jobs_internal.server_directory set port = $1", port)
 
-        run = await here.run("select 1", step_timeout_seconds=2)
+        run = await fleet.run("select 1", step_timeout_seconds=2)
 
-        (target,) = await here.targets_of(run)
+        (target,) = await fleet.targets_of(run)
         assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", reason)
         assert target["last_message"] == f"Timed out before it started: {said}. And more"
-        assert (target["attempts"], target["start_time"], await here.tasks(run)) == (0, None, [])
+        assert (target["attempts"], target["start_time"], await fleet.tasks(run)) == (0, None, [])
 
 
 async def test_a_retry_does_not_wait_longer_for_a_session_than_its_step_has_time(
     settings, db, account, targets, tmp_path
 ):
     few = {"databases": 1, "rate": 1 / 3600}  # one in an hour
-    async with fleet(settings, db, targets, tmp_path, account=account, **few) as here:
-        run = await here.run(HANG_UP, step_timeout_seconds=4, initial_retry_interval_seconds=3)
+    async with start_fleet(settings, db, targets, tmp_path, account=account, **few) as fleet:
+        run = await fleet.run(HANG_UP, step_timeout_seconds=4, initial_retry_interval_seconds=3)
 
-        (target,), (task,) = await here.targets_of(run), await here.tasks(run)
+        (target,), (task,) = await fleet.targets_of(run), await fleet.tasks(run)
         assert (task["end_reason"], target["attempts"]) == ("ConnectionLost", 1)
         assert (target["lifecycle"], target["end_reason"]) == ("TimedOut", "TimedOut")
         assert 4 <= (target["end_time"] - target["start_time"]).total_seconds() < 6

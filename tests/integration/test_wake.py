@@ -37,13 +37,13 @@ async def heard(event, seconds=5.0):
 
 
 @pytest.fixture
-def patient(settings):
+def slow_poll_settings(settings):
     """Polls are so slow that only a wake-up can be quick."""
     return replace(settings, poll_idle=timedelta(seconds=30))
 
 
-async def test_another_process_is_woken(db, patient):
-    here, there = Wake(patient, db), Wake(patient, db)
+async def test_another_process_is_woken(db, slow_poll_settings):
+    here, there = Wake(slow_poll_settings, db), Wake(slow_poll_settings, db)
     event = there.event("machine")
     async with carried(there):
         assert await heard(event)  # looks first
@@ -54,8 +54,8 @@ async def test_another_process_is_woken(db, patient):
         assert not await heard(event, 0.2)
 
 
-async def test_inside_a_transaction_it_is_heard_at_commit(db, patient):
-    wake = Wake(patient, db)
+async def test_inside_a_transaction_it_is_heard_at_commit(db, slow_poll_settings):
+    wake = Wake(slow_poll_settings, db)
     event = wake.event("machine")
     async with carried(wake):
         assert await heard(event)
@@ -65,8 +65,8 @@ async def test_inside_a_transaction_it_is_heard_at_commit(db, patient):
         assert await heard(event)
 
 
-async def test_a_channel_that_comes_later_is_heard_too(db, patient):
-    wake = Wake(patient, db)
+async def test_a_channel_that_comes_later_is_heard_too(db, slow_poll_settings):
+    wake = Wake(slow_poll_settings, db)
     async with carried(wake):
         await asyncio.sleep(0.1)
         event = wake.event("late")
@@ -76,8 +76,8 @@ async def test_a_channel_that_comes_later_is_heard_too(db, patient):
         assert await heard(event)
 
 
-async def test_a_lost_listener_comes_back_and_wakes_everybody(db, patient):
-    wake = Wake(patient, db)
+async def test_a_lost_listener_comes_back_and_wakes_everybody(db, slow_poll_settings):
+    wake = Wake(slow_poll_settings, db)
     event = wake.event("machine")
     async with carried(wake):
         assert await heard(event)
@@ -91,11 +91,11 @@ async def test_a_lost_listener_comes_back_and_wakes_everybody(db, patient):
         assert await heard(event)
 
 
-async def test_through_redis_alone(db, patient, redis, monkeypatch):
+async def test_through_redis_alone(db, slow_poll_settings, redis, monkeypatch):
     """PostgreSQL's notifications are dropped: Redis carries them as well."""
     monkeypatch.setattr(module.Wake, "_on_notify", lambda *_: None)
-    there = Wake(replace(patient, redis_url=Secret(redis.connection_url)), db)
-    here = Wake(replace(patient, redis_url=Secret(redis.connection_url)), db)
+    there = Wake(replace(slow_poll_settings, redis_url=Secret(redis.connection_url)), db)
+    here = Wake(replace(slow_poll_settings, redis_url=Secret(redis.connection_url)), db)
     event = there.event("machine")
     async with carried(there), carried(here):
         while await heard(event, 0.5):
@@ -104,8 +104,8 @@ async def test_through_redis_alone(db, patient, redis, monkeypatch):
         assert await heard(event)
 
 
-async def test_redis_may_die_at_any_moment(db, patient, redis):
-    wake = Wake(replace(patient, redis_url=Secret(redis.connection_url)), db)
+async def test_redis_may_die_at_any_moment(db, slow_poll_settings, redis):
+    wake = Wake(replace(slow_poll_settings, redis_url=Secret(redis.connection_url)), db)
     event = wake.event("machine")
     async with carried(wake):
         assert await heard(event)
@@ -122,8 +122,8 @@ async def test_redis_may_die_at_any_moment(db, patient, redis):
         assert await heard(event)
 
 
-async def test_redis_that_never_was_there_costs_nothing(db, patient):
-    wake = Wake(replace(patient, redis_url=Secret("redis://127.0.0.1:1")), db)
+async def test_redis_that_never_was_there_costs_nothing(db, slow_poll_settings):
+    wake = Wake(replace(slow_poll_settings, redis_url=Secret("redis://127.0.0.1:1")), db)
     event = wake.event("machine")
     async with carried(wake):
         assert await heard(event)

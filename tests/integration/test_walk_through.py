@@ -51,7 +51,7 @@ class Reader:
 
 
 @pytest.fixture
-def place(tmp_path):
+def installation(tmp_path):
     """What the reader has after the first block: `muster up` in another terminal, a server, an account."""
     with muster_up(tmp_path) as stack:
         own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PWD": str(tmp_path)}
@@ -66,8 +66,8 @@ def place(tmp_path):
 
 
 @pytest.fixture
-async def reader(place):
-    folder, port = place
+async def reader(installation):
+    folder, port = installation
     password = (folder / "eu1.password").read_text().strip()
     connection = await asyncpg.connect(
         host="127.0.0.1", port=port, user="eu_admin", password=password, database="jobs"

@@ -14,7 +14,7 @@ from muster.core.connect import Connector, Endpoint
 from muster.core.egress import Addresses
 from muster.core.errors import Forbidden, InvalidRequest
 from muster.core.ids import ResourceId
-from tests.support.fleet import fleet
+from tests.support.fleet import start_fleet
 from tests.support.plane import (
     GROUP,
     SERVER,
@@ -178,24 +178,24 @@ async def test_a_job_logs_in_weakly_only_where_the_control_plane_allows_it(
     settings, db, targets, weak_server, tmp_path, handed
 ):
     weak = [[HOST, weak_server.port, "disable", "password"]] if handed else []
-    async with fleet(
+    async with start_fleet(
         settings, db, targets, tmp_path, databases=1, addresses={"weak": weak}
-    ) as here:
+    ) as fleet:
         password = tmp_path / "canary"
         password.write_text("canary")
-        await here.root.execute(
+        await fleet.root.execute(
             "update jobs_internal.server_directory set port = $1", weak_server.port
         )
-        await here.root.execute(
+        await fleet.root.execute(
             "update jobs_internal.credential set username = $1, secret = $2",
             CLEAR_TEXT,
             f"file:{password}",
         )
-        await here.root.execute(
+        await fleet.root.execute(
             "update jobs_internal.target_group_member set database_name = 'postgres'"
         )
-        run = await here.run("select 1")
+        run = await fleet.run("select 1")
 
-        (target,) = await here.targets_of(run)
+        (target,) = await fleet.targets_of(run)
     expected = ("Succeeded", None) if handed else ("Failed", "ConnectFailed")
     assert (target["lifecycle"], target["end_reason"]) == expected

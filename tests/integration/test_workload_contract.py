@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.workload_checks import launching, monitor, moves, queue  # noqa: F401
 from tests.integration.workload_checks.table import CHECKS
-from tests.support.launching import Yard, original, quick
+from tests.support.launching import QueueFixture, original, quick
 
 WITH_PROCESSES = range(29, 40)
 
@@ -21,4 +21,4 @@ def test_no_check_is_missing():
 async def test_check(number, settings, db, tmp_path):
     chosen = quick(settings, tmp_path) if number in WITH_PROCESSES else original(settings)
 
-    await CHECKS[number](Yard(db, chosen))
+    await CHECKS[number](QueueFixture(db, chosen))

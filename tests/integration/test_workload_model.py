@@ -16,7 +16,7 @@ from fsm.launch import claims
 from fsm.launch.protocol import Kind, Priority, Reason
 from fsm.launch.workload import Over
 from muster.core.db import open_database
-from tests.support.launching import Yard, minutes, original
+from tests.support.launching import QueueFixture, minutes, original
 
 pytestmark = pytest.mark.newest
 
@@ -59,7 +59,7 @@ class QueueMachine(RuleBasedStateMachine):
             original(settings), launcher_parallelism=PARALLELISM, max_running_engine=CAP
         )
         self.db = self.run(open_database(chosen))
-        self.yard = Yard(self.db, chosen)
+        self.queue = QueueFixture(self.db, chosen)
         self.model: dict[UUID, Model] = {}
         self.now = 0.0
 
@@ -74,7 +74,7 @@ class QueueMachine(RuleBasedStateMachine):
     def empty(self) -> None:
         self.run(self.db.execute("truncate workload, launcher, watch"))
         for name in LAUNCHERS:
-            self.run(self.yard.launcher(name))
+            self.run(self.queue.launcher(name))
 
     def pick(self, data):
         return list(self.model)[data.draw(st.integers(0, len(self.model) - 1))]
@@ -87,7 +87,7 @@ class QueueMachine(RuleBasedStateMachine):
     )
     def enqueue(self, kind, key, priority, account) -> None:
         made = self.run(
-            self.yard.enqueue(kind, mutex_key=key, priority=priority, account_uid=account)
+            self.queue.enqueue(kind, mutex_key=key, priority=priority, account_uid=account)
         )
         for other in self.model.values():
             if key and other.key == key and not other.over:
@@ -96,7 +96,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(LAUNCHERS), priority=st.sampled_from(Priority))
     def take(self, name, priority) -> None:
-        taken = self.run(self.yard.take(name, priority))
+        taken = self.run(self.queue.take(name, priority))
         if taken is None:
             assert not [m for m in self.model.values() if self.eligible(m, name, priority)]
             return
@@ -124,16 +124,16 @@ class QueueMachine(RuleBasedStateMachine):
     def ask(self, data, move) -> None:
         id = self.pick(data)
         model = self.model[id]
-        row = self.run(self.yard.get(id))
+        row = self.run(self.queue.get(id))
         arguments = {"success": [{"ok": 1}]}.get(move, [])
         named = {"source": "test"} if move in {"success", "failure", "cancelled"} else {}
         if move in {"failure", "cancelled"}:
             named["reason"] = Reason.REQUESTED
         try:
-            self.run(self.yard.do(move, row, *arguments, **named))
+            self.run(self.queue.do(move, row, *arguments, **named))
         except Over:
             assert model.state not in ALLOWED[move]
-            assert self.run(self.yard.get(id)) == row  # a refusal changes nothing
+            assert self.run(self.queue.get(id)) == row  # a refusal changes nothing
             return
         assert model.state in ALLOWED[move]
         if move in {"success", "failure", "cancelled"}:
@@ -149,9 +149,9 @@ class QueueMachine(RuleBasedStateMachine):
     def see_it_gone(self, data, name) -> None:
         id = self.pick(data)
         model = self.model[id]
-        row = self.run(self.yard.get(id))
+        row = self.run(self.queue.get(id))
         try:
-            self.run(self.yard.do("gone", row, name, 1))
+            self.run(self.queue.do("gone", row, name, 1))
         except Over:
             assert model.owner != name
             return
@@ -163,9 +163,9 @@ class QueueMachine(RuleBasedStateMachine):
     # No multiple of 7 comes near a limit, so that the time the test itself takes does not matter.
     @rule(delay=st.sampled_from([7, 14, 21, 70]))
     def time_passes(self, delay) -> None:
-        self.run(self.yard.later(minutes(delay)))
+        self.run(self.queue.later(minutes(delay)))
         self.now += delay
-        self.run(self.yard.sweep())
+        self.run(self.queue.sweep())
         for model in self.model.values():
             late = model.state in LIMIT and model.deadline < self.now
             if late or (model.state == "running" and model.old_at < self.now):
@@ -189,7 +189,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def each_end_is_told_once(self) -> None:
-        told = Counter(w.id for w in self.yard.ended)
+        told = Counter(w.id for w in self.queue.ended)
         assert set(told.values()) <= {1}
         assert set(told) == {id for id, model in self.model.items() if model.over}
 
@@ -205,10 +205,10 @@ def test_the_queue_keeps_its_contract_in_any_order(settings):
 
 
 async def test_a_sweep_and_the_queue_agree_on_time(db, settings):
-    yard = Yard(db, original(settings))
-    workload = await yard.at("running")
+    queue = QueueFixture(db, original(settings))
+    workload = await queue.at("running")
 
-    await yard.later(minutes(10) - timedelta(seconds=5))
+    await queue.later(minutes(10) - timedelta(seconds=5))
 
-    assert await yard.sweep() == 0
+    assert await queue.sweep() == 0
     assert (await claims.mine(db, "D1"))[0].id == workload.id

@@ -15,7 +15,7 @@ from fsm.launch.workload import Workload
 from fsm.account_monitor import Watch, missing_engines
 from muster.core.clock import Clock
 from tests.support.fake_agent import FakeAgent
-from tests.support.lifecycle_fixture import Asked, World
+from tests.support.lifecycle_fixture import ResourceHandle, Lifecycles
 from workflows import accounts
 from workflows.access import Q
 
@@ -26,7 +26,7 @@ NAME = "fake-launcher"
 class FakeLauncher:
     """Takes from the real queue; what it 'starts' installs its epoch in the fake control database."""
 
-    world: "AccountWorld"
+    lifecycles: "AccountLifecycles"
     alive: dict[UUID, Workload] = field(default_factory=dict)
     started: list[int] = field(default_factory=list)  # epochs of engines, in order
     broken: bool = False  # what it starts fails
@@ -36,10 +36,10 @@ class FakeLauncher:
 
     async def turn(self) -> None:
         """As a launcher's turn: ends what is over, then starts what it may."""
-        world = self.world
+        lifecycles = self.lifecycles
         await self._end()
         await claims.register(
-            world.db, world.settings, name=NAME, group=world.settings.launcher_group,
+            lifecycles.db, lifecycles.settings, name=NAME, group=lifecycles.settings.launcher_group,
             home=UUID(int=7), capacity={}, version=self.version,
         )  # fmt: skip
         while not self.full and (workload := await self._take()):
@@ -54,37 +54,37 @@ class FakeLauncher:
         return [each for each in self.alive.values() if each.kind is Kind.ENGINE]
 
     async def _end(self) -> None:
-        for workload in await claims.mine(self.world.db, NAME):
+        for workload in await claims.mine(self.lifecycles.db, NAME):
             if workload.state.over:
                 await self._gone(workload.id, 0)
 
     async def _gone(self, id: UUID, code: int, queue: Queue | None = None) -> None:
         self.alive.pop(id, None)
-        async with self.world.db.transaction() as tx:
-            await (queue or self.world.queue).gone(tx, id, NAME, code)
+        async with self.lifecycles.db.transaction() as tx:
+            await (queue or self.lifecycles.queue).gone(tx, id, NAME, code)
 
     async def _take(self) -> Workload | None:
-        async with self.world.db.transaction() as tx:
+        async with self.lifecycles.db.transaction() as tx:
             return await claims.take(
-                tx, self.world.settings, launcher=NAME,
-                group=self.world.settings.launcher_group, priority=Priority.DEFAULT,
+                tx, self.lifecycles.settings, launcher=NAME,
+                group=self.lifecycles.settings.launcher_group, priority=Priority.DEFAULT,
             )  # fmt: skip
 
     async def _start(self, workload: Workload) -> None:
-        world, queue, id = self.world, self.world.queue, workload.id
+        lifecycles, queue, id = self.lifecycles, self.lifecycles.queue, workload.id
         _, digest = start_token(id)
-        async with world.db.transaction() as tx:
+        async with lifecycles.db.transaction() as tx:
             assert await claims.arm(tx, id, launcher=NAME, digest=digest)
             await queue.launched(tx, id)
         self.alive[id] = workload
         if workload.kind is Kind.ENGINE:
             assert workload.epoch is not None
             self.started.append(workload.epoch)
-        async with world.db.transaction() as tx:
+        async with lifecycles.db.transaction() as tx:
             await queue.running(tx, id, {"version": self.version})
         why = self._why_not(workload)
         if why is not None:
-            async with world.db.transaction() as tx:
+            async with lifecycles.db.transaction() as tx:
                 await queue.failure(tx, id, reason=Reason.REPORTED, source="workload", message=why)
             await self._gone(id, 1)
 
@@ -101,12 +101,12 @@ class FakeLauncher:
         if workload.kind is not Kind.ENGINE:
             return True
         assert workload.epoch is not None and workload.account_uid is not None
-        control = self.world.agent.of(workload.account_uid)
+        control = self.lifecycles.agent.of(workload.account_uid)
         return control.install_epoch(workload.epoch, workload.id, Clock().now())
 
 
 @dataclass
-class AccountWorld(World):
+class AccountLifecycles(Lifecycles):
     agent: FakeAgent = field(default_factory=FakeAgent)
 
     def __post_init__(self) -> None:
@@ -126,7 +126,9 @@ class AccountWorld(World):
         await super().advance(delay)
         await self.launcher.turn()
 
-    async def put_account(self, sku: str = "JA100", name: str = "jobs", **server: Any) -> Asked:
+    async def put_account(
+        self, sku: str = "JA100", name: str = "jobs", **server: Any
+    ) -> ResourceHandle:
         """On a server and a database that are only rows: the agent is where they would be."""
         parent, _ = await self.group()
         given = {"administratorLogin": "admin"} | server
@@ -150,32 +152,32 @@ class AccountWorld(World):
                 tx, uid=uid, lifecycle="account", resource_id=id, operation_id=operation,
                 scratch=born.scratch,
             )  # fmt: skip
-        return Asked(id, uid, operation)
+        return ResourceHandle(id, uid, operation)
 
-    async def resize(self, asked: Asked, sku: str) -> Asked:
-        row = await self.resource(asked)
+    async def resize(self, handle: ResourceHandle, sku: str) -> ResourceHandle:
+        row = await self.resource(handle)
         previous = {name: row[name] for name in ("properties", "sealed", "tags", "location", "sku")}
         async with self.db.transaction() as tx:
-            await self._set_sku(tx, asked.uid, sku)
-            operation = await self._begin(tx, asked.id, asked.uid, "patch")
+            await self._set_sku(tx, handle.uid, sku)
+            operation = await self._begin(tx, handle.id, handle.uid, "patch")
             await machines.signal(
-                tx, uid=asked.uid, name="update", operation_id=operation,
+                tx, uid=handle.uid, name="update", operation_id=operation,
                 payload={"previous": previous},
             )  # fmt: skip
-        return replace(asked, operation_id=operation)
+        return replace(handle, operation_id=operation)
 
-    async def acknowledge(self, asked: Asked) -> None:
+    async def acknowledge(self, handle: ResourceHandle) -> None:
         """What is shown, as the action does it."""
-        payload = {"acknowledged": await self.conditions(asked)}
+        payload = {"acknowledged": await self.conditions(handle)}
         async with self.db.transaction() as tx:
-            await machines.signal(tx, uid=asked.uid, name="acknowledge", payload=payload)
+            await machines.signal(tx, uid=handle.uid, name="acknowledge", payload=payload)
 
-    async def conditions(self, asked: Asked) -> list[str]:
-        observed = (await self.resource(asked))["observed"]
+    async def conditions(self, handle: ResourceHandle) -> list[str]:
+        observed = (await self.resource(handle))["observed"]
         return [each["type"] for each in observed.get("conditions") or []]
 
-    async def workloads(self, asked: Asked) -> list[Workload]:
-        return await self.queue.of_account(self.db, asked.uid)
+    async def workloads(self, handle: ResourceHandle) -> list[Workload]:
+        return await self.queue.of_account(self.db, handle.uid)
 
     async def _set_sku(self, tx: Any, uid: UUID, name: str) -> None:
         sku = {"name": name, "capacity": int(name.removeprefix("JA"))}

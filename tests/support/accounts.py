@@ -1,11 +1,11 @@
 """Job accounts on the whole stack: REST, FSM, node agent and launcher in one thread, real engines.
 
-with stack(settings, targets, folder) as here:
-    here.create("a")            a database and an account linked to it, Ready
-    here.show("a")              what GET shows
-    here.until(lambda: …)       waits for something that other processes do
+with start_control_plane(settings, targets, folder) as control_plane:
+    control_plane.create("a")            a database and an account linked to it, Ready
+    control_plane.show("a")              what GET shows
+    control_plane.until(lambda: …)       waits for something that other processes do
 
-async with apart(settings, targets, folder) as (here, processes):     a process for each role
+async with start_separate_roles(settings, targets, folder) as (here, processes):     a process for each role
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from muster.roles import launcher, nodeagent
 from tests.support.launching import found
 from tests.support.postgres import Postgres
 from tests.support.processes import Processes, kept
-from tests.support.running_api import TOKEN, VERSION, Running, control_plane, free_port
+from tests.support.running_api import TOKEN, VERSION, Running, serve_in_thread, free_port
 from tests.support.waiting import timed_out
 
 GROUP = "/subscriptions/s1/resourceGroups/g1"
@@ -49,7 +49,7 @@ def quick(settings: Settings, folder: Path, **more: Any) -> Settings:
 
 
 @dataclass
-class Stack:
+class ControlPlane:
     plane: Running
     targets: Postgres
     folder: Path
@@ -231,27 +231,27 @@ def sql(url: str, query: str, *args: Any) -> list[Any]:
 
 
 @contextlib.contextmanager
-def stack(
+def start_control_plane(
     settings: Settings, targets: Postgres, folder: Path, *, own_launcher: bool = True, **more: Any
-) -> Iterator[Stack]:
+) -> Iterator[ControlPlane]:
     roles = (nodeagent, launcher) if own_launcher else (nodeagent,)
     folder.mkdir()
     try:
         with (
-            control_plane(quick(settings, folder, **more), *roles) as plane,
+            serve_in_thread(quick(settings, folder, **more), *roles) as plane,
             plane.client() as http,
         ):
-            here = Stack(plane, targets, folder, http)
-            here.prepare()
-            yield here
+            control_plane = ControlPlane(plane, targets, folder, http)
+            control_plane.prepare()
+            yield control_plane
     finally:
         asyncio.run(sweep(targets, folder))
 
 
 @contextlib.asynccontextmanager
-async def apart(
+async def start_separate_roles(
     settings: Settings, targets: Postgres, folder: Path, **more: Any
-) -> AsyncIterator[tuple[Stack, Processes]]:
+) -> AsyncIterator[tuple[ControlPlane, Processes]]:
     folder.mkdir()
     listen = f"127.0.0.1:{free_port()}"
     settings = quick(settings, folder, listen=listen, local_token=Secret(TOKEN), **more)
@@ -259,10 +259,10 @@ async def apart(
     try:
         async with kept(settings, folder, "api", "fsm", "fsm", "nodeagent", "launcher") as made:
             with plane.client() as http:
-                here = Stack(plane, targets, folder, http)
-                await asyncio.to_thread(here.until, here.answers)
-                await asyncio.to_thread(here.prepare)
-                yield here, made
+                control_plane = ControlPlane(plane, targets, folder, http)
+                await asyncio.to_thread(control_plane.until, control_plane.answers)
+                await asyncio.to_thread(control_plane.prepare)
+                yield control_plane, made
     finally:
         await sweep(targets, folder)
 

@@ -18,7 +18,7 @@ from muster.core.connect import Connector
 from muster.core.db import open_database
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
-from muster.core.wake import Q, Wake
+from muster.core.wake import Wake
 from nodeagent.client import AgentClient
 from workflows.services import Services as WorkflowServices
 

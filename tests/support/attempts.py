@@ -1,10 +1,10 @@
-"""Scripts run at a real target without a control database: `a_place(targets, tmp_path)` and what it can do.
+"""Scripts run at a real target without a control database: `a_target_database(targets, tmp_path)` and what it can do.
 
-async with a_place(targets, tmp_path) as place:
-    outcome = await place.run("select 1")            lends a session, runs one attempt, gives it back
-    outcomes = await place.ride("select 1", tasks)   the same for several that go together, in their order
-    place.task(…), place.step("…", guard=True)       what an attempt is given
-    await place.fetch("select …")                    looks from outside, as the administrator of the database
+async with a_target_database(targets, tmp_path) as target:
+    outcome = await target.run("select 1")            lends a session, runs one attempt, gives it back
+    outcomes = await target.ride("select 1", tasks)   the same for several that go together, in their order
+    target.task(…), target.step("…", guard=True)       what an attempt is given
+    await target.fetch("select …")                    looks from outside, as the administrator of the database
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from engine.model.task import Task, variable_values
 from muster.core.clock import Clock
 from muster.core.connect import Connector
 from muster.core.settings import Secret, Settings
-from tests.support.tcp_proxy import Line
+from tests.support.tcp_proxy import TcpProxy
 from tests.support.postgres import Postgres, Role, drop
 from tests.support.waiting import timed_out
 
@@ -78,21 +78,21 @@ async def no_intent(_task: Task, _xid: str) -> bool:
     raise AssertionError("a batch commits nothing")
 
 
-def overhear(session: PooledConnection) -> list[str]:
-    """Grows by whatever is said in it from now on."""
-    said: list[str] = []
+def record_messages(session: PooledConnection) -> list[str]:
+    """A list that grows by every message that the session sends from now on."""
+    messages: list[str] = []
     framed = session.framed
 
     def both(text: str) -> bytes:
-        said.append(text)
+        messages.append(text)
         return framed(text)
 
     session.framed = both  # type: ignore[method-assign]
-    return said
+    return messages
 
 
 @dataclass
-class Place:
+class TargetDatabase:
     targets: Postgres
     database: str
     home: Path
@@ -243,7 +243,9 @@ class Place:
 
 
 @contextlib.asynccontextmanager
-async def a_place(targets: Postgres, home: Path, **server: Any) -> AsyncIterator[Place]:
+async def a_target_database(
+    targets: Postgres, home: Path, **server: Any
+) -> AsyncIterator[TargetDatabase]:
     """A database of its own with a role of its own, and sessions to it."""
     name = f"shop_{secrets.token_hex(5)}"
     owner = Role(name, secrets.token_hex(8))
@@ -257,9 +259,11 @@ async def a_place(targets: Postgres, home: Path, **server: Any) -> AsyncIterator
         "server_id": SERVER, "name": "eu1", "hosts": (targets.host,), "port": targets.port,
         "ssl_mode": "disable", "max_connections": 8, "connections_per_second": 1000.0,
     }  # fmt: skip
-    place = Place(targets, name, home, sessions, TargetServer(**(given | server)), owner, contacts)
+    target = TargetDatabase(
+        targets, name, home, sessions, TargetServer(**(given | server)), owner, contacts
+    )
     try:
-        yield place
+        yield target
     finally:
         await sessions.close()
         await drop(root, name)
@@ -290,12 +294,12 @@ def renewed(task: Task, **more: Any) -> Task:
 
 
 @dataclass
-class Snare(Line):
+class CuttingProxy(TcpProxy):
     """A line that breaks when a message of ours has this in it, once."""
 
     word: bytes = b"commit\0"
     after: bool = False  # the server gets it and answers, and we never hear the answer
-    mends: bool = True  # who calls anew gets through
+    recovers: bool = True  # who calls anew gets through
     _armed: bool = True
     _answered: bool = False
 
@@ -305,7 +309,7 @@ class Snare(Line):
                 if self._answered or (self._armed and self.word in data and not self.after):
                     self._armed = self._answered = False
                     self.cut()
-                    self.whole = self.mends
+                    self.accepting = self.recovers
                     return
                 if self._armed and self.word in data:
                     self._armed, self._answered = False, True
@@ -315,15 +319,15 @@ class Snare(Line):
 
 
 @contextlib.asynccontextmanager
-async def a_snare(place: Place, **how: Any) -> AsyncIterator[TargetServer]:
+async def a_cutting_proxy(target: TargetDatabase, **how: Any) -> AsyncIterator[TargetServer]:
     """The place's server, behind the snare."""
-    snare = Snare(place.targets.port, **how)
-    listener = await asyncio.start_server(snare.serve, "127.0.0.1", 0)
+    proxy = CuttingProxy(target.targets.port, **how)
+    listener = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     try:
-        yield msgspec.structs.replace(place.server, port=port)
+        yield msgspec.structs.replace(target.server, port=port)
     finally:
-        snare.mends = False
-        snare.cut()
+        proxy.recovers = False
+        proxy.cut()
         listener.close()
         await listener.wait_closed()

@@ -1,9 +1,9 @@
 """One account with a real control database, a real Workload API, and real `muster engine` and `muster host`.
 
-async with world(settings, db, targets, folder) as here:
-    engine = await here.start(Kind.ENGINE, epoch=1)        a process, as a launcher would start it
-    await here.until_live(engine)
-    await here.read()                                      what the control database tells
+async with start_workloads(settings, db, targets, folder) as workloads:
+    engine = await workloads.start(Kind.ENGINE, epoch=1)        a process, as a launcher would start it
+    await workloads.until_live(engine)
+    await workloads.read()                                      what the control database tells
 """
 
 import asyncio
@@ -38,8 +38,8 @@ from muster.core.settings import Settings
 from muster.roles.api import listen
 from nodeagent.protocol import ReadEpoch
 from tests.support.control_db import Account, Agent, agent_beside, installed
-from tests.support.launching import Yard, until
-from tests.support.tcp_proxy import Line, line_to
+from tests.support.launching import QueueFixture, until
+from tests.support.tcp_proxy import TcpProxy, proxy_to
 from tests.support.postgres import Postgres
 
 LAUNCHER = "L1"
@@ -109,21 +109,21 @@ class Running:
 
 
 @dataclass
-class World:
+class Workloads:
     account: Account
     agent: Agent
-    yard: Yard
+    queue: QueueFixture
     settings: Settings
     runtime: ProcessRuntime
-    to_api: Line  # what processes speak over; cut one to see what they do
-    to_database: Line
+    to_api: TcpProxy  # what processes speak over; cut one to see what they do
+    to_database: TcpProxy
     given: dict[str, Any] = field(default_factory=dict)
     running: list[Running] = field(default_factory=list)
 
     @property
     def queue_client(self) -> QueueClient:
         return QueueClient(
-            db=self.yard.db, queue=self.yard.queue, name=LAUNCHER, group="default",
+            db=self.queue.db, queue=self.queue.queue, name=LAUNCHER, group="default",
             home=UUID(int=hash(LAUNCHER) % 2**64),
         )  # fmt: skip
 
@@ -131,11 +131,11 @@ class World:
         """Enqueued, claimed, armed, started and reported, as a launcher does it."""
         told = spec_settings(self.account, **(self.given | given))
         told["endpoint"]["port"] = self.to_database.port
-        workload = await self.yard.enqueue(
+        workload = await self.queue.enqueue(
             kind, account_uid=self.account.uid, epoch=epoch, spec=Spec(settings=told)
         )
-        await self.yard.launcher(LAUNCHER)
-        assert await self.yard.claim(workload, LAUNCHER)
+        await self.queue.launcher(LAUNCHER)
+        assert await self.queue.claim(workload, LAUNCHER)
         armed = await self.queue_client.arm(workload.id)
         assert armed is not None
         handle = await self.runtime.start(self.order(armed[0], armed[1]))
@@ -178,7 +178,7 @@ class World:
         return await self.agent.run(self.account, ReadEpoch())
 
     async def row(self, running: Running) -> Workload:
-        return await self.yard.get(running.workload)
+        return await self.queue.get(running.workload)
 
     async def report(self, running: Running) -> dict[str, Any]:
         return (await self.row(running)).report or {}
@@ -199,34 +199,36 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def world(
+async def start_workloads(
     settings: Settings, db: Database, targets: Postgres, folder: Path, **given: Any
-) -> AsyncIterator[World]:
+) -> AsyncIterator[Workloads]:
     """`given` stands in the spec of each workload; a Settings field there is the control plane's."""
     ours = {name: given.pop(name) for name in list(given) if name in Settings.__annotations__}
-    yard = Yard(db, quick(settings, **ours))
+    queue = QueueFixture(db, quick(settings, **ours))
     account = await installed(settings, db, targets)
     async with (
         agent_beside(settings, db) as agent,
-        workload_api(yard) as port,
-        line_to(port) as to_api,
-        line_to(targets.port) as to_database,
+        workload_api(queue) as port,
+        proxy_to(port) as to_api,
+        proxy_to(targets.port) as to_database,
     ):
         runtime = ProcessRuntime(folder, {"PATH": os.environ["PATH"]})
-        here = World(account, agent, yard, yard.settings, runtime, to_api, to_database, given)
+        workloads = Workloads(
+            account, agent, queue, queue.settings, runtime, to_api, to_database, given
+        )
         try:
-            yield here
+            yield workloads
         finally:
-            for each in here.running:
+            for each in workloads.running:
                 each.send(signal.SIGKILL)
                 await each.ended()
 
 
 @contextlib.asynccontextmanager
-async def workload_api(yard: Yard) -> AsyncIterator[int]:
+async def workload_api(queue: QueueFixture) -> AsyncIterator[int]:
     """The real one, without the monitor: nobody but the test judges; yields its port."""
     services = Services(
-        db=yard.db, queue=yard.queue, tokens=LauncherTokens(yard.settings), clock=Clock()
+        db=queue.db, queue=queue.queue, tokens=LauncherTokens(queue.settings), clock=Clock()
     )
     server = make(build(services), None)
     with contextlib.closing(listen("127.0.0.1:0")) as listener:

@@ -1,10 +1,10 @@
 """An engine and its hosts as processes that run jobs on a fleet of databases; a launcher's part is played here.
 
-async with crew(settings, db, control, targets, folder) as here:
-    here.arm({"host.finished": "kill times:1"})       what is to happen to whom; forgets former hits
-    async with here.kept():                           who dies or is stopped is replaced, as a launcher would
-        await here.fleet.run("select 1")
-    here.ends, here.stops                             what became of them
+async with start_processes(settings, db, control, targets, folder) as processes:
+    processes.arm({"host.finished": "kill times:1"})       what is to happen to whom; forgets former hits
+    async with processes.kept():                           who dies or is stopped is replaced, as a launcher would
+        await processes.fleet.run("select 1")
+    processes.ends, processes.stops                             what became of them
 `control` is the server of the control database, `targets` that of the fleet; they may be the same.
 """
 
@@ -24,8 +24,8 @@ from muster.core import failpoints
 from muster.core.db import Database
 from muster.core.process import PROC
 from muster.core.settings import Settings, seconds
-from tests.support.engine_fixture import Running, World, world
-from tests.support.fleet import Fleet, fleet
+from tests.support.engine_fixture import Running, Workloads, start_workloads
+from tests.support.fleet import Fleet, start_fleet
 from tests.support.launching import until
 from tests.support.postgres import Postgres
 
@@ -41,8 +41,8 @@ select
 
 
 @dataclass
-class Crew:
-    world: World
+class EngineProcesses:
+    workloads: Workloads
     fleet: Fleet
     arms: Path
     epoch: int = 0
@@ -66,20 +66,20 @@ class Crew:
         return self.hosts[-1]
 
     async def _start(self, kind: Kind, given: dict[str, Any]) -> Running:
-        return await self.world.start(kind, self.epoch, failpoints=str(self.arms), **given)
+        return await self.workloads.start(kind, self.epoch, failpoints=str(self.arms), **given)
 
     async def begin(self, hosts: int = 2) -> None:
         """In charge, with all hosts known."""
         core = await self.core()
         ids = sorted([str((await self.host()).workload.id) for _ in range(hosts)])
-        await self.world.until_reports(core, state="live", hosts=ids)
+        await self.workloads.until_reports(core, state="live", hosts=ids)
 
     def host_of(self, task: Any) -> Running:
         return next(each for each in self.hosts if each.workload.id == task["host_id"])
 
     def log(self) -> str:
         """Of all that ever lived, the newest last."""
-        lines = [line for each in self.world.running for line in each.log().splitlines()]
+        lines = [line for each in self.workloads.running for line in each.log().splitlines()]
         return "\n".join(sorted(lines, key=lambda line: line.partition('"timestamp"')[2])[-150:])
 
     # Faults
@@ -134,7 +134,7 @@ class Crew:
 
     async def _in_charge(self) -> bool:
         """The next core lives."""
-        return (await self.world.report(self.cores[-1])).get("state") == "live"
+        return (await self.workloads.report(self.cores[-1])).get("state") == "live"
 
     async def _fence(self, core: Running) -> None:
         self._wake(core)
@@ -169,25 +169,25 @@ def is_stopped(running: Running) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def crew(
+async def start_processes(
     settings: Settings, db: Database, control: Postgres, targets: Postgres, folder: Path, *,
     databases: int = 3, max_connections: int = 20, hosts: int = 2, **given: Any,
-) -> AsyncIterator[Crew]:  # fmt: skip
+) -> AsyncIterator[EngineProcesses]:  # fmt: skip
     arms = folder / "failpoints.json"
     told = {
         "credentialReferences": ["file:"], "hosts": hosts,
         "hostPatience": 20.0, "workload_heartbeat": seconds(HEARTBEAT),
     } | given  # fmt: skip
     async with (
-        world(settings, db, control, folder / "world", **told) as running,
-        fleet(
+        start_workloads(settings, db, control, folder / "workloads", **told) as running,
+        start_fleet(
             settings, db, targets, folder, databases=databases, max_connections=max_connections,
             start=False, account=running.account,
         ) as jobs,
     ):  # fmt: skip
-        here = Crew(running, jobs, arms)
+        processes = EngineProcesses(running, jobs, arms)
         # A sequence that was copied is not in the log before: after a crash it would begin anew.
         await running.account.execute("checkpoint")
-        here.arm({})
-        await here.begin(hosts)
-        yield here
+        processes.arm({})
+        await processes.begin(hosts)
+        yield processes

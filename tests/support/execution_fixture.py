@@ -1,11 +1,11 @@
 """A run on its way through the control database, driven by the queries of the engine and its hosts.
 
-stage = await a_stage(owner, engine, targets=3)        a begun run with one step and three targets
-made = await stage.reserve(1, 2)                       tasks for the first two: their keys as hosts send them
-await stage.report(starts=made)                        [] or the invocations that were refused
-await stage.report(results=[made[0] | SUCCEEDED])
-await stage.target(1), await stage.task(1)             their rows, as the owner sees them
-await stage.told()                                     what the core reads, each thing once
+execution = await an_execution(owner, engine, targets=3)        a begun run with one step and three targets
+made = await execution.reserve(1, 2)                       tasks for the first two: their keys as hosts send them
+await execution.report(starts=made)                        [] or the invocations that were refused
+await execution.report(results=[made[0] | SUCCEEDED])
+await execution.target(1), await execution.task(1)             their rows, as the owner sees them
+await execution.told()                                     what the core reads, each thing once
 """
 
 import json
@@ -37,7 +37,7 @@ Key = dict[str, Any]
 
 
 @dataclass
-class Stage:
+class ExecutionFixture:
     owner: asyncpg.Connection
     engine: asyncpg.Connection
     job: Job
@@ -157,7 +157,7 @@ async def a_host(engine: asyncpg.Connection) -> UUID:
     return host
 
 
-async def a_stage(
+async def an_execution(
     owner: asyncpg.Connection,
     engine: asyncpg.Connection,
     *,
@@ -165,7 +165,7 @@ async def a_stage(
     steps: int = 1,
     name: str = "nightly",
     **settings: Any,
-) -> Stage:
+) -> ExecutionFixture:
     """`settings` are columns of the job's steps."""
     job = await a_job(owner, name, steps=steps)
     if settings:
@@ -180,17 +180,17 @@ async def another_run(
     host: UUID,
     *,
     targets: int | None = None,
-) -> Stage:
+) -> ExecutionFixture:
     """Begun, unless it has no targets."""
     run = await a_run(owner, job)
     day = await owner.fetchval(
         "select run_day from jobs_internal.job_execution where job_execution_id = $1", run
     )
-    stage = Stage(owner, engine, job, run, day, None, host)
+    execution = ExecutionFixture(owner, engine, job, run, day, None, host)
     if targets is not None:
         assert await engine.fetchval(Q.begin_run, EPOCH, run) == "Begun"
-        stage.snapshot = await stage.reach(1, targets)
-    return stage
+        execution.snapshot = await execution.reach(1, targets)
+    return execution
 
 
 async def set_steps(owner: asyncpg.Connection, **columns: Any) -> None:

@@ -9,17 +9,13 @@ await a_snapshot(owner, job.group, 5)            five databases of one server
 """
 
 import contextlib
-import dataclasses
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 import asyncpg
 
-from muster.core.db import Database
-from muster.core.settings import Settings
-from tests.support.control_db import Account, a_control_database, agent_beside
-from tests.support.postgres import Postgres
+from tests.support.control_db import Account
 
 JOB = """
 with made as (

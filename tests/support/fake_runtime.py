@@ -14,7 +14,7 @@ from fsm.launch.protocol import Start
 from fsm.launch.capacity import Room
 from fsm.launch.runtime import Handle, StartFailed
 from muster.core.secrets import Keyring
-from tests.support.launching import Yard
+from tests.support.launching import QueueFixture
 
 ROOMY = Room(memory=2**40, load=0.0)
 
@@ -77,7 +77,7 @@ class FakeRuntime:
 class Bench:
     """A launcher on a fake machine; `settle` lets it do all it can."""
 
-    yard: Yard
+    queue: QueueFixture
     launcher: Launcher
     runtime: FakeRuntime
     group: asyncio.TaskGroup
@@ -94,18 +94,18 @@ class Bench:
 
 
 @contextlib.asynccontextmanager
-async def bench(yard: Yard, name: str = "L1"):
+async def bench(queue: QueueFixture, name: str = "L1"):
     runtime = FakeRuntime()
     queue_client = QueueClient(
-        db=yard.db, queue=yard.queue, name=name, group="default", home=UUID(int=7)
+        db=queue.db, queue=queue.queue, name=name, group="default", home=UUID(int=7)
     )
     workload_runner = WorkloadRunner(
-        queue_client=queue_client, runtime=runtime, settings=yard.settings, keyring=Keyring(yard.settings.keys),
+        queue_client=queue_client, runtime=runtime, settings=queue.settings, keyring=Keyring(queue.settings.keys),
         url="http://nowhere",
     )  # fmt: skip
     launcher = Launcher(workload_runner=workload_runner)
     async with asyncio.TaskGroup() as group:
-        made = Bench(yard, launcher, runtime, group)
+        made = Bench(queue, launcher, runtime, group)
         launcher.look = lambda: made.room
         await launcher.begin()
         try:

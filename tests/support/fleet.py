@@ -1,12 +1,12 @@
 """A fleet of real databases and an engine with hosts in this process: jobs run, for tests of what becomes of them.
 
-async with fleet(settings, db, targets, folder, databases=5) as here:
-    run = await here.run("select 1")                  a job with one step, started and waited for
-    await here.lifecycles(run)                        {"Succeeded": 5}
-    await here.tasks(run)                             every attempt
-    await here.query(0, "select …")                   in the first of the databases
-The core and the hosts are the real ones; `here.kill(…)` breaks one off as a crash would, `here.kept()` begins
-anew what ended by itself. `Shared(…)` is a fleet that many tests of a module use, until one of them breaks it.
+async with start_fleet(settings, db, targets, folder, databases=5) as fleet:
+    run = await fleet.run("select 1")                  a job with one step, started and waited for
+    await fleet.lifecycles(run)                        {"Succeeded": 5}
+    await fleet.tasks(run)                             every attempt
+    await fleet.query(0, "select …")                   in the first of the databases
+The core and the hosts are the real ones; `fleet.kill(…)` breaks one off as a crash would, `fleet.kept()` starts
+again what ended by itself. `Shared(…)` is a fleet that many tests of a module use, until one of them breaks it.
 """
 
 import asyncio
@@ -259,7 +259,7 @@ class Fleet:
 
 
 @contextlib.asynccontextmanager
-async def fleet(
+async def start_fleet(
     settings: Settings, db: Database, targets: Postgres, folder: Path, *,
     databases: int = 3, max_connections: int | None = 20, rate: float = 10_000, hosts: int = 1, start: bool = True,
     account: Account | None = None, **given: Any,
@@ -273,7 +273,7 @@ async def fleet(
     names = [f"fleet_{mark}_{number}" for number in range(databases)]
     maker = await asyncpg.connect(targets.url("postgres", targets.administrator))
     given = {"credentialReferences": ["file:"], "hosts": hosts} | given
-    here = Fleet(account, targets, folder, names, given, root)
+    fleet = Fleet(account, targets, folder, names, given, root)
     try:
         for name in names:
             await maker.execute(f'create database "{name}" template template0')
@@ -285,20 +285,20 @@ async def fleet(
             f"file:{password}",
         )
         await root.execute(SERVER, "/fleet", "fleet", targets.port, max_connections, rate)
-        await here.call("sp_add_target_group", target_group_name="everything")
+        await fleet.call("sp_add_target_group", target_group_name="everything")
         for name in names:
-            await here.call(
+            await fleet.call(
                 "sp_add_target_group_member", target_group_name="everything",
                 target_type="SqlDatabase", server_name="fleet", database_name=name,
             )  # fmt: skip
         if start:
-            await here.core()
+            await fleet.core()
             for _ in range(hosts):
-                await here.host()
-        yield here
+                await fleet.host()
+        yield fleet
     finally:
-        await here.close()
-        await here.root.close()
+        await fleet.close()
+        await fleet.root.close()
         if maker.is_closed():  # its server was away
             maker = await asyncpg.connect(targets.url("postgres", targets.administrator))
         for name in names:

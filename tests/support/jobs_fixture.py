@@ -2,9 +2,9 @@
 
 No engine runs: what is started stays Created, so that nothing moves but what a test does.
 
-async with jobs_world(settings, targets) as here:
-    await here.put("jobs/nightly", {"properties": {}})
-    await here.get("jobs/nightly")
+async with start_jobs_api(settings, targets) as jobs_api:
+    await jobs_api.put("jobs/nightly", {"properties": {}})
+    await jobs_api.get("jobs/nightly")
 """
 
 import asyncio
@@ -40,7 +40,7 @@ SQL = {"api-version": arm.SQL}
 
 
 @dataclass
-class JobsWorld:
+class JobsApi:
     plane: WorkflowServices
     services: Services
     app: Any
@@ -154,9 +154,9 @@ def a_step(value: str = "select 1", **more: Any) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def jobs_world(
+async def start_jobs_api(
     settings: Settings, targets: Postgres, tmp_path: Any
-) -> AsyncIterator[JobsWorld]:
+) -> AsyncIterator[JobsApi]:
     settings = arm.local(settings)
     db = await open_database(settings, application="muster-test")
     try:
@@ -169,21 +169,21 @@ async def jobs_world(
                                 lifecycles=LIFECYCLES, agent=agent, queue=queue)  # fmt: skip
             app = arm.build(plane)
             async with arm.calling(app) as call:
-                here = JobsWorld(plane, services, app, call, targets, beside)
-                await _prepare(here)
-                await here.an_account("acc")
-                yield here
+                jobs_api = JobsApi(plane, services, app, call, targets, beside)
+                await _prepare(jobs_api)
+                await jobs_api.an_account("acc")
+                yield jobs_api
     finally:
         await db.close()
         await sweep(targets, tmp_path)
 
 
-async def _prepare(here: JobsWorld) -> None:
-    role = here.targets.administrator
-    await arm.put(here.call, arm.SUBSCRIPTION, {})
-    await arm.put(here.call, arm.GROUP, {"location": "local"})
-    endpoint = {"host": here.targets.host, "port": here.targets.port, "sslMode": "disable"}
+async def _prepare(jobs_api: JobsApi) -> None:
+    role = jobs_api.targets.administrator
+    await arm.put(jobs_api.call, arm.SUBSCRIPTION, {})
+    await arm.put(jobs_api.call, arm.GROUP, {"location": "local"})
+    endpoint = {"host": jobs_api.targets.host, "port": jobs_api.targets.port, "sslMode": "disable"}
     login = {"administratorLogin": role.name, "administratorLoginPassword": role.password}
     body = {"location": "local", "properties": {"endpoint": endpoint, **login}}
-    await arm.put(here.call, SERVER, body)
-    await here._until(SERVER, "provisioning_state = 'Succeeded'")
+    await arm.put(jobs_api.call, SERVER, body)
+    await jobs_api._until(SERVER, "provisioning_state = 'Succeeded'")

@@ -83,7 +83,7 @@ def quick(settings: Settings, folder: Path, **more: Any) -> Settings:
 
 
 @dataclass
-class Yard:
+class QueueFixture:
     db: Database
     settings: Settings
     ended: list[Workload] = field(default_factory=list)  # what on_end was told
@@ -226,14 +226,14 @@ async def running(role: Callable[..., Any]):
 
 
 @contextlib.asynccontextmanager
-async def workload_api(yard: Yard):
+async def workload_api(queue: QueueFixture):
     """Really listening; yields the settings that lead there."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         listen = f"127.0.0.1:{probe.getsockname()[1]}"
-    settings = replace(yard.settings, internal_listen=listen)
+    settings = replace(queue.settings, internal_listen=listen)
     stop = asyncio.Event()
-    serving = asyncio.create_task(internal_role.serve(settings, yard.db, yard.queue, stop))
+    serving = asyncio.create_task(internal_role.serve(settings, queue.db, queue.queue, stop))
 
     async def answers() -> bool:
         with contextlib.suppress(httpx.TransportError):
@@ -284,11 +284,11 @@ def found(folder: Path) -> list[Process]:
 
 
 @contextlib.asynccontextmanager
-async def machine(yard: Yard):
+async def machine(queue: QueueFixture):
     """The Workload API, and afterwards no process is left; yields settings for launchers."""
-    folder = yard.settings.launcher_dir
+    folder = queue.settings.launcher_dir
     try:
-        async with workload_api(yard) as settings:
+        async with workload_api(queue) as settings:
             yield settings
     finally:
         for process in found(folder):

@@ -52,7 +52,7 @@ def unhurried(settings: Settings) -> Settings:
 
 
 @dataclass
-class Asked:
+class ResourceHandle:
     """A resource and the operation that was begun for it."""
 
     id: ResourceId
@@ -61,7 +61,7 @@ class Asked:
 
 
 @dataclass
-class World:
+class Lifecycles:
     db: Database
     settings: Settings
     targets: Postgres
@@ -101,7 +101,7 @@ class World:
 
     async def put_server(
         self, name: str | None = None, *, group: str = "g", **properties: Any
-    ) -> Asked:
+    ) -> ResourceHandle:
         """Embedded unless an endpoint is given; its administrator is called as the server."""
         parent, _ = await self.group(group)
         name = name or f"s{secrets.token_hex(5)}"
@@ -112,51 +112,51 @@ class World:
         return await self._create(id, "server", given, {"administratorLoginPassword": password})
 
     async def put_database(
-        self, server: Asked, name: str | None = None, **properties: Any
-    ) -> Asked:
+        self, server: ResourceHandle, name: str | None = None, **properties: Any
+    ) -> ResourceHandle:
         id = server.id.child(("databases", name or f"d{secrets.token_hex(5)}"))
         return await self._create(id, "database", properties, {})
 
-    async def put_pool(self, server: Asked, name: str) -> ResourceId:
+    async def put_pool(self, server: ResourceHandle, name: str) -> ResourceId:
         id = server.id.child(("elasticPools", name))
         await self._insert(id, uuid4())
         return id
 
     async def update(
-        self, asked: Asked, *, password: str | None = None, **properties: Any
-    ) -> Asked:
-        row = await self.resource(asked)
+        self, handle: ResourceHandle, *, password: str | None = None, **properties: Any
+    ) -> ResourceHandle:
+        row = await self.resource(handle)
         previous = {name: row[name] for name in ("properties", "sealed", "tags", "location", "sku")}
         sealed = dict(row["sealed"])
         if password:
-            sealed |= self._seal(asked.uid, {"administratorLoginPassword": password})
+            sealed |= self._seal(handle.uid, {"administratorLoginPassword": password})
         async with self.db.transaction() as tx:
             await tx.execute(
                 "update resource set properties = $2, sealed = $3 where uid = $1",
-                asked.uid,
+                handle.uid,
                 {**row["properties"], **properties},
                 sealed,
             )
-            operation = await self._begin(tx, asked.id, asked.uid, "patch")
+            operation = await self._begin(tx, handle.id, handle.uid, "patch")
             await machines.signal(
                 tx,
-                uid=asked.uid,
+                uid=handle.uid,
                 name="update",
                 operation_id=operation,
                 payload={"previous": previous},
             )
-        return replace(asked, operation_id=operation)
+        return replace(handle, operation_id=operation)
 
-    async def delete(self, asked: Asked, **payload: Any) -> Asked:
+    async def delete(self, handle: ResourceHandle, **payload: Any) -> ResourceHandle:
         async with self.db.transaction() as tx:
-            await machines.interrupt(tx, uid=asked.uid)
-            operation = await self._begin(tx, asked.id, asked.uid, "delete")
+            await machines.interrupt(tx, uid=handle.uid)
+            operation = await self._begin(tx, handle.id, handle.uid, "delete")
             await machines.signal(
-                tx, uid=asked.uid, name="delete", operation_id=operation, payload=payload
+                tx, uid=handle.uid, name="delete", operation_id=operation, payload=payload
             )
-        return replace(asked, operation_id=operation)
+        return replace(handle, operation_id=operation)
 
-    async def delete_group(self, name: str = "g") -> Asked:
+    async def delete_group(self, name: str = "g") -> ResourceHandle:
         id, _ = await self.group(name)
         uid = await self.db.fetchval("select uid from resource where key = $1", id.key)
         async with self.db.transaction() as tx:
@@ -164,7 +164,7 @@ class World:
             await machines.create(
                 tx, uid=uid, lifecycle="resourceGroup", resource_id=id, operation_id=operation
             )
-        return Asked(id, uid, operation)
+        return ResourceHandle(id, uid, operation)
 
     # What time does
 
@@ -197,26 +197,26 @@ class World:
                 await self.advance(timedelta(seconds=max(seconds, 0.001)))
         raise AssertionError("the machines never came to rest")
 
-    async def step(self, asked: Asked, runner: Runner | None = None) -> Turn:
-        return await (runner or self.runner()).turn(asked.uid)
+    async def step(self, handle: ResourceHandle, runner: Runner | None = None) -> Turn:
+        return await (runner or self.runner()).turn(handle.uid)
 
     # What is there
 
-    async def resource(self, asked: Asked) -> Any:
-        return await self.db.fetchrow("select * from resource where uid = $1", asked.uid)
+    async def resource(self, handle: ResourceHandle) -> Any:
+        return await self.db.fetchrow("select * from resource where uid = $1", handle.uid)
 
-    async def operation(self, asked: Asked) -> operations.Operation:
-        found = await operations.get(self.db, asked.operation_id)
+    async def operation(self, handle: ResourceHandle) -> operations.Operation:
+        found = await operations.get(self.db, handle.operation_id)
         assert found is not None
         return found
 
-    async def state(self, asked: Asked) -> str:
-        machine = await machines.get(self.db, asked.uid)
+    async def state(self, handle: ResourceHandle) -> str:
+        machine = await machines.get(self.db, handle.uid)
         assert machine is not None
         return machine.state
 
-    async def path(self, asked: Asked) -> list[str]:
-        return [move.to_state for move in await machines.history(self.db, asked.uid)]
+    async def path(self, handle: ResourceHandle) -> list[str]:
+        return [move.to_state for move in await machines.history(self.db, handle.uid)]
 
     async def databases(self) -> set[str]:
         """On the targets' server, whoever made them."""
@@ -229,7 +229,7 @@ class World:
 
     async def _create(
         self, id: ResourceId, lifecycle: str, properties: dict[str, Any], secret: dict[str, str]
-    ) -> Asked:
+    ) -> ResourceHandle:
         uid = uuid4()
         await self._insert(id, uid, properties, self._seal(uid, secret))
         async with self.db.transaction() as tx:
@@ -237,7 +237,7 @@ class World:
             await machines.create(
                 tx, uid=uid, lifecycle=lifecycle, resource_id=id, operation_id=operation
             )
-        return Asked(id, uid, operation)
+        return ResourceHandle(id, uid, operation)
 
     def _seal(self, uid: UUID, plain: dict[str, str]) -> dict[str, str]:
         return {name: self.keyring.seal(text, f"{uid}/{name}") for name, text in plain.items()}

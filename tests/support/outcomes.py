@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from tests.support.executions import EPOCH, Job, a_run, some_targets
-from tests.support.jobs_fixture import JobsWorld
+from tests.support.jobs_fixture import JobsApi
 
 JSON = {"notices", "results", "timings", "blockers"}
 TASK = """
@@ -42,8 +42,10 @@ update jobs_internal.target_execution
 
 
 @contextlib.asynccontextmanager
-async def an_engine(here: JobsWorld) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(here.targets.url(here.names[0], here.targets.root))
+async def an_engine(jobs_api: JobsApi) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(
+        jobs_api.targets.url(jobs_api.names[0], jobs_api.targets.root)
+    )
     try:
         await connection.execute(
             "select jobs_internal.install_epoch($1, $2, 'machine', '0.1.0')", EPOCH, uuid4()

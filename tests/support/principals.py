@@ -39,7 +39,7 @@ def uuid_of(text: str) -> str:
 
 
 @dataclass
-class Stage:
+class PrincipalsApi:
     plane: WorkflowServices
     app: Any
     issuer: Issuer
@@ -73,7 +73,7 @@ async def grant(
 
 
 @contextlib.asynccontextmanager
-async def stage(settings: Settings, **changes: Any) -> AsyncIterator[Stage]:
+async def start_api(settings: Settings, **changes: Any) -> AsyncIterator[PrincipalsApi]:
     """`owner` (tenant), `reader` (tenant), `elsewhere` (Contributor of another group of the same
     subscription), `other` (Owner of another tenant); a group with a server, a database and a pool.
     """
@@ -98,7 +98,7 @@ async def stage(settings: Settings, **changes: Any) -> AsyncIterator[Stage]:
             await plane.db.execute(
                 FOREIGN_OWNER, foreign, OTHER_TENANT, OWNER.id, PREFIX + OWNER.id
             )
-            made = Stage(plane, app, issuer, local)
+            made = PrincipalsApi(plane, app, issuer, local)
             await made.settle()
             await arm.put(local, f"{arm.SERVER}/databases/d1", {})
             await arm.put(local, f"{arm.SERVER}/elasticPools/p1", {})

@@ -4,18 +4,18 @@ from uuid import uuid4
 
 from engine.attempt.outcome import Outcome
 from engine.model.task import Task
-from tests.support.attempts import Place
+from tests.support.attempts import TargetDatabase
 
 SCHEMAS = ("s1", "s2", "s3", "s4")
 SUCCEEDED = ("Succeeded", None, False, False)
 AGAIN = ("Canceled", "BrokenOff", False, True)
 
 
-def some_tasks(place: Place, many: int = len(SCHEMAS)) -> list[Task]:
+def some_tasks(target: TargetDatabase, many: int = len(SCHEMAS)) -> list[Task]:
     """One for each schema, of one run."""
     run = uuid4()
     return [
-        place.task(job_execution_id=run, schema_name=schema, ordinal=number)
+        target.task(job_execution_id=run, schema_name=schema, ordinal=number)
         for number, schema in enumerate(SCHEMAS[:many], 1)
     ]
 

@@ -29,7 +29,7 @@ class Running:
 
 
 @contextlib.contextmanager
-def control_plane(settings: Settings, *also: ModuleType) -> Iterator[Running]:
+def serve_in_thread(settings: Settings, *also: ModuleType) -> Iterator[Running]:
     """`also`: roles that run beside API and FSM, such as the node agent and the launcher."""
     settings = replace(settings, listen="127.0.0.1:0", local_token=Secret(TOKEN))
     up = threading.Event()

@@ -9,17 +9,17 @@ HOST = "127.0.0.1"
 
 
 @dataclass
-class Line:
+class TcpProxy:
     to: int
     port: int = 0
-    whole: bool = True
+    accepting: bool = True
     silent_at: bytes = b""  # it holds itself when this is said
     flows: asyncio.Event = field(default_factory=asyncio.Event)  # unset: nothing gets through
     _open: set[asyncio.StreamWriter] = field(default_factory=set)
 
     def cut(self) -> None:
         """What is open breaks, and whoever calls anew is hung up on."""
-        self.whole = False
+        self.accepting = False
         for writer in self._open:
             writer.transport.abort()
 
@@ -27,12 +27,12 @@ class Line:
         """Everything stays open and nothing gets through, as behind a broken switch."""
         self.flows.clear()
 
-    def mend(self) -> None:
-        self.whole = True
+    def restore(self) -> None:
+        self.accepting = True
         self.flows.set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not self.whole:
+        if not self.accepting:
             writer.transport.abort()
             return
         try:
@@ -61,15 +61,15 @@ class Line:
 
 
 @contextlib.asynccontextmanager
-async def line_to(port: int, *, silent_at: bytes = b"") -> AsyncIterator[Line]:
-    line = Line(port, silent_at=silent_at)
-    line.mend()
-    server = await asyncio.start_server(line.serve, HOST, 0)
-    line.port = server.sockets[0].getsockname()[1]
+async def proxy_to(port: int, *, silent_at: bytes = b"") -> AsyncIterator[TcpProxy]:
+    proxy = TcpProxy(port, silent_at=silent_at)
+    proxy.restore()
+    server = await asyncio.start_server(proxy.serve, HOST, 0)
+    proxy.port = server.sockets[0].getsockname()[1]
     try:
-        yield line
+        yield proxy
     finally:
-        line.mend()
-        line.cut()
+        proxy.restore()
+        proxy.cut()
         server.close()
         await server.wait_closed()

@@ -38,25 +38,25 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resource(row: Row) -> Resource:
-    found = Resource(**{name: row[name] for name in FIELDS})
-    return _with_heartbeat(found, row.get("heartbeat_at"))
+    result = Resource(**{name: row[name] for name in FIELDS})
+    return _with_heartbeat(result, row.get("heartbeat_at"))
 
 
-def _with_heartbeat(found: Resource, at: datetime | None) -> Resource:
+def _with_heartbeat(resource: Resource, at: datetime | None) -> Resource:
     """When the account's engine was last heard of is known better than its last look told."""
-    instance = found.observed.get("instance")
+    instance = resource.observed.get("instance")
     if at is None or instance is None:
-        return found
+        return resource
     shown = {**instance, "lastHeartbeat": at.isoformat().replace("+00:00", "Z")}
-    return msgspec.structs.replace(found, observed={**found.observed, "instance": shown})
+    return msgspec.structs.replace(resource, observed={**resource.observed, "instance": shown})
 
 
 def stored(row: Row | None) -> Stored | None:
     return Stored(resource=resource(row), sealed=row["sealed"]) if row else None
 
 
-def plain(found: Stored | None) -> Resource | None:
-    return found.resource if found else None
+def plain(stored: Stored | None) -> Resource | None:
+    return stored.resource if stored else None
 
 
 async def get(db: Database | Connection, key: str, tenant_id: str) -> Stored | None:
@@ -150,8 +150,8 @@ async def update(
 
 
 async def has_server(tx: Connection, subscription: str, name: str, tenant_id: str) -> bool:
-    found: bool = await tx.fetchval(Q.has_server, subscription, name, tenant_id)
-    return found
+    exists: bool = await tx.fetchval(Q.has_server, subscription, name, tenant_id)
+    return exists
 
 
 async def delete(tx: Connection, key: str, tenant_id: str) -> None:

@@ -25,8 +25,8 @@ def account(draft: Draft, old: Resource | None, settings: Settings) -> list[Fiel
     return errors
 
 
-def sku(given: dict[str, Any] | None) -> list[FieldError]:
-    name, capacity = (given or {}).get("name"), (given or {}).get("capacity")
+def sku(document: dict[str, Any] | None) -> list[FieldError]:
+    name, capacity = (document or {}).get("name"), (document or {}).get("capacity")
     if not name:
         return []  # defaulted, or told as MissingSkuName with the rest of the envelope
     if name == OWN_SKU:
@@ -37,18 +37,18 @@ def sku(given: dict[str, Any] | None) -> list[FieldError]:
         fits = capacity in (None, wanted)
         message = f"Sku {name} has the capacity {wanted}; leave it out, or use {OWN_SKU}."
     else:
-        known = ", ".join((*CAPACITIES, OWN_SKU))
-        message = f"There is no sku '{name[:80]}'; known: {known}."
+        names = ", ".join((*CAPACITIES, OWN_SKU))
+        message = f"There is no sku '{name[:80]}'; known: {names}."
         return [FieldError("sku.name", message, "ElasticJobAgentEditionUnsupported")]
     return [] if fits else [FieldError("sku.capacity", message, "SkuMismatchingNameCapacity")]
 
 
-def identity(given: dict[str, Any] | None) -> list[FieldError]:
-    if given is None:
+def identity(document: dict[str, Any] | None) -> list[FieldError]:
+    if document is None:
         return []
     errors = []
-    kind, assigned = given.get("type"), given.get("userAssignedIdentities") or {}
-    if given.get("tenantId"):
+    kind, assigned = document.get("type"), document.get("userAssignedIdentities") or {}
+    if document.get("tenantId"):
         message = "It is decided by the identity itself and must not be sent."
         errors.append(FieldError("identity.tenantId", message, "InvalidIdentityTenantId"))
     if not kind:

@@ -30,8 +30,8 @@ def resource(draft: Draft, old: Resource | None, settings: Settings) -> list[Fie
     ]
 
 
-def sku(given: dict[str, Any] | None) -> list[FieldError]:
-    if given is None or given.get("name"):
+def sku(document: dict[str, Any] | None) -> list[FieldError]:
+    if document is None or document.get("name"):
         return []
     return [FieldError("sku.name", "A sku needs a name.", "MissingSkuName")]
 
@@ -89,16 +89,16 @@ def location(new: str | None, old: str | None, settings: Settings) -> list[Field
     return []
 
 
-def tags(given: dict[str, str]) -> list[FieldError]:
+def tags(values: dict[str, str]) -> list[FieldError]:
     errors = []
-    if len(given) > MAX_TAGS:
+    if len(values) > MAX_TAGS:
         errors.append(
             FieldError(
-                "tags", f"At most {MAX_TAGS} tags; {len(given)} were given.", "TagsLimitExceeded"
+                "tags", f"At most {MAX_TAGS} tags; {len(values)} were given.", "TagsLimitExceeded"
             )
         )
     seen: dict[str, str] = {}
-    for key, value in given.items():
+    for key, value in values.items():
         where = f"tags.{key[:80]}"
         if not 1 <= len(key) <= 512 or any(c in key for c in "<>%&\\?/"):
             errors.append(
@@ -124,13 +124,13 @@ def tags(given: dict[str, str]) -> list[FieldError]:
     return errors
 
 
-def labels(where: str, given: dict[str, str] | None) -> list[FieldError]:
-    if not given:
+def labels(where: str, values: dict[str, str] | None) -> list[FieldError]:
+    if not values:
         return []
     errors = []
-    if len(given) > MAX_LABELS:
+    if len(values) > MAX_LABELS:
         errors.append(FieldError(where, f"At most {MAX_LABELS} labels."))
-    for key, value in given.items():
+    for key, value in values.items():
         if not LABEL_KEY.fullmatch(key):
             errors.append(
                 FieldError(

@@ -8,15 +8,15 @@ from workflows.resource_kind import nested
 
 
 def complete(
-    struct: type[Properties], given: dict[str, Any], where: str = "properties"
+    struct: type[Properties], document: dict[str, Any], where: str = "properties"
 ) -> list[FieldError]:
     code = "MissingRequiredParameter"
     errors = [
         FieldError(f"{where}.{name}", "This field is required.", code)
         for name in sorted(struct.REQUIRED)
-        if given.get(name) is None
+        if document.get(name) is None
     ]
     for name, inner in nested(struct):
-        if isinstance(given.get(name), dict):
-            errors += complete(inner, given[name], f"{where}.{name}")
+        if isinstance(document.get(name), dict):
+            errors += complete(inner, document[name], f"{where}.{name}")
     return errors

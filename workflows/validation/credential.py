@@ -15,13 +15,13 @@ LONGEST = 128
 LONGEST_SECRET = 10_000
 
 
-def credential(name: str, given: dict[str, Any], settings: Settings) -> list[FieldError]:
+def credential(name: str, properties: dict[str, Any], settings: Settings) -> list[FieldError]:
     return [
         *common.item_name(name),
-        *_username(given["username"]),
-        *_password(given.get("password") or "", given.get("reference")),
-        *_reference(given.get("reference"), settings),
-        *_servers(given.get("servers")),
+        *_username(properties["username"]),
+        *_password(properties.get("password") or "", properties.get("reference")),
+        *_reference(properties.get("reference"), settings),
+        *_servers(properties.get("servers")),
     ]
 
 

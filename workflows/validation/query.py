@@ -10,11 +10,11 @@ LONGEST = 43_200  # seconds
 MOST_ROWS = 10_000
 
 
-def query(given: dict[str, Any], analysis: Analysis) -> list[FieldError]:
+def query(properties: dict[str, Any], analysis: Analysis) -> list[FieldError]:
     return [
-        *common.within("timeoutSeconds", given.get("timeoutSeconds"), 1, LONGEST),
-        *common.within("maxRows", given.get("maxRows"), 1, MOST_ROWS),
-        *text(analysis, read_only=given.get("readOnly", True)),
+        *common.within("timeoutSeconds", properties.get("timeoutSeconds"), 1, LONGEST),
+        *common.within("maxRows", properties.get("maxRows"), 1, MOST_ROWS),
+        *text(analysis, read_only=properties.get("readOnly", True)),
     ]
 
 

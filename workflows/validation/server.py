@@ -86,14 +86,14 @@ def _home(endpoint: Any, old: Resource | None, settings: Settings) -> list[Field
 
 
 def _endpoint(draft: Draft, moved: list[str], settings: Settings) -> list[FieldError]:
-    given = draft.properties["endpoint"]
-    if moved and "clientCertificate" in given and CLIENT_KEY not in draft.secrets:
+    document = draft.properties["endpoint"]
+    if moved and "clientCertificate" in document and CLIENT_KEY not in draft.secrets:
         return [FieldError(f"{ENDPOINT}.clientKey", _again(moved))]
     if CLIENT_KEY in draft.secrets:
-        given = given | {"clientKey": draft.secrets[CLIENT_KEY]}
+        document = document | {"clientKey": draft.secrets[CLIENT_KEY]}
     elif CLIENT_KEY in draft.kept:  # sealed: the pair was checked when it came
-        given = {name: value for name, value in given.items() if name != "clientCertificate"}
-    endpoint = msgspec.convert(given, Endpoint)
+        document = {name: value for name, value in document.items() if name != "clientCertificate"}
+    endpoint = msgspec.convert(document, Endpoint)
     errors = check_endpoint(endpoint, Rules.of(settings), target=ENDPOINT)
     if len(endpoint.hosts) > MAX_HOSTS:
         errors.append(FieldError(f"{ENDPOINT}.hosts", f"At most {MAX_HOSTS} hosts."))
@@ -113,17 +113,17 @@ def _administrator(
     draft: Draft, was: dict[str, Any], moved: list[str], *, embedded: bool
 ) -> list[FieldError]:
     login = draft.properties.get("administratorLogin")
-    given = draft.secrets.get("administratorLoginPassword")
+    password = draft.secrets.get("administratorLoginPassword")
     stored = "administratorLoginPassword" in draft.kept
     errors: list[FieldError] = []
     if embedded and not login:
         errors.append(
             FieldError(LOGIN, "An administrator login is required.", "InvalidParameterValue")
         )
-    if login and not (given or stored):
+    if login and not (password or stored):
         missing = "A password is required with an administrator login."
         errors.append(FieldError(PASSWORD, _again(moved) if moved else missing))
-    if given and not login:
+    if password and not login:
         errors.append(FieldError(LOGIN, "A login is required with a password."))
     if login:
         problem = identifier(login)
@@ -131,20 +131,20 @@ def _administrator(
             problem = f"'{login}' is reserved."
         if problem:
             errors.append(FieldError(LOGIN, problem, "InvalidLoginName"))
-    errors += _password(given, embedded=embedded)
+    errors += _password(password, embedded=embedded)
     if embedded:
         errors += fixed(LOGIN, login, was.get("administratorLogin"), "it owns the databases.")
     return errors
 
 
-def _password(given: str | None, *, embedded: bool) -> list[FieldError]:
+def _password(password: str | None, *, embedded: bool) -> list[FieldError]:
     """That of a registered server exists already: only what can't be a password is refused."""
-    if not given:
+    if not password:
         return []
-    if embedded and (not 8 <= len(given) <= 128 or invisible(given)):
+    if embedded and (not 8 <= len(password) <= 128 or invisible(password)):
         message = "A password has 8 to 128 visible characters."
         return [FieldError(PASSWORD, message, "PasswordNotComplex")]
-    errors = no_longer(PASSWORD, given, LONGEST_SECRET)
-    if "\0" in given:
+    errors = no_longer(PASSWORD, password, LONGEST_SECRET)
+    if "\0" in password:
         errors.append(FieldError(PASSWORD, "A password has no zero character."))
     return errors

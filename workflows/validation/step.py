@@ -18,41 +18,45 @@ LARGEST_COUNT = 9_999_999
 UNSUPPORTED = ("output", "rollout", "verify")  # this version can't carry them out
 
 
-def step(name: str, given: dict[str, Any]) -> list[FieldError]:
+def step(name: str, properties: dict[str, Any]) -> list[FieldError]:
     return [
         *common.item_name(name),
-        *_unsupported(given),
-        *common.within(f"{P}.stepId", given.get("stepId"), 1, 100),
-        *_execution_options(given.get("executionOptions") or {}),
-        *_output(given.get("output")),
-        *_settings(given.get("settings") or {}),
-        *_rollout(given.get("rollout")),
-        *_verify(given.get("verify")),
-        *_retry_on(given.get("retryOn") or []),
-        *_guard(given),
-        *common.within(f"{P}.slotsPerDatabase", given.get("slotsPerDatabase"), 1, LARGEST_COUNT),
-        *common.within(f"{P}.jitter", given.get("jitter"), 0, 1),
+        *_unsupported(properties),
+        *common.within(f"{P}.stepId", properties.get("stepId"), 1, 100),
+        *_execution_options(properties.get("executionOptions") or {}),
+        *_output(properties.get("output")),
+        *_settings(properties.get("settings") or {}),
+        *_rollout(properties.get("rollout")),
+        *_verify(properties.get("verify")),
+        *_retry_on(properties.get("retryOn") or []),
+        *_guard(properties),
+        *common.within(
+            f"{P}.slotsPerDatabase", properties.get("slotsPerDatabase"), 1, LARGEST_COUNT
+        ),
+        *common.within(f"{P}.jitter", properties.get("jitter"), 0, 1),
     ]
 
 
-def _unsupported(given: dict[str, Any]) -> list[FieldError]:
+def _unsupported(properties: dict[str, Any]) -> list[FieldError]:
     """An option without effect would make a status claim more than was done."""
     code = "OptionNotSupported"
     errors = [
         FieldError(f"{P}.{name}", f"'{name}' is not supported by this version: leave it out.", code)
         for name in UNSUPPORTED
-        if given.get(name) is not None
+        if properties.get(name) is not None
     ]
-    if given.get("advance") == "perTarget":
+    if properties.get("advance") == "perTarget":
         message = "'perTarget' is not supported by this version: leave it out, or use 'barrier'."
         errors.append(FieldError(f"{P}.advance", message, code))
     return errors
 
 
-def _guard(given: dict[str, Any]) -> list[FieldError]:
+def _guard(properties: dict[str, Any]) -> list[FieldError]:
     """Its row stands in the script's own transaction; whether the script has one is judged with it."""
-    access = (given.get("settings") or {}).get("access", "readWrite")
-    if given.get("guard") and (access != "readWrite" or given.get("transaction") == "none"):
+    access = (properties.get("settings") or {}).get("access", "readWrite")
+    if properties.get("guard") and (
+        access != "readWrite" or properties.get("transaction") == "none"
+    ):
         return [unguarded()]
     return []
 
@@ -61,7 +65,7 @@ def unguarded() -> FieldError:
     return FieldError(f"{P}.guard", "Needs a script that writes, in a transaction of its own.")
 
 
-def _execution_options(given: dict[str, Any]) -> list[FieldError]:
+def _execution_options(options: dict[str, Any]) -> list[FieldError]:
     where = f"{P}.executionOptions"
     limits = {
         "timeoutSeconds": (1, MOST),
@@ -74,40 +78,42 @@ def _execution_options(given: dict[str, Any]) -> list[FieldError]:
     errors = [
         error
         for name, (low, high) in limits.items()
-        for error in common.within(f"{where}.{name}", given.get(name), low, high)
+        for error in common.within(f"{where}.{name}", options.get(name), low, high)
     ]
-    first, last = (given.get(name, value) for name, value in DEFAULTS.items())
+    first, last = (options.get(name, value) for name, value in DEFAULTS.items())
     if not errors and last < first:
         message = f"Must not be below initialRetryIntervalSeconds, {first}; it is {last}."
         errors.append(FieldError(f"{where}.maximumRetryIntervalSeconds", message))
     return errors
 
 
-def _output(given: dict[str, Any] | None) -> list[FieldError]:
-    if given is None:
+def _output(output: dict[str, Any] | None) -> list[FieldError]:
+    if output is None:
         return []
     errors = []
     for name in ("databaseName", "schemaName", "tableName"):
-        text = given.get(name)
+        text = output.get(name)
         if text is not None and (why := common.identifier(text)):
             errors.append(FieldError(f"{P}.output.{name}", why))
-    if not given["serverName"]:
+    if not output["serverName"]:
         errors.append(FieldError(f"{P}.output.serverName", "The server must be named."))
     return errors
 
 
-def _settings(given: dict[str, Any]) -> list[FieldError]:
+def _settings(settings: dict[str, Any]) -> list[FieldError]:
     where = f"{P}.settings"
-    errors = common.within(f"{where}.lockTimeoutSeconds", given.get("lockTimeoutSeconds"), 0, MOST)
+    errors = common.within(
+        f"{where}.lockTimeoutSeconds", settings.get("lockTimeoutSeconds"), 0, MOST
+    )
     for name in ("role", "searchPath"):
-        text = given.get(name)
+        text = settings.get(name)
         if text is not None and not (0 < len(text) <= 1000 and not common.invisible(text)):
             message = "1 to 1000 characters, none of them invisible."
             errors.append(FieldError(f"{where}.{name}", message))
-    if names_catalog(given.get("searchPath") or ""):
+    if names_catalog(settings.get("searchPath") or ""):
         message = "pg_catalog is searched first in any case: leave it out."
         errors.append(FieldError(f"{where}.searchPath", message))
-    for name in given.get("parameters") or {}:
+    for name in settings.get("parameters") or {}:
         if not PARAMETER.fullmatch(name):
             message = "A PostgreSQL parameter has another name."
             errors.append(FieldError(f"{where}.parameters.{name[:80]}", message))
@@ -117,23 +123,23 @@ def _settings(given: dict[str, Any]) -> list[FieldError]:
     return errors
 
 
-def _rollout(given: dict[str, Any] | None) -> list[FieldError]:
-    if given is None:
+def _rollout(rollout: dict[str, Any] | None) -> list[FieldError]:
+    if rollout is None:
         return []
     where = f"{P}.rollout"
     errors = []
-    if not given["waves"] or not all(_count_or_percent(wave) for wave in given["waves"]):
+    if not rollout["waves"] or not all(_count_or_percent(wave) for wave in rollout["waves"]):
         message = 'A list of counts and percentages such as [1, "5%", "100%"].'
         errors.append(FieldError(f"{where}.waves", message))
-    halt = given.get("haltAfterFailures")
+    halt = rollout.get("haltAfterFailures")
     if halt is not None and not _count_or_percent(halt):
         message = 'A count from 1 or a percentage such as "5%".'
         errors.append(FieldError(f"{where}.haltAfterFailures", message))
-    pause = given.get("pauseBetween")
+    pause = rollout.get("pauseBetween")
     if pause is not None and not PAUSE.fullmatch(pause):
         message = "A duration such as PT10M."
         errors.append(FieldError(f"{where}.pauseBetween", message, "InvalidDuration"))
-    if given.get("orderBy") == "":
+    if rollout.get("orderBy") == "":
         errors.append(FieldError(f"{where}.orderBy", "random(seed) or the name of a label."))
     return errors
 
@@ -144,24 +150,24 @@ def _count_or_percent(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST_COUNT
 
 
-def _verify(given: dict[str, Any] | None) -> list[FieldError]:
-    if given is None:
+def _verify(verify: dict[str, Any] | None) -> list[FieldError]:
+    if verify is None:
         return []
     where = f"{P}.verify"
-    errors = common.within(f"{where}.timeoutSeconds", given.get("timeoutSeconds"), 1, MOST)
-    if not given["sql"].strip():
+    errors = common.within(f"{where}.timeoutSeconds", verify.get("timeoutSeconds"), 1, MOST)
+    if not verify["sql"].strip():
         errors.append(FieldError(f"{where}.sql", "A query is needed."))
-    if (given.get("expect") == "value") != ("value" in given):
+    if (verify.get("expect") == "value") != ("value" in verify):
         message = 'value belongs to expect "value", and only there.'
         errors.append(FieldError(f"{where}.value", message))
-    elif not isinstance(given.get("value", ""), str | int | float):
+    elif not isinstance(verify.get("value", ""), str | int | float):
         errors.append(FieldError(f"{where}.value", "A text, a number or a boolean."))
     return errors
 
 
-def _retry_on(given: list[str]) -> list[FieldError]:
+def _retry_on(codes: list[str]) -> list[FieldError]:
     return [
         FieldError(f"{P}.retryOn[{at}]", "An SQLSTATE of five characters, or its class of two.")
-        for at, state in enumerate(given)
+        for at, state in enumerate(codes)
         if not SQLSTATE.fullmatch(state)
     ]

@@ -30,9 +30,9 @@ LONGEST_NAME = 253
 LONGEST_QUERY = 100_000
 
 
-def target_group(name: str, given: dict[str, Any]) -> list[FieldError]:
+def target_group(name: str, properties: dict[str, Any]) -> list[FieldError]:
     """Nothing is built for a member that is right: there may be ten thousand."""
-    members = given["members"]
+    members = properties["members"]
     if len(members) > MOST:
         message = f"A target group has at most {MOST} members; {len(members)} were given."
         return [FieldError(MEMBERS, message, "QuotaExceeded")]

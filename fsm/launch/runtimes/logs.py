@@ -43,11 +43,11 @@ class Logs:
 
 def ids(paths: Iterable[Path]) -> set[UUID]:
     """Files named by the id of a workload; others are not ours."""
-    found = set()
+    names = set()
     for path in paths:
         with contextlib.suppress(ValueError):
-            found.add(UUID(path.stem))
-    return found
+            names.add(UUID(path.stem))
+    return names
 
 
 def _older(log: Path) -> Path:

@@ -73,10 +73,10 @@ class ProcessRuntime:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
-            found = self.find(start.id)
-            if found is None:
+            handle = self.find(start.id)
+            if handle is None:
                 raise StartFailed(f"Workload {start.id} was just ending.") from None
-            return found
+            return handle
         try:
             return self._spawn(start, lock)
         except OSError as error:
@@ -180,8 +180,8 @@ class ProcessRuntime:
     def _holders(self, id: UUID) -> list[Process]:
         """Processes that have the lock open; the one that carries the start file's path comes first."""
         lock, mark = str(self._path(id, "lock")), str(self._path(id, "start"))
-        found = [each for each in processes() if each.pid != os.getpid() and _opened(each, lock)]
-        return sorted(found, key=lambda each: (mark not in each.argv, each.started))
+        holders = [each for each in processes() if each.pid != os.getpid() and _opened(each, lock)]
+        return sorted(holders, key=lambda each: (mark not in each.argv, each.started))
 
     def _recorded(self, id: UUID) -> Process | None:
         record = self._record(id)

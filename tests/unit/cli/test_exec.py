@@ -23,7 +23,7 @@ TARGETS = [
 
 
 @pytest.fixture(autouse=True)
-def world(rest):
+def exec_replies(rest):
     rest.on("POST", QUERIES, a_run(job="adhoc"))
     rest.on(
         "POST",

@@ -8,7 +8,7 @@ LOGIN = {"name": "fleet-login", "properties": {"username": "u"}}
 
 
 @pytest.fixture
-def known(rest):
+def definitions(rest):
     rest.on("GET", f"{ACCOUNT}/jobs", listed({"name": "nightly", "properties": {}}))
     rest.on("GET", f"{ACCOUNT}/credentials", listed(LOGIN))
     return rest
@@ -24,13 +24,13 @@ def known(rest):
         ["run", "list", "nigthly"],
     ],
 )
-def test_a_job_that_is_not_there_is_told_with_the_nearest(muster, known, words):
+def test_a_job_that_is_not_there_is_told_with_the_nearest(muster, definitions, words):
     code, _, err = muster(*words)
 
     assert (code, err) == (6, "muster: there is no job 'nigthly'; did you mean nightly?\n")
 
 
-def test_a_run_is_looked_for_by_its_job_too(muster, known):
+def test_a_run_is_looked_for_by_its_job_too(muster, definitions):
     code, _, err = muster("run", "show", "nigthly")
 
     assert (code, err) == (6, "muster: there is neither a run nor a job 'nigthly'; did you mean nightly?\n")  # fmt: skip
@@ -39,9 +39,9 @@ def test_a_run_is_looked_for_by_its_job_too(muster, known):
 @pytest.mark.parametrize(
     "message", ["credential 'fleet-logn' was not found.", 'Credential "fleet-logn" was not found']
 )
-def test_a_credential_that_is_not_there_is_told_with_the_nearest(muster, known, message):
+def test_a_credential_that_is_not_there_is_told_with_the_nearest(muster, definitions, message):
     where = "properties.members[0].credential"
-    known.on(
+    definitions.on(
         "PUT", f"{ACCOUNT}/targetGroups/all", refusal(400, "InvalidParameterValue", message, where)
     )
 
@@ -50,20 +50,20 @@ def test_a_credential_that_is_not_there_is_told_with_the_nearest(muster, known, 
     assert (code, err) == (6, "muster: there is no credential 'fleet-logn'; did you mean fleet-login?\n")  # fmt: skip
 
 
-def test_what_is_missing_below_a_job_that_is_there_is_told_as_the_api_says_it(muster, known):
-    known.on("POST", f"{JOB}/start", refusal(404, "ResourceNotFound", "It has no steps."))
+def test_what_is_missing_below_a_job_that_is_there_is_told_as_the_api_says_it(muster, definitions):
+    definitions.on("POST", f"{JOB}/start", refusal(404, "ResourceNotFound", "It has no steps."))
 
     code, _, err = muster("job", "start", "nightly")
 
     assert (code, err) == (6, "muster: ResourceNotFound: It has no steps.\n")
 
 
-def test_a_name_like_no_other_gets_no_suggestion(muster, known):
+def test_a_name_like_no_other_gets_no_suggestion(muster, definitions):
     assert muster("job", "show", "xxx")[2] == "muster: there is no job 'xxx'\n"
 
 
-def test_a_list_that_may_not_be_read_takes_nothing_from_the_answer(muster, known):
-    known.on("GET", f"{ACCOUNT}/jobs", refusal(403, "AuthorizationFailed", "No."))
+def test_a_list_that_may_not_be_read_takes_nothing_from_the_answer(muster, definitions):
+    definitions.on("GET", f"{ACCOUNT}/jobs", refusal(403, "AuthorizationFailed", "No."))
 
     code, _, err = muster("job", "show", "nigthly")
 

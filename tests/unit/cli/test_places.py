@@ -8,7 +8,7 @@ ELSEWHERE = SERVER.replace("fleet-1", "fleet-2")
 
 
 @pytest.fixture
-def two(rest):
+def two_servers(rest):
     """Two servers with an account each."""
     rest.on(
         "GET",
@@ -36,7 +36,7 @@ def test_the_only_account_needs_no_name(muster, rest):
     assert path_of(rest) == ACCOUNT
 
 
-def test_of_several_the_names_are_told(muster, two):
+def test_of_several_the_names_are_told(muster, two_servers):
     code, _, err = muster("job", "list")
 
     assert code == 1
@@ -44,19 +44,19 @@ def test_of_several_the_names_are_told(muster, two):
 
 
 @pytest.mark.parametrize("wanted", ["OTHER", "fleet-2/other", f"{ELSEWHERE}/jobAgents/other"])
-def test_an_account_goes_by_name_server_and_id(muster, two, monkeypatch, wanted):
+def test_an_account_goes_by_name_server_and_id(muster, two_servers, monkeypatch, wanted):
     monkeypatch.setenv("MUSTER_ACCOUNT", "demo")
 
     assert muster("job", "list", "--account", wanted)[0] == 0
-    assert path_of(two) == f"{ELSEWHERE}/jobAgents/other"
+    assert path_of(two_servers) == f"{ELSEWHERE}/jobAgents/other"
 
 
-def test_a_name_of_two_accounts_is_a_question(muster, two, monkeypatch):
+def test_a_name_of_two_accounts_is_a_question(muster, two_servers, monkeypatch):
     monkeypatch.setenv("MUSTER_ACCOUNT", "demo")
 
     assert "fleet-1/demo, fleet-2/demo" in muster("job", "list")[2]
     assert muster("job", "list", "--account", "fleet-2/demo")[0] == 0
-    assert path_of(two) == f"{ELSEWHERE}/jobAgents/demo"
+    assert path_of(two_servers) == f"{ELSEWHERE}/jobAgents/demo"
 
 
 def test_an_id_is_taken_without_a_look(muster, rest):

@@ -43,7 +43,7 @@ def listening(context: ssl.SSLContext | None = None):
 
 
 @pytest.fixture
-def secured(tmp_path):
+def tls_listener(tmp_path):
     """A listener with TLS by a local CA, in a data directory as `muster up --tls` makes it."""
 
     def serve(folder: Path):
@@ -94,38 +94,38 @@ def test_https_on_http_is_told_with_the_right_address(capsys):
     assert err == f"muster: https://127.0.0.1:{port} does not speak TLS; try --url http://127.0.0.1:{port}\n"  # fmt: skip
 
 
-def test_http_on_https_is_told_with_the_right_address(capsys, secured, tmp_path):
-    with secured(tmp_path) as port:
+def test_http_on_https_is_told_with_the_right_address(capsys, tls_listener, tmp_path):
+    with tls_listener(tmp_path) as port:
         err = refused(capsys, f"http://127.0.0.1:{port}")
 
     assert f"Where it speaks TLS: --url https://127.0.0.1:{port}" in err
 
 
-def test_an_unknown_authority_is_told_with_what_names_one(capsys, secured, tmp_path):
-    with secured(tmp_path / "elsewhere") as port:
+def test_an_unknown_authority_is_told_with_what_names_one(capsys, tls_listener, tmp_path):
+    with tls_listener(tmp_path / "elsewhere") as port:
         err = refused(capsys, f"https://127.0.0.1:{port}")
 
     assert "not signed by an authority that is known here" in err and "SSL_CERT_FILE" in err
 
 
-def test_the_authority_of_the_local_up_is_found(capsys, secured, tmp_path):
-    with secured(tmp_path / "xdg" / "muster") as port:
+def test_the_authority_of_the_local_up_is_found(capsys, tls_listener, tmp_path):
+    with tls_listener(tmp_path / "xdg" / "muster") as port:
         assert cli.main(["server", "list", "--url", f"https://127.0.0.1:{port}"]) == 0
 
 
-def test_the_authority_is_found_beside_the_token(monkeypatch, secured, tmp_path):
+def test_the_authority_is_found_beside_the_token(monkeypatch, tls_listener, tmp_path):
     token = tmp_path / "d" / "secrets" / "token"
     token.parent.mkdir(parents=True)
     token.write_text("x")
     monkeypatch.delenv("MUSTER_TOKEN")
     monkeypatch.setenv("MUSTER_TOKEN_FILE", str(token))
 
-    with secured(tmp_path / "d") as port:
+    with tls_listener(tmp_path / "d") as port:
         assert cli.main(["server", "list", "--url", f"https://127.0.0.1:{port}"]) == 0
 
 
-def test_the_local_authority_is_trusted_for_this_machine_only(secured, tmp_path):
-    with secured(tmp_path / "xdg" / "muster"):
+def test_the_local_authority_is_trusted_for_this_machine_only(tls_listener, tmp_path):
+    with tls_listener(tmp_path / "xdg" / "muster"):
         assert client.reaching.local_authority("https://127.0.0.1:1") is not None
         assert client.reaching.local_authority("https://far.example") is None
         assert client.reaching.local_authority("http://127.0.0.1:1") is None

@@ -9,7 +9,7 @@ ALL = f"{ACCOUNT}/executions"
 
 
 @pytest.fixture
-def world(rest):
+def three_runs(rest):
     """Two runs of nightly, one of a job in a second page; ids begin alike."""
     rest.on("GET", f"{JOB}/executions", listed(a_run(), a_run(OTHER_ID)))
     rest.on("GET", ALL, listed(a_run(), next=f"{ALL}/2?api-version=1"))
@@ -28,34 +28,34 @@ def shown(muster, name):
     return out.split(":")[0] if code == 0 else (code, err)
 
 
-def test_a_run_goes_by_its_id(muster, world):
+def test_a_run_goes_by_its_id(muster, three_runs):
     assert shown(muster, RUN_ID.upper()) == f"nightly {RUN_ID}"
     assert shown(muster, OTHER_ID) == f"week ly {OTHER_ID}"
 
 
-def test_a_run_goes_by_the_unique_beginning_of_its_id(muster, world):
+def test_a_run_goes_by_the_unique_beginning_of_its_id(muster, three_runs):
     assert shown(muster, "3f2a1") == f"nightly {RUN_ID}"
     assert shown(muster, "3F2A9") == f"week ly {OTHER_ID}"
 
 
-def test_a_beginning_of_several_is_a_question(muster, world):
+def test_a_beginning_of_several_is_a_question(muster, three_runs):
     code, err = shown(muster, "3f2a")
 
     assert code == 1
     assert RUN_ID in err and f"week ly {OTHER_ID}" in err
 
 
-def test_a_job_means_its_newest_run(muster, world):
+def test_a_job_means_its_newest_run(muster, three_runs):
     assert shown(muster, "nightly") == f"nightly {RUN_ID}"
-    assert {"$top": "1"} in world.asked(f"{JOB}/executions")
+    assert {"$top": "1"} in three_runs.asked(f"{JOB}/executions")
 
 
-def test_a_job_and_a_beginning_go_together(muster, world):
+def test_a_job_and_a_beginning_go_together(muster, three_runs):
     assert shown(muster, "nightly/3f2a9") == f"nightly {OTHER_ID}"
 
 
 @pytest.mark.parametrize("name", ["nothing", "abc", "00000000-0000-4000-8000-000000000000"])
-def test_what_is_not_there_is_not_found(muster, world, name):
+def test_what_is_not_there_is_not_found(muster, three_runs, name):
     code, err = shown(muster, name)
 
     assert code == 6 and name in err
@@ -68,16 +68,16 @@ def test_a_job_that_never_ran_says_so(muster, rest):
 
 
 @pytest.fixture
-def with_targets(world):
+def with_targets(three_runs):
     items = [
         a_target("tenant_07"),
         a_target("tenant_08"),
         a_target("tenant_07", server="fleet-2", targetId="other"),
     ]
-    world.on("GET", f"{RUN}/targets", listed(*items))
+    three_runs.on("GET", f"{RUN}/targets", listed(*items))
     for id in ("id-of-tenant_07", "id-of-tenant_08", "other"):
-        world.on("POST", f"{RUN}/steps/main/targets/{id}/cancel", {})
-    return world
+        three_runs.on("POST", f"{RUN}/steps/main/targets/{id}/cancel", {})
+    return three_runs
 
 
 @pytest.mark.parametrize(

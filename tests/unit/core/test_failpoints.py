@@ -10,7 +10,7 @@ import pytest
 
 from muster.core import failpoints
 from muster.core.failpoints import DECLARED, Crash, FailpointError, armed, fp, reach
-from tests.support.engine_processes import Crew
+from tests.support.engine_processes import EngineProcesses
 
 ROOT = Path(__file__).parents[3]
 
@@ -87,17 +87,19 @@ def test_a_file_arms_and_counts_over_processes(tmp_path):
 
 
 @pytest.fixture
-def spent(tmp_path):
+def spent_failpoint(tmp_path):
     """What arms processes; it has done what it was armed for."""
-    crew = Crew(None, None, tmp_path / "points.json")
-    crew.arm({"fsm.effect": "raise times:1"})
-    failpoints.setup(str(crew.arms))
+    processes = EngineProcesses(None, None, tmp_path / "points.json")
+    processes.arm({"fsm.effect": "raise times:1"})
+    failpoints.setup(str(processes.arms))
     with pytest.raises(FailpointError):
         fp("fsm.effect")
-    return crew
+    return processes
 
 
-def test_a_passage_in_the_middle_of_disarming_counts_with_the_former_ones(spent, monkeypatch):
+def test_a_passage_in_the_middle_of_disarming_counts_with_the_former_ones(
+    spent_failpoint, monkeypatch
+):
     rename = Path.rename
 
     def passed(self, to):
@@ -105,23 +107,25 @@ def test_a_passage_in_the_middle_of_disarming_counts_with_the_former_ones(spent,
         return rename(self, to)
 
     monkeypatch.setattr(Path, "rename", passed)
-    spent.arm({})
+    spent_failpoint.arm({})
 
-    assert spent.hits() == {}
+    assert spent_failpoint.hits() == {}
 
 
-def test_a_passage_that_began_before_disarming_counts_with_the_former_ones(spent, monkeypatch):
+def test_a_passage_that_began_before_disarming_counts_with_the_former_ones(
+    spent_failpoint, monkeypatch
+):
     read = failpoints.Armed._read
 
     def disarmed_meanwhile(self):
         found = read(self)
-        spent.arm({})
+        spent_failpoint.arm({})
         return found
 
     monkeypatch.setattr(failpoints.Armed, "_read", disarmed_meanwhile)
     fp("fsm.effect")
 
-    assert spent.hits() == {}
+    assert spent_failpoint.hits() == {}
 
 
 def test_an_arming_begins_to_count_anew(tmp_path):
