@@ -42,17 +42,17 @@ async def test_nothing_starts_on_a_server_whose_private_endpoint_was_rejected(ow
     assert await disabled() == set()
 
 
-async def test_a_target_that_waits_for_it_says_which_private_endpoint_it_is(owner, stage):
+async def test_a_target_that_waits_for_it_says_which_private_endpoint_it_is(owner, execution):
     (server,) = await owner.fetch(
         "select server_id, server_name from jobs_internal.snapshot_target"
         " where snapshot_id = $1 and ordinal = 1",
-        stage.snapshot,
+        execution.snapshot,
     )
     await owner.execute(SERVER, server["server_id"], server["server_name"])
     await owner.execute(ENDPOINT, server["server_id"])
 
     await owner.execute(DECIDE, "Rejected", server["server_id"])
 
-    why = json.loads(await owner.fetchval(WHY, stage.run, stage.snapshot))
+    why = json.loads(await owner.fetchval(WHY, execution.run, execution.snapshot))
     assert why["waitReason"] == "ServerDisabled"
     assert why["message"] == f"The private endpoint way to the server {server[1]} was rejected."
