@@ -331,7 +331,9 @@ async def test_a_name_that_another_server_takes_leads_nowhere_until_the_member_i
     await admin.call(MEMBER, target_group_name="all", **host)
     assert (await document(engine)).server_of(await member(engine)).name == "eu1"
 
-    await account.execute("update jobs_internal.server_directory set hosts = '{x}' where name = 'eu1'")
+    await account.execute(
+        "update jobs_internal.server_directory set hosts = '{x}' where name = 'eu1'"
+    )
     assert (await document(engine)).server_of(await member(engine)) is None
     await account.execute(
         "update jobs_internal.server_directory set hosts = '{db1.example.com}' where name = 'us1'"
