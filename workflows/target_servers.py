@@ -32,7 +32,7 @@ log = telemetry.get(__name__)
 USE_AS_TARGET = "Microsoft.Sql/servers/useAsTarget/action"
 READ = f"{SERVER}/read"
 CODE = "InvalidTargetServer"
-MOST_ERRORS = 20  # names that one request is told about: each costs a search for the nearest ones
+MOST_ERRORS = 20  # names that one reply lists: each costs a search for the nearest ones
 
 
 class ServerName(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ async def check_reached(
 ) -> None:
     """Refuses unless the caller may use every server that these lead to, through nested groups too.
 
-    A name that the directory does not have leads to no target: the engine tells of it.
+    A name that the directory does not have leads to no target: the engine reports it.
     """
     account = account_of(id)
     everywhere = ResourceId(account.pairs[:1])  # an account uses servers of its subscription alone

@@ -11,7 +11,7 @@ from workflows.store.resources import Q
 async def accepted(
     tx: Connection, call: Call, action: str, id: ResourceId, *, operation_id: UUID | None = None
 ) -> None:
-    """Committed together with what it tells of."""
+    """Committed together with the change that it records."""
     status = "Accepted" if operation_id else "Succeeded"
     await _write(tx, call, action, id, status, operation_id)
 
