@@ -28,7 +28,7 @@ SMALLEST, LARGEST = -(2**63), 2**63 - 1
 
 
 async def read(context: RequestContext, receive: Receive) -> bytes:
-    """The bytes of the body, counted while they arrive, whatever Content-Length promised."""
+    """The bytes of the body, counted while they arrive; Content-Length is not trusted."""
     headers = context.headers
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
         raise ProtocolFault(415, "UnsupportedMediaType", "A compressed body is not accepted.")

@@ -1,4 +1,4 @@
-"""The raw path becomes a parsed resource id, once; nothing behind this reads the path again.
+"""The raw path becomes a parsed resource id, once; no later layer reads the path again.
 
 Fixed segments match in any case and come out in their canonical form; each name is decoded exactly
 once and keeps its case. What the table does not know is refused, with a reason, by the app.

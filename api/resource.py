@@ -84,7 +84,7 @@ class View:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """GET {resource}/{name}: one object that tells about a resource."""
+    """GET {resource}/{name}: one object that reports on a resource."""
 
     run: UseCase
     title: str
@@ -92,7 +92,7 @@ class Report:
     example: Example
     query: tuple[Query, ...] = ()
     paged: bool = False  # part by part, each with the link to the next
-    tagged: bool = False  # has an ETag, so that who asks again and again is told when nothing moved
+    tagged: bool = False  # has an ETag: a client that polls gets 304 while nothing changes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,7 +116,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         if self.cycle is not None and self.cycle.response_complete:
-            self._arm(KEEP_ALIVE)  # the refused body is over; the line may serve again
+            self._arm(KEEP_ALIVE)  # the refused body has ended; the connection may serve again
 
     def on_response_complete(self) -> None:
         unread = self.cycle.more_body and not self.pipeline

@@ -27,7 +27,7 @@ async def launch(ctx: Context, where: Control, *, at_least: int, queued: int | N
 
     `queued` is the epoch of one that was wanted before and will do. One that ended is replaced, a few
     times, unless its version does not fit. Hosts outlive the core: only those that are missing are
-    wanted anew.
+    wanted again.
     """
     queue, services = _queue(ctx), ctx.services
     reached = await addresses.of_account(services.db, services.settings, ctx.resource.uid)
@@ -103,7 +103,7 @@ async def runs(ctx: Context, epoch: int) -> bool:
 
 
 async def starts(ctx: Context, epoch: int) -> bool:
-    """On its way, and not heard of yet."""
+    """Started, and without a heartbeat yet."""
     engine = await _engine(ctx, epoch)
     return engine is not None and engine.state in {State.PENDING, State.CLAIMED, State.LAUNCHED}
 
@@ -166,7 +166,7 @@ def host_key(account_uid: UUID, number: int) -> str:
 async def _still_ours(ctx: Context, tx: Connection) -> None:
     """A runner that slept while another one went on, perhaps to the end, wants nothing any more.
 
-    Asked last: whoever ends a workload locks it before the machine, too.
+    Comes last: a caller that ends a workload also locks the workload before the machine.
     """
     machine = ctx.machine
     if not await tx.fetchrow(Q.hold, machine.uid, machine.version, machine.lease_owner):

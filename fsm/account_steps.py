@@ -30,7 +30,7 @@ from nodeagent.protocol import (
 
 INSTALLED = "installed"  # the schema is in the control database
 EPOCH = "epoch"  # the highest that we gave to an engine
-SEEN = "seenEpoch"  # the highest that we saw installed: a lower one tells of a restore
+SEEN = "seenEpoch"  # the highest that was installed so far: a lower one means a restore
 IDENTITY = "identity"  # of the control database as we installed or acknowledged it
 OID = "databaseOid"
 ACKNOWLEDGED = "acknowledged"  # conditions that an administrator has acknowledged

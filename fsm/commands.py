@@ -1,7 +1,7 @@
 """Writes below an account: begun and settled here, done in its control database.
 
 The metadata database says what was begun, the journal of the control database says what took effect.
-Whoever dies between the two leaves a command open; the sweeper settles it by asking the journal.
+A process that dies between the two leaves a command open; the sweeper settles it by asking the journal.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ async def begin(
 async def settle(
     db: Database, command_id: UUID, *, succeeded: bool, detail: Mapping[str, Any] | None = None
 ) -> None:
-    """Once; the audit trail tells it in the same statement."""
+    """Once; the same statement writes the audit event."""
     status = "Succeeded" if succeeded else "Failed"
     await db.execute(Q.settle_command, command_id, status, dict(detail or {}))
 

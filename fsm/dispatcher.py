@@ -65,7 +65,7 @@ class Dispatcher:
         except Fault as error:
             log.warning("machine step interrupted", machine=uid, why=error.context or error.message)
         except Exception:  # one poisoned machine must not stop the others
-            log.exception("turn failed", machine=uid)
+            log.exception("machine step failed", machine=uid)
         finally:
             self._driven.pop(uid, None)
 

@@ -13,7 +13,7 @@ INTERRUPTED: Error = {
 }
 
 
-def told(error: Exception) -> Error:
+def to_error(error: Exception) -> Error:
     match error:
         case Fault():
             out: Error = {"code": error.code, "message": error.message}

@@ -53,7 +53,7 @@ Work = Callable[["Context"], Awaitable[Outcome]]
 
 @dataclass(frozen=True)
 class Step:
-    """Works until it is done, fails for good, or its time is over."""
+    """Works until it is done, fails for good, or runs out of time."""
 
     state: StrEnum
     shows: str  # the resource's own word: Creating, Ready, …
@@ -87,7 +87,7 @@ class Rest:
 
 @dataclass(frozen=True)
 class End:
-    """Is over: the resource's row goes away in the same transaction."""
+    """The end: the resource's row is deleted in the same transaction."""
 
     state: StrEnum
 

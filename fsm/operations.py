@@ -78,7 +78,7 @@ async def end(
 
 
 async def cancel_running(tx: Connection, resource_uid: UUID) -> None:
-    """Makes room for a delete, which interrupts whatever runs."""
+    """Makes room for a delete, which interrupts a running operation."""
     operation = await running(tx, resource_uid)
     if operation:
         await end(tx, operation.operation_id, "Canceled", faults.INTERRUPTED)

@@ -85,7 +85,7 @@ class Runner:
     async def _without_effect(
         self, tx: Connection, machine: Machine, lifecycle: Lifecycle
     ) -> tuple[Machine, Move | None]:
-        """What needs no work: a signal to answer, a deadline that has passed, a rest that is over."""
+        """What needs no work: a signal to answer, a deadline that has passed, a rest that has ended."""
         machine, move = await signals.settle(tx, machine, lifecycle)
         if move is None:
             match lifecycle.row(machine.state):
@@ -100,7 +100,7 @@ class Runner:
         self, row: Step, machine: Machine, resource: Resource, began: float
     ) -> Outcome | Exception:
         """Over before the lease is, counted from before we asked for it: a process that slept
-        through its lease does nothing any more. Whatever goes wrong is a result like any other.
+        through its lease does nothing any more. An error is a result like any other.
         """
         context = Context(services=self.services, machine=machine, resource=resource)
         clock = self.services.clock
@@ -144,7 +144,7 @@ class Runner:
                 if move is None:
                     await tx.execute(Q.stay, machine.uid, delay, 0, why, None, deadline)
             case Exception():
-                error = faults.told(result)
+                error = faults.to_error(result)
                 pause = retry.after(result, machine.attempt, mover.settings)
                 _count(machine, "failed" if pause is None else "retry", result)
                 if move is None and pause is not None:

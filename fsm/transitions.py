@@ -112,7 +112,7 @@ class Mover:
             failure = condition(move.error["code"], move.error["message"], now)
             observed["conditions"] = renewed(resource.observed.get("conditions"), failure)
         if isinstance(to, Step) and move.event in {DONE, GIVE_UP}:
-            observed.pop("lastError")  # told when it is known how it ends
+            observed.pop("lastError")  # shown again when the outcome is known
         await show(tx, resource, self.lifecycle, to, observed)
 
     def _scratch(self, machine: Machine, to: Row, move: Move) -> dict[str, Any]:

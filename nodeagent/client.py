@@ -110,8 +110,8 @@ class AgentClient:
         token = self._tokens.sign(account_uid, command_id, spec.cls, body)
         path = f"/v1/accounts/{account_uid}/commands/{command_id}"
         tried: set[str] = set()
-        for anew in (False, True):
-            for url in await self._routes(login.server, anew=anew):
+        for refresh in (False, True):
+            for url in await self._routes(login.server, refresh=refresh):
                 if url in tried:
                     continue
                 answer = await self._post(url.rstrip("/") + path, spec, token, body)
@@ -120,10 +120,10 @@ class AgentClient:
                 tried.add(url)
         raise _away("No node agent can be reached")
 
-    async def _routes(self, server: str, *, anew: bool) -> list[str]:
+    async def _routes(self, server: str, *, refresh: bool) -> list[str]:
         """Cached for a moment; read again when none of them can be reached."""
         since, urls = self._known.get(server, (0.0, []))
-        if anew or not urls or self._clock.monotonic() - since > KEPT:
+        if refresh or not urls or self._clock.monotonic() - since > KEPT:
             urls = await registry.routes(self._db, server, self._settings)
             self._known[server] = (self._clock.monotonic(), urls)
         return urls

@@ -59,7 +59,7 @@ class Invocation:
 def begun(
     services: Services, account_uid: UUID, command_id: UUID, spec: Spec, request: Request
 ) -> Invocation:
-    """Arguments are decoded and the login is opened; whatever does not fit is refused here."""
+    """Arguments are decoded and the login is opened; what does not fit is refused here."""
     try:
         args = msgspec.json.decode(request.args, type=spec.args)
     except msgspec.DecodeError as error:

@@ -51,7 +51,7 @@ class ListItems(_Frozen, frozen=True):
 
 
 class ReadExecution(_Frozen, frozen=True):
-    """An execution also of a deleted job, or what is told about it; `options` are the reader's."""
+    """An execution, also of a deleted job, or a report on it; `options` are the reader's."""
 
     kind: Kind | About
     path: tuple[str, ...]

@@ -208,7 +208,7 @@ class _Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaInstalled(_Result, frozen=True):
-    """As found afterwards: an identity or epoch that is not the expected one tells of a restore."""
+    """As found afterwards: an identity or epoch that is not the expected one means a restore."""
 
     schema_version: int
     identity: UUID

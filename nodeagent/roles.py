@@ -18,7 +18,7 @@ A = Queries("nodeagent.sql", "administer.sql")
 async def ensure(connection: Connection, invocation: Invocation) -> None:
     """All roles, memberships and passwords are as wanted, or the error holds the statements to run.
 
-    Such statements carry verifiers of random passwords: nobody can log in with one.
+    Such statements carry verifiers of random passwords: no client can log in with one.
     """
     passwords = {
         invocation.roles.agent: invocation.secret("agent_password"),

@@ -24,7 +24,7 @@ OLDEST = 14  # PostgreSQL for a control database; targets may be older
 class SchemaOwnership(StrEnum):
     ABSENT = "absent"
     MINE = "mine"
-    KEPT = "kept"  # by the administrator: left behind by an account, or restored without owners
+    KEPT = "kept"  # by the administrator: left by an account, or restored without owners
     FOREIGN = "foreign"
 
 

@@ -50,10 +50,10 @@ def path_of(id: ResourceId) -> tuple[str, ...]:
     return tuple(name for _, name in id.pairs[len(account_of(id).pairs) :])
 
 
-async def of(services: Services, call: Call, id: ResourceId, *, anew: bool = False) -> Access:
+async def of(services: Services, call: Call, id: ResourceId, *, refresh: bool = False) -> Access:
     """How the account of `id` is reached; NotFound, or Conflict while there is nothing to reach."""
     account, tenant = account_of(id), call.principal.tenant_id
-    cached = None if anew else services.accounts.get(tenant, account.key)
+    cached = None if refresh else services.accounts.get(tenant, account.key)
     if cached is None:
         cached = await _read(services, account, tenant, wanted=id)
         services.accounts.keep(tenant, account.key, cached)
@@ -80,14 +80,14 @@ async def look(
             raise
     try:
         return await _ask(
-            services, call, await of(services, call, id, anew=True), command, command_id
+            services, call, await of(services, call, id, refresh=True), command, command_id
         )
     except JUDGEMENTS as fault:
         judge(fault)
 
 
 def judge(fault: Fault) -> NoReturn:
-    """A control database that can't be asked is a state of the account, whatever it answered."""
+    """A control database that does not answer is a state of the account, independent of its error."""
     if _of_the_way(fault):
         raise Conflict(fault.message, code=fault.code, context=fault.context) from fault
     raise fault

@@ -77,7 +77,7 @@ async def doctor(services: Services, call: Call, id: ResourceId) -> dict[str, An
         now=services.clock.now(),
         database=await _diagnosed(services, call, id),
     )
-    return diagnosis.told(facts)
+    return diagnosis.document(facts)
 
 
 async def _diagnosed(services: Services, call: Call, id: ResourceId) -> Diagnosed | None:

@@ -64,7 +64,7 @@ class Facts:
         return self.account.observed.get("state")
 
 
-def told(facts: Facts) -> dict[str, Any]:
+def document(facts: Facts) -> dict[str, Any]:
     machine, engine = facts.machine, facts.engine
     advice = advise(facts)
     return {

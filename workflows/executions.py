@@ -139,9 +139,9 @@ async def _cancel(
 async def read(
     services: Services, call: Call, id: ResourceId, kind: Kind | About, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """What the control database has or tells about an execution."""
+    """An execution in the control database, or a report on it."""
     path = path_of(id)
-    await access.of(services, call, id)  # an account that is not there is told first
+    await access.of(services, call, id)  # a missing account is reported first
     items.possible(OF_PATH[len(path)].kind, path, id)
     command = ReadExecution(kind=kind, path=path, options=options)
     document: dict[str, Any] = (await access.look(services, call, id, command)).answer
@@ -149,7 +149,7 @@ async def read(
 
 
 def filters(query: dict[str, str]) -> tuple[dict[str, Any], int | None]:
-    """What the query asks for, and the limit of $top; every wrong one is told."""
+    """What the query asks for, and the limit of $top; every wrong one is an error."""
     errors: list[FieldError] = []
     wanted: dict[str, Any] = {}
     for name in [name for name in READERS if name in query]:

@@ -71,7 +71,7 @@ class Family:
     async def raw(self, services: Services, call: Call, id: ResourceId) -> items.Item:
         """As the control database has it."""
         path = path_of(id)
-        await access.of(services, call, id)  # an account that is not there is told first
+        await access.of(services, call, id)  # a missing account is reported first
         possible(self.kind, path, id)
         item: items.Item = await access.look(services, call, id, GetItem(kind=self.kind, path=path))
         return item
@@ -177,7 +177,7 @@ async def enter(
     here = await access.of(services, call, id)
     account = world.parent.resource if world.parent else None
     if account and (account.uid != here.uid or account.provisioning_state == "Deleting"):
-        here = await access.of(services, call, id, anew=True)
+        here = await access.of(services, call, id, refresh=True)
     return here
 
 

@@ -95,7 +95,7 @@ async def delete(services: Services, call: Call, id: ResourceId) -> Deleted:
 
 
 async def start(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
-    """Now, whatever the schedule says; a repeated request gets the execution of the first one."""
+    """Now, independent of the schedule; a repeated request gets the execution of the first one."""
     here = await items.enter(services, call, id)
     (job,) = path_of(id)
     await executions.check_start(services, call, id)

@@ -11,7 +11,7 @@ from muster.core.ids import ResourceId
 from nodeagent.items import Ask
 from workflows import access, engine_requests, executions
 from workflows.items import present
-from workflows.model.item import Told
+from workflows.model.item import Report
 from workflows.model.resource import Call, Page
 from workflows.services import Services
 
@@ -20,12 +20,12 @@ PATIENCE = 8.0  # seconds for the engine to say why a target waits
 SILENT = "the engine did not answer"
 
 
-async def summary(services: Services, call: Call, id: ResourceId) -> Told:
+async def summary(services: Services, call: Call, id: ResourceId) -> Report:
     wanted, _ = executions.filters(call.query)
     document = await executions.read(services, call, id, "summary", wanted)
     shown = present(document["summary"])
     shown["steps"] = [present(step) for step in shown["steps"]]
-    return Told(content=shown, tag=document["etag"])
+    return Report(content=shown, tag=document["etag"])
 
 
 async def errors(
@@ -46,7 +46,7 @@ async def messages(
 
 async def results(
     services: Services, call: Call, id: ResourceId, after: str | None, top: int
-) -> Told:
+) -> Report:
     """The rows of all targets that succeeded, one set of them, page by page."""
     wanted = _paged(call, after, top)
     document = await executions.read(services, call, id, "results", wanted)
@@ -56,10 +56,10 @@ async def results(
         **joined(document["parts"]),
         "targets": document["targets"],
     }
-    return Told(content=present(content), next=_next(document))
+    return Report(content=present(content), next=_next(document))
 
 
-async def why(services: Services, call: Call, id: ResourceId) -> Told:
+async def why(services: Services, call: Call, id: ResourceId) -> Report:
     """As far as the rows tell; for whose turn it is the engine is asked."""
     wanted, _ = executions.filters(call.query)
     document = await executions.read(services, call, id, "why", wanted)
@@ -72,7 +72,7 @@ async def why(services: Services, call: Call, id: ResourceId) -> Told:
             **({} if reason.get("message") else present(answer)),
             "details": details,
         }
-    return Told(content=present(reason))
+    return Report(content=present(reason))
 
 
 def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:

@@ -115,7 +115,7 @@ async def _write(
 
 
 async def delete(services: Services, call: Call, id: ResourceId, kind: Kind) -> Deleted:
-    """Always accepted: it interrupts whatever runs, and a second one joins the first."""
+    """Always accepted: it interrupts a running operation, and a second one joins the first."""
     async with services.db.transaction() as tx:
         if earlier := await idempotency.earlier(tx, call, id, Deleted):
             return earlier
@@ -139,7 +139,7 @@ async def delete(services: Services, call: Call, id: ResourceId, kind: Kind) -> 
 
 
 async def begin_delete(tx: Connection, call: Call, resource: Resource) -> Operation:
-    """Ends what runs as Canceled, begins the deletion and tells the machine; once."""
+    """Ends running operations as Canceled, begins the deletion and signals the machine; once."""
     running = await operations.running(tx, resource.uid)
     if running and running.verb == "delete":
         return running

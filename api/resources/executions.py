@@ -4,7 +4,7 @@ from msgspec import UNSET
 
 from api.resource import Action, ResourceType, Sync, UseCase, View
 from api.resources import execution_parts as parts
-from api.resources import execution_reports as told
+from api.resources import execution_reports as reports
 from api.resources.jobs import JOBS
 from api.versions import SQL
 from workflows import executions
@@ -54,10 +54,10 @@ EXECUTIONS = ResourceType(
             example={"properties": {**parts.SHOWN, **parts.OF_TARGET}},
             query=parts.OF_TARGETS,
         ),
-        "errors": told.ERRORS,
-        "messages": told.MESSAGES,
+        "errors": reports.ERRORS,
+        "messages": reports.MESSAGES,
     },
-    reports={"summary": told.SUMMARY, "results": told.RESULTS},
+    reports={"summary": reports.SUMMARY, "results": reports.RESULTS},
 )
 
 STEP_EXECUTIONS = ResourceType(
@@ -96,7 +96,7 @@ TARGET_EXECUTIONS = ResourceType(
     get=Sync(executions.OF_TARGET.get, query=(parts.DELETED,)),
     list=Sync(executions.OF_TARGET.list_page, query=parts.OF_TARGETS),
     actions={"cancel": _cancel(executions.cancel_target)},
-    reports={"why": told.WHY},
+    reports={"why": reports.WHY},
 )
 
 ATTEMPTS = ResourceType(
@@ -108,11 +108,11 @@ ATTEMPTS = ResourceType(
     versions=SQL,
     parent=TARGET_EXECUTIONS,
     properties=AttemptProperties,
-    observed=told.ATTEMPT,
+    observed=reports.ATTEMPT,
     pattern=r"^[0-9]{1,9}$",
     name_example="1",
     example={},
-    shown_example=told.ATTEMPT_EXAMPLE,
+    shown_example=reports.ATTEMPT_EXAMPLE,
     get=Sync(executions.ATTEMPTS.get, query=(parts.DELETED,)),
     list=Sync(executions.ATTEMPTS.list_page, query=(parts.DELETED,)),
 )

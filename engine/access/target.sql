@@ -12,7 +12,7 @@ select pg_catalog.current_setting('max_connections')::integer as max_connections
 select pg_catalog.set_config('client_connection_check_interval', '1000', true);
 
 -- name: timeline
--- Changes with each failover; after one, a transaction's id tells nothing any more.
+-- Changes with each failover; after one, a transaction's id has no meaning any more.
 select pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8);
 
 -- name: crash_epoch
@@ -162,7 +162,7 @@ on conflict do nothing;
 
 -- name: end_attempt
 -- Ends the session of an attempt; no row once it is gone. A session with that pid that was there before
--- the attempt started is the one that the lost host had, whatever it does now.
+-- the attempt started is the one that the lost host had, independent of what it does now.
 select pg_catalog.pg_terminate_backend(a.pid)
   from pg_catalog.pg_stat_activity a
  where a.usename = session_user

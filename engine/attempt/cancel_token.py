@@ -1,4 +1,4 @@
-"""Tells a running attempt to stop, once and with a reason."""
+"""Asks a running attempt to stop, once and with a reason."""
 
 from collections.abc import Callable
 

@@ -147,7 +147,7 @@ class Maintainer(Service):
         except FINAL:
             raise
         except Fault as fault:
-            log.warning("duty waits", duty=name, why=fault.message, more=fault.context)
+            log.warning("maintenance duty waits", duty=name, why=fault.message, more=fault.context)
         finally:
             del self._duty_tasks[job]
 
@@ -158,10 +158,10 @@ class Maintainer(Service):
         except FINAL:
             raise
         except Fault as fault:
-            log.warning("duty failed", duty=name, why=fault.message, more=fault.context)
+            log.warning("maintenance duty failed", duty=name, why=fault.message, more=fault.context)
             return "Failed", f"It failed: {fault.message}"
         except Exception as error:
-            log.exception("duty failed", duty=name)
+            log.exception("maintenance duty failed", duty=name)
             return "Failed", f"It failed: {type(error).__name__}."
 
     async def _begin(self, job: UUID, run: UUID | None) -> bool:

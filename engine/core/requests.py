@@ -75,7 +75,7 @@ class Requests(Service):
                 args = msgspec.json.decode(row["args"])
                 await self._write(request, await self._answer(row["kind"], args))
             except Fault as fault:
-                log.warning("request waits", request=request, why=fault.message)
+                log.warning("request is postponed", request=request, why=fault.message)
             except Exception:
                 log.exception("request failed", request=request)
                 error = {"code": "InternalServerError", "message": "It could not be answered."}

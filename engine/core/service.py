@@ -66,5 +66,5 @@ class Service(ABC):
             self.status = "waits for the control database"
             return
         if self._is_waiting:
-            log.info("service goes on", service=self.name)
+            log.info("service recovered", service=self.name)
         self._is_waiting = False

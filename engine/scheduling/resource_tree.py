@@ -192,7 +192,7 @@ class ResourceTree:
         return node is not None and all(each.room >= 0 for each in (*path, node))
 
     def hold(self, path: Path, host: UUID) -> None:
-        """Takes the slots of a task that was reserved before this core started, whatever the limits are."""
+        """Takes the slots of a task that was reserved before this core started; limits do not apply."""
         host_node = self.hosts.get(host)
         server = path[1]
         if host_node is not None and isinstance(server, ServerNode):

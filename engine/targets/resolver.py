@@ -46,7 +46,7 @@ def include(listings: Iterable[Listing]) -> list[Target]:
 def exclude(
     document: Document, listings: Iterable[Listing], targets: Iterable[Target]
 ) -> tuple[list[Target], list[Excluded]]:
-    """Splits the targets by the Exclude members of the same group, which win in whatever order they are."""
+    """Splits the targets by the Exclude members of the same group, which win in any order."""
     exclusions = Exclusions(document)
     for member, listed in listings:
         if not member.includes:

@@ -83,7 +83,7 @@ class Session:
         await self._http.aclose()
 
     async def running(self, report: Mapping[str, Any] | None = None) -> None:
-        """Tries until it is heard; then heartbeats go by themselves. Refused or Unavailable: stop."""
+        """Tries until the API answers; then heartbeats go by themselves. Refused or Unavailable: stop."""
         await self._insist("running", report=report)
         with suppress(Unavailable):  # then those of the start file hold until the first heartbeat
             await self._renew_addresses()

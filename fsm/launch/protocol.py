@@ -8,7 +8,9 @@ from uuid import UUID
 import msgspec
 
 BASE = "/api/v1/workload"
-INCOMPATIBLE = "Incompatible: "  # how the last word begins of a workload whose version does not fit
+INCOMPATIBLE = (
+    "Incompatible: "  # prefix of the last report of a workload whose version does not fit
+)
 
 
 class Kind(StrEnum):

@@ -132,7 +132,7 @@ class Queue:
     async def success(
         self, tx: Connection, id: UUID, result: Mapping[str, Any] | None, *, source: str
     ) -> Workload:
-        """A command that gives no result has failed, whatever it says."""
+        """A command without a result has failed."""
         workload = await self.get(tx, id)
         if workload.kind is Kind.COMMAND and result is None:
             message = "The command ended without a result."

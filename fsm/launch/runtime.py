@@ -1,4 +1,4 @@
-"""The interface between a launcher and whatever runs processes, small enough for a cluster's API."""
+"""The interface between a launcher and what runs processes, small enough for a cluster's API."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Runtime(Protocol):
         """A process of it is known to have been made, be it over by now or not."""
 
     async def ended(self, handle: Handle) -> None:
-        """Returns as soon as it is over."""
+        """Returns when the process has ended."""
 
     def exit_code(self, id: UUID) -> int | None:
         """Of a process that has ended; None if it can't be known."""
@@ -45,7 +45,7 @@ class Runtime(Protocol):
     async def stop(self, handle: Handle, grace: timedelta, *, now: bool = False) -> None:
         """Asks it to hand over (SIGTERM), or to stop `now` (SIGINT), and ends it after `grace`.
 
-        Returns when it is over. Nobody else is ever hit.
+        Returns when it has ended. No other process ever gets the signal.
         """
 
     def forget(self, id: UUID) -> None:

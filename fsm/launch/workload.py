@@ -12,7 +12,7 @@ from fsm.launch.protocol import INCOMPATIBLE, Kind, Priority, Reason, Shown, Spe
 from muster.core.db import Row
 from muster.core.errors import Conflict
 
-# Who said that it is over; the monitor and the machines have names of their own.
+# Who reported the end; the monitor and the machines have names of their own.
 BY_ITSELF, BY_LAUNCHER = "workload", "launcher"
 
 
@@ -74,7 +74,7 @@ class Workload:
 
     @property
     def deadline(self) -> datetime | None:
-        """When the monitor loses its patience; None when it is over."""
+        """When the monitor ends it for silence; None after its end."""
         limits = (self.claim_by, self.start_by, self.beat_by, self.end_by)
         return min((limit for limit in limits if limit), default=None)
 
@@ -87,7 +87,7 @@ class Workload:
 
     @property
     def version(self) -> str | None:
-        """Of its program, as far as it has told."""
+        """Version of its program, if it has reported one."""
         return (self.report or {}).get("version")
 
     @property

@@ -18,7 +18,7 @@ from muster.core.settings import Settings
 
 log = telemetry.get(__name__)
 
-DRAIN = timedelta(seconds=4)  # for a process that is told to stop now; `muster up` has 10 s in all
+DRAIN = timedelta(seconds=4)  # for a process that must stop now; `muster up` has 10 s in all
 
 
 def workload_url(settings: Settings) -> str:

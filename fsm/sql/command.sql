@@ -16,7 +16,7 @@ on conflict (command_id) do update
 returning true;
 
 -- name: settle_command
--- The outcome, once, with the audit event that tells it.
+-- The outcome, once, with its audit event.
 with settled as (
     update command set status = $2 where command_id = $1 and status = 'Started' returning command_id
 )
@@ -32,7 +32,7 @@ select e.tenant_id, e.subscription_key, e.group_key, e.resource_id, e.action, $2
                  limit 1) e on true;
 
 -- name: open_commands
--- Begun so long ago that nobody works on them any more.
+-- Begun so long ago that no process works on them any more.
 select command_id, account_uid
   from (select command_id, account_uid, begun_at,
                row_number() over (partition by account_uid order by begun_at) as place

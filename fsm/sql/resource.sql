@@ -3,7 +3,7 @@
 select * from resource where uid = $1 for update;
 
 -- name: try_resource
--- The same, or none when somebody else holds it right now.
+-- The same, or none when another transaction holds it right now.
 select * from resource where uid = $1 for update skip locked;
 
 -- name: get_resource
@@ -30,7 +30,7 @@ update resource
  where uid = $1;
 
 -- name: show_paused
--- Unless somebody wrote it since it was read: then that is newer.
+-- Unless it was written since it was read: then that is newer.
 update resource
    set observed    = observed || jsonb_build_object('paused', $2::boolean),
        row_version = row_version + 1

@@ -3,7 +3,7 @@
 update machine set due_at = clock_timestamp() where uid = $1 and ended_at is null returning *;
 
 -- name: send_signal
--- Waits durably, behind those that came before.
+-- Waits durably, after those that came before.
 insert into signal (machine_uid, name, operation_id, payload) values ($1, $2, $3, $4);
 
 -- name: waiting_signals

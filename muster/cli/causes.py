@@ -24,7 +24,7 @@ REASONS = ("reason", "targets", "example", "message")
 
 
 def read(api: Api, run: Run, summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those of targets as the API tells them, then those of steps that came to no targets."""
+    """Those of targets as the API lists them, then those of steps that have no targets."""
     return [*api.all(f"{run.path}/errors"), *_without_targets(summary)]
 
 
@@ -56,7 +56,7 @@ def fix(run: Run, each: dict[str, Any], lookup: Lookup, *, with_step: bool) -> s
 
 
 def advised(run: Run, each: dict[str, Any], lookup: Lookup) -> list[str]:
-    """What fixes it, to stand below the line that tells it; nothing where that is not known."""
+    """The fix, for the line below the cause; nothing if none is known."""
     hint = advice.of(run, each, lookup)
     return [f"  → {part}" for part in (hint.command, hint.hint) if part] if hint else []
 
@@ -143,7 +143,7 @@ def why_target(api: Api, run: Run, item: dict[str, Any], options: argparse.Names
 
 
 def newest_attempt(api: Api, run: Run, item: dict[str, Any]) -> dict[str, Any]:
-    """The newest that is over, if there is one: one that runs has nothing to tell yet."""
+    """The newest finished attempt, if there is one: a running one has no outcome yet."""
     listed = api.get(f"{runs.target_path(run, item)}/attempts")["value"]
     attempts: list[dict[str, Any]] = [each["properties"] for each in listed]
     newest = next((each for each in attempts if each["lifecycle"] in ENDED), None)

@@ -35,8 +35,8 @@ sleep = time.sleep
 monotonic = time.monotonic
 
 
-class Refused(Exception):  # noqa: N818 - an answer, told as it is
-    """What the user is told in one line, and the exit code."""
+class Refused(Exception):  # noqa: N818 - a reply, printed as it is
+    """One line for the user, and the exit code."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ def under(parent: str, *names: str) -> str:
 
 
 def calling(options: argparse.Namespace, what: Callable[[Api], int]) -> int:
-    """The exit code of `what`; whatever stands in its way is one line on stderr."""
+    """The exit code of `what`; an error becomes one line on stderr."""
     import httpx  # late: `muster engine` parses the same command line and needs none of it
 
     from muster.cli import names

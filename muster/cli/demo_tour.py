@@ -32,7 +32,7 @@ alter table orders add column if not exists total_cents bigint;
 update orders set total_cents = round(price * quantity * 100) where total_cents is null"""
 FIX = "alter table orders add column quantity integer not null default 1"
 REVENUE = "select count(*) as orders, round(sum(total_cents) / 100.0, 2) as revenue from orders"
-MEND = ("exec", "-g", "drifted", "-c", FIX, "--write", "--yes", "--expect-targets", "1")
+REPAIR = ("exec", "-g", "drifted", "-c", FIX, "--write", "--yes", "--expect-targets", "1")
 MISSING_COLUMN = "42703"
 
 
@@ -59,7 +59,7 @@ class Place:
 
 
 def walk(place: Place, api: Api) -> None:
-    """Raises Wrong where it did not go as told."""
+    """Raises Wrong where the outcome is not the announced one."""
     with asyncio.Runner() as loop:
         fleet = _build(place, api, loop)
         drifted, held = fleet.tenants[26], fleet.tenants[47]
@@ -154,7 +154,7 @@ def _run_until_two_are_left(api: Api, session: Connection, drifted: str, held: s
 def _print_fixes(causes_by_state: dict[Any, dict[str, Any]]) -> None:
     """One line for each cause."""
     fixes = {
-        MISSING_COLUMN: f"muster {shlex.join(MEND)}",
+        MISSING_COLUMN: f"muster {shlex.join(REPAIR)}",
         causes.LOCK_TIMEOUT: f"nothing: it continues when {APPLICATION} ends its transaction",
     }
     for sqlstate, each in causes_by_state.items():
@@ -172,7 +172,7 @@ def _blockers(api: Api, run: runs.Run, held: str) -> list[dict[str, Any]]:
 
 
 def _only_two_are_left(summary: dict[str, Any]) -> bool:
-    """58 are done, one failed for good, one waits; or all is over, which is wrong here."""
+    """58 are done, one failed for good, one waits; or the run has ended, which is wrong here."""
     waits = summary.get("counts", {}).get("WaitingForRetry", 0)
     nearly = summary.get("total", 0) - summary.get("done", 0) == 1
     return (bool(summary.get("total")) and nearly and waits == 1) or exits.is_over(summary)
@@ -189,7 +189,7 @@ def _mend(api: Api, server: str, database: str) -> None:
     _say("The drifted tenant gets its column, through Muster as well; then the job runs again.")
     one = ["--database", f"{server}/{database}", "--credential", "fleet-login", "--replace"]
     _muster("group", "create", "drifted", *one)
-    _muster(*MEND)
+    _muster(*REPAIR)
     _muster("job", "start", "nightly", "--wait")
     run = runs.find(api, ACCOUNT, "nightly")
     counts = api.get(f"{run.path}/summary")["counts"]

@@ -46,7 +46,7 @@ UNKNOWN = "OutcomeUnknown"
 
 
 def of_run(summary: dict[str, Any]) -> Exit:
-    """What a run's summary comes to; asked when the run is over or halted."""
+    """The exit code of a run's summary, once the run has ended or halted."""
     lifecycle = summary["lifecycle"]
     reasons = {each["reason"] for each in summary.get("byReason", [])}
     if is_halted(summary) or UNKNOWN in reasons:

@@ -21,7 +21,7 @@ def add(commands: Commands) -> None:
     one = of_account(verb(verbs, "show", show_job, "show a job and its steps"))
     one.add_argument("name", metavar="JOB")
     of_account(verb(verbs, "list", list_jobs, "list the jobs of an account"))
-    one = of_account(verb(verbs, "start", start, "run a job now, whatever its schedule says"))
+    one = of_account(verb(verbs, "start", start, "run a job now, independent of its schedule"))
     one.add_argument("name", metavar="JOB")
     one.add_argument("--wait", action="store_true", help="watch the run and exit with its result")
     one.add_argument("--timeout", type=duration, help="wait at most so long: 90, 15m, 2h")
@@ -133,7 +133,7 @@ def _replace(
 def _removed(old: dict[str, Any], schedule: dict[str, Any]) -> list[str]:
     """What the user may not have meant to remove."""
     before = old["properties"].get("schedule") or {}
-    schedule_text = schedules.told(before)
+    schedule_text = schedules.describe(before)
     if not (before.get("enabled") and schedule_text) or "type" in schedule:
         return []
     return [
@@ -265,7 +265,7 @@ def _show(api: Api, options: argparse.Namespace, path: str, *, first: bool = Fal
 def _when(properties: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
     """When it runs next, and what happens if it still runs then; nothing without a schedule."""
     schedule = properties.get("schedule") or {}
-    if schedules.told(schedule) is None:
+    if schedules.describe(schedule) is None:
         return []
     if upcoming:
         next_run = moment(upcoming[0]["time"])
@@ -285,7 +285,7 @@ def _row(job: dict[str, Any]) -> list[Any]:
     return [
         job["name"],
         properties.get("version"),
-        schedules.told(schedule),
+        schedules.describe(schedule),
         schedule.get("enabled", False),
         properties.get("paused", False),
         properties.get("description") or None,

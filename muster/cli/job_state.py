@@ -49,7 +49,7 @@ def _change(options: argparse.Namespace, properties: dict[str, Any]) -> int:
         schedule = current.get("schedule") or {}
         row = [
             job["name"],
-            schedules.told(schedule),
+            schedules.describe(schedule),
             schedule.get("enabled", False),
             current.get("paused", False),
             moment(upcoming[0]["time"]) if upcoming else None,
@@ -62,7 +62,7 @@ def _change(options: argparse.Namespace, properties: dict[str, Any]) -> int:
 
 def _scheduled(job: dict[str, Any], name: str) -> None:
     """Enabling a job without a schedule would start it at once."""
-    if schedules.told(job["properties"].get("schedule") or {}) is None:
+    if schedules.describe(job["properties"].get("schedule") or {}) is None:
         raise Refused(
             f"the job '{name}' has no schedule: muster job start {name} runs it now, and "
             "muster job create --replace with --cron, --every or --at gives it one"

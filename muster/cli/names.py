@@ -22,7 +22,7 @@ LEAST_ALIKE = 0.4  # names of one installation differ more than the words of a c
 
 
 def explained(api: Api, refused: Refused) -> Refused:
-    """The same, or what tells that a job, credential or target group of that name is not there."""
+    """The same error, or one that says that no job, credential or target group has that name."""
     where = _meant(refused)
     if where is None:
         return refused

@@ -71,7 +71,7 @@ def ended(api: Api, run: Run, show: Show, *, timeout: float | None = None) -> di
 
 
 def watched(api: Api, run: Run, options: argparse.Namespace) -> Exit:
-    """Draws the run until it is over, then tells it in the form that was asked for."""
+    """Draws the run until it ends, then prints it in the requested format."""
     people = options.output == "table"
     show = progress.chosen(run, sys.stdout if people else sys.stderr)
     summary = ended(api, run, show, timeout=options.timeout)

@@ -67,7 +67,7 @@ def resting(schedule: dict[str, Any]) -> dict[str, Any]:
     return {**schedule, "enabled": False} if schedule.get("enabled") else schedule
 
 
-def told(schedule: dict[str, Any]) -> str | None:
+def describe(schedule: dict[str, Any]) -> str | None:
     if cron := schedule.get("cron"):
         return f"{cron} {schedule.get('timeZone') or 'UTC'}"
     if schedule.get("type") == "Recurring":

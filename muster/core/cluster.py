@@ -153,7 +153,7 @@ class Cluster:
         return self._status()
 
     async def destroy(self) -> None:
-        """The folder disappears by one rename, so a crash never leaves half a cluster behind."""
+        """The folder disappears by one rename, so a crash never leaves half a cluster."""
         if self.directory.is_dir():
             async with locked(self.directory, self.clock):
                 await self._halt(timedelta(seconds=1))

@@ -53,7 +53,7 @@ __all__ = ["Connector", "Endpoint", "Rules", "check_address", "check_endpoint", 
 SHUT = "57P"  # SQLSTATEs of a server that starts or stops
 CLOSE_LIMIT = 2.0  # seconds; a server that does not say good-bye is hung up on
 
-RESOLVED = 30.0  # seconds that the addresses behind our own names are kept
+RESOLVED = 30.0  # seconds that the addresses of our own names are kept
 T = TypeVar("T")
 Resolve = Callable[[str, int], Awaitable[list[Address]]]
 
@@ -233,7 +233,7 @@ class Connector:
         return addresses
 
     async def _is_own(self, addresses: list[Address], port: int, rules: Rules) -> bool:
-        """One of them is where the control plane itself listens, by whatever name."""
+        """One of them is where the control plane itself listens, under any name."""
         found_at = [egress.real(address) for address in addresses]
         for host, own_port in rules.own:
             if own_port != port:
@@ -318,10 +318,10 @@ async def _connect(
 
 async def _contact(endpoint: Endpoint, tls: Tls | None, host: str, address: Address) -> None:
     dialer = Dialer(address, endpoint.port, tls)
-    nobody = Login(startup.USER, "", endpoint.maintenance_database, "")
+    anonymous = Login(startup.USER, "", endpoint.maintenance_database, "")
     try:
-        with as_fault(host, nobody, dialer):
-            _, server = await dialer.create_connection(lambda: Startup(nobody.database))
+        with as_fault(host, anonymous, dialer):
+            _, server = await dialer.create_connection(lambda: Startup(anonymous.database))
             sqlstate = await cast("Startup", server).answer()
     finally:
         dialer.hang_up()

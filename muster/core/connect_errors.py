@@ -137,7 +137,7 @@ def _identifier(name: str) -> str:
 
 
 def _words(error: asyncpg.PostgresError, login: Login) -> str:
-    """What a server said; it may have been told the password, and is not trusted to keep it."""
+    """A server's message, without the password: the server may have received it and may quote it."""
     parts = (error.args[0] if error.args else "", error.detail, error.hint)
     return _without_secret(". ".join(part.rstrip(".") for part in parts if part), login)
 

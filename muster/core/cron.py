@@ -100,7 +100,7 @@ def parse(text: str) -> Cron:
 def _term(
     text: str, term: str, field: str, least: int, most: int, names: tuple[str, ...], first: int
 ) -> frozenset[int]:
-    """`*`, `5`, `1-5`, `MON-FRI`, and a step behind a star or a range."""
+    """`*`, `5`, `1-5`, `MON-FRI`, and a step after a star or a range."""
 
     def number(word: str) -> int:
         value = names.index(word) + first if word in names else int(word) if word.isdigit() else -1

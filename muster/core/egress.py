@@ -298,7 +298,7 @@ def _ports(text: str) -> range:
 def _each(
     parse: Callable[[str], T], words: Iterable[str], name: str, wrong: list[str]
 ) -> tuple[T, ...]:
-    """What could be read; the rest is told in `wrong`."""
+    """The readable entries; `wrong` gets the others."""
     parts = []
     for word in words:
         try:

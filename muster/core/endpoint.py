@@ -210,7 +210,7 @@ def _trust(ssl_mode: str, ca_certificate: str | None) -> ssl.SSLContext:
 
 @contextlib.contextmanager
 def _in_memory(text: str) -> Iterator[Path]:
-    """OpenSSL reads keys from files only; this one has no disk behind it."""
+    """OpenSSL reads keys from files only; this one is in memory."""
     descriptor = os.memfd_create("pem")
     try:
         os.write(descriptor, text.encode())

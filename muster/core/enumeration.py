@@ -1,4 +1,4 @@
-"""Which databases of a server jobs reach without being told their names: one list and one rule."""
+"""Which databases of a server jobs reach without naming them: one list and one rule."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,11 +1,11 @@
 """Named places where a test may end, break or delay a process; nothing at all in production.
 
 A file (setting `failpoints`) arms them: `{"fsm.effect": "raise", "fsm.before_commit_2@server.making":
-"kill times:1"}`. Behind the @ stands which passage is meant; without it, every one. Actions: off,
-kill (SIGKILL of ourselves), stop (SIGSTOP: somebody else lets us go on), raise (an error as any
+"kill times:1"}`. The number after the @ is the passage that is meant; without it, every one. Actions: off,
+kill (SIGKILL of ourselves), stop (SIGSTOP: another process continues us), raise (an error as any
 other), crash (like kill, for tests inside one process), sleep:<seconds>; `times:<n>` limits to the
 first n hits over all processes. Every hit is counted in a folder beside the file, so that coverage =
-hit / declared can be printed. `arm` writes the file anew and counts from nothing: whoever still acts by
+hit / declared can be printed. `arm` writes the file again and counts from zero: a process that still acts by
 the former one goes on counting there.
 """
 

@@ -23,7 +23,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def make_folder(path: Path, mode: int = 0o700) -> Path:
-    """With its parents; the mode holds whatever the umask is."""
+    """With its parents; the umask does not change the mode."""
     if not path.parent.exists():
         make_folder(path.parent, 0o755)
     with contextlib.suppress(FileExistsError):

@@ -78,12 +78,12 @@ class ResourceId:
         return ResourceId((*self.pairs, *pairs))
 
     def named(self, key: str) -> str | None:
-        """The name behind a fixed segment: `named("servers")`."""
+        """The name after a fixed segment: `named("servers")`."""
         wanted = key.lower()
         return next((name for k, name in self.pairs if k.lower() == wanted), None)
 
     def upto(self, key: str) -> "ResourceId":
-        """The id cut behind a fixed segment: the server of a database."""
+        """The id cut after a fixed segment: the server of a database."""
         wanted = key.lower()
         for at, (k, _) in enumerate(self.pairs):
             if k.lower() == wanted:

@@ -58,7 +58,7 @@ class Tls:
 
 
 class Tap:
-    """Hears a server in asyncpg's place, once the line is handed over. One serves one session."""
+    """Receives a server's bytes instead of asyncpg, once the connection is handed over. One object serves one session."""
 
     dialer: "Dialer | None" = None
 
@@ -131,7 +131,7 @@ class Dialer:
         return transport, guard.inner
 
     def hand_over(self) -> asyncio.Transport:
-        """From now on only the tap gets the server's bytes; asyncpg is told only that the connection ended."""
+        """From now on only the tap gets the server's bytes; asyncpg learns only that the connection ended."""
         transport = cast("asyncio.Transport", self._transports[-1])
         if transport.is_closing():
             raise ConnectionError("the server closed the connection")
@@ -153,7 +153,7 @@ class Dialer:
         try:
             await cast("_Farewell", farewell).gone.wait()
         finally:
-            # Whoever needs it no longer does not hang up first: as libpq, and PgBouncer was seen to die after that.
+            # The client does not close first, as libpq does not: PgBouncer was seen to die after that.
             self._loop.call_later(0 if ours.is_closing() else FAREWELL, ours.abort)
 
     async def _ask_for_tls(self, plug: socket.socket) -> None:
@@ -339,5 +339,5 @@ class _Farewell(asyncio.Protocol):
 
 
 def _size(held: bytes) -> int:
-    """Of the first message with its header; 0 while that can't be told."""
+    """Of the first message with its header; 0 while it is not known."""
     return 1 + int.from_bytes(held[1:5], "big") if len(held) >= 5 else 0

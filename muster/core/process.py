@@ -67,7 +67,7 @@ class Process:
         return []
 
     async def ended(self) -> None:
-        """Returns when it is over, be it our child or not; costs nothing meanwhile."""
+        """Returns when the process has ended, be it our child or not; costs nothing meanwhile."""
         try:
             descriptor = os.pidfd_open(self.pid)
         except ProcessLookupError:
@@ -116,7 +116,7 @@ def zombies(parent: int) -> Iterator[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields behind the name of the program: state, parent, …; none when there is no process."""
+    """The fields after the name of the program: state, parent, …; none when there is no process."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -62,12 +62,12 @@ def slots(
     until: datetime | None = None,
     limit: int | None = None,
 ) -> Iterator[datetime]:
-    """The slots behind `after`, up to `until` inclusive, at most `limit`, strictly rising.
+    """The slots after `after`, up to `until` inclusive, at most `limit`, strictly rising.
 
-    None lies before the anchor, before `start` or at or behind `end`. Once: its start, or the anchor
+    None lies before the anchor, before `start` or at or after `end`. Once: its start, or the anchor
     when that is later. Recurring: start + n × interval, counted from the start in UTC; months keep
     the start's day as far as the month has it. With Azure's default start the anchor is the start.
-    Cron: a slot in a gap of the clock comes at the first instant behind it, a doubled one once, the
+    Cron: a slot in a gap of the clock comes at the first instant after it, a doubled one once, the
     first time. A disabled schedule has none.
     """
     if not schedule.enabled:
@@ -87,7 +87,7 @@ def slots(
 
 
 def grace(schedule: Schedule, slot: datetime) -> timedelta:
-    """How long behind its slot a run may still start; later the slot is missed.
+    """How long after its slot a run may still start; later the slot is missed.
 
     Unless `within` says so: half the way to the next slot, at most an hour; a day for Once. A
     schedule that skips makes up for nothing, so there it is a minute at most.
@@ -222,7 +222,7 @@ def _check_cron(schedule: Schedule, target: str) -> list[FieldError]:
     except InvalidRequest as fault:
         errors.append(FieldError(f"{target}.cron", fault.message))
     zone = schedule.time_zone
-    # Only listed names: ZoneInfo itself opens whatever a path leads to.
+    # Only listed names: ZoneInfo itself opens any path.
     if zone is not None and zone not in _zones().values():
         near = difflib.get_close_matches(zone[:50].lower(), _zones(), cutoff=0.55)
         hint = f"; near it: {', '.join(_zones()[name] for name in near)}" if near else ""

@@ -130,7 +130,7 @@ def _code_literals(read: list[Token], spans: list[tuple[int, int]]) -> Iterator[
 
 
 def _of_control(script: Script, read: list[Token]) -> Iterator[Problem]:
-    """In a text that the grammar refuses: whatever seems to stand in a block may not stand in one."""
+    """In a text that the grammar refuses: text that looks like part of a block may not be in one."""
     if script.parsed:
         return
     controls = {statement.first for statement in script.statements if statement.control}

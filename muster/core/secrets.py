@@ -88,7 +88,7 @@ class Keyring:
 
 
 def fingerprint(sealed: str) -> str:
-    """Another one each time a secret is sealed; re-wrapping leaves it as it is. It tells nothing of the secret."""
+    """Another one each time a secret is sealed; re-wrapping leaves it as it is. It reveals nothing of the secret."""
     return hashlib.sha256(sealed.rpartition(".")[2].encode()).hexdigest()
 
 

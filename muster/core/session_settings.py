@@ -1,4 +1,4 @@
-"""What a session at a user's server begins with, whatever ALTER DATABASE and ALTER ROLE have set there.
+"""What a session at a user's server begins with, independent of what ALTER DATABASE and ALTER ROLE have set there.
 
 Both can be set by the owner of a tenant, and some settings change what a script means: with another search_path
 `select now()` calls the tenant's function, with the rights of the login. The values go into the startup packet, which

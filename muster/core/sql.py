@@ -7,7 +7,7 @@ NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 
 
 class Queries:
-    """`Q.take_lease` is the text behind `-- name: take_lease`."""
+    """`Q.take_lease` is the text after `-- name: take_lease`."""
 
     def __init__(self, package: str, *files: str) -> None:
         self._texts: dict[str, str] = {}

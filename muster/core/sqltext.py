@@ -1,7 +1,7 @@
 """SQL text as PostgreSQL's scanner cuts it: every character is in exactly one token.
 
 `[t.kind for t in tokens("select '$(x)'")]` is `[WORD, SPACE, LITERAL]`. Beside the scanner's own
-tokens there is one more, the variable `$(name)`, even right behind a word, where PostgreSQL reads
+tokens there is one more, the variable `$(name)`, even right after a word, where PostgreSQL reads
 the `$` as the word's last letter; inside quotes it is part of the quoted token.
 """
 
@@ -106,7 +106,7 @@ QUOTED = {
     "unicode": Kind.UNICODE,
     "identifier": Kind.IDENTIFIER,
 }
-REST = {  # from behind the opening quote up to the closing one, or to the end of the text
+REST = {  # from after the opening quote up to the closing one, or to the end of the text
     "'": re.compile(r"(?:[^']++|'')*+"),
     '"': re.compile(r'(?:[^"]++|"")*+'),
     Kind.ESCAPED: re.compile(r"(?:[^'\\]++|\\.|'')*+", re.DOTALL),

@@ -73,7 +73,7 @@ class Statement:
 
     @property
     def transactional(self) -> bool:
-        """Whether it can run inside a transaction, as far as the text tells."""
+        """Whether it can run inside a transaction, as far as the text shows."""
         return ALONE.match(self.head) is None
 
     @property
@@ -172,7 +172,7 @@ def split_tokens(text: str, read: list[Token]) -> Script:
 
 
 def _cuts_by_grammar(read: list[Token]) -> list[int]:
-    """Where each statement ends; a piece begins with the first word behind the last cut."""
+    """Where each statement ends; a piece begins with the first word after the last cut."""
     if too_much := excess(read):
         raise postgast.PgQueryError(too_much.message, cursorpos=too_much.offset + 1)
     if literal := next(across_comments(read), None):

@@ -109,7 +109,7 @@ def metrics() -> bytes:
 
 
 def mask(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    """The last processor before the renderer, so that nothing is added behind its back."""
+    """The last processor before the renderer, so that nothing is added after it."""
     return {name: _safe(name, value) for name, value in event.items()}
 
 

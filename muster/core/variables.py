@@ -83,7 +83,7 @@ def spans(text: str, values: Mapping[str, str]) -> Iterator[tuple[Use, int, int]
 
 
 def problems(text: str, read: Iterable[Token]) -> Iterator[Problem]:
-    """What can be known before there are values; an unknown name is told once."""
+    """What can be known before there are values; an unknown name is reported once."""
     reported = set()
     for use in (use for token in read for use in _uses(token)):
         if use.name not in KNOWN and not LABEL.fullmatch(use.name):

@@ -1,6 +1,6 @@
 """Wake-ups between processes: a hint that may be lost at any time, never a fact.
 
-Whoever waits for an event also polls; losing every wake-up costs latency only. PostgreSQL's
+A process that waits for an event also polls; losing every wake-up costs latency only. PostgreSQL's
 NOTIFY always carries them, Redis as well when there is one.
 """
 
@@ -64,7 +64,7 @@ class Wake:
             await self._db.execute(Q.wake, channel)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Carries wake-ups until `stop`; connects again whatever breaks."""
+        """Carries wake-ups until `stop`; connects again after every error."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep(self._listen, stop, "postgresql"))
             if self._settings.redis_url:

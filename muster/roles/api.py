@@ -28,7 +28,7 @@ Ready = Callable[[dict[str, Any]], None]
 
 
 async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
-    """Until `stop`; `ready` is told the address once requests are answered."""
+    """Until `stop`; `ready` gets the address once requests are answered."""
     telemetry.setup("api", settings)
     failpoints.setup(settings.failpoints)
     listener = listen(settings.listen)

@@ -16,7 +16,7 @@ ALWAYS = ("localhost", "127.0.0.1", "::1")
 AUTHORITY_LIFE = timedelta(days=3650)
 LIFE = timedelta(days=397)  # what clients accept at most
 RENEW = timedelta(days=30)  # before the end
-SLACK = timedelta(hours=1)  # a client whose clock is behind
+SLACK = timedelta(hours=1)  # a client whose clock is slow
 
 
 class Authority:

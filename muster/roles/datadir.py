@@ -229,7 +229,7 @@ def _join(host: str, port: int) -> str:
 
 
 def _bind_error(host: str, port: int) -> str | None:
-    """Why a server could not listen there; nothing is left behind."""
+    """Why a server could not listen there; the socket is closed again."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -26,7 +26,7 @@ Ready = Callable[[dict[str, Any]], None]
 
 
 async def run(settings: Settings, stop: asyncio.Event, ready: Ready) -> None:
-    """Until `stop`; `ready` is told the address once commands are answered and routed here."""
+    """Until `stop`; `ready` gets the address once commands are answered and routed here."""
     telemetry.setup("nodeagent", settings)
     failpoints.setup(settings.failpoints)
     clock = Clock()

@@ -3,7 +3,7 @@
 A child has a session of its own (a terminal's ^C reaches only us) and outlives a `kill -9` of the
 supervisor. The next one finds it by the path of its ready file in its argv, which no other process
 has, and by a record of pid, start time and fingerprint (everything the child was started with).
-Same fingerprint: adopted. Any other: ended, then started anew. So there is never a second one.
+Same fingerprint: adopted. Any other: ended, then started again. So there is never a second one.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class Supervisor:
         self.children: dict[str, Child] = {}
 
     async def start(self) -> dict[str, dict[str, Any]]:
-        """What each role told when it was ready. A role that dies before that fails the start."""
+        """What each role reported when it was ready. A role that dies before that fails the start."""
         documents = await asyncio.gather(*(self._begin(role) for role in self.roles))
         return dict(zip(self.roles, documents, strict=True))
 

@@ -1,6 +1,6 @@
 """`muster up`: everything on one machine, in the foreground, from one data directory.
 
-Whatever moment a `kill -9` hits, the next `up` on the directory goes on from there.
+After a `kill -9` at any moment, the next `up` on the directory continues from there.
 """
 
 import asyncio
@@ -223,7 +223,7 @@ async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> None:
 
 
 def _explain(error: Exception, folder: Path) -> str:
-    """A full disk shows itself in many ways; the operator is told the cause."""
+    """A full disk shows itself in many ways; the message names the cause."""
     with contextlib.suppress(OSError):
         while not folder.exists():
             folder = folder.parent

@@ -1,4 +1,4 @@
-"""Who is in charge of the account's jobs, and when it was last heard of."""
+"""Which engine leads the account's jobs, and its last heartbeat."""
 
 from nodeagent.commands.call import call
 from nodeagent.control_db import Q

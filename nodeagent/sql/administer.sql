@@ -82,7 +82,7 @@ union all
 select format('revoke connect on database %I from public', current_database());
 
 -- name: password
--- The statement that gives a role ($1) the password behind a verifier ($2).
+-- The statement that gives a role ($1) the password of a verifier ($2).
 select format('alter role %I login password %L', $1::text, $2::text);
 
 -- name: become
@@ -127,7 +127,7 @@ select statement
  order by rank, statement;
 
 -- name: grants
--- The statements after which nobody but the roles of the account ($1 = their prefix) may do anything in
+-- The statements after which only the roles of the account ($1 = their prefix) may do anything in
 -- the schemas, and those only call and read what stands beside them ($2 functions and views, $3 who may).
 select statement
   from (select 1 as rank, format('grant usage on schema jobs to %I, %I, %I, %I, %I', $1::text || '_agent',
@@ -167,7 +167,7 @@ select name from jobs_internal.migration;
 select to_regclass('jobs_internal.migration') is not null;
 
 -- name: put_instance
--- The account's own row; a schema that another one left behind begins anew with the identity given.
+-- The account's own row; a schema that another account left begins again with the identity in the arguments.
 insert into jobs_internal.instance as i (account_uid, identity, schema_version, min_engine_version)
 values ($1, $2, $3, $4)
 on conflict (singleton) do update
@@ -199,11 +199,11 @@ on conflict (public_key) do update set retired_at = null;
 select jobs_internal.remember_schema();
 
 -- name: hold_instance
--- Waits for every transaction behind a fence, as long as one may wait for a lock, and lets none of them begin.
+-- Waits for every transaction that checks the epoch, as long as one may wait for a lock, and lets none of them begin.
 lock table jobs_internal.instance in exclusive mode;
 
 -- name: release
--- The account lets go, behind hold_instance: no engine may write any more, and its keys are forgotten.
+-- Releases the account, after hold_instance: no engine may write any more, and its keys are forgotten.
 with forgotten as (delete from jobs_internal.account_key),
      ended as (update jobs_internal.host
                   set state = 'gone', running = 0, ended_at = clock_timestamp()

@@ -4,7 +4,7 @@ select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),
        pg_catalog.set_config('statement_timeout', $1, false);
 
 -- name: guard
--- Nothing that the database or the role preset has a say in this transaction; nobody waits long.
+-- Nothing that the database or the role preset applies in this transaction; waits are short.
 select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
        pg_catalog.set_config('statement_timeout', $1, true),
        pg_catalog.set_config('lock_timeout', '5s', true),
@@ -47,11 +47,11 @@ select jobs_internal.sync_directory($1, $2::text::jsonb)::text;
 select jobs_internal.get_item($1, $2::text[])::text;
 
 -- name: list_items
--- A page of items below a path, behind a cursor.
+-- A page of items below a path, after a cursor.
 select jobs_internal.list_items($1, $2::text[], $3::text::jsonb, $4::integer, $5::text::jsonb)::text;
 
 -- name: read_execution
--- An execution, or what is told about it.
+-- An execution, or a report on it.
 select jobs_internal.read_execution($1, $2::text[], $3::text::jsonb)::text;
 
 -- name: put_credential
@@ -95,7 +95,7 @@ select jobs_internal.start_job($1, $2, $3::text::jsonb)::text;
 select jobs_internal.cancel_execution($1, $2, $3)::text;
 
 -- name: cancel_part
--- Whether the step or target is over already.
+-- Whether the step or target has ended already.
 select jobs_internal.cancel_part($1, $2, $3, $4, $5)::text;
 
 -- name: run_query

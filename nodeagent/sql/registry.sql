@@ -1,5 +1,5 @@
 -- name: beat
--- This agent is there, under its name; what was not heard of for a day is forgotten.
+-- This agent is there, under its name; agents without a heartbeat for a day are deleted.
 with forgotten as (
     delete from node_agents
      where heartbeat_at < clock_timestamp() - interval '1 day' and name <> $1

@@ -301,7 +301,7 @@ async def test_both_lines_may_break_for_a_while_and_everything_goes_on(
             )
 
         await until(gone_on)
-        await until(lambda: engine.lines("service goes on"))
+        await until(lambda: engine.lines("service recovered"))
         assert engine.process.alive and host.process.alive
         assert (await workloads.report(engine))["restarts"] == {}
 

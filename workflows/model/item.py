@@ -21,8 +21,8 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.row_version is None else f'"{self.row_version}"'
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told about an item: an object of its own, perhaps in pages."""
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """A report on an item: an object of its own, perhaps in pages."""
 
     content: dict[str, Any]
     tag: str | None = None  # the same while nothing moved

@@ -114,5 +114,5 @@ select a.uid, s.uid, $2
 delete from account_server where account_uid = $1 and server_uid = $2;
 
 -- name: server_anywhere
--- The server of that name in whatever subscription of the tenant it is, or none.
+-- The server of that name in any subscription of the tenant, or none.
 select id from resource where type = 'Microsoft.Sql/servers' and lower(name) = lower($1) and tenant_id = $2;

@@ -1,5 +1,5 @@
 -- name: get_resource
--- One row or none; with an account, when the engine that is shown was last heard of.
+-- One row or none; with an account, the last heartbeat of the engine that is shown.
 select r.*,
        (select max(w.heartbeat_at)
           from workload w
@@ -54,8 +54,8 @@ delete from resource
    and (key = $1 or starts_with(key, $1 || '/providers/microsoft.authorization/'));
 
 -- name: list_children
--- Rows of a type directly below a parent, in key order behind a cursor, as far as the caller may see them;
--- with accounts, when the engine that is shown was last heard of.
+-- Rows of a type directly below a parent, in key order after a cursor, as far as the caller may see them;
+-- with accounts, the last heartbeat of the engine that is shown.
 select r.*,
        (select max(w.heartbeat_at)
           from workload w
@@ -160,7 +160,7 @@ select $1, r.subscription_key, r.group_key, r.id, $5, $6, $7, $8, $9, $10, $11, 
  order by r.place;
 
 -- name: list_audit
--- Newest first behind a cursor, inside a scope, with every filter optional.
+-- Newest first after a cursor, inside a scope, with every filter optional.
 select *
   from audit_event
  where tenant_id = $1

@@ -14,7 +14,7 @@ Place = tuple[str | None, str | None, str]  # subscription, resource group, id
 async def accepted(
     tx: Connection, call: Call, action: str, id: ResourceId, *, operation_id: UUID | None = None
 ) -> None:
-    """Committed together with what it tells of."""
+    """Committed together with the change that it records."""
     status = "Accepted" if operation_id else "Succeeded"
     await _write(tx, call, action, [_place(id)], status, operation_id)
 

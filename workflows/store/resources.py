@@ -43,7 +43,7 @@ def resource(row: Row) -> Resource:
 
 
 def _with_heartbeat(resource: Resource, at: datetime | None) -> Resource:
-    """When the account's engine was last heard of is known better than its last look told."""
+    """The engine's newest heartbeat is newer than the one that the account's last check stored."""
     instance = resource.observed.get("instance")
     if at is None or instance is None:
         return resource

@@ -28,7 +28,7 @@ def account(draft: Draft, old: Resource | None, settings: Settings) -> list[Fiel
 def sku(document: dict[str, Any] | None) -> list[FieldError]:
     name, capacity = (document or {}).get("name"), (document or {}).get("capacity")
     if not name:
-        return []  # defaulted, or told as MissingSkuName with the rest of the envelope
+        return []  # defaulted, or reported as MissingSkuName with the rest of the envelope
     if name == OWN_SKU:
         fits = isinstance(capacity, int) and 1 <= capacity <= MOST
         message = f"Sku {OWN_SKU} needs a capacity from 1 to {MOST}: its concurrent targets."

@@ -38,7 +38,7 @@ def _priority(where: str, value: int | None) -> list[FieldError]:
 
 
 def schedule_of(document: dict[str, Any], on_error: Callable[[FieldError], None]) -> Schedule:
-    """The schedule that a job's properties describe; what can't be read is told and left out."""
+    """The schedule that a job's properties describe; what can't be read is an error and left out."""
     read: dict[str, Any] = {}
     for name, field in (("startTime", "start"), ("endTime", "end")):
         if document.get(name):

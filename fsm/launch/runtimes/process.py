@@ -6,7 +6,7 @@ DIR/workloads/<id>.pid     pid and start time, so that a reused pid is never mis
 DIR/logs/workloads/<id>.log
 
 The lock is taken before the process is made and handed to it as an open file: whenever we die, either
-nothing was created and the lock is free, or it is held until that very process is over.
+nothing was created and the lock is free, or it is held until that very process has ended.
 """
 
 import contextlib

@@ -22,7 +22,7 @@ select * from watch order by name;
 
 -- name: overdue
 -- What each state waited too long for. A pending one may wait as long as its group has a launcher ($1);
--- silence counts only while the Workload API hears what is said ($2), and nobody is judged by a monitor
+-- silence counts only while the Workload API receives heartbeats ($2), and no workload is judged by a monitor
 -- that has just come back.
 select id, state,
        case when state = 'pending' then 'not_claimed'

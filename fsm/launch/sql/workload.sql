@@ -64,7 +64,7 @@ update workload
 returning *;
 
 -- name: end_workload
--- The first end wins: one row, or none when it is over already. Who was never claimed leaves no process.
+-- The first end wins: one row, or none when it has ended already. A workload that was never claimed leaves no process.
 update workload
    set state = $2, reason = $3, source = $4, message = left($5, 2000), result = $6,
        ended_at = clock_timestamp(),
@@ -85,7 +85,7 @@ update workload
 returning *;
 
 -- name: nudge_account
--- The account's machine looks soon; never waits for whoever holds it, since that one looks anyway.
+-- The account's machine looks soon; never waits for the holder of its lock, which looks anyway.
 update machine
    set due_at = clock_timestamp()
  where uid = (select uid from machine where uid = $1 and due_at > clock_timestamp()

@@ -34,14 +34,14 @@ def test_a_surprise_is_repeated(error):
 
 def test_customers_see_faults_and_nothing_of_ours():
     detail = FieldError("properties.x", "wrong")
-    told = faults.told(InvalidRequest("no", code="Bad", target="properties", details=[detail]))
+    error = faults.to_error(InvalidRequest("no", code="Bad", target="properties", details=[detail]))
 
-    assert told["code"] == "Bad"
-    assert told["details"] == [
+    assert error["code"] == "Bad"
+    assert error["details"] == [
         {"code": "InvalidParameterValue", "message": "wrong", "target": "properties.x"}
     ]
-    assert "secret" not in str(faults.told(ValueError("secret")))
-    assert faults.told(TimeoutError())["code"] == "StepTimedOut"
+    assert "secret" not in str(faults.to_error(ValueError("secret")))
+    assert faults.to_error(TimeoutError())["code"] == "StepTimedOut"
 
 
 def test_the_last_error_explains_a_deadline():

@@ -10,7 +10,7 @@ import pytest
 from fsm.launch.protocol import Kind, State
 from fsm.launch.workload import Workload
 from nodeagent.items import Diagnosed, LockHolder
-from workflows.diagnosis import Facts, told
+from workflows.diagnosis import Facts, document
 
 NOON = datetime(2031, 1, 1, 12, tzinfo=UTC)
 SILENT = {"beat_by": NOON - timedelta(seconds=1)}
@@ -33,9 +33,9 @@ def facts(*workloads, state="Ready"):
 
 
 def test_an_account_that_is_ready_and_has_a_live_host_is_healthy():
-    said = told(facts(a_workload(Kind.HOST, **SILENT), a_workload(Kind.HOST)))
+    diagnosis = document(facts(a_workload(Kind.HOST, **SILENT), a_workload(Kind.HOST)))
 
-    assert (said["healthy"], said["advice"], len(said["hosts"])) == (True, [], 2)
+    assert (diagnosis["healthy"], diagnosis["advice"], len(diagnosis["hosts"])) == (True, [], 2)
 
 
 @pytest.mark.parametrize(
@@ -43,34 +43,34 @@ def test_an_account_that_is_ready_and_has_a_live_host_is_healthy():
     [[], [a_workload(Kind.HOST, State.FAILURE)], [a_workload(Kind.HOST, **SILENT)]],
 )
 def test_without_a_live_host_nothing_can_run(hosts):
-    said = told(facts(*hosts))
+    diagnosis = document(facts(*hosts))
 
-    assert said["healthy"] is False
-    assert said["advice"][0].startswith("No host of the account is alive")
+    assert diagnosis["healthy"] is False
+    assert diagnosis["advice"][0].startswith("No host of the account is alive")
 
 
 @pytest.mark.parametrize("state", ["Creating", "Updating", "Disabled", None])
 def test_an_account_that_is_not_ready_is_not_healthy(state):
-    said = told(facts(a_workload(Kind.HOST), state=state))
+    diagnosis = document(facts(a_workload(Kind.HOST), state=state))
 
-    assert said["healthy"] is False
+    assert diagnosis["healthy"] is False
 
 
 def test_a_session_that_holds_a_lock_of_the_account_is_named_and_makes_it_unhealthy():
     holder = LockHolder(pid=77, user="ada", application="psql", since=NOON)
-    found = Diagnosed(holders=(holder,), public_connects=False, close="")
+    database = Diagnosed(holders=(holder,), public_connects=False, close="")
 
-    said = told(replace(facts(a_workload(Kind.HOST)), database=found))
+    diagnosis = document(replace(facts(a_workload(Kind.HOST)), database=database))
 
-    assert said["healthy"] is False
-    (advice,) = said["advice"]
+    assert diagnosis["healthy"] is False
+    (advice,) = diagnosis["advice"]
     assert "The session 77 of 'ada' (application 'psql', since 2031-01-01T12:00:00Z)" in advice
 
 
 def test_a_database_that_everybody_may_connect_to_is_told_and_is_no_illness():
-    found = Diagnosed(holders=(), public_connects=True, close="REVOKE it;")
+    database = Diagnosed(holders=(), public_connects=True, close="REVOKE it;")
 
-    said = told(replace(facts(a_workload(Kind.HOST)), database=found))
+    diagnosis = document(replace(facts(a_workload(Kind.HOST)), database=database))
 
-    assert said["healthy"] is True
-    assert said["hardening"][0].endswith("REVOKE it;")
+    assert diagnosis["healthy"] is True
+    assert diagnosis["hardening"][0].endswith("REVOKE it;")
