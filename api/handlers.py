@@ -18,7 +18,7 @@ from fsm.operations import Operation
 from muster.core.errors import refuse
 from muster.core.ids import ResourceId
 from muster.core.worker_thread import compute
-from workflows.model.item import Item, Told, WrittenItem
+from workflows.model.item import Item, Report, WrittenItem
 from workflows.model.resource import Ancestor, Body, Call, Deleted, Page, Resource, Written
 
 Handler = Callable[[Services, Endpoint, RequestContext, Receive], Awaitable[Answer]]
@@ -122,7 +122,7 @@ async def report(
     wanted = endpoint.report
     assert wanted
     page = (services.paging.after(context), paging.top(context)) if wanted.paged else ()
-    reply: Told = await wanted.run(services.workflows, call, context.id, *page)
+    reply: Report = await wanted.run(services.workflows, call, context.id, *page)
     if _unchanged(call, reply):
         return Answer(context, 304, headers=_etag(reply))
     content = reply.content
@@ -219,12 +219,12 @@ def _shown(kind: ResourceType, resource: Any) -> Any:
             return resource
 
 
-def _unchanged(call: Call, resource: Resource | Item | Told) -> bool:
+def _unchanged(call: Call, resource: Resource | Item | Report) -> bool:
     wanted = call.if_none_match
     return wanted is not None and resource.etag is not None and _holds(wanted, resource.etag)
 
 
-def _etag(resource: Resource | Item | Told) -> Headers:
+def _etag(resource: Resource | Item | Report) -> Headers:
     return [] if resource.etag is None else [(b"etag", resource.etag.encode())]
 
 
