@@ -26,7 +26,7 @@ create table probe (job_execution_id uuid not null, step_id int not null, attemp
 EFFECT = "insert into probe values ('$(job_execution_id)', $(step_id), $(attempt))"
 RECORDED = """
 select x.job_execution_id, x.step_id, d.database_name, x.lifecycle, x.end_reason, x.attempts,
-       coalesce((s.options ->> 'guard')::boolean, false) as guard,
+       coalesce((s.options ->> 'guard')::boolean, false) as guard, s.options ? 'verify' as verified,
        array(select t.attempt from jobs_internal.task t
               where (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
                     = (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
@@ -35,7 +35,8 @@ select x.job_execution_id, x.step_id, d.database_name, x.lifecycle, x.end_reason
               where (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
                     = (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
                 and t.end_time is not null and t.lifecycle <> 'Succeeded'
-                and t.end_reason is distinct from 'OutcomeUnknown') as undone
+                and coalesce(t.end_reason, '')
+                    not in ('OutcomeUnknown', 'VerifyFailed', 'VerifyNotAnswered')) as undone
   from jobs_internal.target_execution x
   join jobs_internal.job_execution r using (job_execution_id)
   join jobs_internal.job_step s on (s.job_id, s.version, s.step_id) = (r.job_id, r.job_version, x.step_id)
@@ -55,6 +56,7 @@ class Recorded:
     end_reason: str | None
     attempts: int
     guard: bool
+    verified: bool
     started: list[int]
     undone: list[int]  # attempts that are known to have left nothing
 
@@ -82,12 +84,16 @@ def judge(told: Recorded, here: list[int]) -> Iterable[str]:
         yield "more effects than attempts"
     if told.guard and len(here) > 1:
         yield "a guard that let two through"
+    if told.verified and len(here) > 1:
+        yield "a script that committed was repeated to be verified"
     if set(here) & set(told.undone):
         yield "an effect of an attempt that is told to have left nothing"
     if told.lifecycle == "Succeeded":
         if not here:
             yield "a success without its effect"
-        elif told.attempts not in here and told.end_reason != "AlreadyApplied":
+        elif (
+            told.attempts not in here and told.end_reason != "AlreadyApplied" and not told.verified
+        ):
             yield "a success without the effect of its last attempt"
 
 

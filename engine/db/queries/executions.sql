@@ -21,7 +21,7 @@ select host_id, number, report::text from jobs_internal.reserve_and_poll($1, $2,
 select kind, slot, started, false as begun, number, run_day, job_execution_id, step_id, ordinal, attempt,
        invocation_id, target_execution_id, job_id, job_version, run_create_time, target_type, target_id, server_id,
        server_name, pool_name, database_name, schema_name, credential_id, credential_version, first_start, tried_at,
-       directory, overrides::text, labels::text
+       directory, script_outcome, overrides::text, labels::text
   from jobs_internal.fetch_dispatches($1, $2, true);
 
 -- name: take_and_start
@@ -43,7 +43,7 @@ select kind, slot, started, coalesce((select b.yes from begun b), false) as begu
        step_id, ordinal, attempt,
        invocation_id, target_execution_id, job_id, job_version, run_create_time, target_type, target_id, server_id,
        server_name, pool_name, database_name, schema_name, credential_id, credential_version, first_start, tried_at,
-       directory, overrides::text, labels::text
+       directory, script_outcome, overrides::text, labels::text
   from taken;
 
 -- name: step_document
@@ -82,7 +82,7 @@ select jobs_internal.resolve_orphaned_attempts($1, $2::text::jsonb)::text;
 -- name: disown
 -- Tasks of a lost host: reservations are gone, the others go by a new invocation.
 select run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, old_invocation, task_lifecycle, backend_pid,
-       xact_id, server_id, database_name, credential_id, credential_version, start_time, idempotent, guard, transaction
+       xact_id, server_id, database_name, credential_id, credential_version, start_time, idempotent, guard, transaction, verify
   from jobs_internal.revoke_host_tasks($1, $2);
 
 -- name: running_attempt

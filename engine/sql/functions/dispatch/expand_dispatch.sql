@@ -5,7 +5,7 @@ returns table (run_day date, job_execution_id uuid, step_id integer, ordinal int
                run_create_time timestamptz, overrides jsonb, target_type text, target_id uuid, server_id text,
                server_name text, pool_name text, database_name text, schema_name text, labels jsonb,
                credential_id uuid, credential_version bigint, first_start timestamptz, tried_at timestamptz,
-               started boolean)
+               started boolean, script_outcome text)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -31,7 +31,7 @@ begin
     select p_day, g.run, g.step, g.ordinal, g.attempt, g.invocation, x.target_execution_id, s.job_id, s.job_version,
            s.create_time, s.overrides, d.target_type, d.target_id, d.server_id, d.server_name, d.pool_name,
            d.database_name, d.schema_name, d.labels, c.credential_id, c.row_version, x.start_time, x.tried_at,
-           t.lifecycle = 'InProgress'
+           t.lifecycle = 'InProgress', x.checkpoint ->> 'script'
       from given g
       join step s on (s.run, s.step) = (g.run, g.step)
      cross join lateral (
@@ -56,4 +56,4 @@ begin
 end $$;
 comment on function jobs_internal.expand_dispatch(jobs_internal.dispatch, date) is
     'The unfinished tasks of a dispatch in runs of one day, with all that running them needs. A task with started '
-    'was started by a call whose reply was lost.';
+    'was started by a call whose reply was lost; one with script_outcome begins with the verify query.';

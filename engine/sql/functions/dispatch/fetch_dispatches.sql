@@ -5,7 +5,7 @@ returns table (number bigint, kind text, run_day date, job_execution_id uuid, st
                run_create_time timestamptz, overrides jsonb, target_type text, target_id uuid, server_id text,
                server_name text, pool_name text, database_name text, schema_name text, labels jsonb,
                credential_id uuid, credential_version bigint, first_start timestamptz, tried_at timestamptz,
-               started boolean, slot uuid, directory bigint)
+               started boolean, script_outcome text, slot uuid, directory bigint)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -45,7 +45,7 @@ begin
             select batch.number, 'cancel', null::date, null::uuid, null::integer, null::integer, null::integer, c.stop,
                    null::uuid, null::uuid, null::integer, null::timestamptz, null::jsonb, null::text, null::uuid,
                    null::text, null::text, null::text, null::text, null::text, null::jsonb, null::uuid, null::bigint,
-                   null::timestamptz, null::timestamptz, false, null::uuid, known
+                   null::timestamptz, null::timestamptz, false, null::text, null::uuid, known
               from unnest(batch.cancels) with ordinality c (stop, place)
              order by c.place;
         end if;

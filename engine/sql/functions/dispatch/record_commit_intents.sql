@@ -26,21 +26,25 @@ begin
             insert into task (run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, epoch, host_id,
                               lifecycle, start_time, xact_id)
             select day, g.r, g.s, g.o, g.a, g.i, g.epoch, g.host_id, 'InProgress', g.start_time, g.x
-              from given g where g.host_id is not null
+              from given g where g.host_id is not null and g.x <> 'committed'
             on conflict (run_day, job_execution_id, step_id, ordinal, attempt) do update
                set xact_id = excluded.xact_id
         ), target as (
-            insert into target_execution (run_day, job_execution_id, step_id, ordinal, target_execution_id,
-                                          snapshot_id, lifecycle, phase)
-            select day, g.r, g.s, g.o, g.i, g.i, 'InProgress', 'commit'
+            insert into target_execution as x (run_day, job_execution_id, step_id, ordinal, target_execution_id,
+                                               snapshot_id, lifecycle, phase, checkpoint)
+            select day, g.r, g.s, g.o, g.i, g.i, 'InProgress',
+                   case g.x when 'committed' then 'verify' else 'commit' end,
+                   case g.x when 'committed' then jsonb_build_object('script', g.x) end
               from given g where g.host_id is not null
             on conflict (run_day, job_execution_id, step_id, ordinal) do update
-               set phase = excluded.phase
+               set phase      = excluded.phase,
+                   checkpoint = coalesce(excluded.checkpoint, x.checkpoint)
         )
         select refused || array(select g.i from given g where g.host_id is null) into refused;
     end loop;
     return refused;
 end $$;
 comment on function jobs_internal.record_commit_intents(jsonb) is
-    'COMMIT may be sent for these attempts; its status can be looked up by the transaction id. Returns the '
+    'COMMIT may be sent for these attempts; its status can be looked up by the transaction id. With ''committed'' '
+    'instead of an id, it was answered and the verify query follows: no later attempt sends the script. Returns the '
     'invocations under which no attempt runs.';

@@ -25,7 +25,7 @@ begin
                        again boolean, reason text, sqlstate text, message text, detail text, hint text, context text,
                        "position" integer, fingerprint text, notices jsonb, results jsonb, "resultHash" text,
                        rows bigint, bytes bigint, "statementNo" integer, timings jsonb, blockers jsonb,
-                       "lastMessage" text, phase text, "cancelMethod" text)
+                       "lastMessage" text, phase text, "cancelMethod" text, checkpoint jsonb)
              cross join lateral (
                    select t.epoch, t.host_id, t.start_time as began from task t
                     where (t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt) = (day, g.r, g.s, g.o, g.a)
@@ -66,7 +66,7 @@ begin
                        end end)) end as again_at
               from (select g.r, g.s, g.o, g.i, g.lifecycle, g.afresh, g.reason, g."resultHash",
                            coalesce(g."lastMessage", '') as said,
-                           g.phase, g."cancelMethod", g.target_execution_id, g.snapshot_id, g.attempts, g.counted,
+                           g.phase, g."cancelMethod", g.checkpoint, g.target_execution_id, g.snapshot_id, g.attempts, g.counted,
                            p.job_id, p.content_hash, p.growth, p.first_pause, p.longest_pause,
                            p.jitter, p.unwanted or g.unwanted as unwanted,
                            g.start_time + make_interval(secs => p.timeout_seconds) as deadline,
@@ -107,13 +107,13 @@ begin
         ), target as (
             insert into target_execution as x (run_day, job_execution_id, step_id, ordinal, target_execution_id,
                                                snapshot_id, lifecycle, phase, free_attempts, not_before, wait_reason,
-                                               end_time, end_reason, last_message)
+                                               end_time, end_reason, last_message, checkpoint)
             select day, g.r, g.s, g.o, g.target_execution_id, g.snapshot_id, g.outcome, g.phase, g.afresh::integer,
                    g.again_at, case g.outcome when 'WaitingForRetry' then 'Retry' end,
                    case when g.outcome <> 'WaitingForRetry' then now end,
                    case when g.outcome = 'WaitingForRetry' then null
                         when g.outcome = g.lifecycle and not g.called_off then g.reason else 'Canceled' end,
-                   case when g.called_off then 'It was cancelled.' else g.said end
+                   case when g.called_off then 'It was cancelled.' else g.said end, g.checkpoint
               from decided g
             on conflict (run_day, job_execution_id, step_id, ordinal) do update
                set lifecycle     = excluded.lifecycle,
@@ -123,7 +123,8 @@ begin
                    wait_reason   = excluded.wait_reason,
                    end_time      = excluded.end_time,
                    end_reason    = excluded.end_reason,
-                   last_message  = excluded.last_message
+                   last_message  = excluded.last_message,
+                   checkpoint    = coalesce(excluded.checkpoint, x.checkpoint)
         ), ledger as (
             insert into target_ledger (job_id, content_hash, target_id, lifecycle, end_reason, job_execution_id, step_id,
                                        ended_at, result_hash)

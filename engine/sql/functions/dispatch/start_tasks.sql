@@ -44,7 +44,7 @@ begin
                    attempts           = excluded.attempts,
                    start_time         = coalesce(x.start_time, excluded.start_time),
                    attempt_start_time = excluded.start_time,
-                   phase              = 'run',
+                   phase              = case when x.checkpoint ->> 'script' is null then 'run' else 'verify' end,
                    wait_reason        = null,
                    -- What the server said while it had no room is no longer so.
                    last_message       = case when x.wait_reason in ('ServerFull', 'ServerStarting') then null
