@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from muster.core import script_reader
+from muster.core import script_reader, verify_query
 from muster.core.errors import FieldError, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import PutStep
@@ -146,6 +146,10 @@ async def _script(call: Call, properties: dict[str, Any]) -> list[FieldError]:
     errors = [problem.error("properties.action.value") for problem in analysis.problems]
     if properties.get("guard") and transaction == "auto" and analysis.script.autocommit:
         errors.append(unguarded())
+    sql = (properties.get("verify") or {}).get("sql", "")
+    if sql.strip():  # an empty one is refused by its shape
+        query = await script_reader.analyse(sql, "auto", items.who(call))
+        errors += [each.error("properties.verify.sql") for each in verify_query.problems(query)]
     return errors
 
 

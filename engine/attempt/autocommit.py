@@ -13,6 +13,7 @@ from engine.attempt.canceller import CanceledError
 from engine.attempt.outcome import Outcome
 from engine.attempt.script_run import STATEMENT_ERRORS, Phase, ScriptRun
 from engine.attempt.transaction_state import TransactionEnded
+from engine.attempt.verification import ask_next, with_verification
 from engine.pgwire.errors import CONNECTION_CLOSED
 from engine.pgwire.result_set import ResultSet, rows_of
 from muster.core.errors import Fault
@@ -31,17 +32,17 @@ class AutocommitRun(ScriptRun):
 
     @property
     def phases(self) -> Sequence[Phase]:
-        return self._setup, self._script
+        return with_verification(self, (self._setup, self._script))
 
     async def run(self) -> Outcome | None:
         """None: the task was revoked before its first statement was sent."""
-        if why := self._impossible():
+        if self.task.script_outcome is None and (why := self._impossible()):
             return await self.rejected_by_us(why, reason="TransactionModeNotPossible")
         try:
             return await self.run_phases()
         except CanceledError:  # before the next statement was sent
             safe = self.step.options.idempotent or not self.completed
-            return await self._with_effects(await self.stopped(safe=safe))
+            return await self._with_effects(ask_next(self, await self.stopped(safe=safe)))
         except TransactionEnded:
             return await self._with_effects(await self.ended_transaction())
         except Fault as fault:
@@ -94,9 +95,10 @@ class AutocommitRun(ScriptRun):
         # If the server sent an error before it closed the connection, it has aborted the statement.
         certain = not self._sent or error.__cause__ is not None
         if self.canceller.reason and certain:
-            return await self.stopped(safe=self._safe)
+            return ask_next(self, await self.stopped(safe=self._safe))
         reason = "OutcomeUnknown" if self._sent else "ConnectionLost"
         outcome = await self.connection_lost(error, reason=reason, retry=self._safe)
+        outcome = ask_next(self, outcome)
         if self.canceller.reason:
             message = f"{outcomes.STOP_MESSAGES[self.canceller.reason]} {outcome.message}"
             return replace(outcome, message=message, last_message=message)

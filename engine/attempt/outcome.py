@@ -61,6 +61,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     blockers: list[dict[str, Any]] = []
     last_message: str = ""
     cancel_method: str | None = None  # what stopped the attempt
+    checkpoint: dict[str, str] | None = None  # where the next attempt begins; None: as before
 
     @classmethod
     def of_connect(cls, fault: Fault, retry_on: tuple[str, ...] = ()) -> Self:

@@ -76,6 +76,18 @@ def autocommit_setup(context: SetupContext) -> SetupMessage:
     return SetupMessage(";".join(parts), len(parts) + more)
 
 
+def verify_setup(context: SetupContext, *, locked: bool) -> SetupMessage:
+    """Begins a READ ONLY transaction; `locked`: waits, within lock_timeout, until no earlier attempt runs there."""
+    level = "" if context.preset else " isolation level read committed"
+    parts = [f"begin{level} read only"]
+    more = _settings(context, parts, "set local")
+    if locked:
+        key = f"{KEY_CLASS},{lock_key(context.task)}"
+        parts.append(f"select pg_catalog.pg_advisory_xact_lock({key})")
+    _set_role(context, parts, "true")
+    return SetupMessage(";".join(parts), len(parts) + more)
+
+
 def lock_timeout(seconds: float) -> str:
     """For the next statement, outside of a transaction."""
     return f"set lock_timeout={_ms(seconds)}"

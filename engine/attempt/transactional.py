@@ -12,6 +12,7 @@ from engine.attempt.outcome import Outcome
 from engine.attempt.script_run import NO_SETUP, STATEMENT_ERRORS, Phase, ScriptRun
 from engine.attempt.session_setup import SetupMessage
 from engine.attempt.transaction_state import TransactionEnded
+from engine.attempt.verification import ask_next, with_verification
 from engine.pgwire.errors import CONNECTION_CLOSED, UnexpectedAnswer
 from engine.pgwire.result_set import ResultSet, rows_of
 from muster.core.errors import Fault
@@ -27,7 +28,7 @@ class TransactionalRun(ScriptRun):
 
     @property
     def phases(self) -> Sequence[Phase]:
-        return self._setup, self._script, self._commit
+        return with_verification(self, (self._setup, self._script, self._commit))
 
     async def run(self) -> Outcome | None:
         """None: the commit intent was refused, and everything was rolled back."""
@@ -166,4 +167,5 @@ class TransactionalRun(ScriptRun):
                 return await self._lost_or_stopped(error)
             case _:
                 safe = self.step.options.idempotent or self.step.guarded
-                return await self.connection_lost(error, reason="OutcomeUnknown", retry=safe)
+                lost = await self.connection_lost(error, reason="OutcomeUnknown", retry=safe)
+                return ask_next(self, lost)

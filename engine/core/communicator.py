@@ -18,7 +18,7 @@ import msgspec
 
 from engine.access.commit_status import AUTOCOMMIT
 from engine.context.core_context import CoreContext
-from engine.core.orphaned_attempt import OrphanOutcome, resolve_orphan
+from engine.core.orphaned_attempt import OrphanOutcome, recorded_outcome, resolve_orphan
 from engine.core.runs.execution_store import Q
 from engine.core.service import Service
 from engine.db import membership
@@ -140,7 +140,7 @@ class Communicator(Service):
             except Fault as fault:
                 log.info("target is unavailable", server=task["server_id"], why=fault.message)
             await self.context.clock.sleep(RETRY_INTERVAL)
-        return OrphanOutcome.ABORTED if task["xact_id"] is None else OrphanOutcome.UNKNOWN
+        return recorded_outcome(task["xact_id"]) or OrphanOutcome.UNKNOWN
 
     async def _read_outcome(self, task: dict[str, Any]) -> OrphanOutcome:
         """Ends the session of the attempt first."""
@@ -149,7 +149,8 @@ class Communicator(Service):
             self._connection, task["server_id"], task["credential_id"]
         )
         if server_connection is None:
-            return OrphanOutcome.UNKNOWN
+            committed = recorded_outcome(task["xact_id"]) is OrphanOutcome.COMMITTED
+            return OrphanOutcome.COMMITTED if committed else OrphanOutcome.UNKNOWN
         async with targets.admin_lock(server_connection.server.server_id), self._parallel:
             return await resolve_orphan(
                 server_connection,
@@ -177,6 +178,8 @@ class Communicator(Service):
             "message": MESSAGES[outcome],
             "last_message": MESSAGES[outcome],
         }
+        if task["verify"] and outcome is not OrphanOutcome.ABORTED:
+            report |= _verify_next(outcome)
         report["fingerprint"] = report["reason"]
         store, cluster_state = self.context.store, self.context.cluster_state
         while True:
@@ -191,6 +194,21 @@ class Communicator(Service):
         if cluster_state.run_state is not None:
             cluster_state.run_state.inbox += read_items(text)
         self.context.wakeups.ring(RESULTS)
+
+
+def _verify_next(outcome: OrphanOutcome) -> dict[str, Any]:
+    """Fields of a report: the next attempt, which does not count, begins with the verify query."""
+    message = f"{MESSAGES[outcome].rstrip('.')}; the verify query follows."
+    return {
+        "lifecycle": "Failed",
+        "retry": False,
+        "again": True,
+        "reason": "OutcomeUnknown" if outcome is OrphanOutcome.UNKNOWN else "VerifyNotAnswered",
+        "message": message,
+        "lastMessage": message,
+        "phase": "verify",
+        "checkpoint": {"script": outcome.value},
+    }
 
 
 def _died(host: HostRow) -> bool:

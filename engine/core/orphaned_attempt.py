@@ -7,9 +7,11 @@ from uuid import UUID
 
 import asyncpg
 
-from engine.access.commit_status import AUTOCOMMIT, status_of
+from engine.access import commit_status
+from engine.access.commit_status import status_of
 from engine.access.errors import CONNECTION_LOST
 from engine.access.server_connection import ServerConnection
+from engine.model import verification
 from engine.model.task import application_name
 from muster.core.connect_errors import CONFUSED
 from muster.core.db import Connection
@@ -28,6 +30,20 @@ class OrphanOutcome(StrEnum):
     COMMITTED = "committed"
     ABORTED = "aborted"  # without any effect
     UNKNOWN = "unknown"
+
+
+def recorded_outcome(xact_id: str | None) -> OrphanOutcome | None:
+    """What the control database knows without the target; None: the transaction's status has to be queried."""
+    match xact_id:
+        case None:
+            # The id is recorded before COMMIT, or a statement in autocommit mode, is sent.
+            return OrphanOutcome.ABORTED
+        case verification.COMMITTED:
+            return OrphanOutcome.COMMITTED
+        case verification.UNKNOWN | commit_status.AUTOCOMMIT:
+            return OrphanOutcome.UNKNOWN
+        case _:
+            return None
 
 
 async def resolve_orphan(
@@ -51,11 +67,9 @@ async def resolve_orphan(
                 application_name(old_invocation),
                 started,
             )
-            if xact_id is None:
-                # The id is recorded before COMMIT, or a statement in autocommit mode, is sent.
-                return OrphanOutcome.ABORTED
-            if xact_id == AUTOCOMMIT:
-                return OrphanOutcome.UNKNOWN
+            if (outcome := recorded_outcome(xact_id)) is not None:
+                return outcome
+            assert xact_id is not None
             return OrphanOutcome(await status_of(connection, xact_id))
     except (asyncpg.PostgresError, TimeoutError, *CONNECTION_LOST, *CONFUSED) as error:
         message = f"The server {server_connection.server.name} did not answer whether an attempt committed."

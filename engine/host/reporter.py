@@ -20,6 +20,7 @@ from engine.db.control_connection import ControlConnection
 from engine.db.control_db import ControlDatabase
 from engine.host.session_wait import WaitPause
 from engine.model.task import Task
+from engine.model.verification import COMMITTED
 from engine.process.exit_codes import FINAL, Fenced
 from muster.core import telemetry
 from muster.core.clock import Clock
@@ -225,8 +226,10 @@ def _replacement(item: ReportItem) -> ReportItem | None:
             return ReportItem("release", msgspec.json.encode(key).decode(), item.invocation)
         case "intent":
             fields = {"lifecycle": "Failed", "retry": True, "reason": "InternalError"}
+            if refused.get("x") == COMMITTED:
+                fields |= {"reason": "VerifyNotAnswered", "checkpoint": {"script": COMMITTED}}
         case "result" if "phase" in refused:  # not a replacement itself
-            kept = ("lifecycle", "retry", "again", "reason", "sqlstate")
+            kept = ("lifecycle", "retry", "again", "reason", "sqlstate", "checkpoint")
             fields = {name: refused.get(name) for name in kept}
         case _:
             return None

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from engine.attempt import read_batch
+from engine.attempt import read_batch, verification
 from engine.attempt.attempt import SingleTaskExecutor
 from engine.attempt.executor import Executor, ExecutorContext, ExecutorTask, ReportStart
 from engine.attempt.outcome import Outcome
@@ -136,8 +136,8 @@ class TaskRunner:
         """Unless the task was released."""
         if self._registry.give_up(task):
             await self._reporter.started([task], None, None)  # reports are idempotent
-            unknown = task.invocation_id in self._registry.intended
-            self._reporter.finished(task, Outcome.internal_error(unknown=unknown))
+            unknown = task.invocation_id in self._registry.intended or task.script_outcome
+            self._reporter.finished(task, Outcome.internal_error(unknown=bool(unknown)))
 
     async def _admit_and_execute(self, tasks: list[Task]) -> None:
         if (admission := await self._admit(tasks)) is None:
@@ -210,7 +210,8 @@ class TaskRunner:
             refused = await self._report_start(tasks, session=None)
             for each in tasks:
                 if each.invocation_id not in refused:
-                    self._reporter.finished(each, Outcome.of_connect(fault, retry_on))
+                    outcome = Outcome.of_connect(fault, retry_on)
+                    self._reporter.finished(each, verification.not_asked(outcome, each))
         return None
 
     def _deadline(self, step: Step, since: datetime | None) -> float:

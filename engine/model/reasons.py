@@ -24,6 +24,7 @@ WAIT = {
 END = frozenset(
     {
         "AlreadyApplied",
+        "AlreadyHolds",
         "BrokenOff",
         "Canceled",
         "ClientKeyUnreadable",
@@ -52,5 +53,8 @@ END = frozenset(
         "TargetsUnresolved",
         "TimedOut",
         "TransactionModeNotPossible",
+        "VerifiedAfterUnknown",
+        "VerifyFailed",
+        "VerifyNotAnswered",
     }
 )

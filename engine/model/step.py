@@ -1,18 +1,20 @@
 """Steps: the script, its options, and what follows from both."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import sha256
+from itertools import islice
 from typing import Literal, NamedTuple, Self
 from uuid import UUID
 
 import msgspec
 
-from muster.core import script_reader, variables
+from engine.model.verification import Verify
+from muster.core import script_reader, variables, verify_query
 from muster.core.read_only_sql import QUERY, only_reads
 from muster.core.script import Analysis, Script, analyse
-from muster.core.sqltext import tokens
+from muster.core.sqltext import Problem, tokens
 
 BANNER_LENGTH = 300  # characters of the first statement
 LOCK_TIMEOUT = 5.0  # seconds
@@ -42,6 +44,7 @@ class StepOptions(msgspec.Struct, frozen=True, rename="camel"):
     guard: bool | Literal["job"] = False  # True: once per run; "job": once per job
     idempotent: bool = False
     retry_on: tuple[str, ...] = ()
+    verify: Verify | None = None
 
 
 class RunValues(NamedTuple):
@@ -76,6 +79,20 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         self.__dict__["analysis"] = await script_reader.analyse(
             self.script, self.options.transaction
         )
+        if (verify := self.options.verify) is not None:
+            self.__dict__["verify_analysis"] = await script_reader.analyse(verify.sql, "auto")
+
+    @cached_property
+    def verify_analysis(self) -> Analysis | None:
+        verify = self.options.verify
+        return None if verify is None else analyse(verify.sql, "auto")
+
+    @cached_property
+    def verify_query(self) -> "ScriptPart":
+        """The only statement of options.verify."""
+        assert self.verify_analysis is not None
+        (query,) = self.verify_analysis.script.statements
+        return ScriptPart.of(query.text, query.start, query.head)
 
     @property
     def parsed(self) -> Script:
@@ -84,10 +101,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
     @cached_property
     def refusal(self) -> str:
         """Why the step can't run as it is written; only the API checks scripts when a step is written."""
-        problems = self.analysis.problems[:MAX_PROBLEMS]
-        sentences = [f"{each.message} {each.advice}" for each in problems]
+        sentences = _sentences(self.analysis.problems)
         if not sentences and self.options.guard and not self.guarded:
             sentences.append("guard needs a script that writes, in a transaction of its own.")
+        if not sentences and self.verify_analysis is not None:
+            problems = verify_query.problems(self.verify_analysis)
+            sentences = [f"options.verify: {each}" for each in _sentences(problems)]
         return " ".join(sentences)
 
     @cached_property
@@ -149,7 +168,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
         (query,) = self.parsed.statements
         reads = self.read_only and query.head.split(" ", 1)[0] in QUERY
         plain = not self.guarded and not self.options.settings.parameters and not self.has_output
-        plain = plain and self.timeout_seconds >= MIN_BATCH_TIMEOUT
+        plain = plain and self.timeout_seconds >= MIN_BATCH_TIMEOUT and not self.options.verify
         return plain and (reads or only_reads(tokens(query.text)))
 
     @cached_property
@@ -209,3 +228,7 @@ class ScriptPart(msgspec.Struct, frozen=True):
                 return self.start + use.start + 1
             shift = end - use.end
         return self.start + offset - shift + 1
+
+
+def _sentences(problems: Iterable[Problem]) -> list[str]:
+    return [f"{each.message} {each.advice}" for each in islice(problems, MAX_PROBLEMS)]

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from engine.model.step import RunValues, Step
+from engine.model.verification import ScriptOutcome
 from muster.core.db import Row
 
 CACHED_RUNS = 32  # of a step
@@ -43,6 +44,9 @@ class Task(msgspec.Struct, frozen=True, dict=True):
     first_start: datetime | None
     tried_at: datetime | None
     directory: int  # its revision when the task was fetched
+    script_outcome: (
+        ScriptOutcome | None
+    )  # of an earlier attempt: this one begins with the verify query
     overrides: Mapping[str, Any]
     labels: Mapping[str, Any]
 

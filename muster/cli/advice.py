@@ -26,6 +26,7 @@ DENIED = re.compile(
 RELATIONS = {"view", "materialized view", "foreign table"}  # to GRANT they are tables too
 WRITES = "25006"
 UNKNOWN = "OutcomeUnknown"
+VERIFIED = ("VerifyFailed", "VerifyNotAnswered")
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,17 @@ FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else 
         "",
         "It may have committed or not: look in the target for what the script does, and start it again "
         "only if that is missing. --guard run lets the same run try it again safely (--guard job: any run), "
-        "--idempotent lets it be repeated.",
+        "--idempotent lets it be repeated, --verify SQL asks whether its effect is there.",
+    ),
+    "VerifyFailed": Fix(
+        "",
+        "The script committed and its effect is not there: ask the verify query in the target. Correct the "
+        "script, or the query, and start the job again.",
+    ),
+    "VerifyNotAnswered": Fix(
+        "",
+        "The script committed and is not repeated: ask the verify query in the target. A larger "
+        "verify.timeoutSeconds or --retry-attempts gives it more time.",
     ),
 }
 
@@ -106,8 +117,8 @@ def of(run: Run, each: dict[str, Any], lookup: Lookup | None = None) -> Fix | No
 
 
 def _known(run: Run, each: dict[str, Any]) -> Fix | None:
-    if each.get("reason") == UNKNOWN:
-        return FIXES[UNKNOWN]  # however it came to that
+    if (reason := each.get("reason")) in {UNKNOWN, *VERIFIED}:
+        return FIXES[str(reason)]  # however it came to that
     state = each.get("sqlstate") or ""
     if NOT_GRANTED in (each.get("fingerprint"), each.get("reason")):
         return _connecting(each.get("message") or "")

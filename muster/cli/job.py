@@ -72,6 +72,19 @@ def _add_create(verbs: Commands) -> None:
         action="store_true",
         help="may be repeated when it is unknown whether it committed",
     )
+    one.add_argument("--verify", metavar="SQL", help="a query that is asked after the commit")
+    add_choice(
+        one,
+        "--verify-expect",
+        choices=("nonEmpty", "empty", "true"),
+        help="what it must return; default: nonEmpty",
+    )
+    one.add_argument("--verify-value", metavar="TEXT", help="the only value that it must return")
+    one.add_argument(
+        "--skip-if-holds",
+        action="store_true",
+        help="ask --verify before the script too, and do nothing if it holds",
+    )
     one.add_argument("--replace", action="store_true", help="replace a job of that name")
 
 
@@ -220,10 +233,25 @@ def _step(options: argparse.Namespace, account: str) -> dict[str, Any]:
         "transaction": options.transaction,
         "guard": GUARDS.get(options.guard),
         "idempotent": options.idempotent or None,
+        "verify": _verify(options),
     }
     if options.credential:
         properties["credential"] = f"{account}/credentials/{options.credential}"
     return {name: value for name, value in properties.items() if value not in (None, {})}
+
+
+def _verify(options: argparse.Namespace) -> dict[str, Any] | None:
+    value = options.verify_value
+    said = {
+        "expect": options.verify_expect or (None if value is None else "value"),
+        "value": value,
+        "skipIfHolds": options.skip_if_holds or None,
+    }
+    if options.verify is None and _given(said):
+        raise Refused("--verify-expect, --verify-value and --skip-if-holds belong to --verify SQL")
+    if options.verify_expect and value is not None:
+        raise Refused("either --verify-expect or --verify-value")
+    return None if options.verify is None else {"sql": options.verify, **_given(said)}
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

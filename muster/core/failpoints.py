@@ -49,6 +49,8 @@ DECLARED = frozenset(
         "host.before_start",
         "host.started",
         "host.intended",
+        "host.before_verify",
+        "host.verified",
         "host.finished",
         "host.before_record",
         "host.recorded",

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from muster.core.sqltext import TRIVIA, Kind, Token
 
 QUERY = frozenset({"select", "values", "table", "with"})
-NOT_IN_A_QUERY = frozenset({"insert", "update", "delete", "merge", "into", "for"})
+WRITING = frozenset({"insert", "update", "delete", "merge", "into"})
+NOT_IN_A_QUERY = WRITING | {"for"}
 # What may stand before a parenthesis: words of the grammar, types, and functions that change nothing anywhere.
 HARMLESS = frozenset(
     """
@@ -33,6 +34,11 @@ HARMLESS = frozenset(
     """.split()  # noqa: SIM905 - a list of so many would be a page
 )
 NAMES = (Kind.WORD, Kind.IDENTIFIER, Kind.UNICODE, Kind.VARIABLE)
+
+
+def writing_words(read: Iterable[Token]) -> frozenset[str]:
+    """Words of a query by which it would write or lock rows."""
+    return WRITING & {token.text.lower() for token in read if token.kind is Kind.WORD}
 
 
 def only_reads(read: Iterable[Token]) -> bool:

@@ -16,6 +16,9 @@ do $$ begin
 end $$;
 {EFFECT}
 """
+VERIFY = (
+    "select 1 from probe where job_execution_id = '$(job_execution_id)' and step_id = $(step_id)"
+)
 DONE = "select last_value - (not is_called)::int from tries"
 
 
@@ -24,11 +27,12 @@ def cancels(point: str) -> bool:
 
 
 async def prepare(fleet: Fleet) -> None:
-    """`twice`: a guarded step, and one that fails once everywhere; `stopped`: one that is to be cancelled."""
+    """`twice`: a guarded step, and one that fails once everywhere and is verified; `stopped`: is to be cancelled."""
     for name in fleet.databases:
         await fleet.query(name, PROBE)
         await fleet.query(name, "create sequence tries")
-    plain: dict[str, Any] = {"target_group_name": "everything", "options": {"jitter": 0}}
+    options = {"jitter": 0, "verify": {"sql": VERIFY}}
+    plain: dict[str, Any] = {"target_group_name": "everything", "options": options}
     await fleet.job("twice", EFFECT, options={"guard": True})
     await fleet.call(
         "sp_add_jobstep", job_name="twice", step_name="retried", command=RETRIED, **plain

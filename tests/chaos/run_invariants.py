@@ -26,7 +26,7 @@ create table probe (job_execution_id uuid not null, step_id int not null, attemp
 EFFECT = "insert into probe values ('$(job_execution_id)', $(step_id), $(attempt))"
 RECORDED = """
 select x.job_execution_id, x.step_id, d.database_name, x.lifecycle, x.end_reason, x.attempts,
-       coalesce((s.options ->> 'guard')::boolean, false) as guard,
+       coalesce((s.options ->> 'guard')::boolean, false) as guard, s.options ? 'verify' as verified,
        array(select t.attempt from jobs_internal.task t
               where (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
                     = (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
@@ -35,7 +35,8 @@ select x.job_execution_id, x.step_id, d.database_name, x.lifecycle, x.end_reason
               where (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
                     = (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
                 and t.end_time is not null and t.lifecycle <> 'Succeeded'
-                and t.end_reason is distinct from 'OutcomeUnknown') as undone
+                and coalesce(t.end_reason, '')
+                    not in ('OutcomeUnknown', 'VerifyFailed', 'VerifyNotAnswered')) as undone
   from jobs_internal.target_execution x
   join jobs_internal.job_execution r using (job_execution_id)
   join jobs_internal.job_step s on (s.job_id, s.version, s.step_id) = (r.job_id, r.job_version, x.step_id)
@@ -55,6 +56,7 @@ class Recorded:
     end_reason: str | None
     attempts: int
     guard: bool
+    verified: bool
     started: list[int]
     undone: list[int]  # attempts that are known to have left nothing
 
@@ -86,12 +88,18 @@ def judge(record: Recorded, effects: list[int]) -> Iterable[str]:
         yield "more effects than attempts"
     if record.guard and len(effects) > 1:
         yield "a guard that let two through"
+    if record.verified and len(effects) > 1:
+        yield "a script that committed was repeated to be verified"
     if set(effects) & set(record.undone):
         yield "an effect of an attempt that is recorded as having left nothing"
     if record.lifecycle == "Succeeded":
         if not effects:
             yield "a success without its effect"
-        elif record.attempts not in effects and record.end_reason != "AlreadyApplied":
+        elif (
+            record.attempts not in effects
+            and record.end_reason != "AlreadyApplied"
+            and not record.verified
+        ):
             yield "a success without the effect of its last attempt"
 
 

@@ -141,7 +141,13 @@ async def test_an_effect_that_nobody_recorded_is_found(fleet: Fleet):
 
 
 def recorded(lifecycle: str = "Succeeded", attempts: int = 1, **more) -> Recorded:
-    given = {"end_reason": None, "guard": False, "undone": [], "started": [*range(1, attempts + 1)]}
+    given = {
+        "end_reason": None,
+        "guard": False,
+        "verified": False,
+        "undone": [],
+        "started": [*range(1, attempts + 1)],
+    }
     return Recorded(lifecycle=lifecycle, attempts=attempts, **(given | more))
 
 

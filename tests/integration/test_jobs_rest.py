@@ -92,6 +92,7 @@ async def test_a_step_has_its_defaults_and_all_it_was_given(jobs_api):
         "advance": "barrier", "onFailure": "continue",
         "settings": {"role": "owner_of_$(target_database_name)", "parameters": {"work_mem": "1MB"}},
         "executionOptions": {"maxParallelism": 7},
+        "verify": {"sql": "select 3", "expect": "value", "value": 3, "skipIfHolds": True, "timeoutSeconds": 5},
     }  # fmt: skip
 
     await jobs_api.made("jobs/nightly/steps/rich", a_step(**ours))
@@ -116,8 +117,7 @@ async def test_a_step_with_an_option_that_can_not_be_carried_out_is_refused_when
     await jobs_api.a_job()
     output = {"serverName": "srv", "databaseName": "out", "tableName": "t", "credential": ""}
     options = {
-        "rollout": {"waves": [1, "5%"]}, "verify": {"sql": "select true", "expect": "true"},
-        "advance": "perTarget", "output": output,
+        "rollout": {"waves": [1, "5%"]}, "advance": "perTarget", "output": output,
     }  # fmt: skip
 
     for name, value in options.items():

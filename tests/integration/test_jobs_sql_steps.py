@@ -305,13 +305,13 @@ async def test_options_are_known_and_sound(admin):
         {"idempotent": False, "retryOn": ["40001", "08"],
          "allowEmpty": True, "slotsPerDatabase": 2, "jitter": 0.25},
         {"retryOn": [], "jitter": 1},
+        {"verify": {"sql": "select 1", "expect": "value", "value": 3, "skipIfHolds": True,
+                    "timeoutSeconds": 5}},
         {},
     ]  # fmt: skip
     unsupported = [
         {"rollout": {"waves": [1, "5%", "12.5%", "100%"], "orderBy": "random(7)",
                      "haltAfterFailures": "3%", "pauseBetween": "PT10M", "gate": "manual"}},
-        {"verify": {"sql": "select 1", "expect": "value", "value": 3, "skipIfHolds": True,
-                    "timeoutSeconds": 5}},
         {"output": {"includeTarget": True, "onMismatch": "addColumn"}},
         {"advance": "perTarget"},
     ]  # fmt: skip
@@ -323,8 +323,9 @@ async def test_options_are_known_and_sound(admin):
         {"rollout": {"waves": ["101%"]}}, {"rollout": {"waves": "1"}}, {"rollout": {"gate": "x"}},
         {"rollout": {"haltAfterFailures": 0}}, {"rollout": {"pauseBetween": "10 minutes"}},
         {"rollout": {"pauseBetween": "P"}}, {"verify": {}}, {"verify": {"sql": ""}},
-        {"verify": {"sql": "select $(x)"}}, {"verify": {"sql": "x", "expect": "value"}},
-        {"verify": {"sql": "x", "expect": "empty", "value": 1}}, {"retryOn": ["4"]},
+        {"verify": {"sql": "select $(x)"}}, {"verify": {"sql": "select 1", "expect": "value"}},
+        {"verify": {"sql": "select 1", "expect": "empty", "value": 1}},
+        {"verify": {"sql": "select 1", "value": 1}}, {"retryOn": ["4"]},
         {"retryOn": "40001"}, {"jitter": 1.5}, {"jitter": -0.1}, {"slotsPerDatabase": 0},
         {"output": {"onMismatch": "drop"}}, {"nothing": True}, {"advance": "barrier\n"},
         {"guard": "run"}, {"guard": "job", "transaction": "none"},

@@ -69,7 +69,7 @@ async def test_a_reserved_task_reaches_its_host_with_all_that_it_needs(execution
         "target_id": described["target_id"], "server_id": "/servers/2", "server_name": "s2",
         "pool_name": None, "database_name": "db2", "schema_name": None, "labels": "{}",
         "credential_id": None, "credential_version": None, "first_start": None, "tried_at": None,
-        "slot": None, "directory": revision, "started": False, "begun": False,
+        "slot": None, "directory": revision, "started": False, "begun": False, "script_outcome": None,
     }  # fmt: skip
     task = await execution.task(2)
     assert (task["lifecycle"], task["host_id"], task["epoch"]) == ("Created", execution.host, EPOCH)

@@ -63,6 +63,16 @@ class Rollout(Properties, frozen=True):
 
 class Verify(Properties, frozen=True):
     REQUIRED: ClassVar = frozenset({"sql"})
+    ABOUT: ClassVar = {
+        "sql": "Exactly one statement that only reads; variables as in a script.",
+        "expect": (
+            "nonEmpty (default): at least one row; empty: no row; true: one row with one column that is true; "
+            "value: one row whose first column, as text, is `value`."
+        ),
+        "value": "A text, a number or a boolean; with expect 'value' only.",
+        "skipIfHolds": "Asked before the script too; if it holds, nothing is done (AlreadyHolds).",
+        "timeoutSeconds": "statement_timeout of the query; default 60.",
+    }
 
     sql: Maybe[str] = UNSET
     expect: Maybe[Literal["nonEmpty", "empty", "true", "value"]] = UNSET
@@ -76,7 +86,10 @@ class StepProperties(Properties, frozen=True):
     ABOUT: ClassVar = {
         "output": UNSUPPORTED,
         "rollout": UNSUPPORTED,
-        "verify": UNSUPPORTED,
+        "verify": (
+            "A query that is asked after the script's commit, in a READ ONLY transaction of its own; it decides "
+            "whether the target ends Succeeded or Failed (VerifyFailed). The script is not repeated for it."
+        ),
         "advance": "'perTarget' is not supported by this version and refused.",
         "guard": (
             "true: the script is applied once per run and target, whatever happens to an attempt; the "

@@ -15,7 +15,7 @@ PAUSE = re.compile(r"P(?=.)(?:[0-9]+D)?(?:T(?=.)(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]
 SQLSTATE = re.compile(r"[0-9A-Z]{2}(?:[0-9A-Z]{3})?")
 PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 LARGEST_COUNT = 9_999_999
-UNSUPPORTED = ("output", "rollout", "verify")  # this version can't carry them out
+UNSUPPORTED = ("output", "rollout")  # this version can't carry them out
 
 
 def step(name: str, properties: dict[str, Any]) -> list[FieldError]:

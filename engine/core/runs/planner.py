@@ -32,7 +32,6 @@ LISTING_TIMEOUT = (
 )
 NOT_SUPPORTED = {
     "rollout": "waves",
-    "verify": "verification",
     "output": "output options",
 }  # refused when a step is defined; a step of an older version of Muster may still have them
 

@@ -75,7 +75,7 @@ select pg_catalog.to_json(jobs_internal.resolve_orphaned_attempts($1, $2::text::
 -- name: disown
 -- Tasks of a lost host: reservations are gone, the others go by a new invocation.
 select run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, old_invocation, task_lifecycle, backend_pid,
-       xact_id, server_id, database_name, credential_id, credential_version, start_time, idempotent, guard, transaction
+       xact_id, server_id, database_name, credential_id, credential_version, start_time, idempotent, guard, transaction, verify
   from jobs_internal.revoke_host_tasks($1, $2);
 
 -- name: running_attempt

@@ -42,6 +42,7 @@ create type jobs_internal.dispatched_task as (
     first_start         timestamptz,
     tried_at            timestamptz,
     directory           bigint,
+    script_outcome      text,
     overrides           jsonb,
     labels              jsonb
 );
@@ -55,6 +56,9 @@ comment on column jobs_internal.dispatched_task.slot is
 comment on column jobs_internal.dispatched_task.started is 'True when a call whose reply was lost started the task.';
 comment on column jobs_internal.dispatched_task.first_start is 'Start of the first attempt on the target.';
 comment on column jobs_internal.dispatched_task.directory is 'Revision of the directory when the task was fetched.';
+
+comment on column jobs_internal.dispatched_task.script_outcome is
+    'committed or unknown: what an earlier attempt knows about the script; this one begins with the verify query.';
 
 create type jobs_internal.task_start as (
     run_day          date,
@@ -107,7 +111,8 @@ create type jobs_internal.task_result as (
     timings          jsonb,
     blockers         jsonb,
     last_message     text,
-    cancel_method    text
+    cancel_method    text,
+    checkpoint       jsonb
 );
 comment on type jobs_internal.task_result is 'The outcome of an attempt.';
 comment on column jobs_internal.task_result.retry is

@@ -512,6 +512,37 @@ def test_a_guard_is_of_the_run_or_of_the_job(muster, a_job):
     assert (code, "'run', 'job'" in err) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("more", "sent"),
+    [
+        ((), {}),
+        (("--skip-if-holds",), {"skipIfHolds": True}),
+        (("--verify-expect", "EMPTY"), {"expect": "empty"}),
+        (("--verify-value", "7"), {"expect": "value", "value": "7"}),
+    ],
+)
+def test_a_step_is_verified_by_a_query(muster, a_job, more, sent):
+    made = ("job", "create", "nightly", "-g", "prod", "-c", "select 1", "--verify", "table t")
+
+    assert muster(*made, *more)[0] == 0
+    assert a_job.sent("PUT", STEP)[-1]["properties"]["verify"] == {"sql": "table t", **sent}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--skip-if-holds",),
+        ("--verify-value", "7"),
+        ("--verify", "table t", "--verify-value", "7", "--verify-expect", "true"),
+    ],
+)
+def test_options_of_a_query_need_one_and_agree(muster, a_job, more):
+    code, _, err = muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *more)
+
+    assert (code, "--verify" in err) == (1, True)
+    assert a_job.sent("PUT", STEP) == []
+
+
 def test_what_is_not_said_is_not_sent(muster, a_job):
     muster("job", "create", "nightly", "-g", "prod", "-c", "select 1")
 

@@ -213,7 +213,12 @@ def test_how_a_target_ended_counts_more_than_its_last_sqlstate(muster, rest, rea
 
 @pytest.mark.parametrize(
     ("reason", "hint"),
-    [("OutcomeUnknown", "look in the target"), ("HostLost", "nothing was committed")],
+    [
+        ("OutcomeUnknown", "look in the target"),
+        ("HostLost", "nothing was committed"),
+        ("VerifyFailed", "its effect is not there"),
+        ("VerifyNotAnswered", "is not repeated"),
+    ],
 )
 def test_a_doubtful_end_says_what_to_do(muster, rest, reason, hint):
     """The fingerprint is the same for both."""

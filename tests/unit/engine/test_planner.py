@@ -21,7 +21,6 @@ def a_plan(**more) -> StepDefinition:
     ("more", "word"),
     [
         ({"options": {"rollout": {"waves": [1]}}}, "waves"),
-        ({"options": {"verify": {"sql": "select 1"}}}, "verification"),
         ({"options": {"advance": "perTarget"}}, "advance perTarget"),
         ({"has_output": True}, "an output table"),
     ],

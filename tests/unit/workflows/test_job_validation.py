@@ -224,7 +224,6 @@ def test_a_step_is_sound(given, wrong):
     ("name", "value"),
     [
         ("rollout", {"waves": [1, "5%", "100%"], "haltAfterFailures": 2, "pauseBetween": "PT10M"}),
-        ("verify", {"sql": "select 1", "expect": "value", "value": 1}),
         ("output", {"serverName": "s", "databaseName": "d", "tableName": "t"}),
         ("advance", "perTarget"),
     ],

@@ -26,7 +26,8 @@ begin
            p_day, i.run, i.step, i.ordinal, i.attempt, i.invocation,
            x.target_execution_id, s.job_id, s.job_version, s.create_time,
            d.target_type, d.target_id, d.server_id, d.server_name, d.pool_name, d.database_name, d.schema_name,
-           c.credential_id, c.row_version, x.start_time, x.tried_at, p_directory, s.overrides, d.labels
+           c.credential_id, c.row_version, x.start_time, x.tried_at, p_directory, x.checkpoint ->> 'script', s.overrides,
+           d.labels
       from item i
       join step s on (s.run, s.step) = (i.run, i.step)
      cross join lateral (

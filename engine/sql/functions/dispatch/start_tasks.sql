@@ -44,7 +44,7 @@ begin
                    attempts           = excluded.attempts,
                    start_time         = coalesce(x.start_time, excluded.start_time),
                    attempt_start_time = excluded.start_time,
-                   phase              = 'run',
+                   phase              = case when x.checkpoint ->> 'script' is null then 'run' else 'verify' end,
                    wait_reason        = null,
                    -- The message of a server that had no room is out of date.
                    last_message       = case when x.wait_reason in ('ServerFull', 'ServerStarting') then null

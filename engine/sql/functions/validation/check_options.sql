@@ -65,7 +65,7 @@ begin
     end if;
     if p_options ? 'verify' and not p_options -> 'verify' ? 'sql' then
         perform raise_error('MU012', 'options', 'options.verify needs its query, sql');
-    elsif (p_options #>> '{verify,expect}' = 'value') <> (p_options -> 'verify' ? 'value') then
+    elsif (p_options #>> '{verify,expect}' is not distinct from 'value') <> (p_options -> 'verify' ? 'value') then
         perform raise_error('MU012', 'options', 'options.verify.value belongs to expect "value", and only there');
     end if;
     if exists (select from regexp_split_to_table(lower(p_options #>> '{settings,searchPath}'), ',') n (name)
@@ -86,6 +86,7 @@ begin
         perform raise_error('MU012', 'options', 'options.guard needs a script that writes, in a transaction of its own');
     end if;
     perform check_variables(p_options #>> '{verify,sql}', 'options'),
+            check_verify_query(p_options #>> '{verify,sql}'),
             check_variables(p_options #>> '{settings,role}', 'options');
 end $$;
 comment on function jobs_internal.check_options(jsonb) is 'Raises unless the options of a step are valid.';

@@ -11,7 +11,6 @@ begin
         (p_step.output_type is not null, 'output_type', 'an output'),
         (p_step.options ? 'output', 'options', 'options.output'),
         (p_step.options ? 'rollout', 'options', 'options.rollout'),
-        (p_step.options ? 'verify', 'options', 'options.verify'),
         (p_step.options ->> 'advance' = 'perTarget', 'options', 'options.advance "perTarget"')
       ) o (used, field, name)
      where o.used
