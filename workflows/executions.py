@@ -11,12 +11,19 @@ import msgspec
 from muster.core.errors import FieldError, refuse
 from muster.core.ids import ResourceId
 from nodeagent import items as wire
-from nodeagent.items import About, CancelExecution, Kind, ReadExecution, StartJob
+from nodeagent.items import (
+    About,
+    CancelExecution,
+    ContinueExecution,
+    Kind,
+    ReadExecution,
+    StartJob,
+)
 from workflows import access, items, target_servers
 from workflows.access import path_of
 from workflows.accesscache import Access
 from workflows.items import Family, is_uuid, present
-from workflows.model.item import WrittenItem
+from workflows.model.item import Item, WrittenItem
 from workflows.model.resource import Body, Call, Page
 from workflows.services import Services
 
@@ -104,6 +111,30 @@ async def check_start(services: Services, call: Call, id: ResourceId) -> None:
     await target_servers.check_reached(services, caller, id, "jobs", [job], "jobName")
 
 
+async def resume(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
+    """Targets start again, so the caller must be allowed to use their servers."""
+    del body
+    await check_start(services, call, id)
+    return await _continue(services, call, id, "resume/action", abort=False)
+
+
+async def abort(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
+    """No lock forbids it, as with cancel."""
+    del body
+    return await _continue(services, call, id, "abort/action", abort=True)
+
+
+async def _continue(
+    services: Services, call: Call, id: ResourceId, action: str, *, abort: bool
+) -> Item:
+    here = await items.enter(services, call, id, locks=not abort)
+    items.possible(FAMILY.kind, path_of(id), id)
+    job, name = path_of(id)
+    command = ContinueExecution(job=job, execution_id=UUID(name), abort=abort)
+    written = await items.write(services, call, id, here, FAMILY.action(action), command)
+    return FAMILY.item(written.item, here)
+
+
 async def cancel(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> None:
     """No lock forbids it, and the answer is empty, as Azure's clients want it."""
     await _cancel(services, call, id, FAMILY, body)
@@ -185,6 +216,11 @@ def _count(text: str) -> int | None:
     return _number(text) or None
 
 
+def _wave(text: str) -> int | None:
+    number = _count(text)
+    return number if number is not None and number < 2**31 else None
+
+
 def _lifecycles(text: str) -> list[str] | None:
     wanted = text.split(",")
     return wanted if LIFECYCLES.issuperset(wanted) else None
@@ -212,6 +248,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "server": (_text, "the name of a server"),
     "fingerprint": (_text, "the fingerprint of an error"),
     "step": (_text, "the name of a step"),
+    "wave": (_wave, "a number from 1 on"),
     "set": (_set, f"a number from 1 to {MOST_SETS}"),
     "$skip": (_number, "a number from 0 on"),
     "$top": (_count, "a number from 1 on"),

@@ -69,8 +69,22 @@ SUMMARY = Report(
         **PART,
         ratePerSecond=NUMBER,
         etaSeconds=NUMBER,
-        steps=_list(_object("stepId stepName lifecycle", stepId=WHOLE, stepName=TEXT, **PART)),
+        steps=_list(
+            _object(
+                "stepId stepName lifecycle",
+                stepId=WHOLE,
+                stepName=TEXT,
+                wave=WHOLE,
+                waves=WHOLE,
+                haltRule=TEXT,
+                notBefore=TIME,
+                **PART,
+            )
+        ),
         byServer=_list(_object("counts total", serverName=TEXT, counts=COUNTS, total=COUNT)),
+        byWave=_list(
+            _object("wave counts total", stepId=WHOLE, wave=WHOLE, counts=COUNTS, total=COUNT)
+        ),
         byReason=_list(_object("reason count", reason=TEXT, count=COUNT)),
         cancellations=CANCELLATIONS,
     ),

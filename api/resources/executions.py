@@ -45,7 +45,24 @@ EXECUTIONS = ResourceType(
     put=Sync(executions.put),
     get=Sync(executions.FAMILY.get, query=(parts.DELETED,)),
     list=Sync(executions.FAMILY.list_page, query=parts.FILTERS),
-    actions={"cancel": _cancel(executions.cancel)},
+    actions={
+        "cancel": _cancel(executions.cancel),
+        "resume": Action(
+            run=executions.resume,
+            title="Resume",
+            gives=parts.ITEM,
+            makes="JobExecution",
+            answer=parts.EXAMPLE,
+        ),
+        "abort": Action(
+            run=executions.abort,
+            title="Abort",
+            gives=parts.ITEM,
+            makes="JobExecution",
+            urgent=True,
+            answer=parts.EXAMPLE,
+        ),
+    },
     views={
         "targets": View(
             run=executions.OF_ALL_STEPS.list_page,

@@ -98,6 +98,10 @@ select jobs_internal.cancel_execution($1, $2, $3)::text;
 -- Whether the step or target is over already.
 select jobs_internal.cancel_part($1, $2, $3, $4, $5)::text;
 
+-- name: continue_execution
+-- The execution.
+select jobs_internal.continue_execution($1, $2, $3)::text;
+
 -- name: run_query
 -- The execution.
 select jobs_internal.run_query($1::text::jsonb)::text;

@@ -15,6 +15,7 @@ from engine.db.control_db import ControlDatabase
 from engine.db.control_db import Q as S
 from engine.model.credential import Credential
 from engine.model.group_document import Document
+from engine.scheduling.rollout import RolloutRules
 from engine.scheduling.runs import Run, StepDefinition
 from engine.targets.resolution import Resolution, Target
 from engine.targets.resolver import Resolver, needs_listing
@@ -31,7 +32,6 @@ LISTING_TIMEOUT = (
     60.0  # seconds for a server that is unavailable; the timeout of a step may be shorter
 )
 NOT_SUPPORTED = {
-    "rollout": "waves",
     "verify": "verification",
     "output": "output options",
 }  # refused when a step is defined; a step of an older version of Muster may still have them
@@ -43,6 +43,7 @@ class StepPlan:
 
     arguments: tuple[Any, ...]  # of plan_step, after the epoch
     columns: tuple[list[Any], ...]
+    rules: RolloutRules
 
     @property
     def is_large(self) -> bool:
@@ -87,8 +88,10 @@ class Planner:
         credential = await self._step_credential(plan) if needs_listing(document) else None
         retry = ServerRetry(self._targets.clock, min(LISTING_TIMEOUT, plan.timeout_seconds))
         discovery = self._targets.discovery(document)
-        resolution = await Resolver(document, discovery, credential, retry).resolve()
+        resolver = Resolver(document, discovery, credential, retry, order_by=plan.order_by)
+        resolution = await resolver.resolve()
         columns = _columns(resolution)
+        rules = RolloutRules.of(plan.options, len(resolution.targets))
         arguments = (
             run.id,
             plan.step_id,
@@ -98,8 +101,9 @@ class Planner:
             document.directory.revision,
             msgspec.json.encode(_skipped(resolution)).decode(),
             *columns,
+            rules.wave_starts,
         )
-        return StepPlan(arguments, columns)
+        return StepPlan(arguments, columns, rules)
 
     async def _step_credential(self, plan: StepDefinition) -> Credential | None:
         """The credential of the step, unless its user name depends on the target."""

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from engine.core.runs.cancellations import Cancellation
+from engine.core.runs.rollouts import RolloutUpdate
 from engine.scheduling.runs import ReachedStep, Run, StepDefinition
 
 
@@ -51,6 +52,11 @@ def cancellations(text: str) -> list[Cancellation]:
         Cancellation(each.cancellation_id, each.job_execution_id, each.step_id, each.ordinal)
         for each in _read(text, _CancellationRow)
     ]
+
+
+def rollouts(text: str) -> list[RolloutUpdate]:
+    updates: list[RolloutUpdate] = _read(text, RolloutUpdate)
+    return updates
 
 
 def _read(text: str, kind: Any) -> Any:

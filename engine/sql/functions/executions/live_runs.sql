@@ -25,7 +25,8 @@ begin
      cross join lateral (
            select jsonb_agg(jsonb_build_object(
                       'stepId', e.step_id, 'lifecycle', e.lifecycle, 'snapshotId', e.snapshot_id,
-                      'cancelRequested', e.cancel_requested_at is not null) order by e.step_id) as reached
+                      'cancelRequested', e.cancel_requested_at is not null,
+                      'aborted', e.aborted_at is not null) order by e.step_id) as reached
              from step_execution e
             where (e.run_day, e.job_execution_id) = (x.run_day, x.job_execution_id)) e
      where x.end_time is null

@@ -1,0 +1,32 @@
+-- expand: rollouts of steps: halt, gate between waves, resume and abort
+alter table jobs_internal.step_execution
+    add column halt_rule text,
+    add column approved_wave integer not null default 1,
+    add column not_before timestamptz,
+    add column resumed_at timestamptz,
+    add column aborted_at timestamptz,
+    add constraint a_halt_has_a_rule check ((halted_at is null) = (halt_rule is null)),
+    add constraint a_halt_rule_is_known check (halt_rule in ('FailureLimit', 'SameError')),
+    add constraint a_wave_is_one_of_the_waves check (wave between 1 and waves);
+create index step_execution_by_operator on jobs_internal.step_execution (job_execution_id)
+    where end_time is null and coalesce(aborted_at, resumed_at) is not null;
+comment on column jobs_internal.step_execution.halt_rule is 'FailureLimit or SameError: which limit halted the step.';
+comment on column jobs_internal.step_execution.approved_wave is 'The last wave that an operator has opened.';
+comment on column jobs_internal.step_execution.not_before is 'When the next wave starts by itself.';
+comment on column jobs_internal.step_execution.resumed_at is
+    'When an operator last resumed the step: limits count what ended after that.';
+comment on column jobs_internal.step_execution.aborted_at is
+    'When an operator ended the rollout: no waiting target starts, and no further step.';
+
+alter table jobs_internal.instance
+    add column same_error_limit integer not null default 50,
+    add constraint a_limit_of_equal_errors_is_not_negative check (same_error_limit >= 0);
+comment on column jobs_internal.instance.same_error_limit is
+    'So many targets in a row with the same SQLSTATE, which is not retried, and no success halt a step without a '
+    'rollout; 0: no limit.';
+
+drop function if exists jobs_internal.plan_step(
+    bigint, uuid, integer, uuid, uuid, bytea, bigint, jsonb, text[], text[], text[], text[], text[], text[], jsonb[],
+    uuid[], uuid[]);
+drop function if exists jobs_internal.poll_updates(bigint, uuid[]);
+drop function if exists jobs_internal.create_step_execution(jobs_internal.job_execution, integer, uuid);
