@@ -19,6 +19,7 @@ from nodeagent.protocol import DirectoryPool, DirectoryServer, DirectorySynced, 
 
 SERVER = "Microsoft.Sql/servers"
 POOL = "Microsoft.Sql/servers/elasticPools"
+SAME_ERROR_LIMIT = 50  # of an account that says nothing about it
 
 Send = Callable[[SyncDirectory], Awaitable[DirectorySynced]]
 
@@ -79,7 +80,8 @@ async def sync(
         _certified(_entry(server, endpoint, pools, otherwise), server, endpoint, recipient)
         for server, endpoint in reached
     )
-    command = SyncDirectory(revision=revision, servers=listed)
+    limit = account.properties.get("haltAfterConsecutiveSameError", SAME_ERROR_LIMIT)
+    command = SyncDirectory(revision=revision, servers=listed, same_error_limit=limit)
     if sent is not None and command.digest == sent.digest:
         return sent
     keys = {

@@ -174,16 +174,18 @@ class DirectoryServer(_Frozen, frozen=True):
 
 
 class SyncDirectory(_Frozen, frozen=True, omit_defaults=True):
-    """Replaces the whole directory; a revision that is not newer changes nothing."""
+    """Replaces the whole directory and the account's settings; a revision that is not newer changes nothing."""
 
     revision: int
     servers: tuple[DirectoryServer, ...]
     client_keys: dict[str, str] = {}  # by server_id; sealed for the account's own key
+    same_error_limit: int = 50  # of the account: haltAfterConsecutiveSameError
 
     @property
     def digest(self) -> str:
-        """Of the servers alone: by it a change is noticed, and a key never seals alike."""
-        return hashlib.sha256(msgspec.json.encode(self.servers, order="deterministic")).hexdigest()
+        """Of all but the keys: by it a change is noticed, and a key never seals alike."""
+        content = (self.servers, self.same_error_limit)
+        return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
 
 
 class ReadEpoch(_Frozen, frozen=True):

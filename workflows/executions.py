@@ -111,16 +111,14 @@ async def check_start(services: Services, call: Call, id: ResourceId) -> None:
     await target_servers.check_reached(services, caller, id, "jobs", [job], "jobName")
 
 
-async def resume(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
+async def resume(services: Services, call: Call, id: ResourceId) -> Item:
     """Targets start again, so the caller must be allowed to use their servers."""
-    del body
     await check_start(services, call, id)
     return await _continue(services, call, id, "resume/action", abort=False)
 
 
-async def abort(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
+async def abort(services: Services, call: Call, id: ResourceId) -> Item:
     """No lock forbids it, as with cancel."""
-    del body
     return await _continue(services, call, id, "abort/action", abort=True)
 
 

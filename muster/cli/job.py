@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from muster.cli import inputs, job_state, lookup, output, run_watch, runs, schedules
+from muster.cli import inputs, job_state, lookup, output, rollouts, run_watch, runs, schedules
 from muster.cli.arguments import Commands, add_choice, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -72,6 +72,7 @@ def _add_create(verbs: Commands) -> None:
         action="store_true",
         help="may be repeated when it is unknown whether it committed",
     )
+    rollouts.add(one)
     one.add_argument("--replace", action="store_true", help="replace a job of that name")
 
 
@@ -210,6 +211,7 @@ def _step(options: argparse.Namespace, account: str) -> dict[str, Any]:
         "transaction": options.transaction,
         "guard": GUARDS.get(options.guard),
         "idempotent": options.idempotent or None,
+        "rollout": rollouts.read(options),
     }
     if options.credential:
         said["credential"] = f"{account}/credentials/{options.credential}"

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from nodeagent.commands import (
     ask,
     cancel_execution,
+    continue_execution,
     decide_private_endpoint,
     delete_item,
     diagnose,
@@ -60,6 +61,7 @@ HANDLERS: Mapping[str, Handler] = {
     "delete_item": delete_item.run,
     "start_job": start_job.run,
     "cancel_execution": cancel_execution.run,
+    "continue_execution": continue_execution.run,
     "run_query": run_query.run,
     "ask": ask.run,
     "read_request": read_request.run,

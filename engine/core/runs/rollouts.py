@@ -1,4 +1,7 @@
-"""Carries out what the rollout of a step decides: in the database first, then in memory."""
+"""Carries out what the rollout of a step decides: in the database first, then in memory.
+
+Memory follows the reply of a statement without an await in between, so nothing can come between the two.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -115,29 +118,29 @@ class Rollouts:
         """Reservations that have not started are taken back; what runs goes on."""
         await reach("core.before_halt")
         rows = await self._rows(step, Q.halt_step, halt.rule, halt.message)
-        await reach("core.halted")
         rollout.halted = True
         self._run_state.hold_waiting(step)
         for row in rows:
             self._run_state.release(row["invocation_id"])
+        await reach("core.halted")
         log.warning("run halted", run=step.run.id, step=step.plan.step_id, rule=halt.rule)
 
     async def _open(self, step: StepRun, rollout: StepRollout, wave: int) -> None:
         await reach("core.before_wave")
         await self._rows(step, Q.open_wave, wave)
-        await reach("core.wave_opened")
         rollout.wave, rollout.wait = wave, None
         rollout.unfinished = sum(ordinal <= rollout.open_end for ordinal in step.waiting)
         self._run_state.enqueue_waiting(step)
+        await reach("core.wave_opened")
 
     async def abort(self, step: StepRun) -> None:
         """Ends the waiting targets; attempts that run go on to their end."""
         await reach("core.before_abort")
         rows = await self._rows(step, Q.abort_step, limit=ABORT_TIMEOUT)
-        await reach("core.aborted")
         invocations = self._run_state.invocations(step)
         for row in rows:
             self._run_state.remove(step, row["ordinal"], invocations.get(row["ordinal"]))
+        await reach("core.aborted")
 
     async def _rows(
         self, step: StepRun, query: str, *args: Any, limit: float | None = None

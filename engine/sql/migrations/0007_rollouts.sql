@@ -28,5 +28,6 @@ comment on column jobs_internal.instance.same_error_limit is
 drop function if exists jobs_internal.plan_step(
     bigint, uuid, integer, uuid, uuid, bytea, bigint, jsonb, text[], text[], text[], text[], text[], text[], jsonb[],
     uuid[], uuid[]);
+drop function if exists jobs_internal.sync_directory(bigint, jsonb);
 drop function if exists jobs_internal.poll_updates(bigint, uuid[]);
 drop function if exists jobs_internal.create_step_execution(jobs_internal.job_execution, integer, uuid);

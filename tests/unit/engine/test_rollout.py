@@ -152,7 +152,9 @@ def test_equal_errors_in_a_row_halt_a_step_without_rollout():
 def test_what_interrupts_the_row_of_equal_errors(lifecycle, sqlstate):
     rollout = StepRollout(RolloutRules.of({}, 100))
     load(rollout, 100)
-    for ordinal, end in enumerate([("Failed", "42P01"), ("Failed", "42P01"), (lifecycle, sqlstate)]):
+    for ordinal, end in enumerate(
+        [("Failed", "42P01"), ("Failed", "42P01"), (lifecycle, sqlstate)]
+    ):
         rollout.target_ended(ordinal + 1, *end, 1.0)
     rollout.target_ended(4, "Failed", "42P01", 1.0)
     assert decision(rollout, limit=3) is None

@@ -1,5 +1,7 @@
 -- for: agent
-create or replace function jobs_internal.sync_directory(p_revision bigint, p_servers jsonb) returns jsonb
+create or replace function jobs_internal.sync_directory(
+    p_revision bigint, p_servers jsonb, p_same_error_limit integer
+) returns jsonb
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -37,8 +39,12 @@ begin
            revision = excluded.revision
            -- A key never seals alike: whether it is another one, its fingerprint tells.
      where to_jsonb(s) - array['revision', 'client_key'] <> to_jsonb(excluded) - array['revision', 'client_key'];
+    update instance i
+       set same_error_limit = p_same_error_limit
+     where i.same_error_limit <> p_same_error_limit;
     update directory_revision set revision = p_revision, synced_at = clock_timestamp();
     return jsonb_build_object('applied', true, 'revision', p_revision);
 end $$;
-comment on function jobs_internal.sync_directory(bigint, jsonb) is
-    'The directory shows exactly these servers; a revision that is not newer changes nothing.';
+comment on function jobs_internal.sync_directory(bigint, jsonb, integer) is
+    'The directory shows exactly these servers, and the account has this limit of equal errors; a revision that is not '
+    'newer changes nothing.';
