@@ -137,6 +137,14 @@ class ContinueExecution(_Frozen, frozen=True):
     abort: bool = False
 
 
+class RerunExecution(_Frozen, frozen=True):
+    """A run on targets of an earlier one: `only` how they ended, or `targets` by their ids."""
+
+    job: str
+    execution_id: UUID
+    document: Document = {}
+
+
 class RunQuery(_Frozen, frozen=True):
     """A run of the system job `adhoc`: script, target group, timeout, options, overrides."""
 

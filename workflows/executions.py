@@ -17,6 +17,7 @@ from nodeagent.items import (
     ContinueExecution,
     Kind,
     ReadExecution,
+    RerunExecution,
     StartJob,
 )
 from workflows import access, items, target_servers
@@ -29,6 +30,7 @@ from workflows.services import Services
 
 MOST = 2**63 - 1
 PAGE = 1000
+RERUN_KINDS = ("failed", "timedOut", "canceled", "skipped", "unknown", "succeeded")
 MOST_SETS = 10_000
 DELETED = "includeDeleted"
 LIFECYCLES = {  # of targets
@@ -131,6 +133,30 @@ async def _continue(
     command = ContinueExecution(job=job, execution_id=UUID(name), abort=abort)
     written = await items.write(services, call, id, here, FAMILY.action(action), command)
     return FAMILY.item(written.item, here)
+
+
+async def rerun(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
+    """Starts the job again on targets of this execution."""
+    here = await items.enter(services, call, id)
+    items.possible(FAMILY.kind, path_of(id), id)
+    refuse(_rerun_errors(body))
+    await check_start(services, call, id)
+    job, name = path_of(id)
+    command = RerunExecution(job=job, execution_id=UUID(name), document=body)
+    written = await items.write(services, call, id, here, FAMILY.action("rerun/action"), command)
+    return FAMILY.item(written.item, here)
+
+
+def _rerun_errors(body: dict[str, Any]) -> list[FieldError]:
+    if "only" in body and "targets" in body:
+        return [FieldError("targets", "Name the targets, or say how they ended with 'only'.")]
+    known = {kind.lower() for kind in RERUN_KINDS}
+    if any(kind.lower() not in known for kind in body.get("only", [])) or body.get("only") == []:
+        return [FieldError("only", f"One or several of {', '.join(RERUN_KINDS)}.")]
+    targets = body.get("targets")
+    if targets is not None and not (targets and all(map(is_uuid, targets))):
+        return [FieldError("targets", "Ids of targets, as the execution lists them.")]
+    return []
 
 
 async def cancel(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> None:

@@ -60,6 +60,7 @@ OBSERVED: dict[str, Any] = {
     "slot": TIME,
     "actor": TEXT,
     "door": TEXT,
+    "rerunOf": TEXT,
 }
 DELETED = Query(
     name="includeDeleted",

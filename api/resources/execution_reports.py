@@ -66,6 +66,8 @@ SUMMARY = Report(
         actor=TEXT,
         door=TEXT,
         stepCount=WHOLE,
+        rerunOf=TEXT,
+        reruns=_list(TEXT),
         **PART,
         ratePerSecond=NUMBER,
         etaSeconds=NUMBER,

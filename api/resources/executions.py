@@ -12,6 +12,11 @@ from workflows.model.execution import AttemptProperties, ExecutionProperties
 from workflows.model.wire import Maybe, Properties
 
 
+class Rerun(Properties, frozen=True):
+    only: Maybe[list[str]] = UNSET  # how the targets ended; default: failed and timedOut
+    targets: Maybe[list[str]] = UNSET  # their ids
+
+
 class Cancel(Properties, frozen=True):
     reason: Maybe[str] = UNSET
 
@@ -47,6 +52,15 @@ EXECUTIONS = ResourceType(
     list=Sync(executions.FAMILY.list_page, query=parts.FILTERS),
     actions={
         "cancel": _cancel(executions.cancel),
+        "rerun": Action(
+            run=executions.rerun,
+            title="Rerun",
+            takes=Rerun,
+            gives=parts.ITEM,
+            makes="JobExecution",
+            example={"only": ["failed", "timedOut"]},
+            answer=parts.EXAMPLE,
+        ),
         "resume": Action(
             run=executions.resume,
             title="Resume",

@@ -99,6 +99,7 @@ class Run:
     canceled: bool
     step: "StepRun | None" = None  # the current one
     overlaps: bool = False  # waits for an older run of its job
+    rerun: bool = False  # on targets of an earlier run
     ended: bool = False
     retry_at: float = (
         0.0  # after an unexpected error: it is not advanced before, by the monotonic clock

@@ -9,6 +9,7 @@ from muster.cli import (
     notices,
     output,
     progress,
+    reruns,
     results,
     rollouts,
     run_origin,
@@ -64,6 +65,8 @@ def add(commands: Commands) -> None:
     one.add_argument("--step", metavar="NAME")
     one.add_argument("--target", metavar="TARGET", help=TARGET)
     one.add_argument("--reason", help="kept with the cancellation")
+    one = _of_run(verb(verbs, "rerun", rerun, "run a job again on targets of an earlier run"))
+    reruns.add(one, TARGET)
     about = "go on with a halted run, or start the next wave of one that waits for it"
     one = _of_run(verb(verbs, "resume", resume, about))
     one.add_argument("--wait", action="store_true", help="watch the run and exit with its result")
@@ -160,6 +163,10 @@ def cancel(options: argparse.Namespace) -> int:
         return Exit.SUCCEEDED
 
     return _on_run(options, post)
+
+
+def rerun(options: argparse.Namespace) -> int:
+    return _on_run(options, lambda api, run: reruns.rerun(api, run, options))
 
 
 def resume(options: argparse.Namespace) -> int:

@@ -102,6 +102,10 @@ select jobs_internal.cancel_part($1, $2, $3, $4, $5)::text;
 -- The execution.
 select jobs_internal.continue_execution($1, $2, $3)::text;
 
+-- name: rerun_execution
+-- The new execution.
+select jobs_internal.rerun_execution($1, $2, $3::text::jsonb)::text;
+
 -- name: run_query
 -- The execution.
 select jobs_internal.run_query($1::text::jsonb)::text;

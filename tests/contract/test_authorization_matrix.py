@@ -176,6 +176,7 @@ CELLS = {
     "JobExecutions_CreateOrUpdate": "deny deny deny",
     "JobExecutions_Get": "allow deny deny",
     "JobExecutions_Cancel": "deny deny deny",
+    "JobExecutions_Rerun": "deny deny deny",
     "JobExecutions_Resume": "deny deny deny",
     "JobExecutions_Abort": "deny deny deny",
     "JobExecutions_ListTargets": "allow deny deny",

@@ -74,5 +74,6 @@ class ExecutionProperties(Properties, frozen=True):
             "slot",
             "actor",
             "door",
+            "rerunOf",
         }
     )

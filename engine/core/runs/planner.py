@@ -17,8 +17,9 @@ from engine.model.credential import Credential
 from engine.model.group_document import Document
 from engine.scheduling.rollout import RolloutRules
 from engine.scheduling.runs import Run, StepDefinition
+from engine.targets.rerun_selection import RerunSelection
 from engine.targets.resolution import Resolution, Target
-from engine.targets.resolver import Resolver, needs_listing
+from engine.targets.resolver import Resolver, TargetFilter, needs_listing
 from engine.targets.server_retry import ServerRetry
 from engine.targets.target_access import TargetAccess
 from muster.core.errors import Fault, InvalidRequest
@@ -88,8 +89,18 @@ class Planner:
         credential = await self._step_credential(plan) if needs_listing(document) else None
         retry = ServerRetry(self._targets.clock, min(LISTING_TIMEOUT, plan.timeout_seconds))
         discovery = self._targets.discovery(document)
-        resolver = Resolver(document, discovery, credential, retry, order_by=plan.order_by)
-        resolution = await resolver.resolve()
+
+        async def resolve(*filters: TargetFilter) -> Resolution:
+            order_by = plan.order_by
+            resolver = Resolver(
+                document, discovery, credential, retry, filters=filters, order_by=order_by
+            )
+            return await resolver.resolve()
+
+        selection = await self._rerun_selection(run, plan) if run.rerun else None
+        resolution = await (
+            selection.resolve(document, plan.order_by, resolve) if selection else resolve()
+        )
         columns = _columns(resolution)
         rules = RolloutRules.of(plan.options, len(resolution.targets))
         arguments = (
@@ -104,6 +115,12 @@ class Planner:
             rules.wave_starts,
         )
         return StepPlan(arguments, columns, rules)
+
+    async def _rerun_selection(self, run: Run, plan: StepDefinition) -> RerunSelection:
+        key = self._store.epoch, run.id, plan.step_id
+        in_origin = await self._connection.value(Q.is_step_of_origin, *key)
+        rows = await self._connection.fetch(Q.rerun_targets, *key)
+        return RerunSelection.of(rows, in_origin=in_origin)
 
     async def _step_credential(self, plan: StepDefinition) -> Credential | None:
         """The credential of the step, unless its user name depends on the target."""

@@ -19,6 +19,7 @@ class _RunRow(msgspec.Struct, frozen=True):
     run_day: date
     lifecycle: str
     cancel_requested_at: str | None
+    rerun: bool
     steps: tuple[StepDefinition, ...]
     reached: tuple[ReachedStep, ...]
 
@@ -42,6 +43,7 @@ def runs(text: str) -> list[Run]:
             reached={step.step_id: step for step in each.reached},
             begun=each.lifecycle != "Created",
             canceled=each.cancel_requested_at is not None,
+            rerun=each.rerun,
         )
         for each in _read(text, _RunRow)
     ]

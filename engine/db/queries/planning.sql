@@ -63,3 +63,12 @@ select jobs_internal.wait_for_wave($1, $2, $3, $4, $5, $6);
 -- name: abort_step
 -- The waiting targets that ended.
 select abort_step as ordinal from jobs_internal.abort_step($1, $2, $3);
+
+-- name: rerun_targets
+-- The targets of a rerun that take part in this step or in one before it.
+select in_step, target_type, server_id, server_name, database_name, schema_name, labels::text, credential_id, rule
+  from jobs_internal.rerun_targets($1, $2, $3);
+
+-- name: is_step_of_origin
+-- Whether the origin of the rerun had targets in this step.
+select jobs_internal.is_step_of_origin($1, $2, $3);

@@ -93,6 +93,9 @@ begin
         'endTime', iso_time(p_run.end_time), 'waitReason', coalesce(held, p_run.wait_reason),
         'endReason', p_run.end_reason, 'lastMessage', p_run.last_message, 'origin', p_run.origin,
         'slot', iso_time(p_run.slot), 'actor', p_run.actor, 'door', p_run.door, 'stepCount', steps,
+        'rerunOf', p_run.rerun_of, 'reruns', (
+            select coalesce(jsonb_agg(x.job_execution_id order by x.create_time), '[]')
+              from job_execution x where x.rerun_of = p_run.job_execution_id),
         'cancellations', list_cancellations(p_run, null));
     -- Of what is over the mean; of what goes on the last minute, or less where it is younger.
     seconds := greatest(1, extract(epoch from coalesce(p_run.end_time, now) - coalesce(p_run.start_time, p_run.create_time)));

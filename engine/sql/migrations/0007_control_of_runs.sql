@@ -1,4 +1,4 @@
--- expand: rollouts of steps: halt, gate between waves, resume and abort
+-- expand: control of runs: rollouts with halt, gate, resume and abort; reruns
 alter table jobs_internal.step_execution
     add column halt_rule text,
     add column approved_wave integer not null default 1,
@@ -31,3 +31,36 @@ drop function if exists jobs_internal.plan_step(
 drop function if exists jobs_internal.sync_directory(bigint, jsonb);
 drop function if exists jobs_internal.poll_updates(bigint, uuid[]);
 drop function if exists jobs_internal.create_step_execution(jobs_internal.job_execution, integer, uuid);
+
+create table jobs_internal.rerun_target (
+    job_execution_id uuid not null references jobs_internal.job_execution on delete cascade,
+    step_id          integer not null,
+    target_id        uuid not null,
+    target_type      text not null,
+    server_id        text not null,
+    server_name      text not null,
+    pool_name        text,
+    database_name    text,
+    schema_name      text,
+    labels           jsonb not null default '{}',
+    credential_id    uuid,
+    rule             uuid not null,
+    primary key (job_execution_id, step_id, target_id)
+);
+comment on table jobs_internal.rerun_target is
+    'The targets of a rerun in the steps that its origin has reached, copied from the snapshots of the origin.';
+comment on column jobs_internal.rerun_target.job_execution_id is 'The rerun.';
+comment on column jobs_internal.rerun_target.step_id is 'The step, in the version of the rerun.';
+comment on column jobs_internal.rerun_target.target_id is 'The target, the same in every run.';
+comment on column jobs_internal.rerun_target.target_type is 'As in the snapshot.';
+comment on column jobs_internal.rerun_target.server_id is 'As in the snapshot.';
+comment on column jobs_internal.rerun_target.server_name is 'As in the snapshot.';
+comment on column jobs_internal.rerun_target.pool_name is 'As in the snapshot.';
+comment on column jobs_internal.rerun_target.database_name is 'As in the snapshot.';
+comment on column jobs_internal.rerun_target.schema_name is 'As in the snapshot.';
+comment on column jobs_internal.rerun_target.labels is 'As in the snapshot.';
+comment on column jobs_internal.rerun_target.credential_id is 'As in the snapshot.';
+comment on column jobs_internal.rerun_target.rule is 'As in the snapshot.';
+create index job_execution_by_origin on jobs_internal.job_execution (rerun_of) where rerun_of is not null;
+
+drop function if exists jobs_internal.live_runs(bigint, uuid[]);
