@@ -20,6 +20,7 @@ from nodeagent.protocol import DirectoryPool, DirectoryServer, DirectorySynced, 
 
 SERVER = "Microsoft.Sql/servers"
 POOL = "Microsoft.Sql/servers/elasticPools"
+SAME_ERROR_LIMIT = 50  # of an account that says nothing about it
 
 ROW_COST = 500  # a server of the directory costs as much as so many bytes of a body
 
@@ -99,7 +100,10 @@ def _command(
             entries.append(_certified(entry, server, endpoint, recipient))
             if endpoint.client_certificate and endpoint.client_key:
                 keys[server.id] = recipient.sealed(server.id, endpoint.client_key)
-    command = SyncDirectory(revision=revision, servers=tuple(entries), client_keys=keys)
+    limit = account.properties.get("haltAfterConsecutiveSameError", SAME_ERROR_LIMIT)
+    command = SyncDirectory(
+        revision=revision, servers=tuple(entries), client_keys=keys, same_error_limit=limit
+    )
     return command, command.digest
 
 

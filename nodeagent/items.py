@@ -129,6 +129,22 @@ class CancelExecution(_Frozen, frozen=True):
     target: str | None = None
 
 
+class ContinueExecution(_Frozen, frozen=True):
+    """Goes on with an execution that is halted or between two waves, or ends it."""
+
+    job: str
+    execution_id: UUID
+    abort: bool = False
+
+
+class RerunExecution(_Frozen, frozen=True):
+    """A run on targets of an earlier one: `only` how they ended, or `targets` by their ids."""
+
+    job: str
+    execution_id: UUID
+    document: Document = {}
+
+
 class RunQuery(_Frozen, frozen=True):
     """A run of the system job `adhoc`: script, target group, timeout, options, overrides."""
 

@@ -22,6 +22,7 @@ from nodeagent.items import (
     Asked,
     Canceled,
     CancelExecution,
+    ContinueExecution,
     DecidePrivateEndpoint,
     Deleted,
     DeleteItem,
@@ -46,6 +47,7 @@ from nodeagent.items import (
     ReadRequest,
     ReadServerUsers,
     RequestRead,
+    RerunExecution,
     RunQuery,
     ServerUsers,
     StartJob,
@@ -172,16 +174,18 @@ class DirectoryServer(_Frozen, frozen=True):
 
 
 class SyncDirectory(_Frozen, frozen=True, omit_defaults=True):
-    """Replaces the whole directory; a revision that is not newer changes nothing."""
+    """Replaces the whole directory and the account's settings; a revision that is not newer changes nothing."""
 
     revision: int
     servers: tuple[DirectoryServer, ...]
     client_keys: dict[str, str] = {}  # by server_id; sealed for the account's own key
+    same_error_limit: int = 50  # of the account: haltAfterConsecutiveSameError
 
     @property
     def digest(self) -> str:
-        """Of the servers alone: by it a change is noticed, and a key never seals alike."""
-        return hashlib.sha256(msgspec.json.encode(self.servers, order="deterministic")).hexdigest()
+        """Of all but the keys: by it a change is noticed, and a key never seals alike."""
+        content = (self.servers, self.same_error_limit)
+        return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
 
 
 class ReadEpoch(_Frozen, frozen=True):
@@ -331,6 +335,8 @@ COMMANDS: Mapping[str, Spec] = MappingProxyType({spec.name: spec for spec in (
     Spec("delete_item",    DeleteItem,    Deleted,         _O, False, 15, function="delete_item"),
     Spec("start_job",      StartJob,      Written,         _O, False, 10, function="start_job"),
     Spec("cancel_execution", CancelExecution, Canceled,    _O, False, 10, function="cancel_execution"),
+    Spec("continue_execution", ContinueExecution, Written, _O, False, 10, function="continue_execution"),
+    Spec("rerun_execution", RerunExecution, Written,       _O, False, 15, function="rerun_execution"),
     Spec("run_query",      RunQuery,      Written,         _O, False, 10, function="run_query"),
     Spec("ask",            Ask,           Asked,           _O, False, 5, function="create_request"),
     Spec("read_request",   ReadRequest,   RequestRead,     _O, True,  5, function="read_request"),

@@ -11,17 +11,26 @@ import msgspec
 from muster.core.errors import FieldError, refuse
 from muster.core.ids import ResourceId
 from nodeagent import items as wire
-from nodeagent.items import About, CancelExecution, Kind, ReadExecution, StartJob
+from nodeagent.items import (
+    About,
+    CancelExecution,
+    ContinueExecution,
+    Kind,
+    ReadExecution,
+    RerunExecution,
+    StartJob,
+)
 from workflows import access, items, target_servers
 from workflows.access import path_of
 from workflows.accesscache import Access
 from workflows.items import Family, is_uuid, present
-from workflows.model.item import WrittenItem
+from workflows.model.item import Item, WrittenItem
 from workflows.model.resource import Body, Call, Page
 from workflows.services import Services
 
 MOST = 2**63 - 1
 PAGE = 1000
+RERUN_KINDS = ("failed", "timedOut", "canceled", "skipped", "unknown", "succeeded")
 MOST_SETS = 10_000
 DELETED = "includeDeleted"
 LIFECYCLES = {  # of targets
@@ -102,6 +111,52 @@ async def check_start(services: Services, call: Call, id: ResourceId) -> None:
     job = path_of(id)[0]
     caller = target_servers.beyond_token_scope(call)
     await target_servers.check_reached(services, caller, id, "jobs", [job], "jobName")
+
+
+async def resume(services: Services, call: Call, id: ResourceId) -> Item:
+    """Targets start again, so the caller must be allowed to use their servers."""
+    await check_start(services, call, id)
+    return await _continue(services, call, id, "resume/action", abort=False)
+
+
+async def abort(services: Services, call: Call, id: ResourceId) -> Item:
+    """No lock forbids it, as with cancel."""
+    return await _continue(services, call, id, "abort/action", abort=True)
+
+
+async def _continue(
+    services: Services, call: Call, id: ResourceId, action: str, *, abort: bool
+) -> Item:
+    here = await items.enter(services, call, id, locks=not abort)
+    items.possible(FAMILY.kind, path_of(id), id)
+    job, name = path_of(id)
+    command = ContinueExecution(job=job, execution_id=UUID(name), abort=abort)
+    written = await items.write(services, call, id, here, FAMILY.action(action), command)
+    return FAMILY.item(written.item, here)
+
+
+async def rerun(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> Item:
+    """Starts the job again on targets of this execution."""
+    here = await items.enter(services, call, id)
+    items.possible(FAMILY.kind, path_of(id), id)
+    refuse(_rerun_errors(body))
+    await check_start(services, call, id)
+    job, name = path_of(id)
+    command = RerunExecution(job=job, execution_id=UUID(name), document=body)
+    written = await items.write(services, call, id, here, FAMILY.action("rerun/action"), command)
+    return FAMILY.item(written.item, here)
+
+
+def _rerun_errors(body: dict[str, Any]) -> list[FieldError]:
+    if "only" in body and "targets" in body:
+        return [FieldError("targets", "Name the targets, or say how they ended with 'only'.")]
+    known = {kind.lower() for kind in RERUN_KINDS}
+    if any(kind.lower() not in known for kind in body.get("only", [])) or body.get("only") == []:
+        return [FieldError("only", f"One or several of {', '.join(RERUN_KINDS)}.")]
+    targets = body.get("targets")
+    if targets is not None and not (targets and all(map(is_uuid, targets))):
+        return [FieldError("targets", "Ids of targets, as the execution lists them.")]
+    return []
 
 
 async def cancel(services: Services, call: Call, id: ResourceId, body: dict[str, Any]) -> None:
@@ -185,6 +240,11 @@ def _count(text: str) -> int | None:
     return _number(text) or None
 
 
+def _wave(text: str) -> int | None:
+    number = _count(text)
+    return number if number is not None and number < 2**31 else None
+
+
 def _lifecycles(text: str) -> list[str] | None:
     wanted = text.split(",")
     return wanted if LIFECYCLES.issuperset(wanted) else None
@@ -212,6 +272,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "server": (_text, "the name of a server"),
     "fingerprint": (_text, "the fingerprint of an error"),
     "step": (_text, "the name of a step"),
+    "wave": (_wave, "a number from 1 on"),
     "set": (_set, f"a number from 1 to {MOST_SETS}"),
     "$skip": (_number, "a number from 0 on"),
     "$top": (_count, "a number from 1 on"),

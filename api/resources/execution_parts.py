@@ -52,10 +52,15 @@ OBSERVED: dict[str, Any] = {
     "targetId": TEXT,
     "waitReason": TEXT,
     "endReason": TEXT,
+    "wave": WHOLE,
+    "waves": WHOLE,
+    "haltRule": {"type": "string", "enum": ["FailureLimit", "SameError"]},
+    "notBefore": TIME,
     "origin": TEXT,
     "slot": TIME,
     "actor": TEXT,
     "door": TEXT,
+    "rerunOf": TEXT,
 }
 DELETED = Query(
     name="includeDeleted",
@@ -93,6 +98,11 @@ OF_TARGETS = (
         schema={"type": "string", "pattern": f"^{LIFECYCLE}(,{LIFECYCLE})*$"},
     ),
     Query(name="server", description="Only targets on the server of this name."),
+    Query(
+        name="wave",
+        description="Only targets of this wave of the rollout.",
+        schema={"type": "integer", "minimum": 1},
+    ),
     Query(
         name="fingerprint",
         description="Only targets whose newest attempt failed with this error, as /errors shows it.",

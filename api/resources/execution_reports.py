@@ -66,11 +66,27 @@ SUMMARY = Report(
         actor=TEXT,
         door=TEXT,
         stepCount=WHOLE,
+        rerunOf=TEXT,
+        reruns=_list(TEXT),
         **PART,
         ratePerSecond=NUMBER,
         etaSeconds=NUMBER,
-        steps=_list(_object("stepId stepName lifecycle", stepId=WHOLE, stepName=TEXT, **PART)),
+        steps=_list(
+            _object(
+                "stepId stepName lifecycle",
+                stepId=WHOLE,
+                stepName=TEXT,
+                wave=WHOLE,
+                waves=WHOLE,
+                haltRule=TEXT,
+                notBefore=TIME,
+                **PART,
+            )
+        ),
         byServer=_list(_object("counts total", serverName=TEXT, counts=COUNTS, total=COUNT)),
+        byWave=_list(
+            _object("wave counts total", stepId=WHOLE, wave=WHOLE, counts=COUNTS, total=COUNT)
+        ),
         byReason=_list(_object("reason count", reason=TEXT, count=COUNT)),
         cancellations=CANCELLATIONS,
     ),

@@ -12,6 +12,11 @@ from workflows.model.execution import AttemptProperties, ExecutionProperties
 from workflows.model.wire import Maybe, Properties
 
 
+class Rerun(Properties, frozen=True):
+    only: Maybe[list[str]] = UNSET  # how the targets ended; default: failed and timedOut
+    targets: Maybe[list[str]] = UNSET  # their ids
+
+
 class Cancel(Properties, frozen=True):
     reason: Maybe[str] = UNSET
 
@@ -45,7 +50,33 @@ EXECUTIONS = ResourceType(
     put=Sync(executions.put),
     get=Sync(executions.FAMILY.get, query=(parts.DELETED,)),
     list=Sync(executions.FAMILY.list_page, query=parts.FILTERS),
-    actions={"cancel": _cancel(executions.cancel)},
+    actions={
+        "cancel": _cancel(executions.cancel),
+        "rerun": Action(
+            run=executions.rerun,
+            title="Rerun",
+            takes=Rerun,
+            gives=parts.ITEM,
+            makes="JobExecution",
+            example={"only": ["failed", "timedOut"]},
+            answer=parts.EXAMPLE,
+        ),
+        "resume": Action(
+            run=executions.resume,
+            title="Resume",
+            gives=parts.ITEM,
+            makes="JobExecution",
+            answer=parts.EXAMPLE,
+        ),
+        "abort": Action(
+            run=executions.abort,
+            title="Abort",
+            gives=parts.ITEM,
+            makes="JobExecution",
+            urgent=True,
+            answer=parts.EXAMPLE,
+        ),
+    },
     views={
         "targets": View(
             run=executions.OF_ALL_STEPS.list_page,

@@ -8,13 +8,13 @@ import asyncpg
 from msgspec import Struct
 
 from engine.attempt.cancel_token import CANCELED, HOST_STOPPED, TIMED_OUT
+from engine.model.sqlstates import retryable
 from engine.pgwire.parser import MAX_FIELD_LENGTH
 from muster.core.errors import Fault, Unavailable
 
 ERROR_FIELDS = ("sqlstate", "message", "detail", "hint", "context")
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 BROKEN_OFF = "BrokenOff"
-NOT_RETRIED = frozenset({"42", "28", "22", "23"})  # classes of SQLSTATE
 CONNECT_REASONS = {
     code: code
     for code in (
@@ -137,10 +137,6 @@ def error_fields(error: BaseException | None) -> dict[str, Any]:
 
 def _shortened(text: object) -> str | None:
     return None if text is None else str(text).replace("\0", "")[:MAX_FIELD_LENGTH]
-
-
-def retryable(sqlstate: str, retry_on: tuple[str, ...]) -> bool:
-    return sqlstate in retry_on or sqlstate[:2] in retry_on or sqlstate[:2] not in NOT_RETRIED
 
 
 def fingerprint(sqlstate: str, message: str) -> str:

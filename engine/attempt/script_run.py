@@ -20,6 +20,7 @@ from engine.attempt.outcome import FAILED, SUCCEEDED, Outcome
 from engine.attempt.session_setup import SetupContext, SetupMessage
 from engine.attempt.sql_text import literal
 from engine.attempt.stopwatch import Stopwatch
+from engine.model.sqlstates import retryable
 from engine.model.step import ScriptPart, Step
 from engine.model.task import Task, variable_values
 from engine.pgwire.errors import UnexpectedAnswer
@@ -284,7 +285,7 @@ class ScriptRun:
         if sqlstate == QUERY_CANCELED and stopping:
             return await self.stopped(safe=undone or self.step.options.idempotent)
         reason, blockers = "StatementFailed", []
-        retry = outcomes.retryable(sqlstate, retry_on)
+        retry = retryable(sqlstate, retry_on)
         if sqlstate == LOCK_NOT_AVAILABLE:
             reason, blockers = "LockTimeout", await self._blocker_watch.blockers()
         elif sqlstate == READ_ONLY and not self.step.read_only:

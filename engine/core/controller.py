@@ -104,7 +104,12 @@ class Controller(Service):
     async def _load(self) -> RunState:
         run_state = RunState(self.context.capacity)
         lifecycle = RunLifecycle(
-            self.context, self._executions, self._planner, run_state, self._wakeup.set
+            self.context,
+            self._executions,
+            self._planner,
+            run_state,
+            self._wakeup.set,
+            lambda: self._now,
         )
         marks = await self._executions.rows(Q.completion_marks)
         self._completion_marks = {row["host_id"]: row["number"] for row in marks}
@@ -129,6 +134,7 @@ class Controller(Service):
         self._clock_offset = row["now"] - self.context.clock.monotonic()
         apply_limits(run_state, msgspec.json.decode(row["limits"]))
         run_state.tree.pause_jobs(row["paused"])
+        run_state.same_error_limit = row["same_error_limit"]
         if self.context.cluster_state.beat.draining:
             await self._executions.rows(Q.cancel_everything)
         await self._read_updates(run_state, lifecycle)
@@ -152,6 +158,7 @@ class Controller(Service):
             run_state.runs[run.id] = run
             lifecycle.pending.add(run)
         lifecycle.cancellations.add(updates.cancellations(row["orders"]))
+        lifecycle.pending.update(lifecycle.rollouts.update(updates.rollouts(row["rollouts"])))
         if row["document"] is not None:
             lifecycle.documents[row["group_name"]] = read_document(row["document"])
 
@@ -168,9 +175,9 @@ class Controller(Service):
             run_state.inbox += read_items(row["items"])
         inbox, run_state.inbox = run_state.inbox, []
         now = self._now
-        for completion in inbox:
-            step = run_state.apply_result(completion, now)
-            if step is not None and step.finished:
+        steps = {run_state.apply_result(completion, now) for completion in inbox}
+        for step in steps - {None}:
+            if step is not None and (step.finished or lifecycle.rollouts.decision(step)):
                 lifecycle.pending.add(step.run)
         return bool(inbox)
 
@@ -192,7 +199,7 @@ class Controller(Service):
         ended = {row[0] for row in rows}
         for target in targets:
             if target.ordinal in ended:
-                run_state.expire(step, target.ordinal)
+                run_state.expire(step, target.ordinal, self._now)
             else:
                 run_state.postpone(step, target, self._now + POLL_INTERVAL.total_seconds())
 

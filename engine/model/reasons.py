@@ -20,6 +20,10 @@ WAIT = {
     "Retry": "The last attempt failed; the next one follows after a pause.",
     "HostLost": "Its host was lost; the target is asked what became of the attempt.",
     "Overlap": "An older run of the same job runs first.",
+    "Halted": "Too many targets failed: the run is halted until an operator resumes or aborts it.",
+    "Wave": "It belongs to a later wave of the rollout.",
+    "Gate": "The next wave starts when an operator resumes the run.",
+    "WavePause": "The next wave starts after a pause.",
 }
 END = frozenset(
     {
@@ -34,6 +38,7 @@ END = frozenset(
         "CredentialNotForServer",
         "CredentialUnreadable",
         "GuardNotTrusted",
+        "Halted",
         "HostLost",
         "HostStopped",
         "InternalError",

@@ -33,6 +33,7 @@ class RunState:
         self.runs: dict[UUID, Run] = {}
         self.running: dict[UUID, RunningTask] = {}  # by invocation
         self._prefetching: dict[SlotQueue, None] = {}  # slots that may take further tasks
+        self.same_error_limit = 0  # of the account: so many equal errors in a row halt a step
         self.inbox: list[CompletionItem] = []  # of lost hosts, to be applied like other completions
         self._timers: Timers[tuple[StepRun, WaitingTarget]] = Timers(_waits)
 
@@ -41,6 +42,8 @@ class RunState:
 
     def load(self, step: StepRun, row: Mapping[str, Any]) -> None:
         """Adds an unfinished target of the step."""
+        if step.rollout is not None:
+            step.rollout.target_loaded(row["ordinal"])
         queue = self._queue(step, row)
         target = WaitingTarget(row["ordinal"], row["attempts"], queue)
         target.due, target.deadline = seconds(row["not_before"]), seconds(row["deadline"])
@@ -142,7 +145,9 @@ class RunState:
             step.needs[target.ordinal] = completion.cancel_method
         self._measure(running, now)
         self._vacate(running)
-        if completion.lifecycle not in FINISHED:
+        if completion.lifecycle in FINISHED:
+            _ended(step, target.ordinal, completion.lifecycle, now, completion.sqlstate)
+        else:
             target.attempts = completion.attempts
             target.due, target.deadline = completion.not_before, completion.deadline
             self.wait(step, target)
@@ -193,9 +198,11 @@ class RunState:
         """A target ended without a report of a host."""
         target = step.waiting.pop(ordinal, None)
         if target is not None:
+            _ended(step, ordinal, "Canceled", 0.0)
             if ordinal in target.queue.items:
                 target.queue.items.remove(ordinal)
         elif invocation is not None and (running := self.running.pop(invocation, None)):
+            _ended(step, ordinal, "Canceled", 0.0)
             step.busy -= 1
             self._vacate(running)
 
@@ -220,17 +227,29 @@ class RunState:
         _remove_from_queues(expired)
         return [(step, target) for target, step in expired.items()]
 
-    def expire(self, step: StepRun, ordinal: int) -> None:
+    def expire(self, step: StepRun, ordinal: int, now: float) -> None:
         """The deadline of a waiting target has passed: it ended."""
-        step.waiting.pop(ordinal, None)
+        if step.waiting.pop(ordinal, None) is not None:
+            _ended(step, ordinal, "TimedOut", now)
 
     def postpone(self, step: StepRun, target: WaitingTarget, until: float) -> None:
         """The database still has time for the target: it may start, and its deadline is checked again then."""
         target.due, target.deadline = None, until
         self._enqueue(step, target)
 
+    def hold_waiting(self, step: StepRun) -> None:
+        """The rollout of the step was halted: none of its waiting targets starts."""
+        self.policy.drop(step.queues.values())
+
+    def enqueue_waiting(self, step: StepRun) -> None:
+        """A wave was opened, or the step goes on after a halt: its waiting targets may start."""
+        for target in step.waiting.values():
+            if target.due is None:
+                self._enqueue(step, target)
+
     def _enqueue(self, step: StepRun, target: WaitingTarget) -> None:
-        self.policy.put(target.queue, target.ordinal)
+        if step.rollout is None or step.rollout.may_start(target.ordinal):
+            self.policy.put(target.queue, target.ordinal)
         if target.deadline is not None and target.deadline != target.watched:
             target.watched = target.deadline
             self._timers.add(target.deadline, (step, target))
@@ -264,6 +283,13 @@ class RunState:
         if queue is None:
             queue = step.queues[path] = Queue(step, step.run.job_id, path)
         return queue
+
+
+def _ended(
+    step: StepRun, ordinal: int, lifecycle: str, now: float, sqlstate: str | None = None
+) -> None:
+    if step.rollout is not None:
+        step.rollout.target_ended(ordinal, lifecycle, sqlstate, now)
 
 
 def _waits(timer: tuple[StepRun, WaitingTarget]) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 
 from engine.model.task import PREFETCH_LIMIT
 from engine.scheduling.resource_tree import Node, Path, Queue
+from engine.scheduling.rollout import StepRollout
 
 FINISHED = frozenset(
     {"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"}
@@ -41,12 +42,18 @@ class StepDefinition(msgspec.Struct, frozen=True, rename="camel"):
     def slots_per_database(self) -> int | None:
         return self.options.get("slotsPerDatabase")
 
+    @property
+    def order_by(self) -> str | None:
+        order: str | None = self.options.get("rollout", {}).get("orderBy")
+        return order
+
 
 class ReachedStep(msgspec.Struct, frozen=True, rename="camel"):
     step_id: int
     lifecycle: str
     snapshot_id: UUID | None = None
     cancel_requested: bool = False
+    aborted: bool = False  # an operator ended the rollout: no step follows
 
 
 class CompletionItem(msgspec.Struct, frozen=True):
@@ -95,6 +102,7 @@ class Run:
     canceled: bool
     step: "StepRun | None" = None  # the current one
     overlaps: bool = False  # waits for an older run of its job
+    rerun: bool = False  # on targets of an earlier run
     ended: bool = False
     retry_at: float = (
         0.0  # after an unexpected error: it is not advanced before, by the monotonic clock
@@ -114,7 +122,8 @@ class Run:
             reached = self.reached.get(plan.step_id)
             if reached is None or reached.lifecycle not in FINISHED:
                 return plan
-            if not goes_on(reached.lifecycle) and plan.options.get("onFailure") != "continue":
+            failed = not goes_on(reached.lifecycle)
+            if reached.aborted or (failed and plan.options.get("onFailure") != "continue"):
                 return None
         return None
 
@@ -135,6 +144,8 @@ class StepRun:
     limits: dict[str, Node] = field(default_factory=dict)  # of its own parallelism
     needs: dict[int, str] = field(default_factory=dict)  # cancel methods, by ordinal
     seconds: float | None = None  # that the last finished task held its slot
+    rollout: StepRollout | None = None  # while it is loaded or queued
+    aborted: bool = False  # an operator ended its rollout
 
     @property
     def prefetch_depth(self) -> int:

@@ -55,6 +55,7 @@ create type jobs_internal.dispatched_task as (
     first_start timestamp with time zone,
     tried_at timestamp with time zone,
     directory bigint,
+    script_outcome text,
     overrides jsonb,
     labels jsonb
 );
@@ -99,7 +100,8 @@ create type jobs_internal.task_result as (
     timings jsonb,
     blockers jsonb,
     last_message text,
-    cancel_method text
+    cancel_method text,
+    checkpoint jsonb
 );
 
 create type jobs_internal.task_start as (
@@ -260,6 +262,8 @@ create table jobs_internal.instance (
     schema_version integer not null,
     installed_at timestamp with time zone not null default clock_timestamp(),
     released_at timestamp with time zone,
+    same_error_limit integer not null default 50,
+    constraint a_limit_of_equal_errors_is_not_negative CHECK ((same_error_limit >= 0)),
     constraint a_schema_version_is_positive CHECK ((schema_version > 0)),
     constraint an_engine_has_a_start CHECK (((workload_id IS NULL) = (started_at IS NULL))),
     constraint an_epoch_has_an_engine CHECK (((epoch = 0) = (workload_id IS NULL))),
@@ -360,6 +364,7 @@ create table jobs_internal.job_execution (
 );
 CREATE UNIQUE INDEX a_slot_fires_once ON jobs_internal.job_execution USING btree (job_id, slot) WHERE (slot IS NOT NULL);
 CREATE INDEX job_execution_by_job ON jobs_internal.job_execution USING btree (job_id, create_time DESC, job_execution_id DESC);
+CREATE INDEX job_execution_by_origin ON jobs_internal.job_execution USING btree (rerun_of) WHERE (rerun_of IS NOT NULL);
 CREATE INDEX job_execution_by_time ON jobs_internal.job_execution USING btree (create_time DESC, job_execution_id DESC);
 CREATE INDEX live_job_execution ON jobs_internal.job_execution USING btree (job_id) WHERE (end_time IS NULL);
 CREATE CONSTRAINT TRIGGER a_run_ends_after_its_steps AFTER UPDATE OF end_time ON jobs_internal.job_execution DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.end_time IS NULL) AND (new.end_time IS NOT NULL))) EXECUTE FUNCTION end_after_steps();
@@ -472,6 +477,23 @@ create table jobs_internal.request (
     constraint request_pkey PRIMARY KEY (request_id)
 );
 CREATE INDEX request_by_age ON jobs_internal.request USING btree (asked_at);
+
+create table jobs_internal.rerun_target (
+    job_execution_id uuid not null,
+    step_id integer not null,
+    target_id uuid not null,
+    target_type text not null,
+    server_id text not null,
+    server_name text not null,
+    pool_name text,
+    database_name text,
+    schema_name text,
+    labels jsonb not null default '{}'::jsonb,
+    credential_id uuid,
+    rule uuid not null,
+    constraint rerun_target_job_execution_id_fkey FOREIGN KEY (job_execution_id) REFERENCES job_execution(job_execution_id) ON DELETE CASCADE,
+    constraint rerun_target_pkey PRIMARY KEY (job_execution_id, step_id, target_id)
+);
 
 create table jobs_internal.schema_object (
     kind text not null,
@@ -601,11 +623,20 @@ create table jobs_internal.step_execution (
     wait_reason text,
     end_reason text,
     last_message text not null default ''::text,
+    halt_rule text,
+    approved_wave integer not null default 1,
+    not_before timestamp with time zone,
+    resumed_at timestamp with time zone,
+    aborted_at timestamp with time zone,
+    constraint a_halt_has_a_rule CHECK (((halted_at IS NULL) = (halt_rule IS NULL))),
+    constraint a_halt_rule_is_known CHECK ((halt_rule = ANY (ARRAY['FailureLimit'::text, 'SameError'::text]))),
     constraint a_step_ends_after_its_targets TRIGGER DEFERRABLE INITIALLY DEFERRED,
     constraint a_step_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text, 'WaitingForChildJobExecutions'::text, 'WaitingForRetry'::text, 'Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))),
     constraint a_step_that_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text])))),
+    constraint a_wave_is_one_of_the_waves CHECK (((wave >= 1) AND (wave <= waves))),
     constraint step_execution_pkey PRIMARY KEY (run_day, job_execution_id, step_id)
 );
+CREATE INDEX step_execution_by_operator ON ONLY jobs_internal.step_execution USING btree (job_execution_id) WHERE ((end_time IS NULL) AND (COALESCE(aborted_at, resumed_at) IS NOT NULL));
 CREATE INDEX step_execution_by_snapshot ON ONLY jobs_internal.step_execution USING btree (snapshot_id);
 CREATE TRIGGER a_step_belongs_to_a_live_run BEFORE INSERT ON jobs_internal.step_execution FOR EACH ROW EXECUTE FUNCTION refuse_orphan();
 CREATE CONSTRAINT TRIGGER a_step_ends_after_its_targets AFTER UPDATE OF end_time ON jobs_internal.step_execution DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.end_time IS NULL) AND (new.end_time IS NOT NULL))) EXECUTE FUNCTION end_after_targets();

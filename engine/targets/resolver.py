@@ -20,6 +20,7 @@ from engine.model.credential import Credential
 from engine.model.group_document import Document, Member
 from engine.targets.exclusions import Exclusions
 from engine.targets.member_listing import Lister, MemberListing
+from engine.targets.ordering import order
 from engine.targets.resolution import Excluded, Resolution, Target, TargetKey
 from engine.targets.server_retry import ServerRetry
 from engine.targets.sql_like import database_pattern
@@ -67,11 +68,6 @@ def apply_filters(targets: Iterable[Target], filters: Sequence[TargetFilter]) ->
     return [target for target in targets if all(passes(target) for passes in filters)]
 
 
-def order(targets: Iterable[Target]) -> list[Target]:
-    """By server, database and schema, so that each resolution numbers its targets alike."""
-    return sorted(targets, key=lambda target: target.key)
-
-
 class Resolver:
     def __init__(
         self,
@@ -81,9 +77,11 @@ class Resolver:
         retry: ServerRetry | None = None,
         *,
         filters: Sequence[TargetFilter] = (),
+        order_by: str | None = None,
     ) -> None:
         self._document = document
         self._filters = filters
+        self._order_by = order_by
         retry = retry or ServerRetry(Clock(), 0)
         self._listing = MemberListing(document, lister, default_credential, retry)
         self._groups: dict[UUID, asyncio.Task[list[Target]]] = {}
@@ -108,7 +106,9 @@ class Resolver:
             if (server_id, database, "") not in kept
         ]
         excluded = [each for key, each in sorted(self._excluded.items()) if key not in kept]
-        return Resolution(order(targets), skipped, excluded, missing, self._unchecked)
+        return Resolution(
+            order(targets, self._order_by), skipped, excluded, missing, self._unchecked
+        )
 
     async def _group(self, group: UUID) -> list[Target]:
         members = self._document.groups[group].members

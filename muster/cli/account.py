@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from muster.cli import account_servers, lookup, output
-from muster.cli.arguments import Commands, Parser, noun, verb
+from muster.cli.arguments import Commands, Parser, count, noun, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
@@ -41,6 +41,12 @@ def add(commands: Commands) -> None:
         metavar="CREDENTIAL",
         help="for targets where step, target group and server name none; '' removes it",
     )
+    one.add_argument(
+        "--halt-after-same-errors",
+        type=count,
+        metavar="N",
+        help="halt a run when so many targets in a row fail with the same error; default: 50; 0: never",
+    )
     one.add_argument("--location", default="local", help="default: local")
     verb(verbs, "list", list_accounts, "list all accounts that the token can see")
     _of_name(verb(verbs, "show", show_account, "show an account and its engine"))
@@ -63,7 +69,7 @@ def create(options: argparse.Namespace) -> int:
         control = under(server, "databases", database)
         if api.find(control) is None:
             api.put(control, {"location": options.location})
-        properties = {"databaseId": f"{server}/databases/{database}"}
+        properties: dict[str, Any] = {"databaseId": f"{server}/databases/{database}"}
         body: dict[str, Any] = {"location": options.location, "properties": properties}
         path = under(server, "jobAgents", options.name)
         there = api.find(path) or {"properties": {}}
@@ -76,6 +82,11 @@ def create(options: argparse.Namespace) -> int:
             default = there["properties"].get("defaultCredential")
         if default:
             properties["defaultCredential"] = default
+        limit = options.halt_after_same_errors
+        if limit is None:
+            limit = there["properties"].get("haltAfterConsecutiveSameError")
+        if limit is not None:
+            properties["haltAfterConsecutiveSameError"] = limit
         made = api.put(path, body)
         output.show(options, made, Table(COLUMNS, [_row(made)]))
         return Exit.SUCCEEDED

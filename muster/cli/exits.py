@@ -42,6 +42,7 @@ ENDED = {
 GOOD = {"Succeeded", "SucceededWithSkipped"}
 BAD = {"Failed", "TimedOut"}
 HALTED = "Halted"
+WAITS_FOR_USER = {HALTED, "Gate"}
 UNKNOWN = "OutcomeUnknown"
 
 
@@ -64,5 +65,12 @@ def is_over(summary: dict[str, Any]) -> bool:
 
 
 def is_halted(summary: dict[str, Any]) -> bool:
-    """Nothing happens until a user decides."""
+    """Nothing happens until a user decides, or a user ended what had not started."""
+    if waits_for_user(summary):
+        return True
     return any(each["reason"] == HALTED for each in summary.get("byReason", []))
+
+
+def waits_for_user(summary: dict[str, Any]) -> bool:
+    """Until a resume or an abort."""
+    return not is_over(summary) and summary.get("waitReason") in WAITS_FOR_USER

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from muster.cli import inputs, job_state, lookup, output, run_watch, runs, schedules
+from muster.cli import inputs, job_state, lookup, output, rollouts, run_watch, runs, schedules
 from muster.cli.arguments import Commands, add_choice, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -85,6 +85,7 @@ def _add_create(verbs: Commands) -> None:
         action="store_true",
         help="ask --verify before the script too, and do nothing if it holds",
     )
+    rollouts.add(one)
     one.add_argument("--replace", action="store_true", help="replace a job of that name")
 
 
@@ -234,6 +235,7 @@ def _step(options: argparse.Namespace, account: str) -> dict[str, Any]:
         "guard": GUARDS.get(options.guard),
         "idempotent": options.idempotent or None,
         "verify": _verify(options),
+        "rollout": rollouts.read(options),
     }
     if options.credential:
         properties["credential"] = f"{account}/credentials/{options.credential}"

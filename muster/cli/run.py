@@ -9,7 +9,9 @@ from muster.cli import (
     notices,
     output,
     progress,
+    reruns,
     results,
+    rollouts,
     run_origin,
     run_watch,
     runs,
@@ -24,7 +26,7 @@ from muster.cli.typed import lifecycles
 
 RUN = "id, its unique beginning, JOB/beginning, or JOB: its newest run"
 COLUMNS = ("job", "run", "lifecycle", "created", "started", "ended", "message")
-STEPS = ("step", "name", "lifecycle", "done", "total", "failed", "reason", "message")
+STEPS = ("step", "name", "lifecycle", "done", "total", "failed", "wave", "reason", "message")
 TARGETS = ("step", "server", "database", "schema", "lifecycle", "attempts", "reason", "message")
 MESSAGES = (
     "step",
@@ -51,6 +53,7 @@ def add(commands: Commands) -> None:
         "--lifecycle", type=lifecycles, help="only targets in it, such as Failed,TimedOut"
     )
     one.add_argument("--server", help="only targets on it")
+    one.add_argument("--wave", type=count, metavar="N", help="only targets of this wave")
     one = _of_run(verb(verbs, "watch", watch, "show the progress of a run until it finishes"))
     one.add_argument("--timeout", type=duration, help="at most so long: 90, 15m, 2h")
     one = _of_run(verb(verbs, "wait", wait, "wait without output until a run finishes"))
@@ -62,6 +65,13 @@ def add(commands: Commands) -> None:
     one.add_argument("--step", metavar="NAME")
     one.add_argument("--target", metavar="TARGET", help=TARGET)
     one.add_argument("--reason", help="kept with the cancellation")
+    one = _of_run(verb(verbs, "rerun", rerun, "run a job again on targets of an earlier run"))
+    reruns.add(one, TARGET)
+    about = "go on with a halted run, or start the next wave of one that waits for it"
+    one = _of_run(verb(verbs, "resume", resume, about))
+    one.add_argument("--wait", action="store_true", help="watch the run and exit with its result")
+    one.add_argument("--timeout", type=duration, help="wait at most so long: 90, 15m, 2h")
+    _of_run(verb(verbs, "abort", abort, "end a run that is halted or waits for its next wave"))
     _of_run(verb(verbs, "errors", errors, "list what went wrong, one line for each cause"))
     one = _of_run(verb(verbs, "results", show_results, "join the results of all targets"))
     one.add_argument("--step", metavar="NAME", help="needed when the run has several")
@@ -89,8 +99,12 @@ def list_runs(options: argparse.Namespace) -> int:
 
 def show_run(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
-        if options.targets or options.lifecycle or options.server:
-            query = {"lifecycle": options.lifecycle, "server": options.server}
+        query = {
+            "lifecycle": options.lifecycle,
+            "server": options.server,
+            "wave": options.wave,
+        }
+        if options.targets or any(query.values()):
             targets = api.all(f"{run.path}/targets", query)
             table = Table(TARGETS, [_target(each) for each in targets], optional=("schema",))
             output.show(options, {"value": targets}, table)
@@ -98,7 +112,9 @@ def show_run(options: argparse.Namespace) -> int:
         summary = api.get(f"{run.path}/summary")
         if options.output == "table":
             print("\n".join(map(output.clean, _head(run, summary))) + "\n")
-        table = Table(STEPS, [_step(each) for each in summary["steps"]], optional=("reason",))
+        table = Table(
+            STEPS, [_step(each) for each in summary["steps"]], optional=("wave", "reason")
+        )
         output.show(options, summary, table)
         return Exit.SUCCEEDED
 
@@ -147,6 +163,24 @@ def cancel(options: argparse.Namespace) -> int:
         return Exit.SUCCEEDED
 
     return _on_run(options, post)
+
+
+def rerun(options: argparse.Namespace) -> int:
+    return _on_run(options, lambda api, run: reruns.rerun(api, run, options))
+
+
+def resume(options: argparse.Namespace) -> int:
+    def go_on(api: Api, run: Run) -> int:
+        if not options.wait:
+            return rollouts.resume(api, run, options)
+        api.post(f"{run.path}/resume")
+        return run_watch.watched(api, run, options)
+
+    return _on_run(options, go_on)
+
+
+def abort(options: argparse.Namespace) -> int:
+    return _on_run(options, lambda api, run: rollouts.abort(api, run, options))
 
 
 def errors(options: argparse.Namespace) -> int:
@@ -247,6 +281,7 @@ def _step(step: dict[str, Any]) -> list[Any]:
         step.get("done", 0),
         step.get("total", 0),
         counts.get("Failed", 0) + counts.get("TimedOut", 0),
+        f"{step['wave']} of {step['waves']}" if step.get("waves", 1) > 1 else None,
         step.get("endReason") or step.get("waitReason"),
         step.get("lastMessage"),
     ]

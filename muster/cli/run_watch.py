@@ -93,6 +93,9 @@ def tell(options: argparse.Namespace, run: Run, summary: dict[str, Any]) -> None
     )
     if outcome(summary) not in {Exit.SUCCEEDED, Exit.CANCELED}:
         print(f"muster run errors {run.id} lists the causes.")
+    if exits.waits_for_user(summary):
+        print(output.clean(str(summary.get("lastMessage") or "")))
+        print(f"muster run resume {run.id} goes on, muster run abort {run.id} ends it.")
 
 
 def outcome(summary: dict[str, Any] | None) -> Exit:

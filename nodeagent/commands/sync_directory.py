@@ -11,9 +11,9 @@ from nodeagent.protocol import SyncDirectory
 
 
 async def run(invocation: Invocation) -> str:
-    return await call(
-        invocation, Q.sync_directory, invocation.args.revision, text(_rows(invocation.args))
-    )
+    args = invocation.args
+    rows = text(_rows(args))
+    return await call(invocation, Q.sync_directory, args.revision, rows, args.same_error_limit)
 
 
 def _rows(args: SyncDirectory) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ select jobs_internal.pause_and_cancel()::text;
 
 -- name: sync_directory
 -- The directory shows exactly these servers.
-select jobs_internal.sync_directory($1, $2::text::jsonb)::text;
+select jobs_internal.sync_directory($1, $2::text::jsonb, $3)::text;
 
 -- name: get_item
 -- One item by kind and path.
@@ -97,6 +97,14 @@ select jobs_internal.cancel_execution($1, $2, $3)::text;
 -- name: cancel_part
 -- Whether the step or target has ended already.
 select jobs_internal.cancel_part($1, $2, $3, $4, $5)::text;
+
+-- name: continue_execution
+-- The execution.
+select jobs_internal.continue_execution($1, $2, $3)::text;
+
+-- name: rerun_execution
+-- The new execution.
+select jobs_internal.rerun_execution($1, $2, $3::text::jsonb)::text;
 
 -- name: run_query
 -- The execution.

@@ -19,11 +19,27 @@ end $$;
 VERIFY = (
     "select 1 from probe where job_execution_id = '$(job_execution_id)' and step_id = $(step_id)"
 )
+# Fails in the first database of the fleet, which is the first wave.
+STAGED = f"""
+do $$ begin
+    if current_database() ~ '_0$' then raise exception 'not here' using errcode = '42P01'; end if;
+end $$;
+{EFFECT}
+"""
 DONE = "select last_value - (not is_called)::int from tries"
 
 
 def cancels(point: str) -> bool:
     return "cancel" in point
+
+
+def halts(point: str) -> bool:
+    """The run `staged` passes it: its first wave fails, an operator resumes it, and aborts it when asked to."""
+    return point.endswith(("halt", "halted", "wave", "wave_opened", "abort", "aborted"))
+
+
+def expected_end(point: str) -> str:
+    return "Canceled" if cancels(point) else "Failed" if halts(point) else "Succeeded"
 
 
 async def prepare(fleet: Fleet) -> None:
@@ -38,10 +54,14 @@ async def prepare(fleet: Fleet) -> None:
         "sp_add_jobstep", job_name="twice", step_name="retried", command=RETRIED, **plain
     )
     await fleet.job("stopped", f"{EFFECT}; select pg_sleep(60)")
+    rollout = {"waves": [1, "100%"], "haltAfterFailures": 1}
+    await fleet.job("staged", STAGED, retry_attempts=0, options={"rollout": rollout})
 
 
 async def begin(fleet: Fleet, point: str) -> UUID:
     """The run that passes this place; one that is to be cancelled is on its way."""
+    if halts(point):
+        return await begin_staged(fleet, abort="abort" in point)
     if not cancels(point):
         for name in fleet.databases:
             await fleet.query(name, "alter sequence tries restart")
@@ -53,6 +73,18 @@ async def begin(fleet: Fleet, point: str) -> UUID:
 
     await until(running)
     await fleet.root.execute("select jobs.sp_stop_job($1)", run)
+    return run
+
+
+async def begin_staged(fleet: Fleet, *, abort: bool) -> UUID:
+    run = await fleet.start("staged")
+
+    async def halted() -> bool:
+        return [step["wait_reason"] for step in await fleet.steps(run)] == ["Halted"]
+
+    await until(halted)
+    function = "sp_abort_execution" if abort else "sp_resume_execution"
+    await fleet.root.execute(f"select jobs.{function}($1)", run)
     return run
 
 

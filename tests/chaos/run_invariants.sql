@@ -229,3 +229,16 @@ select concat_ws('/', t.job_execution_id, t.step_id, t.ordinal, t.attempt, t.hos
   left join jobs_internal.host h using (host_id)
  where t.end_time is null
    and (h.host_id is null or h.ended_at + interval '30 s' < clock_timestamp());
+
+-- name: R07_waves_follow_each_other
+-- No target starts before every target of an earlier wave has ended.
+select concat_ws('/', x.job_execution_id, x.step_id, x.ordinal, x.wave) as what
+  from jobs_internal.target_execution x
+  join jobs_internal.target_execution earlier using (run_day, job_execution_id, step_id)
+ where earlier.wave < x.wave and x.start_time < coalesce(earlier.end_time, 'infinity');
+
+-- name: R08_nothing_starts_while_a_step_is_halted
+select concat_ws('/', t.job_execution_id, t.step_id, t.ordinal, t.attempt) as what
+  from jobs_internal.task t
+  join jobs_internal.step_execution e using (run_day, job_execution_id, step_id)
+ where t.start_time > e.halted_at;

@@ -19,6 +19,7 @@ LIFECYCLES = {
 OTHERS = LIFECYCLES | {
     "Begun", "Queued", "Paused", "Over",                                         # whether a run began
     "Include", "SqlServer", "SqlElasticPool", "SqlDatabase", "SqlSchema",  # members of groups
+    "FailureLimit", "SameError",  # rules that halt a step
     "Once", "Late", "Newer", "UntilNextRow",                           # slots of schedules
     "EpochNotInCharge", "HostNotKnown", "Incompatible", "InternalServerError",  # codes of faults
     "TargetTimeout", "TargetUnreachable", "Rejected",  # the last one of a private endpoint

@@ -20,6 +20,8 @@ class AccountProperties(Properties, frozen=True):
 
     database_id: Maybe[str] = UNSET
     default_credential: Maybe[str] = UNSET  # its name: for targets where nothing else names one
+    # So many targets in a row with the same error halt a step without a rollout; 0: no limit.
+    halt_after_consecutive_same_error: Maybe[int] = UNSET
 
 
 class AllowedServer(Properties, frozen=True):

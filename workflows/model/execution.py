@@ -66,9 +66,14 @@ class ExecutionProperties(Properties, frozen=True):
             "targetId",
             "waitReason",
             "endReason",
+            "wave",
+            "waves",
+            "haltRule",
+            "notBefore",
             "origin",
             "slot",
             "actor",
             "door",
+            "rerunOf",
         }
     )

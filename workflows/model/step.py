@@ -85,7 +85,12 @@ class StepProperties(Properties, frozen=True):
     REQUIRED: ClassVar = frozenset({"targetGroup", "action"})
     ABOUT: ClassVar = {
         "output": UNSUPPORTED,
-        "rollout": UNSUPPORTED,
+        "rollout": (
+            "Targets start in waves: each entry of 'waves' says how many targets have started with it in all, as "
+            "a count or a percentage; targets that no entry covers start in a last wave. The run is halted when "
+            "'haltAfterFailures' targets (default 1; a percentage counts the targets of the waves so far) have "
+            "failed, and waits after each wave for 'pauseBetween', or with the gate 'manual' for a resume."
+        ),
         "verify": (
             "A query that is asked after the script's commit, in a READ ONLY transaction of its own; it decides "
             "whether the target ends Succeeded or Failed (VerifyFailed). The script is not repeated for it."

@@ -9,10 +9,11 @@ from muster.core.settings import Settings
 from workflows.model.account import CAPACITIES, OLD_SKU, OWN_SKU
 from workflows.model.resource import DATABASE, Resource
 from workflows.resource_kind import Draft
-from workflows.validation.common import item_name
+from workflows.validation.common import item_name, within
 
 DATABASE_ID = "properties.databaseId"
 MOST = 100_000  # concurrent targets of one account
+LARGEST_LIMIT = 1_000_000  # of equal errors in a row
 
 
 def account(draft: Draft, old: Resource | None, settings: Settings) -> list[FieldError]:
@@ -20,6 +21,8 @@ def account(draft: Draft, old: Resource | None, settings: Settings) -> list[Fiel
     errors = [*sku(draft.content.sku), *identity(draft.content.identity)]
     if name := draft.properties.get("defaultCredential"):
         errors += item_name(name, "properties.defaultCredential")
+    limit = draft.properties.get("haltAfterConsecutiveSameError")
+    errors += within("properties.haltAfterConsecutiveSameError", limit, 0, LARGEST_LIMIT)
     if old is None:
         errors += control_database(draft.properties.get("databaseId"), draft.id.parent)
     return errors

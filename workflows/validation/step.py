@@ -11,11 +11,12 @@ P = "properties"
 MOST = 2_147_483  # seconds and attempts: what clients can say
 DEFAULTS = {"initialRetryIntervalSeconds": 1, "maximumRetryIntervalSeconds": 120}
 PERCENT = re.compile(r"(?!0+(?:\.0+)?%)(?:100|[0-9]{1,2}(?:\.[0-9]+)?)%")
+ORDER = re.compile(r"random\([0-9]{1,18}\)|(?!random\()[^\x00-\x1f]{1,200}")
 PAUSE = re.compile(r"P(?=.)(?:[0-9]+D)?(?:T(?=.)(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+S)?)?")
 SQLSTATE = re.compile(r"[0-9A-Z]{2}(?:[0-9A-Z]{3})?")
 PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 LARGEST_COUNT = 9_999_999
-UNSUPPORTED = ("output", "rollout")  # this version can't carry them out
+UNSUPPORTED = ("output",)  # this version can't carry them out
 
 
 def step(name: str, properties: dict[str, Any]) -> list[FieldError]:
@@ -139,8 +140,10 @@ def _rollout(rollout: dict[str, Any] | None) -> list[FieldError]:
     if pause is not None and not PAUSE.fullmatch(pause):
         message = "A duration such as PT10M."
         errors.append(FieldError(f"{where}.pauseBetween", message, "InvalidDuration"))
-    if rollout.get("orderBy") == "":
-        errors.append(FieldError(f"{where}.orderBy", "random(seed) or the name of a label."))
+    order = rollout.get("orderBy")
+    if order is not None and not ORDER.fullmatch(order):
+        message = "random(seed), where seed is a whole number, or the name of a label."
+        errors.append(FieldError(f"{where}.orderBy", message))
     return errors
 
 

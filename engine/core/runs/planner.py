@@ -15,9 +15,11 @@ from engine.db.control_db import ControlDatabase
 from engine.db.control_db import Q as S
 from engine.model.credential import Credential
 from engine.model.group_document import Document
+from engine.scheduling.rollout import RolloutRules
 from engine.scheduling.runs import Run, StepDefinition
+from engine.targets.rerun_selection import RerunSelection
 from engine.targets.resolution import Resolution, Target
-from engine.targets.resolver import Resolver, needs_listing
+from engine.targets.resolver import Resolver, TargetFilter, needs_listing
 from engine.targets.server_retry import ServerRetry
 from engine.targets.target_access import TargetAccess
 from muster.core.errors import Fault, InvalidRequest
@@ -31,7 +33,6 @@ LISTING_TIMEOUT = (
     60.0  # seconds for a server that is unavailable; the timeout of a step may be shorter
 )
 NOT_SUPPORTED = {
-    "rollout": "waves",
     "output": "output options",
 }  # refused when a step is defined; a step of an older version of Muster may still have them
 
@@ -42,6 +43,7 @@ class StepPlan:
 
     arguments: tuple[Any, ...]  # of plan_step, after the epoch
     columns: tuple[list[Any], ...]
+    rules: RolloutRules
 
     @property
     def is_large(self) -> bool:
@@ -86,8 +88,20 @@ class Planner:
         credential = await self._step_credential(plan) if needs_listing(document) else None
         retry = ServerRetry(self._targets.clock, min(LISTING_TIMEOUT, plan.timeout_seconds))
         discovery = self._targets.discovery(document)
-        resolution = await Resolver(document, discovery, credential, retry).resolve()
+
+        async def resolve(*filters: TargetFilter) -> Resolution:
+            order_by = plan.order_by
+            resolver = Resolver(
+                document, discovery, credential, retry, filters=filters, order_by=order_by
+            )
+            return await resolver.resolve()
+
+        selection = await self._rerun_selection(run, plan) if run.rerun else None
+        resolution = await (
+            selection.resolve(document, plan.order_by, resolve) if selection else resolve()
+        )
         columns = _columns(resolution)
+        rules = RolloutRules.of(plan.options, len(resolution.targets))
         arguments = (
             run.id,
             plan.step_id,
@@ -97,8 +111,15 @@ class Planner:
             document.directory.revision,
             msgspec.json.encode(_skipped(resolution)).decode(),
             *columns,
+            rules.wave_starts,
         )
-        return StepPlan(arguments, columns)
+        return StepPlan(arguments, columns, rules)
+
+    async def _rerun_selection(self, run: Run, plan: StepDefinition) -> RerunSelection:
+        key = self._store.epoch, run.id, plan.step_id
+        in_origin = await self._connection.value(Q.is_step_of_origin, *key)
+        rows = await self._connection.fetch(Q.rerun_targets, *key)
+        return RerunSelection.of(rows, in_origin=in_origin)
 
     async def _step_credential(self, plan: StepDefinition) -> Credential | None:
         """The credential of the step, unless its user name depends on the target."""

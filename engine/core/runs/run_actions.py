@@ -12,8 +12,10 @@ from engine.core.runs.cancellations import Cancellations
 from engine.core.runs.execution_store import ExecutionStore, Q, ReservationBatch
 from engine.core.runs.planner import BEGUN, Planner, StepPlan, reason_of, refuse
 from engine.core.runs.queue_gate import QueueGate
+from engine.core.runs.rollouts import Rollouts
 from engine.model.group_document import Document
 from engine.process.exit_codes import Disagreement
+from engine.scheduling.rollout import StepRollout
 from engine.scheduling.run_state import RunState
 from engine.scheduling.runs import FINISHED, ReachedStep, Run, RunPhase, StepDefinition, StepRun
 from engine.targets.resolver import needs_listing
@@ -39,6 +41,7 @@ class RunActions:
         cancellations: Cancellations,
         begin_gate: QueueGate,
         queue_gate: QueueGate,
+        rollouts: Rollouts,
         wake: Callable[[Run], None],
     ) -> None:
         self._clock = clock
@@ -48,6 +51,7 @@ class RunActions:
         self._cancellations = cancellations
         self._begin_gate = begin_gate
         self._queue_gate = queue_gate
+        self._rollouts = rollouts
         self._wake = wake
         self.documents: dict[str, Document] = {}  # target groups by name, as they are right now
         self.plans: dict[StepRun, StepPlan] = {}  # of steps that are planned and not yet queued
@@ -75,6 +79,14 @@ class RunActions:
 
     def is_step_finished(self, run: Run) -> bool:
         return _current(run).finished
+
+    def is_aborted(self, run: Run) -> bool:
+        """Targets wait that an operator does not want to start any more."""
+        step = _current(run)
+        return step.aborted and bool(step.waiting)
+
+    def has_decision(self, run: Run) -> bool:
+        return self._rollouts.decision(_current(run)) is not None
 
     def may_queue_large(self, run: Run) -> bool:
         return self.plans[_current(run)].is_large and self._queue_gate.is_open(run)
@@ -207,12 +219,14 @@ class RunActions:
         self._queued(step)
 
     def _load(self, step: StepRun, plan: StepPlan) -> None:
+        step.rollout = StepRollout(plan.rules)
         for row in plan.rows():
             self._run_state.load(step, row)
 
     async def load_targets(self, run: Run) -> None:
         """Loads the targets of a step that was planned before."""
         step = _current(run)
+        await self._rollouts.load(step)
         key = (run.day, run.id, step.plan.step_id)
         for row in await self._executions.rows(Q.live_targets, *key, limit=LOAD_TIMEOUT):
             self._run_state.load(step, dict(row))
@@ -225,6 +239,14 @@ class RunActions:
         if step.finished:
             self._wake(step.run)
 
+    # Rollouts
+
+    async def apply_decision(self, run: Run) -> None:
+        await self._rollouts.apply(_current(run))
+
+    async def abort_step(self, run: Run) -> None:
+        await self._rollouts.abort(_current(run))
+
     # Ending
 
     async def end_step(self, run: Run) -> None:
@@ -234,7 +256,7 @@ class RunActions:
         if id not in run.reached and not await self._record_entry(step):
             return
         await reach("core.before_step_end")
-        is_last = run.canceled or step.plan is run.steps[-1]
+        is_last = run.canceled or step.aborted or step.plan is run.steps[-1]
         if is_last:
             await reach("core.before_run_end")
             ((lifecycle, run_lifecycle),) = await self._executions.rows(Q.end_last_step, run.id, id)
@@ -270,7 +292,7 @@ class RunActions:
         run, id = step.run, step.plan.step_id
         self._cancellations.step_ended(step)
         self._run_state.policy.drop(step.queues.values())
-        run.reached[id] = ReachedStep(id, lifecycle)
+        run.reached[id] = ReachedStep(id, lifecycle, aborted=step.aborted)
         self._leave_step(run)
 
     def _apply_run_end(self, run: Run, lifecycle: str | None) -> None:

@@ -17,6 +17,7 @@ from engine.core.runs.cancellations import Cancellations
 from engine.core.runs.execution_store import ExecutionStore, ReservationBatch
 from engine.core.runs.planner import Planner
 from engine.core.runs.queue_gate import BeginGate
+from engine.core.runs.rollouts import Rollouts
 from engine.core.runs.run_actions import RunActions
 from engine.model.group_document import Document
 from engine.process.exit_codes import FINAL, Disagreement
@@ -73,6 +74,8 @@ MOVES = (
     Move(P.PLANNED,       do.may_queue_small,  do.load_plan,        (P.LOADED,), By.RESERVE),
     Move(P.LOADED,        do.always,           do.write_plan,       (P.QUEUED, P.BETWEEN_STEPS, P.CREATED, P.ENDED), By.RESERVE),
     Move(P.QUEUED,        do.is_step_finished, do.end_step,         (P.BETWEEN_STEPS, P.ENDED)),
+    Move(P.QUEUED,        do.is_aborted,       do.abort_step,       (P.QUEUED,)),
+    Move(P.QUEUED,        do.has_decision,     do.apply_decision,   (P.QUEUED,)),
 )
 # fmt: on
 WAITING = frozenset({P.CREATED, P.ENDED})  # no further move follows at once
@@ -88,12 +91,14 @@ class RunLifecycle:
         planner: Planner,
         run_state: RunState,
         wake: Callable[[], None],
+        now: Callable[[], float],
     ) -> None:
         self._clock = context.clock
         self._wake_controller = wake
         self.pending: set[Run] = set()  # runs that may move
         self._background = BackgroundTasks(self._background_ended)
         self.cancellations = Cancellations(executions, self._background.cancel)
+        self.rollouts = Rollouts(executions, run_state, now)
         begin_gate = BeginGate(context.cluster_state, run_state)
         self._actions = RunActions(
             clock=context.clock,
@@ -103,6 +108,7 @@ class RunLifecycle:
             cancellations=self.cancellations,
             begin_gate=begin_gate,
             queue_gate=begin_gate,
+            rollouts=self.rollouts,
             wake=self.wake,
         )
 

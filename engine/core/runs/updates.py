@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from engine.core.runs.cancellations import Cancellation
+from engine.core.runs.rollouts import RolloutUpdate
 from engine.scheduling.runs import ReachedStep, Run, StepDefinition
 
 
@@ -18,6 +19,7 @@ class _RunRow(msgspec.Struct, frozen=True):
     run_day: date
     lifecycle: str
     cancel_requested_at: str | None
+    rerun: bool
     steps: tuple[StepDefinition, ...]
     reached: tuple[ReachedStep, ...]
 
@@ -41,6 +43,7 @@ def runs(text: str) -> list[Run]:
             reached={step.step_id: step for step in each.reached},
             begun=each.lifecycle != "Created",
             canceled=each.cancel_requested_at is not None,
+            rerun=each.rerun,
         )
         for each in _read(text, _RunRow)
     ]
@@ -51,6 +54,11 @@ def cancellations(text: str) -> list[Cancellation]:
         Cancellation(each.cancellation_id, each.job_execution_id, each.step_id, each.ordinal)
         for each in _read(text, _CancellationRow)
     ]
+
+
+def rollouts(text: str) -> list[RolloutUpdate]:
+    updates: list[RolloutUpdate] = _read(text, RolloutUpdate)
+    return updates
 
 
 def _read(text: str, kind: Any) -> Any:

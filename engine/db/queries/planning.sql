@@ -2,11 +2,12 @@
 -- The database's clock in seconds, what each server bears, and the jobs of which nothing new starts.
 select extract(epoch from pg_catalog.clock_timestamp())::double precision as now,
        (select coalesce(pg_catalog.json_agg(l), '[]')::text from jobs_internal.read_limits($1) l) as limits,
-       array(select p from jobs_internal.paused_jobs($1) p) as paused;
+       array(select p from jobs_internal.paused_jobs($1) p) as paused,
+       jobs_internal.same_error_limit($1) as same_error_limit;
 
 -- name: news
 -- Runs that are not over and not known yet, the oldest first, what somebody wants to stop, and the group they begin with.
-select runs::text, orders::text, group_name, document::text from jobs_internal.poll_updates($1, $2);
+select runs::text, orders::text, rollouts::text, group_name, document::text from jobs_internal.poll_updates($1, $2);
 
 -- name: plenty_of_time
 -- For what a large fleet takes longer to write.
@@ -24,20 +25,50 @@ select jobs_internal.enter_step($1, $2, $3);
 -- The same, and these are its targets, as columns; those that another run works on, null when they were planned before.
 select begun, skipped
   from jobs_internal.plan_step($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9, $10, $11, $12, $13, $14,
-                                  $15::text[]::jsonb[], $16, $17);
+                                  $15::text[]::jsonb[], $16, $17, $18);
 
 -- name: plan_and_reserve
 -- The same, and tasks of its targets for hosts if they are as expected: the run has begun, and none is skipped.
 with planned as materialized (
     select begun, skipped
       from jobs_internal.plan_step($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9, $10, $11, $12, $13, $14,
-                                      $15::text[]::jsonb[], $16, $17)
+                                      $15::text[]::jsonb[], $16, $17, $18)
 )
 select begun, skipped,
        case when begun = 'Begun' and skipped = '{}'
-            then jobs_internal.reserve_and_cancel($1, $18, $19, $20, $21, $22, $23, $24, '{}', '{}') end as reserved
+            then jobs_internal.reserve_and_cancel($1, $19, $20, $21, $22, $23, $24, $25, '{}', '{}') end as reserved
   from planned;
 
 -- name: cancel_everything
 -- The account is going: every run is asked to stop.
 select jobs_internal.cancel_everything($1);
+
+-- name: rollout_progress
+-- How far a step is: its open wave, whether it is halted, and the ends of targets since the last resume.
+select targets, wave, approved_wave, halted, aborted, resumed_at, failures, ended_at, lifecycles, sqlstates
+  from jobs_internal.rollout_progress($1, $2, $3, $4);
+
+-- name: halt_step
+-- Nothing further of the step starts; the reservations that were taken back.
+select halt_step as invocation_id from jobs_internal.halt_step($1, $2, $3, $4, $5);
+
+-- name: open_wave
+-- The targets of this wave may start.
+select jobs_internal.open_wave($1, $2, $3, $4);
+
+-- name: wait_for_wave
+-- Why the next wave does not start yet, and until when.
+select jobs_internal.wait_for_wave($1, $2, $3, $4, $5, $6);
+
+-- name: abort_step
+-- The waiting targets that ended.
+select abort_step as ordinal from jobs_internal.abort_step($1, $2, $3);
+
+-- name: rerun_targets
+-- The targets of a rerun that take part in this step or in one before it.
+select in_step, target_type, server_id, server_name, database_name, schema_name, labels::text, credential_id, rule
+  from jobs_internal.rerun_targets($1, $2, $3);
+
+-- name: is_step_of_origin
+-- Whether the origin of the rerun had targets in this step.
+select jobs_internal.is_step_of_origin($1, $2, $3);

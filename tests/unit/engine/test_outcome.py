@@ -4,7 +4,8 @@ import pytest
 
 from engine.access.credentials import _unreadable
 from engine.model.credential import Credential
-from engine.attempt.outcome import Outcome, fingerprint, retryable, stopped
+from engine.attempt.outcome import Outcome, fingerprint, stopped
+from engine.model.sqlstates import retryable
 from engine.attempt.cancel_token import CancelToken
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 

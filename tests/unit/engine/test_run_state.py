@@ -415,7 +415,7 @@ def test_a_retry_that_waits_for_a_slot_is_late_at_its_deadline_and_not_before():
 
     assert (early, waited, late) == ([[], [], []], 160.0, [(step, target)])
     assert not target.queue.items, "nobody may pick it any more"
-    state.expire(step, 1)
+    state.expire(step, 1, NOW)
     assert (step.finished, state.next_due) == (True, None)
 
 

@@ -205,6 +205,8 @@ def test_a_priority_is_refused_as_long_as_it_has_no_effect(priority):
         ({"rollout": {"waves": [True]}}, "rollout.waves"),
         ({"rollout": {"waves": [1], "haltAfterFailures": "0%"}}, "rollout.haltAfterFailures"),
         ({"rollout": {"waves": [1], "pauseBetween": "10m"}}, "rollout.pauseBetween"),
+        ({"rollout": {"waves": [1], "orderBy": "random(x)"}}, "rollout.orderBy"),
+        ({"rollout": {"waves": [1], "orderBy": ""}}, "rollout.orderBy"),
         ({"verify": {"sql": " "}}, "verify.sql"),
         ({"verify": {"sql": "select 1", "expect": "value"}}, "verify.value"),
         ({"verify": {"sql": "select 1", "value": 1}}, "verify.value"),
@@ -223,7 +225,6 @@ def test_a_step_is_sound(given, wrong):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("rollout", {"waves": [1, "5%", "100%"], "haltAfterFailures": 2, "pauseBetween": "PT10M"}),
         ("output", {"serverName": "s", "databaseName": "d", "tableName": "t"}),
         ("advance", "perTarget"),
     ],
@@ -240,6 +241,7 @@ def test_a_step_with_all_its_options_is_sound():
     given = {
         "stepId": 3, "executionOptions": {"retryAttempts": 0, "retryIntervalBackoffMultiplier": 1},
         "advance": "barrier", "retryOn": ["40001", "53"],
+        "rollout": {"waves": [1, "5%", "100%"], "haltAfterFailures": 2, "pauseBetween": "PT10M"},
         "settings": {"lockTimeoutSeconds": 0.5, "parameters": {"work_mem": "1MB"}}, "jitter": 0,
     }  # fmt: skip
 

@@ -9,7 +9,6 @@ declare
     today constant date := (now at time zone 'UTC')::date;
     started job;
     who record;
-    refusal text;
 begin
     -- Deleting a job locks its row for update: a start and a deletion wait for each other.
     select * into started from job j
@@ -23,17 +22,7 @@ begin
     end if;
     if sp_start_job.job_execution_id is null
        or not exists (select from job_execution x where x.job_execution_id = sp_start_job.job_execution_id) then
-        select case when i.draining or i.released_at is not null then 'the account is going: nothing new starts'
-                    when i.paused then 'the account is paused: nothing starts until jobs.sp_resume()'
-                    when started.paused then format('job "%s" is paused', started.name)
-                    when not exists (select from job_step s
-                                      where (s.job_id, s.version) = (started.job_id, started.version))
-                    then format('job "%s" has no steps', started.name) end
-          into refusal
-          from instance i;
-        if refusal is not null then
-            raise exception '%', refusal using errcode = 'MU013', column = 'job_name';
-        end if;
+        perform refuse_start(started);
         sp_start_job.job_execution_id := coalesce(sp_start_job.job_execution_id, gen_random_uuid());
         perform ensure_partitions(today);
         select * into who from current_actor();

@@ -11,7 +11,9 @@ begin
         p_step.create_time, p_step.start_time, p_step.end_time,
         jsonb_build_object(
             'stepId', p_step.step_id, 'stepName', p_step.step_name, 'currentAttempts', 0,
-            'lastMessage', p_step.last_message, 'waitReason', p_step.wait_reason, 'endReason', p_step.end_reason));
+            'lastMessage', p_step.last_message, 'waitReason', p_step.wait_reason, 'endReason', p_step.end_reason,
+            'wave', p_step.wave, 'waves', p_step.waves, 'haltRule', p_step.halt_rule,
+            'notBefore', iso_time(p_step.not_before)));
 end $$;
 comment on function jobs_internal.step_item(jobs_internal.job_execution, jobs_internal.step_execution) is
     'A step of a run as REST shows it.';

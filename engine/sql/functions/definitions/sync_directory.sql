@@ -1,5 +1,7 @@
 -- for: agent
-create or replace function jobs_internal.sync_directory(p_revision bigint, p_servers jsonb) returns jsonb
+create or replace function jobs_internal.sync_directory(
+    p_revision bigint, p_servers jsonb, p_same_error_limit integer
+) returns jsonb
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -36,8 +38,11 @@ begin
            revision = excluded.revision
            -- Sealing a key twice gives different texts: only the fingerprint shows whether the key changed.
      where to_jsonb(s) - array['revision', 'client_key'] <> to_jsonb(excluded) - array['revision', 'client_key'];
+    update instance i
+       set same_error_limit = p_same_error_limit
+     where i.same_error_limit <> p_same_error_limit;
     update directory_revision set revision = p_revision, synced_at = clock_timestamp();
     return jsonb_build_object('applied', true, 'revision', p_revision);
 end $$;
-comment on function jobs_internal.sync_directory(bigint, jsonb) is
-    'Replaces the servers of the directory; a revision that is not newer changes nothing.';
+comment on function jobs_internal.sync_directory(bigint, jsonb, integer) is
+    'Replaces the servers of the directory and the limit of equal errors; a revision that is not newer changes nothing.';

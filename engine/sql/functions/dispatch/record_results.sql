@@ -31,12 +31,12 @@ begin
              where r.run_day = day
         ), step as materialized (
             select i.job_execution_id, i.step_id, p.*,
-                   coalesce(e.cancel_requested_at, x.cancel_requested_at) is not null as canceled
+                   coalesce(e.cancel_requested_at, e.aborted_at, x.cancel_requested_at) is not null as canceled
               from (select distinct i.job_execution_id, i.step_id from item i) i
              cross join lateral (
                    select x.* from job_execution x where x.job_execution_id = i.job_execution_id limit 1) x
              cross join lateral (
-                   select e.cancel_requested_at from step_execution e
+                   select e.cancel_requested_at, e.aborted_at from step_execution e
                     where (e.run_day, e.job_execution_id, e.step_id) = (day, i.job_execution_id, i.step_id) limit 1) e
              cross join lateral (
                    select p.job_id, p.content_hash, p.timeout_seconds, p.retry_attempts,

@@ -45,6 +45,9 @@ begin
         outcome := 'Canceled';
         reason := 'Canceled';
         message := 'Canceled before it had targets.';
+    elsif run.rerun_of is not null then
+        outcome := 'Skipped';
+        message := 'None of the chosen targets belongs to this step.';
     elsif (select (s.options ->> 'allowEmpty')::boolean from job_step s
             where (s.job_id, s.version, s.step_id) = (run.job_id, run.job_version, p_step_id)) then
         outcome := 'Succeeded';

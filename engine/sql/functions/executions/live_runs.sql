@@ -2,7 +2,7 @@
 create or replace function jobs_internal.live_runs(p_epoch bigint, p_known uuid[])
 returns table (job_execution_id uuid, job_id uuid, job_name text, job_version integer, run_day date,
                create_time timestamptz, priority integer, overlap text, lifecycle text, job_paused boolean,
-               cancel_requested_at timestamptz, overrides jsonb, steps jsonb, reached jsonb)
+               cancel_requested_at timestamptz, overrides jsonb, rerun boolean, steps jsonb, reached jsonb)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -10,7 +10,8 @@ begin
     perform check_epoch(p_epoch);
     return query
     select x.job_execution_id, x.job_id, j.name, x.job_version, x.run_day, x.create_time, x.priority, j.overlap,
-           x.lifecycle, j.paused, x.cancel_requested_at, x.overrides, coalesce(s.steps, '[]'),
+           x.lifecycle, j.paused, x.cancel_requested_at, x.overrides, x.rerun_of is not null,
+           coalesce(s.steps, '[]'),
            coalesce(e.reached, '[]')
       from job_execution x
       join job j on j.job_id = x.job_id
@@ -25,7 +26,8 @@ begin
      cross join lateral (
            select jsonb_agg(jsonb_build_object(
                       'stepId', e.step_id, 'lifecycle', e.lifecycle, 'snapshotId', e.snapshot_id,
-                      'cancelRequested', e.cancel_requested_at is not null) order by e.step_id) as reached
+                      'cancelRequested', e.cancel_requested_at is not null,
+                      'aborted', e.aborted_at is not null) order by e.step_id) as reached
              from step_execution e
             where (e.run_day, e.job_execution_id) = (x.run_day, x.job_execution_id)) e
      where x.end_time is null

@@ -1,6 +1,7 @@
 -- for: engine
 create or replace function jobs_internal.poll_updates(
-    p_epoch bigint, p_known uuid[], out runs jsonb, out orders jsonb, out group_name text, out document jsonb
+    p_epoch bigint, p_known uuid[], out runs jsonb, out orders jsonb, out rollouts jsonb, out group_name text,
+    out document jsonb
 )
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
@@ -14,11 +15,12 @@ begin
       into runs, groups, group_name
       from live_runs(p_epoch, p_known) r;
     select coalesce(jsonb_agg(to_jsonb(c)), '[]') into orders from open_cancellations(p_epoch) c;
+    rollouts := rollout_updates();
     -- Only one document, since it contains all servers.
     if groups = 1 and exists (select from target_group t where lower(t.name) = lower(group_name)) then
         document := group_document(group_name);
     end if;
 end $$;
 comment on function jobs_internal.poll_updates(bigint, uuid[]) is
-    'The rows of live_runs and open_cancellations and, if all runs that have not begun start with the same target '
-    'group, the document of that group.';
+    'The rows of live_runs, open_cancellations and rollout_updates and, if all runs that have not begun start with the '
+    'same target group, the document of that group.';

@@ -35,7 +35,9 @@ begin
                         else coalesce(last.message, t.last_message) end, '');
     select min(e.name) into rejected from private_endpoint e
      where lower(e.server_id) = lower((one.described).server_id) and e.status = 'Rejected';
-    held := case when (select i.paused from instance i) then 'AccountPaused'
+    held := case when t.lifecycle in ('Created', 'WaitingForRetry') and step.halted_at is not null then 'Halted'
+                 when t.wave > step.wave then 'Wave'
+                 when (select i.paused from instance i) then 'AccountPaused'
                  when (select j.paused from job j where j.job_id = p_run.job_id) then 'JobPaused'
                  when rejected is not null or (select d.disabled from server_directory d
                         where d.server_id = (one.described).server_id) then 'ServerDisabled' end;
@@ -61,6 +63,10 @@ begin
                         else '' end)
         when held is not null then jsonb_build_object(
             'since', iso_time(coalesce(last.end_time, t.create_time)), 'waitReason', held, 'message', case held
+                when 'Halted' then step.last_message
+                    || ' Resume the run to go on, or abort it to end the targets that have not started.'
+                when 'Wave' then format('It belongs to wave %s of %s; wave %s is open.', t.wave, step.waves, step.wave)
+                    || case when step.wait_reason is null then '' else ' ' || step.last_message end
                 when 'AccountPaused' then 'The account is paused.'
                 when 'JobPaused' then 'The job is paused.'
                 else case when rejected is null then format('The server %s is disabled.', (one.described).server_name)
@@ -84,7 +90,8 @@ begin
             || jsonb_build_object('lifecycle', t.lifecycle, 'cancellations', list_cancellations(p_run, t))
             || jsonb_build_object('details', jsonb_strip_nulls(jsonb_build_object(
                 'endReason', t.end_reason, 'attempts', t.attempts, 'phase', t.phase, 'notBefore', iso_time(t.not_before),
-                'triedSince', iso_time(t.tried_at), 'serverSaid', case when refused_by_server then error_text end,
+                'wave', t.wave, 'haltRule', step.halt_rule, 'triedSince', iso_time(t.tried_at),
+                'serverSaid', case when refused_by_server then error_text end,
                 'hostId', live.host_id, 'backendPid', live.backend_pid,
                 'cancelRequestedAt', iso_time(coalesce(t.cancel_requested_at, step.cancel_requested_at,
                                                      p_run.cancel_requested_at)),

@@ -28,14 +28,15 @@ begin
           from step_execution s
          cross join lateral (
                select t.lifecycle, d.server_id, min(d.server_name) as server_name,
-                      case when t.end_time is null then t.wait_reason else t.end_reason end as reason,
+                      case when t.end_time is null then target_wait_reason(s, t) else t.end_reason end as reason,
+                      t.wave,
                       count(*) as n, count(*) filter (where t.end_time > now - interval '1 minute') as recent,
                       max(t.end_time) as newest
                  from target_execution t
                  join snapshot_target d on d.ordinal = t.ordinal
                 where (t.run_day, t.job_execution_id, t.step_id) = (p_run.run_day, p_run.job_execution_id, s.step_id)
                   and d.snapshot_id = s.snapshot_id
-                group by t.lifecycle, d.server_id, 4) g
+                group by t.lifecycle, d.server_id, 4, t.wave) g
          where (s.run_day, s.job_execution_id) = (p_run.run_day, p_run.job_execution_id)
     ), counted as (
         select g.step_id, g.server_id, min(g.server_name) as server_name, sum(g.n) as total,
@@ -55,7 +56,8 @@ begin
                             'stepId', s.step_id, 'stepName', s.step_name, 'lifecycle', s.lifecycle,
                             'createTime', iso_time(s.create_time), 'startTime', iso_time(s.start_time),
                             'endTime', iso_time(s.end_time), 'counts', coalesce(c.counts, '{}'),
-                            'total', coalesce(c.total, 0), 'done', coalesce(c.done, 0),
+                            'total', coalesce(c.total, 0), 'done', coalesce(c.done, 0), 'wave', s.wave,
+                            'waves', s.waves, 'haltRule', s.halt_rule, 'notBefore', iso_time(s.not_before),
                             'waitReason', s.wait_reason, 'endReason', s.end_reason,
                             'lastMessage', s.last_message) order by s.step_id), '[]')
                            from step_execution s
@@ -66,6 +68,18 @@ begin
                                order by c.failed desc, c.server_name, c.server_id), '[]')
                               from (select * from counted c where c.server_id is not null
                                      order by c.failed desc, c.server_name, c.server_id limit 1000) c),
+               'byWave', (select coalesce(jsonb_agg(jsonb_build_object(
+                             'stepId', w.step_id, 'wave', w.wave, 'counts', w.counts, 'total', w.total)
+                             order by w.step_id, w.wave), '[]')
+                            from (select n.step_id, n.wave, jsonb_object_agg(n.lifecycle, n.n) as counts,
+                                         sum(n.n) as total
+                                    from (select y.step_id, y.wave, y.lifecycle, sum(y.n) as n from tally y
+                                           group by y.step_id, y.wave, y.lifecycle) n
+                                    join step_execution s
+                                      on (s.run_day, s.job_execution_id, s.step_id)
+                                         = (p_run.run_day, p_run.job_execution_id, n.step_id)
+                                   where s.waves > 1
+                                   group by n.step_id, n.wave) w),
                'byReason', (select coalesce(jsonb_agg(jsonb_build_object('reason', r.reason, 'count', r.n)
                                                       order by r.n desc, r.reason), '[]')
                               from (select y.reason, sum(y.n) as n from tally y
@@ -79,6 +93,9 @@ begin
         'endTime', iso_time(p_run.end_time), 'waitReason', coalesce(held, p_run.wait_reason),
         'endReason', p_run.end_reason, 'lastMessage', p_run.last_message, 'origin', p_run.origin,
         'slot', iso_time(p_run.slot), 'actor', p_run.actor, 'door', p_run.door, 'stepCount', steps,
+        'rerunOf', p_run.rerun_of, 'reruns', (
+            select coalesce(jsonb_agg(x.job_execution_id order by x.create_time), '[]')
+              from job_execution x where x.rerun_of = p_run.job_execution_id),
         'cancellations', list_cancellations(p_run, null));
     -- The mean of a finished run; of a running one the rate of the last minute, or since its start.
     seconds := greatest(1, extract(epoch from coalesce(p_run.end_time, now) - coalesce(p_run.start_time, p_run.create_time)));

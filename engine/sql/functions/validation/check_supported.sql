@@ -10,7 +10,6 @@ begin
       from (values
         (p_step.output_type is not null, 'output_type', 'an output'),
         (p_step.options ? 'output', 'options', 'options.output'),
-        (p_step.options ? 'rollout', 'options', 'options.rollout'),
         (p_step.options ->> 'advance' = 'perTarget', 'options', 'options.advance "perTarget"')
       ) o (used, field, name)
      where o.used
