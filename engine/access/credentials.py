@@ -49,7 +49,7 @@ class Credentials:
 
     @classmethod
     def of(cls, bootstrap: Bootstrap, clock: Clock) -> Self:
-        references = bootstrap.given.credential_references
+        references = bootstrap.workload_settings.credential_references
         key, vault = bootstrap.private_key, Vault.of(bootstrap)
         return cls(bootstrap.account_uid, key, references, clock, vault)
 

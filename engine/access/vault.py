@@ -36,10 +36,13 @@ class Vault:
     @classmethod
     def of(cls, bootstrap: Bootstrap) -> "Vault | None":
         """None if the control plane has no vault, or no token for it."""
-        address, token = bootstrap.given.vault_address, bootstrap.start.secrets.get(VAULT_TOKEN)
+        address, token = (
+            bootstrap.workload_settings.vault_address,
+            bootstrap.start.secrets.get(VAULT_TOKEN),
+        )
         if not address or not token:
             return None
-        return cls(address, Secret(token), bootstrap.given.vault_namespace)
+        return cls(address, Secret(token), bootstrap.workload_settings.vault_namespace)
 
     async def read(self, reference: str) -> str:
         """The secret of vault:mount/path#key. Messages of Faults continue a sentence about the reference."""

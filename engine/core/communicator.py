@@ -63,7 +63,7 @@ class Communicator(Service):
         finally:
             for task in self._resolving.values():
                 task.cancel()
-            self._connection.hang_up()
+            self._connection.disconnect()
 
     async def run_once(self) -> None:
         cluster_state = self.context.cluster_state
@@ -79,7 +79,7 @@ class Communicator(Service):
         for host in (dead | silent) - cluster_state.silent:
             log.warning("host is lost", host=host, died=host in dead)
         if before.keys() != now.keys() or cluster_state.silent != dead | silent:
-            self.context.wakeups.ring(RESULTS)  # its tasks may go to other hosts
+            self.context.wakeups.notify(RESULTS)  # its tasks may go to other hosts
         cluster_state.silent = dead | silent
         run_state = cluster_state.run_state
         busy = {running.host for running in run_state.running.values()} if run_state else set()
@@ -124,7 +124,7 @@ class Communicator(Service):
                 if resolving := self._resolving.pop(old, None):
                     resolving.cancel()
             self._resolving[new] = asyncio.create_task(self._resolve(dict(row)))
-        self.context.wakeups.ring(RESULTS)
+        self.context.wakeups.notify(RESULTS)
 
     async def _resolve(self, task: dict[str, Any]) -> None:
         try:
@@ -193,7 +193,7 @@ class Communicator(Service):
         cluster_state.settled += 1
         if cluster_state.run_state is not None:
             cluster_state.run_state.inbox += read_items(text)
-        self.context.wakeups.ring(RESULTS)
+        self.context.wakeups.notify(RESULTS)
 
 
 def _verify_next(outcome: OrphanOutcome) -> dict[str, Any]:

@@ -66,8 +66,8 @@ class Controller(Service):
             await super().run(stop)
         finally:
             self._reset()
-            self._planner.hang_up()
-            self._executions.hang_up()
+            self._planner.disconnect()
+            self._executions.disconnect()
 
     async def run_once(self) -> None:
         try:

@@ -15,5 +15,5 @@ class Heartbeat(Service):
         cluster_state.update(await membership.heartbeat(self.context.store))
         self.context.lease.renew(sent)
         if cluster_state.open != was_open:
-            self.context.wakeups.ring(STARTS)
+            self.context.wakeups.notify(STARTS)
         self.status = "beats"

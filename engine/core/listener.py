@@ -12,11 +12,11 @@ class Listener(Service):
 
     def __init__(self, context: CoreContext) -> None:
         super().__init__(context)
-        self._notifier = Notifier(context.store, context.wakeups.ring)
+        self._notifier = Notifier(context.store, context.wakeups.notify)
 
     async def run_once(self) -> None:
         if await self._notifier.ensure_listening(self.context.wakeups.channels):
-            self.context.wakeups.ring_all()  # earlier notifications are lost: every service polls
+            self.context.wakeups.notify_all()  # earlier notifications are lost: every service polls
         self.status = "listens"
 
     async def run(self, stop: asyncio.Event) -> None:

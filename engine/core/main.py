@@ -118,7 +118,7 @@ class Core:
             clock=self._clock,
             heartbeat=self._bootstrap.heartbeat,
             host_patience=self._bootstrap.host_patience,
-            capacity=self._bootstrap.given.capacity,
+            capacity=self._bootstrap.workload_settings.capacity,
             targets=self._targets,
         )
         return {service.name: partial(service, context) for service in SERVICES}

@@ -51,7 +51,7 @@ class Requests(Service):
         try:
             await super().run(stop)
         finally:
-            self._connection.hang_up()
+            self._connection.disconnect()
 
     @property
     def pause(self) -> timedelta:

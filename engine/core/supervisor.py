@@ -14,7 +14,7 @@ from datetime import timedelta
 from engine.context.cluster_state import ClusterState
 from engine.core.service import Service
 from engine.process.backoff import Backoff
-from engine.process.exit_codes import FINAL, Disagreement, gravest
+from engine.process.exit_codes import FINAL, Disagreement, most_severe
 from muster.core import telemetry
 from muster.core.clock import Clock
 
@@ -69,7 +69,7 @@ class JobHosting:
                 for name, make in services.items():
                     group.create_task(self._run_service(name, make, stop))
         except BaseExceptionGroup as several:
-            raise gravest(several) from None
+            raise most_severe(several) from None
         finally:
             self.services.clear()
 

@@ -1,7 +1,6 @@
-"""A session of its own to the control database, for what is said often: one statement, one transaction.
+"""A dedicated session to the control database, for frequent statements: each is a transaction of its own.
 
-A call is one round trip. The limits of `ControlDatabase.calling` are set once, when the session opens; plans do
-not depend on how full the tables were when they were last looked at.
+A call is one round trip: timeouts and planner switches are set once, when the session opens.
 """
 
 import asyncio
@@ -9,33 +8,33 @@ from typing import Any
 
 from asyncpg import PostgresError
 
-from engine.db.control_db import LIMIT, ControlDatabase, Q, as_fault
+from engine.db.control_db import TRANSACTION_TIMEOUT, ControlDatabase, Q, as_fault
 from muster.core.db import Connection, Row
 from muster.core.errors import Unavailable
 
-IDLE = 60.0  # seconds; a server has many accounts
+IDLE_TIMEOUT = 60.0  # seconds; the sessions of many accounts share a server
 
 
 class ControlConnection:
-    """Used by one after the other; a session in which more went wrong than a refusal is not used again."""
+    """One call at a time. After an error, unless the database refused the statement, a new session is opened."""
 
     def __init__(self, store: ControlDatabase) -> None:
         self._store = store
         self._session: Connection | None = None
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._expiry: asyncio.TimerHandle | None = None
         self._uses = 0
 
     async def fetch(self, query: str, *args: Any, limit: float | None = None) -> list[Row]:
-        async with self._turn:
-            return await self._say(query, args, limit)
+        async with self._lock:
+            return await self._execute(query, args, limit)
 
     async def value(self, query: str, *args: Any) -> Any:
-        async with self._turn:
-            rows = await self._say(query, args, None)
+        async with self._lock:
+            rows = await self._execute(query, args, None)
             return rows[0][0] if rows else None
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
@@ -43,25 +42,25 @@ class ControlConnection:
             self._session.terminate()
             self._session = None
 
-    async def _say(self, query: str, args: tuple[Any, ...], limit: float | None) -> list[Row]:
-        """Leaner than it would be with a context for each of its duties: it is said while a task waits."""
+    async def _execute(self, query: str, args: tuple[Any, ...], limit: float | None) -> list[Row]:
+        """Without context managers: tasks wait for this call."""
         self._uses += 1
         try:
             if self._session is None or self._session.is_closed():
-                async with asyncio.timeout(LIMIT):
+                async with asyncio.timeout(TRANSACTION_TIMEOUT):
                     await self._open()
             assert self._session is not None
-            said = await self._session.fetch(query, *args, timeout=limit or LIMIT)
+            rows = await self._session.fetch(query, *args, timeout=limit or TRANSACTION_TIMEOUT)
         except BaseException as error:
             fault = as_fault(error)
             if isinstance(fault, Unavailable) or not isinstance(error, PostgresError):
-                self.hang_up()  # otherwise it was refused and undone, and that is all
+                self.disconnect()  # else the statement was refused and rolled back: the session can be used again
             if fault is error:
                 raise
             raise fault from error
         if self._expiry is None:
-            self._look_again()
-        return said
+            self._schedule_expiry()
+        return rows
 
     async def _open(self) -> None:
         session = await self._store.open_session()
@@ -72,12 +71,12 @@ class ControlConnection:
             raise
         self._session = session
 
-    def _look_again(self) -> None:
+    def _schedule_expiry(self) -> None:
         loop = asyncio.get_running_loop()
-        self._expiry = loop.call_later(IDLE, self._end_unused, self._uses)
+        self._expiry = loop.call_later(IDLE_TIMEOUT, self._disconnect_if_unused, self._uses)
 
-    def _end_unused(self, uses: int) -> None:
-        if uses == self._uses and not self._turn.locked():
-            self.hang_up()
+    def _disconnect_if_unused(self, uses: int) -> None:
+        if uses == self._uses and not self._lock.locked():
+            self.disconnect()
         else:
-            self._look_again()
+            self._schedule_expiry()

@@ -1,9 +1,9 @@
-"""The control database of the account: few sessions, guarded transactions, and one way to write.
+"""The control database of the account: few sessions, and transactions with timeouts.
 
-    async with store.writing() as tx:   # the epoch is held: no newer one can take charge meanwhile
+    async with store.writing() as tx:   # checks the epoch: no newer one can become current meanwhile
         await tx.execute(…)
 
-A stale epoch is Fenced, an outage Unavailable. What an outage cut off at the commit may have happened.
+A stale epoch raises Fenced, an outage Unavailable. A commit during an outage may have taken effect.
 """
 
 import asyncio
@@ -22,48 +22,51 @@ from muster.core.sql import Queries
 
 Q = Queries("engine.db.queries", "instance.sql")
 
-SESSIONS = 4  # at once
-LONG = 2  # of those, for what has a limit of its own: the heartbeat waits for short work only
-KEPT = 2  # of those, while nobody needs them: a server has many accounts
-LIMIT = 15.0  # seconds for a whole transaction, with connecting; a server that hangs is hung up on
+MAX_SESSIONS = 4
+MAX_LONG_SESSIONS = (
+    2  # for transactions with their own timeout: the heartbeat waits for short ones only
+)
+MAX_IDLE_SESSIONS = 2  # the sessions of many accounts share a server
+TRANSACTION_TIMEOUT = 15.0  # seconds, with connecting; afterwards the connection is closed
 
-OURS: dict[str, type[Fault]] = {
+FAULTS: dict[str, type[Fault]] = {
     "MU001": Fenced,
     "MU003": Incompatible,
     "MU004": HostEnded,
     "MU010": NotFound,
 }
 MISSING = frozenset({"3F000", "42501", "42883", "42P01"})  # schema, right, function, table
-PASSING = frozenset({"08", "25", "40", "53", "57", "58"})  # classes of what goes by
-LOCKED = "55P03"  # by one that was stopped in the middle: the server ends its session soon
+TEMPORARY = frozenset({"08", "25", "40", "53", "57", "58"})  # classes
+LOCKED = "55P03"  # by the session of a stopped process, which the server ends soon
 
 
 class ControlDatabase:
     def __init__(self, bootstrap: Bootstrap) -> None:
-        self.epoch = bootstrap.epoch  # the one that we write with
-        self.slots = bootstrap.slots  # of a host, as our epoch has it
+        self.epoch = bootstrap.epoch  # with which this process writes
+        self.slots = bootstrap.slots  # of each host
         self._bootstrap = bootstrap
         self._connector = bootstrap.connector()
-        self._slots = asyncio.Semaphore(SESSIONS)
-        self._long = asyncio.Semaphore(LONG)
+        self._sessions = asyncio.Semaphore(MAX_SESSIONS)
+        self._long = asyncio.Semaphore(MAX_LONG_SESSIONS)
         self._idle: list[Connection] = []
 
     @contextlib.asynccontextmanager
     async def writing(self) -> AsyncIterator[Connection]:
-        """One transaction that commits only if our epoch is in charge to its very end."""
+        """One transaction that commits only if the epoch of this process is current until its end."""
         async with self.calling() as tx:
             await tx.execute(Q.fence, self.epoch)
             yield tx
 
     @contextlib.asynccontextmanager
     async def calling(self, limit: float | None = None) -> AsyncIterator[Connection]:
-        """One transaction, for functions that look at the epoch themselves; with a limit, once it is its turn.
+        """One transaction, for functions that check the epoch themselves.
 
-        A session is used again unless anything went wrong in it.
+        `limit`: its own timeout in seconds, which begins when a session is free. A session is used again unless an
+        exception was raised.
         """
-        turn = contextlib.nullcontext() if limit is None else self._long
+        limiter = contextlib.nullcontext() if limit is None else self._long
         with as_faults():
-            async with turn, asyncio.timeout(limit or LIMIT), self._slots:
+            async with limiter, asyncio.timeout(limit or TRANSACTION_TIMEOUT), self._sessions:
                 connection = self._take() or await self.open_session()
                 try:
                     transaction = connection.transaction(isolation="read_committed")
@@ -72,23 +75,23 @@ class ControlDatabase:
                     yield connection
                     await transaction.commit()
                 except BaseException:
-                    connection.terminate()  # a rollback that is waited for could hang as well
+                    connection.terminate()  # waiting for a rollback could hang as well
                     raise
-                if len(self._idle) < KEPT:
+                if len(self._idle) < MAX_IDLE_SESSIONS:
                     self._idle.append(connection)
                 else:
                     await close(connection)
 
     async def listen(
-        self, channels: Iterable[str], heard: Callable[[Any, int, str, Any], None]
+        self, channels: Iterable[str], on_notify: Callable[[Any, int, str, Any], None]
     ) -> Connection:
-        """A session of its own for wake-ups; the caller terminates it."""
+        """A dedicated session for wake-ups; the caller terminates it."""
         with as_faults():
-            async with asyncio.timeout(LIMIT):
+            async with asyncio.timeout(TRANSACTION_TIMEOUT):
                 connection = await self.open_session()
                 try:
                     for channel in channels:
-                        await connection.add_listener(channel, heard)
+                        await connection.add_listener(channel, on_notify)
                 except BaseException:
                     connection.terminate()
                     raise
@@ -107,17 +110,17 @@ class ControlDatabase:
 
     async def open_session(self) -> Connection:
         """The caller closes it."""
-        start, given = self._bootstrap.start, self._bootstrap.given
+        start, settings = self._bootstrap.start, self._bootstrap.workload_settings
         try:
             return await self._connector.open(
-                given.endpoint.direct(),
-                user=given.user,
+                settings.endpoint.direct(),
+                user=settings.user,
                 password=self._bootstrap.password,
                 application_name=f"muster-{start.kind} {start.id}",
-                database=given.database,
+                database=settings.database,
             )
-        except Unavailable as fault:  # a connector knows targets only
-            raise _away(fault) from fault
+        except Unavailable as fault:  # a connector's faults are about targets
+            raise _unavailable(fault) from fault
 
 
 @contextlib.contextmanager
@@ -132,20 +135,20 @@ def as_faults() -> Iterator[None]:
 
 
 def as_fault(error: BaseException) -> BaseException:
-    """The only place of the engine that reads SQLSTATE; what it does not know is our mistake."""
+    """The Fault for an error of the control database; errors with other SQLSTATEs are returned as they are."""
     state = getattr(error, "sqlstate", None) or ""
     if isinstance(error, asyncpg.PostgresError):
-        if state in OURS:
-            return OURS[state](str(error.args[0]))
+        if state in FAULTS:
+            return FAULTS[state](str(error.args[0]))
         if state in MISSING:
             message = f"The schema of the control database is not what it must be ({state})."
             return NotFound(message, code="ControlSchemaMissing")
-        if state[:2] in PASSING or state == LOCKED:
-            return _away(error)
-    return _away(error) if isinstance(error, AWAY) else error
+        if state[:2] in TEMPORARY or state == LOCKED:
+            return _unavailable(error)
+    return _unavailable(error) if isinstance(error, AWAY) else error
 
 
-def _away(error: BaseException) -> Unavailable:
+def _unavailable(error: BaseException) -> Unavailable:
     name = f"{type(error).__name__} {getattr(error, 'sqlstate', '')}".rstrip()
     return Unavailable(
         "The control database can't be reached.",

@@ -1,4 +1,4 @@
-"""What an engine and its hosts say to the control database about themselves, and what they learn."""
+"""Epochs, heartbeats and registrations of the engine and its hosts in the control database."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ OLDEST_SCHEMA = 7  # the oldest schema that the engine's queries work with
 
 @dataclass(frozen=True)
 class InstanceState:
-    """What the engine must obey."""
+    """The state of the account that the engine must follow."""
 
     paused: bool
     draining: bool
@@ -38,7 +38,7 @@ class HostRow:
 
 @dataclass(frozen=True)
 class HostState:
-    """What a host must obey, and whose it is."""
+    """The state that a host must follow, and its epoch."""
 
     adopted_epoch: int
     current_epoch: int
@@ -50,14 +50,14 @@ class HostState:
 
 @dataclass(frozen=True)
 class MembershipSnapshot:
-    """Everything that memory holds a copy of, read in one transaction."""
+    """State of the account and its hosts, read in one transaction."""
 
     beat: InstanceState
     hosts: dict[UUID, HostRow]
 
 
 async def acquire_leadership(store: ControlDatabase, workload: UUID) -> bool:
-    """False: a newer epoch is in charge. Adoption is part of it, so no host is ever between two epochs."""
+    """False: a newer epoch is current. Adopts all hosts in the same transaction, so that each always has an epoch."""
     async with store.calling() as tx:
         if not await tx.fetchval(
             Q.install_epoch, store.epoch, workload, socket.gethostname(), VERSION
@@ -66,7 +66,7 @@ async def acquire_leadership(store: ControlDatabase, workload: UUID) -> bool:
         beat = await _beat(tx, store.epoch)
         if beat.schema_version < OLDEST_SCHEMA:
             raise Incompatible(
-                f"engine {VERSION} needs schema {OLDEST_SCHEMA} or newer and found {beat.schema_version}"
+                f"engine {VERSION} needs schema {OLDEST_SCHEMA} or newer, but the schema is {beat.schema_version}"
             )
         await _adopt(tx, store)
         return True
@@ -78,7 +78,7 @@ async def heartbeat(store: ControlDatabase) -> InstanceState:
 
 
 async def hosts(store: ControlDatabase) -> dict[UUID, HostRow]:
-    """All that have not ended; those that came since the last time are adopted by this."""
+    """All hosts that have not ended; adopts the new ones."""
     async with store.calling() as tx:
         return await _adopt(tx, store)
 
@@ -100,25 +100,25 @@ async def host_heartbeat(store: ControlDatabase, host: UUID, running: int) -> Ho
 
 
 async def drain_hosts(store: ControlDatabase) -> None:
-    """By the engine in charge, when it goes for good."""
+    """Called by the engine when it ends for good."""
     async with store.calling() as tx:
         await tx.execute(Q.drain_hosts, store.epoch)
 
 
 async def leave(store: ControlDatabase, host: UUID) -> None:
-    """By the host itself: it finishes what it runs and gets nothing new."""
+    """Called by the host: it finishes its tasks and gets no new ones."""
     async with store.calling() as tx:
         await tx.execute(Q.leave_host, host)
 
 
 async def end_host(store: ControlDatabase, host: UUID) -> None:
-    """By the host itself, whoever is in charge."""
+    """Called by the host, in any epoch."""
     async with store.calling() as tx:
         await tx.execute(Q.end_host, host)
 
 
 async def end_lost_host(store: ControlDatabase, host: UUID) -> None:
-    """By the engine in charge, for a host that must have ended itself."""
+    """Called by the engine, for a host that must have ended by itself."""
     async with store.writing() as tx:
         await tx.execute(Q.end_host, host)
 
@@ -134,5 +134,5 @@ async def _adopt(tx: Connection, store: ControlDatabase) -> dict[UUID, HostRow]:
 
 def _one(row: Any) -> dict[str, Any]:
     if row is None:
-        raise Unavailable("The control database gave no answer.")
+        raise Unavailable("The control database returned no row.")
     return dict(row)

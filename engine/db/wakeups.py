@@ -1,4 +1,4 @@
-"""Wake-ups by channel: the bell rings, the parts that wait for it look at once."""
+"""Wake-ups by channel: a notification sets the events of the services that listen to its channel."""
 
 import asyncio
 from collections import defaultdict
@@ -7,7 +7,7 @@ STARTS, RESULTS, TASKS, PAUSES = "muster_execution", "muster_result", "muster_ta
 
 
 class WakeUps:
-    """Events by channel and listener, shared by the parts of one core."""
+    """Events by channel and listener, shared by the services of one core."""
 
     def __init__(self) -> None:
         self._events: dict[str, dict[str, asyncio.Event]] = defaultdict(dict)
@@ -17,16 +17,16 @@ class WakeUps:
         return tuple(self._events)
 
     def of(self, listener: str, *channels: str) -> asyncio.Event:
-        """Set whenever one of the channels rings; a listener that begins anew has the same one."""
+        """Set by a notification on one of the channels; a restarted listener gets the same event."""
         event = asyncio.Event()
         for channel in channels:
             event = self._events[channel].setdefault(listener, event)
         return event
 
-    def ring(self, channel: str) -> None:
+    def notify(self, channel: str) -> None:
         for event in self._events[channel].values():
             event.set()
 
-    def ring_all(self) -> None:
+    def notify_all(self) -> None:
         for channel in self._events:
-            self.ring(channel)
+            self.notify(channel)

@@ -32,7 +32,7 @@ from engine.model.task import PREFETCH_LIMIT, Task
 from engine.pool.budget import Contact
 from engine.pool.pool import ConnectionPool
 from engine.process.bootstrap import Bootstrap
-from engine.process.exit_codes import FINAL, Fenced, gravest
+from engine.process.exit_codes import FINAL, Fenced, most_severe
 from engine.process.lease import Lease
 from engine.process.lifecycle import any_of
 from muster.core import telemetry
@@ -83,7 +83,7 @@ class JobTaskHost:
             self._pool,
             clock,
             self._enqueue,
-            batch_reads=bootstrap.given.batch_reads,
+            batch_reads=bootstrap.workload_settings.batch_reads,
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -114,9 +114,9 @@ class JobTaskHost:
                     for each in loops:
                         each.cancel()
         except BaseExceptionGroup as several:
-            raise gravest(several) from None
+            raise most_severe(several) from None
         finally:
-            self._connection.hang_up()
+            self._connection.disconnect()
             self._notifier.close()
             await asyncio.gather(self._pool.close(), self._registration.end())
 

@@ -140,7 +140,7 @@ class ReportStream:
                     self._has_items.clear()
                     self.empty.set()
         finally:
-            self._connection.hang_up()
+            self._connection.disconnect()
 
     def _batch(self) -> list[ReportItem]:
         items = [self._items.popleft()]
@@ -189,7 +189,7 @@ class ReportStream:
 
     async def _one_by_one(self, items: list[ReportItem], error: asyncpg.PostgresError) -> None:
         """The database refuses an item of the batch: writes each on its own, on a new connection."""
-        self._connection.hang_up()
+        self._connection.disconnect()
         if len(items) > 1:
             for item in items:
                 await self._write([item])

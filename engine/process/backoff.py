@@ -1,4 +1,4 @@
-"""Pauses between tries: each is twice the one before, up to the longest."""
+"""Pauses between attempts: each is twice the one before, up to the longest."""
 
 from datetime import timedelta
 

@@ -1,7 +1,7 @@
-"""All that an engine or a host knows at its start: the launcher's start file, checked and typed.
+"""The settings of an engine or a host at its start: the launcher's start file, checked and typed.
 
-`spec.settings` of the workload holds a `WorkloadSettings`; `secrets` holds engine_password, private_key and, where
-the server wants one, client_key, where there is a vault, vault_token. Nothing else is read: no environment, no metadata database.
+`spec.settings` of the workload holds a `WorkloadSettings`; `secrets` holds engine_password, private_key and, if they
+are needed, client_key and vault_token. Nothing else is read: no environment, no metadata database.
 """
 
 import math
@@ -26,21 +26,21 @@ CLIENT_KEY, VAULT_TOKEN = "client_key", "vault_token"
 
 
 class WorkloadSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Lenient, so that a newer control plane may say more. Durations are seconds."""
+    """Unknown fields are ignored, so that a newer control plane may send more. Durations are seconds."""
 
     endpoint: Endpoint  # of the control database's server, without its client key
     database: str
     user: str
     capacity: int  # targets that the account works on at once
     hosts: int = 1  # processes that share the capacity
-    host_patience: float = 600.0  # how long the control database may be away
-    part_patience: float = 30.0  # a part that is silent for so long is started anew
+    host_patience: float = 600.0  # how long the control database may be unavailable
+    part_patience: float = 30.0  # a service without progress for this time is restarted
     target_allow: tuple[str, ...] = ()
     target_deny: tuple[str, ...] = ()
     target_ports: tuple[str, ...] = ("1024-65535",)
     target_ca: str | None = None  # PEM; verifies servers that name no CA of their own
     addresses: Addresses = Addresses()  # until the Workload API names newer ones
-    credential_references: tuple[str, ...] = ()  # prefixes of what credentials may refer to
+    credential_references: tuple[str, ...] = ()  # prefixes of references that credentials may have
     vault_address: str | None = None
     vault_namespace: str | None = None
     batch_reads: bool = True  # hosts pipeline read-only tasks: see attempt/read_batch.py
@@ -52,47 +52,47 @@ class WorkloadSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 @dataclass(frozen=True, kw_only=True)
 class Bootstrap:
     start: Start
-    given: WorkloadSettings
+    workload_settings: WorkloadSettings
     epoch: int
     account_uid: UUID
     password: Secret
-    private_key: Secret  # opens what was sealed for the account
+    private_key: Secret  # opens secrets that were sealed for the account
     egress: Egress
 
     @classmethod
     def of(cls, start: Start) -> "Bootstrap":
-        """SettingsError tells everything that is missing at once, and never a value."""
+        """SettingsError lists everything that is missing, and never contains a value."""
         try:
-            given = msgspec.convert(start.spec.settings, WorkloadSettings)
+            settings = msgspec.convert(start.spec.settings, WorkloadSettings)
         except msgspec.ValidationError as error:
             raise SettingsError(f"spec.settings: {error}") from None
-        wrong = [f"secrets.{name} is missing" for name in _missing(start)]
+        problems = [f"secrets.{name} is missing" for name in _missing(start)]
         if start.epoch is None:
-            wrong.append("epoch is missing")
+            problems.append("epoch is missing")
         if start.account_uid is None:
-            wrong.append("accountUid is missing")
-        if min(given.capacity, given.hosts) < 1:
-            wrong.append("capacity and hosts are at least 1")
-        if wrong or start.epoch is None or start.account_uid is None:
-            raise SettingsError("; ".join(wrong))
+            problems.append("accountUid is missing")
+        if min(settings.capacity, settings.hosts) < 1:
+            problems.append("capacity and hosts are at least 1")
+        if problems or start.epoch is None or start.account_uid is None:
+            raise SettingsError("; ".join(problems))
         key = start.secrets.get(CLIENT_KEY)
         if key is not None:
-            endpoint = msgspec.structs.replace(given.endpoint, client_key=key)
-            given = msgspec.structs.replace(given, endpoint=endpoint)
+            endpoint = msgspec.structs.replace(settings.endpoint, client_key=key)
+            settings = msgspec.structs.replace(settings, endpoint=endpoint)
         return cls(
             start=start,
-            given=given,
+            workload_settings=settings,
             epoch=start.epoch,
             account_uid=start.account_uid,
             password=Secret(start.secrets[PASSWORD]),
             private_key=Secret(start.secrets[PRIVATE_KEY]),
-            egress=Egress(given.addresses),
+            egress=Egress(settings.addresses),
         )
 
     @property
     def slots(self) -> int:
         """One host's share of the capacity."""
-        return math.ceil(self.given.capacity / self.given.hosts)
+        return math.ceil(self.workload_settings.capacity / self.workload_settings.hosts)
 
     @property
     def heartbeat(self) -> timedelta:
@@ -100,34 +100,34 @@ class Bootstrap:
 
     @property
     def host_patience(self) -> timedelta:
-        return timedelta(seconds=self.given.host_patience)
+        return timedelta(seconds=self.workload_settings.host_patience)
 
     @property
     def part_patience(self) -> timedelta:
-        return timedelta(seconds=self.given.part_patience)
+        return timedelta(seconds=self.workload_settings.part_patience)
 
     def settings(self) -> Settings:
-        """For what reads its rules from there; without any address of a metadata database."""
+        """Settings for the connector; without the address of a metadata database."""
         return Settings(
             database_url=Secret(""),
-            target_allow=self.given.target_allow,
-            target_deny=self.given.target_deny,
-            target_ports=self.given.target_ports,
-            connect_limit=timedelta(seconds=self.given.connect_limit),
-            log_level=self.given.log_level,
+            target_allow=self.workload_settings.target_allow,
+            target_deny=self.workload_settings.target_deny,
+            target_ports=self.workload_settings.target_ports,
+            connect_limit=timedelta(seconds=self.workload_settings.connect_limit),
+            log_level=self.workload_settings.log_level,
         )
 
     def connector(self) -> Connector:
-        """To the control database alone: its address is open, be it an embedded server's."""
-        endpoint = self.given.endpoint.direct()
+        """For the control database only; its address is allowed, also that of an embedded server."""
+        endpoint = self.workload_settings.endpoint.direct()
         embedded = frozenset((name, endpoint.port) for name in endpoint.names)
-        own = self.given.addresses.own
+        own = self.workload_settings.addresses.own
         source = Fixed(Addresses(embedded=embedded, own=own))
-        return Connector(self.settings(), source, authority=self.given.target_ca)
+        return Connector(self.settings(), source, authority=self.workload_settings.target_ca)
 
     def target_connector(self) -> Connector:
-        """What is open there says the control plane, never the control database's directory."""
-        return Connector(self.settings(), self.egress, authority=self.given.target_ca)
+        """For targets; the control plane decides which addresses are allowed, not the directory."""
+        return Connector(self.settings(), self.egress, authority=self.workload_settings.target_ca)
 
 
 def read(path: Path) -> Start:

@@ -1,7 +1,7 @@
-"""The addresses that the control plane decides on, as it last named them to this process.
+"""The addresses that the control plane allows, as it last sent them to this process.
 
-Each heartbeat brings the current ones, so what was deleted is closed by then. Before anything is refused the
-control plane is asked: an embedded server that was made since the last heartbeat is reached at once.
+Each heartbeat brings the current addresses, so a deleted address is closed by the next heartbeat. Before an address is
+refused, the control plane is asked: a new embedded server can be reached at once.
 """
 
 import asyncio
@@ -10,15 +10,15 @@ from collections.abc import Awaitable, Callable
 
 from muster.core.egress import Addresses
 
-Ask = Callable[[], Awaitable[Addresses]]
+FetchAddresses = Callable[[], Awaitable[Addresses]]
 
 
 class Egress:
-    def __init__(self, addresses: Addresses, ask: Ask | None = None) -> None:
+    def __init__(self, addresses: Addresses, ask: FetchAddresses | None = None) -> None:
         self.ask = ask  # None: there is no control plane to ask
         self._addresses = addresses
-        self._asked = 0.0  # when the last answered question was sent
-        self._asking = asyncio.Lock()
+        self._fetched_at = 0.0  # when the last successful request was sent
+        self._lock = asyncio.Lock()
 
     def replace(self, addresses: Addresses) -> None:
         self._addresses = addresses
@@ -27,13 +27,13 @@ class Egress:
         return self._addresses
 
     async def newest(self) -> Addresses:
-        """Of those who want it at the same time, one asks."""
+        """Concurrent callers share one request."""
         if self.ask is None:
             return self._addresses
-        wanted = time.monotonic()
-        async with self._asking:
-            if self._asked < wanted:
+        called_at = time.monotonic()
+        async with self._lock:
+            if self._fetched_at < called_at:
                 sent = time.monotonic()
                 self.replace(await self.ask())
-                self._asked = sent
+                self._fetched_at = sent
             return self._addresses

@@ -6,17 +6,17 @@ from muster.core.errors import PreconditionFailed
 
 
 class Exit(IntEnum):
-    DONE = 0  # handed over, drained or stopped, as it was asked
-    FAILED = 1  # a mistake of ours, or a login that is not accepted
-    MISSTARTED = 2  # the start file is not what it must be
-    REFUSED = 3  # the control plane does not want this workload any more
-    LOST = 4  # unheard for too long, by the Workload API or by the control database
-    FENCED = 5  # a newer epoch is in charge
-    INCOMPATIBLE = 6  # this version and the schema of the control database do not fit
+    DONE = 0  # handed over, drained or stopped, as requested
+    FAILED = 1  # an internal error, or a login that was refused
+    MISSTARTED = 2  # the start file is invalid
+    REFUSED = 3  # the control plane has ended this workload
+    LOST = 4  # the Workload API or the control database was unreachable for too long
+    FENCED = 5  # a newer epoch is current
+    INCOMPATIBLE = 6  # this version does not support the schema of the control database
 
 
 class Fenced(PreconditionFailed):
-    """Another epoch is in charge: nothing can be written any more."""
+    """Another epoch is current: this process can't write any more."""
 
     default_code = "EpochNotInCharge"
 
@@ -28,21 +28,21 @@ class Incompatible(PreconditionFailed):
 
 
 class HostEnded(PreconditionFailed):
-    """The registration of this host is over or not known."""
+    """This host is not registered or has ended."""
 
     default_code = "HostNotKnown"
 
 
-class Disagreement(Exception):  # noqa: N818 - what was found, not what went wrong
-    """Memory and database tell different things; the database is right."""
+class Disagreement(Exception):  # noqa: N818 - a finding, not an error
+    """Memory and database differ; the database is right."""
 
 
-FINAL = (Fenced, Incompatible, HostEnded, Disagreement)  # no part may go on after these
+FINAL = (Fenced, Incompatible, HostEnded, Disagreement)  # no service continues after these
 
 
-def gravest(several: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Of all that was reported at once: a stale epoch weighs more than a disagreement."""
+def most_severe(several: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The exception that decides the exit code: a stale epoch rather than a disagreement."""
     flat: list[BaseException] = []
     for error in several.exceptions:
-        flat += [gravest(error)] if isinstance(error, BaseExceptionGroup) else [error]
+        flat += [most_severe(error)] if isinstance(error, BaseExceptionGroup) else [error]
     return min(flat, key=lambda error: isinstance(error, Disagreement))

@@ -1,4 +1,4 @@
-"""How long we may act without having been heard, by our own clock."""
+"""Leases: how long a process may act without an acknowledgement, by its own clock."""
 
 import asyncio
 from datetime import timedelta
@@ -7,35 +7,35 @@ import httpx
 
 from muster.core.clock import Clock
 
-AGAIN = frozenset({408, 429})  # an answer, but not to what was said
+NOT_ACKNOWLEDGED = frozenset({408, 429})  # status codes of requests that had no effect
 
 
 class Lease:
-    """Counted from when the last acknowledged word was sent: others count from when it came."""
+    """Begins when the last acknowledged request was sent; the other side counts from its arrival, which is later."""
 
     def __init__(self, name: str, patience: timedelta, clock: Clock) -> None:
         self.name = name
         self.patience = patience
         self.expired = asyncio.Event()
         self._clock = clock
-        self._heard = clock.monotonic()
+        self._renewed_at = clock.monotonic()
 
     def renew(self, sent: float) -> None:
-        """One that has expired stays so: others may have acted on it."""
-        self._heard = max(self._heard, sent)
+        """An expired lease stays expired: other processes may have acted on that."""
+        self._renewed_at = max(self._renewed_at, sent)
 
     async def run(self) -> None:
-        """Until it has expired; also when this process was stopped and goes on much later."""
+        """Returns when the lease has expired, also if this process was suspended meanwhile."""
         while (left := self._left()) > 0:
             await self._clock.sleep(timedelta(seconds=left))
         self.expired.set()
 
     def _left(self) -> float:
-        return self._heard + self.patience.total_seconds() - self._clock.monotonic()
+        return self._renewed_at + self.patience.total_seconds() - self._clock.monotonic()
 
 
 class LeaseRenewingTransport(httpx.AsyncHTTPTransport):
-    """Renews a lease with every answer of the Workload API."""
+    """Renews a lease with every response of the Workload API."""
 
     def __init__(self, lease: Lease, clock: Clock) -> None:
         super().__init__(trust_env=False)
@@ -44,7 +44,7 @@ class LeaseRenewingTransport(httpx.AsyncHTTPTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         sent = self._clock.monotonic()
-        answer = await super().handle_async_request(request)
-        if not answer.is_server_error and answer.status_code not in AGAIN:
+        response = await super().handle_async_request(request)
+        if not response.is_server_error and response.status_code not in NOT_ACKNOWLEDGED:
             self._lease.renew(sent)
-        return answer
+        return response

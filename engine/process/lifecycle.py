@@ -1,4 +1,4 @@
-"""The life of a workload's process: it works until it is done, refused, unheard, fenced or asked to go.
+"""The life of a workload's process: until it is done, refused, fenced or asked to stop, or a lease expires.
 
 SIGTERM asks to hand over; SIGINT, or a second SIGTERM, asks to stop now.
 """
@@ -21,8 +21,8 @@ from muster.core.errors import Fault
 
 log = telemetry.get(__name__)
 
-FAREWELL = 2.0  # seconds for each of the last two words
-CANCEL_LIMIT = 5.0  # seconds for work that is broken off; all together below ten
+LAST_REPORT_TIMEOUT = 2.0  # seconds for each of the last two reports
+CANCEL_TIMEOUT = 5.0  # seconds for cancelled work; all timeouts together are below ten
 
 Work = Callable[[asyncio.Event], Awaitable[None]]
 Report = Callable[[], Mapping[str, Any]]
@@ -31,7 +31,7 @@ Hurry = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True)
 class StopSignals:
-    """What we were asked for from outside."""
+    """Requests by signals: to hand over, or to stop now."""
 
     leave: asyncio.Event = field(default_factory=asyncio.Event)
     now: asyncio.Event = field(default_factory=asyncio.Event)
@@ -54,14 +54,16 @@ class ProcessLifecycle:
     session: Session
     api: Lease
     control: Lease
-    orders: StopSignals
+    stop_signals: StopSignals
     clock: Clock
-    grace: timedelta  # for work that was asked to end by itself
-    promise: str  # what a success without hurry says of itself: handover or drained
+    grace: timedelta  # for work that ends by itself after a request
+    completion_label: (
+        str  # key of the result that says whether it ended in time: handover or drained
+    )
 
     async def run(self, work: Work, report: Report, hurry: Hurry) -> Exit:
-        """`hurry` is what a stop in a hurry leaves behind, once nothing is at work any more."""
-        stop, over = asyncio.Event(), asyncio.Event()
+        """`hurry` is called after the work has ended because of a request to stop now."""
+        stop, finished = asyncio.Event(), asyncio.Event()
 
         async def begin() -> None:
             await self.session.running(report())
@@ -71,16 +73,16 @@ class ProcessLifecycle:
         async with asyncio.TaskGroup() as group:
             leases = [group.create_task(lease.run()) for lease in (self.api, self.control)]
             working = asyncio.create_task(begin())
-            working.add_done_callback(lambda _: over.set())
+            working.add_done_callback(lambda _: finished.set())
             try:
-                await any_of(over, self.orders.leave, *self._losses)
-                if not over.is_set() and self.orders.leave.is_set():
+                await any_of(finished, self.stop_signals.leave, *self._losses)
+                if not finished.is_set() and self.stop_signals.leave.is_set():
                     stop.set()
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(self.grace.total_seconds()):
-                            await any_of(over, self.orders.now, *self._losses)
+                            await any_of(finished, self.stop_signals.now, *self._losses)
             finally:
-                await _break_off(working)
+                await _cancel(working)
                 for lease in leases:
                     lease.cancel()
             return await self._conclude(working, hurry)
@@ -90,58 +92,61 @@ class ProcessLifecycle:
         return self.session.lost, self.api.expired, self.control.expired
 
     async def _conclude(self, working: asyncio.Task[None], hurry: Hurry) -> Exit:
-        """Losses first: whoever is refused has no last word."""
+        """Checks lost leases first: a refused process must not report an outcome."""
         if self.api.expired.is_set():
-            log.warning("nobody heard us: we stop", patience=self.api.patience.total_seconds())
+            log.warning(
+                "stopping: the Workload API was unreachable for too long",
+                patience=self.api.patience.total_seconds(),
+            )
             return Exit.LOST
         if self.session.lost.is_set():
-            log.info("we are refused: we stop", why=self.session.why)
+            log.info("stopping: the control plane refused this workload", why=self.session.why)
             return Exit.REFUSED
         if self.control.expired.is_set():
             patience = self.control.patience.total_seconds()
-            await self._fail(f"ControlDatabaseUnavailable: away for {patience:g} s.")
+            await self._fail(f"ControlDatabaseUnavailable: unavailable for {patience:g} s.")
             return Exit.LOST
         error = None
         if working.done() and not working.cancelled():
             error = working.exception()
-        if error is None and self.orders.now.is_set():
-            await self._say(hurry())
+        if error is None and self.stop_signals.now.is_set():
+            await self._send(hurry())
         return await self._verdict(error)
 
     async def _verdict(self, error: BaseException | None) -> Exit:
         match error:
             case None:
-                kept = not self.orders.now.is_set()
-                log.info("we end as asked", **{self.promise: kept})
-                await self._say(self.session.success({self.promise: kept}))
+                in_time = not self.stop_signals.now.is_set()
+                log.info("stopped as requested", **{self.completion_label: in_time})
+                await self._send(self.session.success({self.completion_label: in_time}))
                 return Exit.DONE
             case Fenced():
-                log.info("a newer epoch is in charge: we stop")
+                log.info("stopping: a newer epoch is current")
                 await self._fail(f"Superseded: {error.message}.")
                 return Exit.FENCED
             case Incompatible():
-                log.error("versions do not fit", why=error.message)
+                log.error("this version does not support the schema", why=error.message)
                 await self._fail(f"{INCOMPATIBLE}{error.message}.")
                 return Exit.INCOMPATIBLE
             case HostEnded():
-                log.warning("our registration is over: we stop")
+                log.warning("stopping: the registration of this host has ended")
                 await self._fail(f"{error.code}: {error.message}.")
                 return Exit.REFUSED
             case Fault():
-                log.error("we can't go on", why=error.message, more=error.context)
+                log.error("stopping after an error", why=error.message, more=error.context)
                 await self._fail(f"{error.code}: {error.message}")
             case _:
-                log.error("we broke down", exc_info=error)
+                log.error("stopping after an internal error", exc_info=error)
                 await self._fail(f"InternalServerError: {type(error).__name__}.")
         return Exit.FAILED
 
     async def _fail(self, message: str) -> None:
-        await self._say(self.session.failure(message))
+        await self._send(self.session.failure(message))
 
-    async def _say(self, word: Awaitable[None]) -> None:
+    async def _send(self, report: Awaitable[None]) -> None:
         with contextlib.suppress(Fault, TimeoutError):
-            async with asyncio.timeout(FAREWELL):
-                await word
+            async with asyncio.timeout(LAST_REPORT_TIMEOUT):
+                await report
 
 
 async def any_of(*events: asyncio.Event) -> None:
@@ -154,10 +159,10 @@ async def any_of(*events: asyncio.Event) -> None:
             wait.cancel()
 
 
-async def _break_off(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
-    await asyncio.wait({task}, timeout=CANCEL_LIMIT)
+    await asyncio.wait({task}, timeout=CANCEL_TIMEOUT)
     if not task.done():
-        log.error("work that was broken off does not end")
+        log.error("cancelled work does not end")
     elif not task.cancelled():
-        task.exception()  # looked at: whoever has no last word has no use for it
+        task.exception()  # retrieved, so that asyncio does not log it

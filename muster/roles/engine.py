@@ -11,4 +11,4 @@ GRACE = timedelta(seconds=3)  # for the parts to end their turns; hosts are left
 
 async def run(start_file: Path) -> int:
     """An `engine.process.exit_codes.Exit`."""
-    return await workload.live("engine", start_file, Core, promise="handover", grace=GRACE)
+    return await workload.live("engine", start_file, Core, completion_label="handover", grace=GRACE)

@@ -11,4 +11,6 @@ GRACE = timedelta(hours=24)  # running tasks may finish; a second signal stops a
 
 async def run(start_file: Path) -> int:
     """An `engine.process.exit_codes.Exit`."""
-    return await workload.live("host", start_file, JobTaskHost, promise="drained", grace=GRACE)
+    return await workload.live(
+        "host", start_file, JobTaskHost, completion_label="drained", grace=GRACE
+    )

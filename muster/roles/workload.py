@@ -12,7 +12,7 @@ from engine.db.control_db import ControlDatabase
 from engine.process.bootstrap import Bootstrap, read
 from engine.process.exit_codes import Exit
 from engine.process.lease import Lease, LeaseRenewingTransport
-from engine.process.lifecycle import FAREWELL, ProcessLifecycle, StopSignals
+from engine.process.lifecycle import LAST_REPORT_TIMEOUT, ProcessLifecycle, StopSignals
 from fsm.launch.client import Session
 from muster.core import failpoints, telemetry
 from muster.core.clock import Clock
@@ -31,9 +31,11 @@ class Living(Protocol):
 Make = Callable[[Bootstrap, ControlDatabase, Lease, Clock], Living]
 
 
-async def live(role: str, start_file: Path, make: Make, *, promise: str, grace: timedelta) -> Exit:
-    orders, clock = StopSignals(), Clock()
-    orders.listen()
+async def live(
+    role: str, start_file: Path, make: Make, *, completion_label: str, grace: timedelta
+) -> Exit:
+    stop_signals, clock = StopSignals(), Clock()
+    stop_signals.listen()
     try:
         start = read(start_file)
     except SettingsError as error:
@@ -44,14 +46,14 @@ async def live(role: str, start_file: Path, make: Make, *, promise: str, grace: 
         try:
             bootstrap = Bootstrap.of(start)
             telemetry.setup(role, bootstrap.settings())
-            failpoints.setup(bootstrap.given.failpoints)
+            failpoints.setup(bootstrap.workload_settings.failpoints)
             store = ControlDatabase(bootstrap)
             session.on_addresses = bootstrap.egress.replace
             bootstrap.egress.ask = session.addresses
         except SettingsError as error:
             print(f"muster {role}: {error}", file=sys.stderr)
             with contextlib.suppress(Fault, TimeoutError):
-                async with asyncio.timeout(FAREWELL):
+                async with asyncio.timeout(LAST_REPORT_TIMEOUT):
                     await session.failure(f"InvalidStart: {error}")
             return Exit.MISSTARTED
         control = Lease("control database", bootstrap.host_patience, clock)
@@ -60,10 +62,10 @@ async def live(role: str, start_file: Path, make: Make, *, promise: str, grace: 
             session=session,
             api=api,
             control=control,
-            orders=orders,
+            stop_signals=stop_signals,
             clock=clock,
             grace=grace,
-            promise=promise,
+            completion_label=completion_label,
         )
         try:
             return await life.run(living.run, living.report, living.hurry)

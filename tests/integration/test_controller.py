@@ -36,8 +36,8 @@ async def controller(account, execution):
     has_slots(service, execution, 2)
     yield service
     service._reset()
-    service._planner.hang_up()
-    service._executions.hang_up()
+    service._planner.disconnect()
+    service._executions.disconnect()
     await store.close()
 
 
@@ -100,7 +100,7 @@ async def test_what_is_told_while_a_reservation_is_under_way_is_heard(
 
     async def tell() -> None:
         await execution.report(results=[first | SUCCEEDED])
-        controller.context.wakeups.ring(RESULTS)
+        controller.context.wakeups.notify(RESULTS)
 
     behind.append(tell)
     await controller.run_once()  # there is room for one more of three

@@ -111,7 +111,7 @@ async def test_every_session_of_the_engine_has_the_planner_switches(open_store):
         in_transaction = await tx.fetchrow(switches)
     connection = ControlConnection(store)
     (in_session,) = await connection.fetch(switches)
-    connection.hang_up()
+    connection.disconnect()
 
     assert tuple(in_transaction) == tuple(in_session) == ("off", "off")
 
@@ -249,7 +249,7 @@ async def test_a_part_that_crashes_and_one_that_hangs_are_started_anew_beside_th
 
 
 async def test_a_server_that_hangs_is_hung_up_on_and_reached_again(account, monkeypatch):
-    monkeypatch.setattr("engine.db.control_db.LIMIT", 0.3)
+    monkeypatch.setattr("engine.db.control_db.TRANSACTION_TIMEOUT", 0.3)
     async with proxy_to(account.targets.port) as proxy:
         endpoint = {"host": "127.0.0.1", "port": proxy.port, "sslMode": "disable"}
         store = await in_charge(ControlDatabase(bootstrap(account, 1, endpoint=endpoint)))
@@ -347,4 +347,4 @@ async def test_a_control_database_that_stays_away_is_told_to_the_control_plane(
         assert await engine.ended() == Exit.LOST
         assert (
             await workloads.row(engine)
-        ).message == "ControlDatabaseUnavailable: away for 0.5 s."
+        ).message == "ControlDatabaseUnavailable: unavailable for 0.5 s."

@@ -137,7 +137,7 @@ async def test_an_outage_makes_nobody_do_again_what_is_done(fleet: Fleet, monkey
 
     async def late(self, query, *args):
         if query == Q.report and args[4] is not None:
-            host.living._connection.hang_up()
+            host.living._connection.disconnect()
             host.living._tasks_notified.set()
             await told_at_last.wait()
         return await value(self, query, *args)

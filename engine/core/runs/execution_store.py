@@ -92,8 +92,8 @@ class ExecutionStore:
         )
         await self.rows(Q.reserve, [], [], [], [], [], [], [], hosts, invocations)
 
-    def hang_up(self) -> None:
-        self._connection.hang_up()
+    def disconnect(self) -> None:
+        self._connection.disconnect()
 
 
 def _columns(marks: Mapping[UUID, int]) -> tuple[list[UUID], list[int]]:

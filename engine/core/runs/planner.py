@@ -141,8 +141,8 @@ class Planner:
         assert row is not None
         return row["begun"], row["skipped"]
 
-    def hang_up(self) -> None:
-        self._connection.hang_up()
+    def disconnect(self) -> None:
+        self._connection.disconnect()
 
 
 def read_document(text: str) -> Document:

@@ -1,19 +1,19 @@
 -- name: live_targets
--- The targets of a step that are not over, in their order.
+-- The unfinished targets of a step, in their order.
 select ordinal, lifecycle, attempts, not_before, deadline, server_id, pool_name, database_name, schema_name,
        worker_pool, attempt, host_id, invocation_id, task_lifecycle
   from jobs_internal.live_targets($1, $2, $3, $4);
 
 -- name: begin_run
--- Begun, Skipped, Queued, Canceled or Over.
+-- Begun, Skipped, Queued, Canceled, Paused or Over.
 select jobs_internal.begin_run($1, $2);
 
 -- name: reserve
--- Tasks for hosts, and running ones that they must stop.
+-- Reserves tasks for hosts, and sends them running tasks to cancel.
 select jobs_internal.reserve_and_cancel($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: reserve_and_read
--- Tasks for hosts; what became of others, behind the numbers that are known.
+-- Reserves tasks for hosts; the completions after the numbers that the core has read.
 select host_id, number, pg_catalog.to_json(items)::text as items
   from jobs_internal.reserve_and_poll($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
@@ -39,7 +39,7 @@ with task as materialized (
 select t.*, coalesce((select s.accepted from start s), false) as begun from task t;
 
 -- name: step_document
--- All that running a step needs beside its target.
+-- All that running a step needs except its target.
 select jobs_internal.step_document($1, $2, $3)::text;
 
 -- name: servers
@@ -51,12 +51,12 @@ select jobs_internal.read_servers($1)::text;
 select credential_id, row_version, name, username, secret, servers from jobs_internal.read_credentials($1);
 
 -- name: report
--- The invocations that were refused.
+-- The refused invocations.
 select jobs_internal.report($1, $2, $3::text::jsonb, $4::text::jsonb, $5::text::jsonb, $6::text::jsonb,
                                $7::text::jsonb);
 
 -- name: read_completions
--- What became of tasks, behind the numbers that are known.
+-- The completions after the numbers that the core has read.
 select host_id, number, pg_catalog.to_json(items)::text as items
   from jobs_internal.read_completions($1, $2, $3);
 
@@ -65,44 +65,44 @@ select host_id, number, pg_catalog.to_json(items)::text as items
 select host_id, number from jobs_internal.completion_marks($1);
 
 -- name: live_invocations
--- Of every task that is reserved or runs.
+-- The invocations of all tasks that are reserved or run.
 select live_invocations as invocation_id from jobs_internal.live_invocations($1);
 
 -- name: settle
--- What became of tasks whose host was lost, as completions tell it.
+-- Records the outcomes of attempts whose host was lost; returns them as a completion has them.
 select pg_catalog.to_json(jobs_internal.resolve_orphaned_attempts($1, $2::text::jsonb))::text;
 
 -- name: disown
--- Tasks of a lost host: reservations are gone, the others go by a new invocation.
+-- Revokes the tasks of a lost host: reservations are deleted, attempts get new invocations.
 select run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, old_invocation, task_lifecycle, backend_pid,
        xact_id, server_id, database_name, credential_id, credential_version, start_time, idempotent, guard, transaction, verify
   from jobs_internal.revoke_host_tasks($1, $2);
 
 -- name: running_attempt
--- The session in which a target's attempt runs, and who may look at it.
+-- The session in which a target's attempt runs, and the credential that may read its state.
 select invocation_id, backend_pid, server_id, database_name, credential_id
   from jobs_internal.running_attempt($1, $2, $3, $4);
 
 -- name: end_step
--- How the step ended; null while a target lives.
+-- The lifecycle of the ended step; null while a target is unfinished.
 select jobs_internal.end_step($1, $2, $3, $4, $5);
 
 -- name: end_last_step
--- How the step and its run ended; null while a target lives.
+-- The lifecycles of the ended step and run; null while a target is unfinished.
 select step, run from jobs_internal.end_last_step($1, $2, $3);
 
 -- name: end_run
--- How the run ended; null while a step lives.
+-- The lifecycle of the ended run; null while a step is unfinished.
 select jobs_internal.end_run($1, $2);
 
 -- name: cancel_targets
--- Targets that ended at once, and attempts that their hosts must stop.
+-- Targets that ended at once, and attempts that their hosts must cancel.
 select ordinal, host_id, invocation_id, ended from jobs_internal.cancel_targets($1, $2, $3, $4);
 
 -- name: time_out
--- The targets that waited and are over now.
+-- The waiting targets that have timed out.
 select time_out_targets as ordinal from jobs_internal.time_out_targets($1, $2, $3, $4);
 
 -- name: close_cancellation
--- Nothing of it runs any more, and this is what it took.
+-- The cancellation is complete, by this method.
 select jobs_internal.close_cancellation($1, $2, $3);

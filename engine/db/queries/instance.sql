@@ -21,47 +21,47 @@ select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),
        pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false);
 
 -- name: fence
--- Fails when another epoch is in charge; until this transaction ends, no other one can be.
+-- Fails when another epoch is current; no other epoch can become current until this transaction ends.
 select jobs_internal.check_epoch($1);
 
 -- name: install_epoch
--- True when this engine is in charge from now on, false when a newer one is.
+-- True when this epoch has become current, false when a newer one is.
 select jobs_internal.install_epoch($1, $2, $3, $4);
 
 -- name: heartbeat
--- The engine lives, and learns what it must obey.
+-- Records a heartbeat of the engine; returns the state that it must follow.
 select paused, draining, schema_version, directory_revision from jobs_internal.heartbeat($1);
 
 -- name: adopt_hosts
--- Every host that has not ended; all of them are this epoch's from now on, and have so many slots.
+-- Adopts every host that has not ended, with this number of slots.
 select host_id, host_name, pid, slots, state, heartbeat_at from jobs_internal.adopt_hosts($1, $2);
 
 -- name: register_host
--- Tasks may be given to this host.
+-- Registers a host, which can then get tasks.
 select jobs_internal.register_host($1, $2, $3, $4, $5);
 
 -- name: host_heartbeat
--- The host lives, and learns whose it is and how many slots it has.
+-- Records a heartbeat of the host; returns its epoch, state and slots.
 select adopted_epoch, current_epoch, paused, draining, state, slots from jobs_internal.host_heartbeat($1, $2);
 
 -- name: drain_hosts
--- Every host ends when what it runs is over.
+-- Every host ends when its tasks have finished.
 select jobs_internal.drain_hosts($1);
 
 -- name: leave_host
--- The host gets nothing new.
+-- The host gets no new tasks.
 select jobs_internal.mark_host_draining($1);
 
 -- name: end_host
--- The host will not come back.
+-- The host has ended.
 select jobs_internal.end_host($1);
 
 -- name: open_requests
--- Questions without an answer.
+-- Requests without an answer.
 select request_id, kind, args::text as args from jobs_internal.open_requests($1);
 
 -- name: answer_request
--- The first answer counts.
+-- Stores the first answer.
 select jobs_internal.answer_request($1, $2, $3::text::jsonb);
 
 -- name: group_document

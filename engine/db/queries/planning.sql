@@ -1,34 +1,35 @@
 -- name: look
--- The database's clock in seconds, what each server bears, and the jobs of which nothing new starts.
+-- The database's clock in seconds, the limits of the servers, and the paused jobs.
 select extract(epoch from pg_catalog.clock_timestamp())::double precision as now,
        (select coalesce(pg_catalog.json_agg(l), '[]')::text from jobs_internal.read_limits($1) l) as limits,
        array(select p from jobs_internal.paused_jobs($1) p) as paused,
        jobs_internal.same_error_limit($1) as same_error_limit;
 
 -- name: news
--- Runs that are not over and not known yet, the oldest first, what somebody wants to stop, and the group they begin with.
+-- Unfinished runs that the core does not have, the oldest first, open cancellations, rollouts that an operator resumed
+-- or aborted, and the group that new runs begin with.
 select runs::text, orders::text, rollouts::text, group_name, document::text from jobs_internal.poll_updates($1, $2);
 
 -- name: plenty_of_time
--- For what a large fleet takes longer to write.
+-- A longer timeout, for the plan of a large fleet.
 select pg_catalog.set_config('statement_timeout', '15min', true);
 
 -- name: watch_client
--- Who breaks it off, or dies, is noticed at the server; fails where that can't be.
+-- The server notices when the client has disconnected; fails where the server can't.
 select pg_catalog.set_config('client_connection_check_interval', '1000', true);
 
 -- name: reach_step
--- The run has reached this step, where it begins: Begun, Skipped, Queued, Canceled or Over.
+-- Enters the first step of a run: Begun, Skipped, Queued, Canceled, Paused or Over.
 select jobs_internal.enter_step($1, $2, $3);
 
 -- name: plan_step
--- The same, and these are its targets, as columns; those that another run works on, null when they were planned before.
+-- The same with the step's targets as columns; the ordinals that are skipped, null when they were planned before.
 select begun, skipped
   from jobs_internal.plan_step($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9, $10, $11, $12, $13, $14,
                                   $15::text[]::jsonb[], $16, $17, $18);
 
 -- name: plan_and_reserve
--- The same, and tasks of its targets for hosts if they are as expected: the run has begun, and none is skipped.
+-- The same; also reserves tasks of its targets if the run has begun and no target is skipped.
 with planned as materialized (
     select begun, skipped
       from jobs_internal.plan_step($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9, $10, $11, $12, $13, $14,
@@ -40,7 +41,7 @@ select begun, skipped,
   from planned;
 
 -- name: cancel_everything
--- The account is going: every run is asked to stop.
+-- Requests the cancellation of every run: the account is being deleted.
 select jobs_internal.cancel_everything($1);
 
 -- name: rollout_progress

@@ -27,7 +27,11 @@ def start(**more) -> Start:
 def test_what_the_launcher_wrote_is_read_and_secrets_do_not_print_themselves():
     made = Bootstrap.of(start())
 
-    assert (made.epoch, made.account_uid, made.given.database) == (4, UUID(int=1), "control")
+    assert (made.epoch, made.account_uid, made.workload_settings.database) == (
+        4,
+        UUID(int=1),
+        "control",
+    )
     assert made.password.reveal() == "canary1"
     assert (made.host_patience.total_seconds(), made.part_patience.total_seconds()) == (600, 30)
     assert "canary" not in repr((made.password, made.private_key))
@@ -64,7 +68,7 @@ def test_what_a_newer_control_plane_says_beside_is_ignored():
 def test_a_client_key_comes_as_a_secret_and_ends_in_the_endpoint():
     made = Bootstrap.of(start(secrets=SECRETS | {"client_key": "pem"}))
 
-    assert made.given.endpoint.client_key == "pem"
+    assert made.workload_settings.endpoint.client_key == "pem"
 
 
 async def test_the_control_database_alone_is_open_on_the_way_to_it():

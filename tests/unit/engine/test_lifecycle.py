@@ -53,7 +53,7 @@ async def live(
         life = ProcessLifecycle(
             session=session, api=Lease("api", timedelta(seconds=patience), clock),
             control=Lease("control", timedelta(seconds=control), clock),
-            orders=orders or StopSignals(), clock=clock, grace=timedelta(seconds=grace), promise="handover",
+            stop_signals=orders or StopSignals(), clock=clock, grace=timedelta(seconds=grace), completion_label="handover",
         )  # fmt: skip
         async with asyncio.timeout(5):
             return await life.run(work, lambda: {"epoch": 1}, hurry)
@@ -185,7 +185,7 @@ async def test_a_control_database_that_stays_away_is_told_and_ends_it():
     assert await live(for_ever, api, control=0.02) == Exit.LOST
     assert api.last == (
         "failure",
-        {"message": "ControlDatabaseUnavailable: away for 0.02 s.", "reason": "reported"},
+        {"message": "ControlDatabaseUnavailable: unavailable for 0.02 s.", "reason": "reported"},
     )
 
 

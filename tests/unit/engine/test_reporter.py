@@ -6,7 +6,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from engine.process.exit_codes import Disagreement, Fenced, HostEnded, gravest
+from engine.process.exit_codes import Disagreement, Fenced, HostEnded, most_severe
 from engine.attempt.outcome import Outcome
 from engine.host.reporter import Reporter
 from muster.core.errors import Unavailable
@@ -147,10 +147,10 @@ async def test_what_is_final_ends_it_and_is_what_its_host_hears():
         async with asyncio.TaskGroup() as group:
             group.create_task(reporter.run())
 
-    assert isinstance(gravest(caught.value), HostEnded)
+    assert isinstance(most_severe(caught.value), HostEnded)
 
 
 def test_a_stale_epoch_weighs_more_than_a_disagreement():
     inner = ExceptionGroup("", [Disagreement("memory"), Fenced("epoch")])
 
-    assert isinstance(gravest(ExceptionGroup("", [Disagreement("first"), inner])), Fenced)
+    assert isinstance(most_severe(ExceptionGroup("", [Disagreement("first"), inner])), Fenced)

@@ -12,7 +12,7 @@ begin
         perform raise_error('MU010', 'job_name', format('job "%s" was not found', p_name));
     elsif locked.system then
         perform raise_error('MU013', 'job_name',
-            format('job "%s" belongs to Muster itself and is not changed by people', p_name));
+            format('job "%s" is a system job and can''t be changed', p_name));
     end if;
     return locked;
 end $$;
