@@ -362,6 +362,8 @@ async def test_a_secret_that_was_changed_is_read_again(target):
     session = await target.lend()
     target.sessions.give_back(session)
 
+    assert await target.ours() == 1, "the session that was opened with the new password"
+
 
 async def test_who_gives_up_waiting_leaves_nothing_behind(target):
     target.server = msgspec.structs.replace(target.server, max_connections=2)
@@ -441,6 +443,8 @@ async def test_a_line_that_is_dead_does_not_keep_the_end_waiting(target):
         target.sessions.give_back(session)
         async with asyncio.timeout(15):
             await target.sessions.close()
+
+    assert session.lost, "the connection is closed"
 
 
 async def test_a_second_session_is_the_servers_spare_one(target):

@@ -54,6 +54,19 @@ async def test_a_lock_that_is_held_is_unavailable_soon(db, database_url):
     await holder.close()
 
 
-async def test_closing_ends_even_when_somebody_holds_on(settings):
+async def test_closing_ends_even_when_a_connection_is_in_use(settings):
     database = await open_database(settings, application="muster-test")
+    held = asyncio.Event()
+
+    async def hold() -> None:
+        async with database.connection():
+            held.set()
+            await asyncio.Event().wait()
+
+    holder = asyncio.create_task(hold())
+    await held.wait()
     await asyncio.wait_for(database.close(), 10)
+    assert not holder.done(), "close came to its end while the connection was in use"
+
+    holder.cancel()
+    await asyncio.wait({holder})

@@ -198,6 +198,10 @@ async def test_steps_of_deleted_jobs_do_not_count(admin):
 
     await admin.call("sp_delete_target_group", target_group_name="all")
 
+    assert (
+        await admin.rows("select 1 from jobs.target_groups where target_group_name = 'all'") == []
+    )
+
 
 async def test_a_credential_in_use_is_not_deleted_and_the_users_are_named(admin):
     await some_steps(admin, "a")

@@ -59,8 +59,11 @@ async def test_keys_of_another_database_are_refused(db, keys, code):
 
 async def test_without_keys_there_is_nothing_to_compare(db):
     await check_keys(db, a_keyring(a_key("old", 1)))
+    before = await known(db)
 
     await check_keys(db, Keyring(None))
+
+    assert await known(db) == before
 
 
 @pytest.mark.parametrize("role", [api, fsm, nodeagent])

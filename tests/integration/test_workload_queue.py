@@ -246,12 +246,22 @@ async def test_one_monitor_judges_at_a_time_and_tells_when(queue):
 async def test_a_monitor_outlives_an_outage(queue):
     stop = asyncio.Event()
 
+    sweeps = 0
+
     async def away():
-        stop.set()
+        nonlocal sweeps
+        sweeps += 1
+        if sweeps == 2:
+            stop.set()
         raise Unavailable("the database is away")
 
+    queue = QueueFixture(
+        queue.db, replace(queue.settings, monitor_sweep=timedelta(milliseconds=10))
+    )
     object.__setattr__(queue.monitor, "sweep", away)
     await asyncio.wait_for(queue.monitor.run(stop), 5)
+
+    assert sweeps == 2
 
 
 async def test_two_launchers_never_share_a_name(queue):

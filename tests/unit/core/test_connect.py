@@ -284,11 +284,12 @@ def test_any_text_is_judged_without_an_exception(host: str, port: object) -> Non
 
 
 @given(st.text(alphabet="0123456789abcdefx.:*/[]", max_size=30))
-def test_an_entry_parses_or_is_a_value_error(text: str) -> None:
+def test_an_entry_is_a_network_or_a_pattern_or_a_value_error(text: str) -> None:
     try:
-        Entry.parse(text)
+        entry = Entry.parse(text)
     except ValueError:
-        pass
+        return
+    assert (entry.network is None) != (entry.pattern is None)
 
 
 def test_addresses_of_urls() -> None:

@@ -4,7 +4,7 @@ from muster.core.errors import Fault, FieldError, InvalidRequest, NotFound, Unav
 
 
 def test_nothing_wrong_is_not_refused():
-    refuse([])
+    assert refuse([]) is None
 
 
 def test_one_error_is_the_refusal_and_many_are_its_details():

@@ -86,12 +86,16 @@ def test_numbers_for_prometheus():
 
 def test_a_line_that_cannot_be_written_stops_nothing(monkeypatch):
     class Full(io.StringIO):
+        writes = 0
+
         def write(self, text):
+            self.writes += 1
             raise OSError(errno.ENOSPC, "No space left on device")
 
     stream = Full()
     monkeypatch.setattr("sys.stderr", stream)
 
     telemetry.get(__name__).error("request failed", code="X")
+    assert stream.writes
     stream.close()
     telemetry.get(__name__).error("request failed", code="X")

@@ -33,4 +33,4 @@ def test_an_option_that_can_not_be_carried_out_fails_the_step_before_it_begins(m
 
 
 def test_any_other_option_passes():
-    refuse(a_plan(options={"advance": "barrier", "guard": True}))
+    assert refuse(a_plan(options={"advance": "barrier", "guard": True})) is None

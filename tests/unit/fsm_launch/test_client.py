@@ -71,6 +71,7 @@ async def test_a_refused_heartbeat_is_the_end():
     async with session(Plane(204, 204, 410)) as made:
         await made.running()
         await asyncio.wait_for(made.lost.wait(), 5)
+        assert "410" in made.why
 
 
 async def test_trouble_is_endured_until_patience_ends():

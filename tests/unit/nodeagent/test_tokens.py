@@ -46,6 +46,7 @@ def test_a_token_is_good_for_what_it_was_made_for(tokens):
     claims = tokens.read(signed(tokens))
 
     demand(claims, account=ACCOUNT, command=COMMAND, kind=Class.OPERATE, body=body_digest(BODY))
+    assert (claims["account"], claims["command"]) == (str(ACCOUNT), str(COMMAND))
 
 
 @pytest.mark.parametrize(
