@@ -22,7 +22,11 @@ from muster.core.files import write_private
 from muster.core.settings import Settings, SettingsError
 
 HEARTBEAT = 2.0  # seconds between two updates of the ready file's time of modification
-RARELY = (20_000, 20, 20)  # objects and collections between collections: a task makes hundreds
+RARELY = (
+    20_000,
+    20,
+    20,
+)  # objects and collections between collections: a task makes hundreds, a body thousands
 
 
 def main(role: str, ready_file: Path | None) -> int:
@@ -46,7 +50,6 @@ def workload(role: str, start_file: Path) -> int:
     """One that a launcher started: its settings and secrets are in its start file."""
     set_limits()
     module = load(role)
-    gc.set_threshold(*RARELY)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code: int = runner.run(module.run(start_file))
     return code
@@ -54,8 +57,13 @@ def workload(role: str, start_file: Path) -> int:
 
 def load(role: str) -> Any:
     module = importlib.import_module(f"muster.roles.{role}")
-    gc.freeze()  # imported objects stay: the collector can skip them
+    collect_rarely()
     return module
+
+
+def collect_rarely() -> None:
+    gc.freeze()  # imported objects stay: the collector can skip them
+    gc.set_threshold(*RARELY)
 
 
 async def _run(role: str, settings: Settings, ready_file: Path | None) -> None:
