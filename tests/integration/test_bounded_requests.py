@@ -151,19 +151,11 @@ async def loop_cpu(jobs_api: JobsApi, request: Request, status: int) -> tuple[fl
 @pytest.mark.parametrize("kind", MEMBERS)
 async def test_the_largest_target_group_costs_little(settings, targets, tmp_path, kind):
     status, member = MEMBERS[kind]
-<<<<<<< HEAD
     async with start_jobs_api(unhurried(settings), targets, tmp_path) as jobs_api:
         await jobs_api.a_job()
-        await cpu(jobs_api.app, group(MOST // 2, member))  # the first one is 201
-        half = await loop_cpu(jobs_api, group(MOST // 2, member), status)
+        await cpu(jobs_api.app, group(MOST // 4, member))  # the first one is 201
+        quarter = await loop_cpu(jobs_api, group(MOST // 4, member), status)
         whole = await loop_cpu(jobs_api, group(MOST, member), status)
-=======
-    async with jobs_world(unhurried(settings), targets, tmp_path) as here:
-        await here.a_job()
-        await cpu(here.app, group(MOST // 4, member))  # the first one is 201
-        quarter = await loop_cpu(here, group(MOST // 4, member), status)
-        whole = await loop_cpu(here, group(MOST, member), status)
->>>>>>> bounded
         paths = ("/largest", "") if status == 200 else ()
         answers = [
             await loop_cpu(jobs_api, Request("GET", f"{ACCOUNT}/targetGroups{path}"), 200)

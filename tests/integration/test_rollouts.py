@@ -45,6 +45,11 @@ async def effects(fleet: Fleet) -> int:
     return sum(await fleet.everywhere(COUNT))
 
 
+def core_of(fleet: Fleet) -> Core:
+    (core,) = [one.living for one in fleet.alive if isinstance(one.living, Core)]
+    return core
+
+
 async def restart_core(fleet: Fleet) -> None:
     (core,) = [one for one in fleet.alive if isinstance(one.living, Core)]
     await fleet.kill(core)
@@ -149,6 +154,7 @@ async def test_an_aborted_gate_ends_the_run_and_no_step_follows(databases: Fleet
 
 async def test_equal_errors_in_a_row_halt_a_run_without_rollout(databases: Fleet):
     await databases.root.execute("update jobs_internal.instance set same_error_limit = 3")
+    await until(lambda: core_of(databases).hosting.cluster_state.run_state.same_error_limit == 3)
     await databases.job("job", BROKEN, retry_attempts=0, max_parallelism=1)
     run = await databases.start("job")
     step = await wait_reason(databases, run, "Halted")
