@@ -148,7 +148,13 @@ async def loop_cpu(jobs_api: JobsApi, request: Request, status: int) -> tuple[fl
 
 @pytest.mark.newest
 @pytest.mark.usefixtures("rare_collections")
-@pytest.mark.parametrize("kind", MEMBERS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[] if kind == "databases" else [pytest.mark.deep])
+        for kind in MEMBERS
+    ],
+)
 async def test_the_largest_target_group_costs_little(settings, targets, tmp_path, kind):
     status, member = MEMBERS[kind]
     async with start_jobs_api(unhurried(settings), targets, tmp_path) as jobs_api:

@@ -62,7 +62,7 @@ class CertifiedFleet:
         self._revision += 1
         server = DirectoryServer(
             server_id="/fleet", name="fleet", hosts=("127.0.0.1",), port=self._server.port,
-            ca_certificate=authority_of(self._authority), job_credential="fleet", embedded=True, **more,
+            ca_certificate=authority_of(self._authority), job_credential="fleet", **more,
         )  # fmt: skip
         keys = {}
         if pair is not None:

@@ -103,7 +103,7 @@ async def test_two_starts_with_one_id_at_once_make_one_run(account, owner):
     ("change", "says"),
     [
         ("update jobs_internal.instance set paused = true", "the account is paused"),
-        ("update jobs_internal.instance set draining = true", "the account is going"),
+        ("update jobs_internal.instance set draining = true", "the account is being deleted"),
         ("update jobs_internal.job set paused = true", 'job "nightly" is paused'),
         ("delete from jobs_internal.job_step", 'job "nightly" has no steps'),
     ],

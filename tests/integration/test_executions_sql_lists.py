@@ -92,6 +92,7 @@ async def test_a_run_shows_what_applies_to_it(owner):
         "slot": None,
         "actor": "postgres",
         "door": "psql",
+        "rerunOf": None,
     }
 
 

@@ -117,7 +117,7 @@ async def test_a_step_with_an_option_that_can_not_be_carried_out_is_refused_when
     await jobs_api.a_job()
     output = {"serverName": "srv", "databaseName": "out", "tableName": "t", "credential": ""}
     options = {
-        "rollout": {"waves": [1, "5%"]}, "advance": "perTarget", "output": output,
+        "advance": "perTarget", "output": output,
     }  # fmt: skip
 
     for name, value in options.items():
@@ -426,7 +426,7 @@ async def test_everything_wrong_with_a_step_is_told_at_once(jobs_api):
     assert answer.status_code == 400
     assert {each["target"] for each in answer.json()["error"]["details"]} == {
         "properties.action.value", "properties.executionOptions.timeoutSeconds",
-        "properties.jitter", "properties.rollout", "properties.rollout.waves",
+        "properties.jitter", "properties.rollout.waves",
         "properties.retryOn[0]",
     }  # fmt: skip
     typo = await jobs_api.put("jobs/nightly/steps/bad", a_step(trnsaction="none"))

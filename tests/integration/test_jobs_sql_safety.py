@@ -22,6 +22,9 @@ OPERATORS = {
     "sp_stop_job",
     "sp_stop_step",
     "sp_stop_target",
+    "sp_resume_execution",
+    "sp_abort_execution",
+    "sp_rerun_execution",
     "sp_pause",
     "sp_resume",
 }

@@ -307,11 +307,12 @@ async def test_options_are_known_and_sound(admin):
         {"retryOn": [], "jitter": 1},
         {"verify": {"sql": "select 1", "expect": "value", "value": 3, "skipIfHolds": True,
                     "timeoutSeconds": 5}},
+        {"rollout": {"waves": [1, "5%", "12.5%", "100%"], "orderBy": "random(7)",
+                     "haltAfterFailures": "3%", "pauseBetween": "PT10M", "gate": "manual"}},
+        {"rollout": {"waves": [1], "orderBy": "tier"}},
         {},
     ]  # fmt: skip
     unsupported = [
-        {"rollout": {"waves": [1, "5%", "12.5%", "100%"], "orderBy": "random(7)",
-                     "haltAfterFailures": "3%", "pauseBetween": "PT10M", "gate": "manual"}},
         {"output": {"includeTarget": True, "onMismatch": "addColumn"}},
         {"advance": "perTarget"},
     ]  # fmt: skip
@@ -321,6 +322,7 @@ async def test_options_are_known_and_sound(admin):
         {"settings": {"parameters": {"a": 1}}}, {"settings": {"parameters": {"a b": "1"}}},
         {"rollout": {"waves": []}}, {"rollout": {"waves": [0]}}, {"rollout": {"waves": ["0%"]}},
         {"rollout": {"waves": ["101%"]}}, {"rollout": {"waves": "1"}}, {"rollout": {"gate": "x"}},
+        {"rollout": {"gate": "manual"}}, {"rollout": {"waves": [1], "orderBy": "random(x)"}},
         {"rollout": {"haltAfterFailures": 0}}, {"rollout": {"pauseBetween": "10 minutes"}},
         {"rollout": {"pauseBetween": "P"}}, {"verify": {}}, {"verify": {"sql": ""}},
         {"verify": {"sql": "select $(x)"}}, {"verify": {"sql": "select 1", "expect": "value"}},

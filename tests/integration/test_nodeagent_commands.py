@@ -16,6 +16,8 @@ from nodeagent import client, registry
 from nodeagent.items import (
     Ask,
     CancelExecution,
+    ContinueExecution,
+    RerunExecution,
     DecidePrivateEndpoint,
     DeleteItem,
     Diagnose,
@@ -83,6 +85,10 @@ EXAMPLES = {
     "run_query": RunQuery(
         document={"script": "select 1", "targetGroup": {"name": "g"}, "timeoutSeconds": 60}
     ),
+    "continue_execution": ContinueExecution(job="j", execution_id=UUID(int=1)),
+    "rerun_execution": RerunExecution(
+        job="j", execution_id=UUID(int=1), document={"only": ["failed"]}
+    ),
     "cancel_execution": CancelExecution(job="j", execution_id=UUID(int=1), reason="enough"),
     "ask": Ask(request_id=UUID(int=2), kind="resolve", args={"targetGroup": "g"}),
     "read_request": ReadRequest(request_id=UUID(int=2)),
@@ -97,6 +103,23 @@ EXAMPLES = {
     "pause": Pause(),
     "resume": Resume(),
 }
+
+# A step of the run is halted, and one of its targets has failed.
+HALT = """
+insert into jobs_internal.snapshot (snapshot_id, target_group_id, group_hash, directory_revision, targets, targets_hash)
+values (gen_random_uuid(), gen_random_uuid(), '', 1, 1, '');
+insert into jobs_internal.snapshot_target (snapshot_id, ordinal, target_id, target_type, server_id, server_name,
+                                           database_name, rule)
+select s.snapshot_id, 1, gen_random_uuid(), 'SqlDatabase', '/s', 's', 'd', gen_random_uuid() from jobs_internal.snapshot s;
+insert into jobs_internal.step_execution (run_day, job_execution_id, step_id, step_name, content_hash, snapshot_id,
+                                          lifecycle, halted_at, halt_rule, wait_reason)
+select x.run_day, x.job_execution_id, 1, 's', '', s.snapshot_id, 'WaitingForChildJobExecutions', now(),
+       'FailureLimit', 'Halted'
+  from jobs_internal.snapshot s, jobs_internal.job_execution x
+  join jobs_internal.job j using (job_id) where j.name = 'j';
+insert into jobs_internal.target_execution (run_day, job_execution_id, step_id, ordinal, snapshot_id, lifecycle, end_time)
+select e.run_day, e.job_execution_id, 1, 1, e.snapshot_id, 'Failed', now() from jobs_internal.step_execution e;
+"""
 
 
 @pytest.fixture
@@ -119,6 +142,8 @@ def test_every_command_is_run_twice_somewhere():
 async def test_each_command_run_twice_leaves_the_same_and_answers_the_same(agent, account):
     for name, command in EXAMPLES.items():
         command_id = uuid4()
+        if name == "continue_execution":
+            await account.execute(HALT)
         first = await agent.run(account, command, command_id)
         before = await account.state()
 

@@ -22,7 +22,7 @@ async def test_every_operation_refuses_an_unknown_one(settings, db):
     async with arm.client(settings) as call:
         for endpoint in table(RESOURCES):
             answer = await call.request(
-                endpoint.method, path_of(endpoint), params={"api-version": VERSION, "wave": "2"}
+                endpoint.method, path_of(endpoint), params={"api-version": VERSION, "colour": "2"}
             )
             refused = answer.headers.get("x-ms-error-code") if endpoint.method == "HEAD" else None
             if endpoint.method != "HEAD" and answer.is_error:

@@ -5,21 +5,13 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from tests.support.fleet import Fleet, start_fleet
+from tests.support.effects import COUNT, DATABASES, databases, shared_fleet, together
+from tests.support.fleet import Fleet
 
-pytestmark = pytest.mark.newest
+__all__ = ["databases", "shared_fleet"]
+pytestmark = [pytest.mark.newest, together]
 
-DATABASES = 5
 EFFECT = "insert into effect values ($(step_id))"
-COUNT = "select count(*) from effect"
-
-
-@pytest.fixture
-async def databases(settings, db, targets, tmp_path):
-    async with start_fleet(settings, db, targets, tmp_path, databases=DATABASES) as made:
-        for name in made.databases:
-            await made.query(name, "create table effect (n int)")
-        yield made
 
 
 async def run_with_two_failures(fleet: Fleet, *scripts: str):
@@ -105,7 +97,7 @@ async def test_steps_that_the_origin_did_not_reach_follow_on_the_chosen_targets_
     assert await databases.lifecycle(again) == "Succeeded"
     for step in (1, 2):
         assert await names(databases, again, step) == sorted(databases.databases[:2])
-    assert await databases.everywhere(COUNT) == [2, 2, 1, 1, 1]
+    assert await databases.everywhere(COUNT) == [2, 2] + [1] * (DATABASES - 2)
 
 
 async def test_a_target_takes_part_from_the_step_on_in_which_it_failed(databases: Fleet):

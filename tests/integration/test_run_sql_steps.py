@@ -29,7 +29,7 @@ def draft(execution: ExecutionFixture, run, numbers, snapshot=None):
     return (
         run, 1, snapshot or uuid4(), execution.job.group, b"\0", 1, "[]", ["SqlDatabase"] * many,
         [f"/servers/{n}" for n in numbers], ["s"] * many, [None] * many, [f"db{n}" for n in numbers],
-        [None] * many, ["{}"] * many, [None] * many, [uuid4()] * many,
+        [None] * many, ["{}"] * many, [None] * many, [uuid4()] * many, [],
     )  # fmt: skip
 
 

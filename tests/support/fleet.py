@@ -245,6 +245,16 @@ class Fleet:
         finally:
             await connection.close()
 
+    async def execute(self, database: str, sql: str) -> None:
+        """Several statements, as the administrator."""
+        connection = await asyncpg.connect(
+            self.targets.url(database, self.targets.administrator), timeout=5
+        )
+        try:
+            await connection.execute(sql)
+        finally:
+            await connection.close()
+
     async def everywhere(self, sql: str) -> list[Any]:
         """The first value that each database answers."""
         return [

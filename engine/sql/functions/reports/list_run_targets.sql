@@ -12,7 +12,7 @@ declare
     lifecycles constant text[] := array(select jsonb_array_elements_text(p_filters -> 'lifecycle'));
     server constant text := lower(p_filters ->> 'server');
     fingerprint constant text := p_filters ->> 'fingerprint';
-    wave constant integer := p_filters ->> 'wave';
+    wanted_wave constant integer := p_filters ->> 'wave';
     only_names constant text[] := case when p_filters ? 'only'
                                        then array(select jsonb_array_elements_text(p_filters -> 'only')) end;
     f record;
@@ -41,7 +41,7 @@ begin
                             where (d.snapshot_id, d.ordinal) = (t.snapshot_id, t.ordinal)
                               and d.target_id::text = any(only_names)))
                       and (not p_filters ? 'lifecycle' or t.lifecycle = any(lifecycles))
-                      and (wave is null or t.wave = wave)
+                      and (wanted_wave is null or t.wave = wanted_wave)
                       and (server is null or server = (
                            select lower(d.server_name) from snapshot_target d
                             where (d.snapshot_id, d.ordinal) = (t.snapshot_id, t.ordinal)))

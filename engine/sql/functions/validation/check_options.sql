@@ -64,7 +64,9 @@ begin
         perform raise_error('MU012', 'options',
             format('options.%s is %s', wrong.name, coalesce(wrong.meaning, 'not an option')));
     end if;
-    if p_options ? 'verify' and not p_options -> 'verify' ? 'sql' then
+    if p_options ? 'rollout' and not p_options -> 'rollout' ? 'waves' then
+        perform raise_error('MU012', 'options', 'options.rollout needs its waves');
+    elsif p_options ? 'verify' and not p_options -> 'verify' ? 'sql' then
         perform raise_error('MU012', 'options', 'options.verify needs its query, sql');
     elsif (p_options #>> '{verify,expect}' is not distinct from 'value') <> (p_options -> 'verify' ? 'value') then
         perform raise_error('MU012', 'options', 'options.verify.value belongs to expect "value", and only there');
