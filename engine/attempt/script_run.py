@@ -1,7 +1,6 @@
-"""The base of an attempt: sends statements, keeps results, builds the outcome.
+"""The base of an attempt: a list of phases (setup, script, commit, verify).
 
-An attempt is a list of phases: setup, script, commit. A phase returns an outcome when the attempt ends in it.
-"""
+A phase returns an outcome when the attempt ends in it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import cached_property

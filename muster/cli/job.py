@@ -244,16 +244,16 @@ def _step(options: argparse.Namespace, account: str) -> dict[str, Any]:
 
 def _verify(options: argparse.Namespace) -> dict[str, Any] | None:
     value = options.verify_value
-    said = {
+    rules = {
         "expect": options.verify_expect or (None if value is None else "value"),
         "value": value,
         "skipIfHolds": options.skip_if_holds or None,
     }
-    if options.verify is None and _given(said):
+    if options.verify is None and _given(rules):
         raise Refused("--verify-expect, --verify-value and --skip-if-holds belong to --verify SQL")
     if options.verify_expect and value is not None:
         raise Refused("either --verify-expect or --verify-value")
-    return None if options.verify is None else {"sql": options.verify, **_given(said)}
+    return None if options.verify is None else {"sql": options.verify, **_given(rules)}
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

@@ -121,10 +121,10 @@ async def test_a_target_takes_part_from_the_step_on_in_which_it_failed(databases
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ({"outcomes": ["canceled"]}, "no such target"),
+        ({"outcomes": ["canceled"]}, "no target that ended canceled"),
         ({"outcomes": ["broken"]}, "outcomes is a list of failed"),
         ({"outcomes": []}, "outcomes is a list of failed"),
-        ({"target_ids": [uuid4()]}, "no such target"),
+        ({"target_ids": [uuid4()]}, "no target with such an id"),
     ],
 )
 async def test_a_rerun_of_nothing_is_refused(databases: Fleet, named, message):

@@ -43,7 +43,10 @@ begin
             origin.job_execution_id, who.caller, who.door, restarted.priority, now)
     returning * into rerun;
     if select_rerun_targets(rerun, origin, sp_rerun_execution.outcomes, sp_rerun_execution.target_ids) = 0 then
-        raise exception 'execution % has no such target in a step that the job still has', origin.job_execution_id
+        raise exception 'execution % has no target %, in a step that the job still has', origin.job_execution_id,
+              case when sp_rerun_execution.target_ids is null
+                   then format('that ended %s', array_to_string(sp_rerun_execution.outcomes, ' or '))
+                   else 'with such an id' end
             using errcode = 'MU013', column = case when sp_rerun_execution.target_ids is null then 'outcomes'
                                                    else 'target_ids' end;
     end if;
