@@ -1,6 +1,4 @@
-"""The base of an attempt: a list of phases (setup, script, commit, verify).
-
-A phase returns an outcome when the attempt ends in it."""
+"""The base of an attempt: sends statements, keeps results, builds the outcome, phase after phase."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import cached_property
