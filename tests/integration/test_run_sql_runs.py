@@ -78,7 +78,7 @@ async def test_live_runs_come_with_their_steps_and_how_far_they_are(execution, o
     assert json.loads(first["reached"]) == [
         {
             "stepId": 1, "lifecycle": "WaitingForChildJobExecutions",
-            "snapshotId": str(execution.snapshot), "cancelRequested": True,
+            "snapshotId": str(execution.snapshot), "cancelRequested": True, "aborted": False,
         }
     ]  # fmt: skip
     assert json.loads(rows[1]["reached"]) == []

@@ -90,7 +90,7 @@ begin
             || jsonb_build_object('lifecycle', t.lifecycle, 'cancellations', list_cancellations(p_run, t))
             || jsonb_build_object('details', jsonb_strip_nulls(jsonb_build_object(
                 'endReason', t.end_reason, 'attempts', t.attempts, 'phase', t.phase, 'notBefore', iso_time(t.not_before),
-                'wave', t.wave, 'haltRule', step.halt_rule, 'triedSince', iso_time(t.tried_at),
+                'wave', case when step.waves > 1 then t.wave end, 'haltRule', step.halt_rule, 'triedSince', iso_time(t.tried_at),
                 'serverSaid', case when refused_by_server then error_text end,
                 'hostId', live.host_id, 'backendPid', live.backend_pid,
                 'cancelRequestedAt', iso_time(coalesce(t.cancel_requested_at, step.cancel_requested_at,
