@@ -66,6 +66,8 @@ PLANTED = {
     "R05 lost": "delete from jobs_internal.target_ledger",
     "R06": f"""update jobs_internal.task set lifecycle = 'InProgress', end_time = null, host_id = gen_random_uuid()
                 where attempt = 2 and {ONE}""",
+    "R07": f"update jobs_internal.target_execution set wave = ordinal, start_time = create_time where {RUN}",
+    "R08": f"""update jobs_internal.step_execution set halted_at = create_time, halt_rule = 'SameError' where {RUN}""",
 }  # fmt: skip
 
 
