@@ -124,7 +124,8 @@ async def test_one_that_is_cancelled_while_it_waits_is_stopped_when_it_runs(targ
     outcomes = await riding
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED, AGAIN, SUCCEEDED, CANCELED]
-    assert outcomes[3].cancel_method == "pg_cancel_backend"
+    # A server signals its backend twice for a cancel request; the second signal may hit the next query that sleeps.
+    assert outcomes[3].cancel_method in {"protocol", "pg_cancel_backend"}
 
 
 async def test_a_wish_during_the_start_sends_nothing(target):
