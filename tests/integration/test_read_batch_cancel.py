@@ -124,7 +124,7 @@ async def test_one_that_is_cancelled_while_it_waits_is_stopped_when_it_runs(targ
     outcomes = await riding
 
     assert [told(outcome) for outcome in outcomes] == [SUCCEEDED, AGAIN, SUCCEEDED, CANCELED]
-    # A server signals its backend twice for a cancel request; the second signal may hit the next query that sleeps.
+    # Which method stops it is not certain: on PostgreSQL 12 the cancel request was once enough.
     assert outcomes[3].cancel_method in {"protocol", "pg_cancel_backend"}
 
 
