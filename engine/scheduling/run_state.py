@@ -121,7 +121,7 @@ class RunState:
         self.running[running.invocation] = running
         if not slot.tasks:
             slot.tasks.append(running)
-            slot.id, slot.since = running.invocation, now
+            slot.id, slot.since, slot.batch_began = running.invocation, now, now
             self._prefetching[slot] = None
 
     def _vacate(self, running: RunningTask) -> None:
@@ -154,13 +154,16 @@ class RunState:
         return step
 
     def _measure(self, running: RunningTask, now: float) -> None:
-        """How long the slot was held. Results of a batch arrive together and count once, as a whole."""
+        """How long a task held the slot. Results of a batch arrive together and share its duration."""
         slot = running.slot
         if running.is_prefetched:  # the host released it after PREFETCH_LIMIT
             running.step.seconds = PREFETCH_LIMIT
-        elif now > slot.since:
-            running.step.seconds = now - slot.since
-            slot.since = now
+            return
+        if now > slot.since:
+            slot.batch_began, slot.since, slot.batch_size = slot.since, now, 0
+        slot.batch_size += 1
+        if slot.since > slot.batch_began:
+            running.step.seconds = (slot.since - slot.batch_began) / slot.batch_size
 
     def release(self, invocation: UUID) -> None:
         """Gives back a reservation that did not start."""

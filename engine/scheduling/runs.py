@@ -143,7 +143,7 @@ class StepRun:
     queues: dict[Path, Queue["StepRun"]] = field(default_factory=dict)
     limits: dict[str, Node] = field(default_factory=dict)  # of its own parallelism
     needs: dict[int, str] = field(default_factory=dict)  # cancel methods, by ordinal
-    seconds: float | None = None  # that the last finished task held its slot
+    seconds: float | None = None  # that a task of the last batch of results held its slot
     rollout: StepRollout | None = None  # while it is loaded or queued
     aborted: bool = False  # an operator ended its rollout
 
@@ -192,6 +192,8 @@ class SlotQueue:
     tasks: "list[RunningTask]" = field(default_factory=list)
     id: UUID = NO_INVOCATION  # the invocation of the task that the slot was reserved for
     since: float = 0.0  # when the first task got the slot, by the database's clock
+    batch_began: float = 0.0  # when the tasks of the last batch of results got the slot
+    batch_size: int = 0
 
 
 @dataclass(eq=False, slots=True)
