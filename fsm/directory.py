@@ -3,15 +3,15 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 import msgspec
 
 from fsm.administrator import CLIENT_KEY, Means, endpoint_of
-from fsm.store import Q, Resource, resource_of
+from fsm.store import Q, Resource
 from muster.core import sealing
-from muster.core.db import Database, Row
+from muster.core.db import Database
 from muster.core.endpoint import Endpoint
 from muster.core.secrets import fingerprint
 from muster.core.settings import Secret
@@ -22,8 +22,6 @@ SERVER = "Microsoft.Sql/servers"
 POOL = "Microsoft.Sql/servers/elasticPools"
 SAME_ERROR_LIMIT = 50  # of an account that says nothing about it
 
-ROW_COST = 500  # a server of the directory costs as much as so many bytes of a body
-
 Send = Callable[[SyncDirectory], Awaitable[DirectorySynced]]
 
 
@@ -32,6 +30,19 @@ class Source(Means, Protocol):
 
     @property
     def db(self) -> Database: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectoryRow(Resource):
+    """A server or a pool, with its settings before an update whose operation has not ended."""
+
+    previous: dict[str, Any] | None
+
+    @property
+    def settled(self) -> Resource:
+        if not self.previous:
+            return self
+        return replace(self, properties=self.previous["properties"], sealed=self.previous["sealed"])
 
 
 @dataclass(frozen=True)
@@ -70,9 +81,9 @@ async def sync(
     """
     # Before the rows are read: a later revision never has older rows.
     revision = await source.db.fetchval(Q.directory_revision)
-    rows = await source.db.fetch(Q.servers_of_account, account.uid)
+    rows: str = await source.db.fetchval(Q.servers_of_account, account.uid)
     command, digest = await compute(
-        _command, source, account, recipient, rows, revision, size=len(rows) * ROW_COST
+        _command, source, account, recipient, rows, revision, size=len(rows)
     )
     if sent is not None and digest == sent.digest:
         return sent
@@ -81,14 +92,14 @@ async def sync(
 
 
 def _command(
-    source: Source, account: Resource, recipient: Recipient, rows: list[Row], revision: int
+    source: Source, account: Resource, recipient: Recipient, rows: str, revision: int
 ) -> tuple[SyncDirectory, str]:
     """With its digest; there may be thousands of rows."""
-    servers = [_settled(row) for row in rows if row["type"] == SERVER]
+    resources = [row.settled for row in msgspec.json.decode(rows, type=list[DirectoryRow])]
+    servers = [resource for resource in resources if resource.type == SERVER]
     pools: dict[str | None, list[Resource]] = {}
-    for row in rows:
-        if row["type"] == POOL:
-            pool = _settled(row)
+    for pool in resources:
+        if pool.type == POOL:
             pools.setdefault(pool.parent_key, []).append(pool)
     otherwise = account.properties.get("defaultCredential")
     entries: list[DirectoryServer] = []
@@ -105,15 +116,6 @@ def _command(
         revision=revision, servers=tuple(entries), client_keys=keys, same_error_limit=limit
     )
     return command, command.digest
-
-
-def _settled(row: Row) -> Resource:
-    """As the server was before an update whose operation has not ended."""
-    server = resource_of(row)
-    previous = row["previous"]
-    if not previous:
-        return server
-    return replace(server, properties=previous["properties"], sealed=previous["sealed"])
 
 
 def _certified(

@@ -14,6 +14,7 @@ from muster.core.db import Database
 from muster.core.errors import Unavailable
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
+from muster.core.worker_thread import compute
 from nodeagent import registry
 from nodeagent.protocol import (
     SPECS,
@@ -96,17 +97,14 @@ class AgentClient:
         *,
         caller: str = "muster",
         door: Door = Door.FSM,
+        size: int = 0,
     ) -> Any:
-        """The result struct that COMMANDS names. Unavailable: ask again with the same id."""
+        """The result struct that COMMANDS names. Unavailable: ask again with the same id.
+
+        `size`: about how many bytes the command has; a large one is encoded in the worker thread.
+        """
         spec = SPECS[type(command)]
-        request = Request(
-            command=spec.name,
-            args=msgspec.Raw(msgspec.json.encode(command)),
-            login=login,
-            caller=caller,
-            door=door,
-        )
-        body = msgspec.json.encode(request)
+        body = await compute(_encoded, spec, command, login, caller, door, size=size)
         token = self._tokens.sign(account_uid, command_id, spec.cls, body)
         path = f"/v1/accounts/{account_uid}/commands/{command_id}"
         tried: set[str] = set()
@@ -142,6 +140,12 @@ class AgentClient:
             raise _away(
                 "The node agent closed the connection", context=type(error).__name__
             ) from None
+
+
+def _encoded(spec: Spec, command: msgspec.Struct, login: Login, caller: str, door: Door) -> bytes:
+    args = msgspec.Raw(msgspec.json.encode(command))
+    request = Request(command=spec.name, args=args, login=login, caller=caller, door=door)
+    return msgspec.json.encode(request)
 
 
 def tls(settings: Settings) -> ssl.SSLContext | bool:

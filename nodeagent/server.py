@@ -20,6 +20,7 @@ from muster.core.errors import (
     Unauthenticated,
     Unavailable,
 )
+from muster.core.worker_thread import compute
 from nodeagent.commands import HANDLERS
 from nodeagent.invocation import Services, begun
 from nodeagent.protocol import COMMANDS, Spec
@@ -76,7 +77,9 @@ def build(services: Services, clock: Clock) -> Litestar:
 async def _run(
     services: Services, account_uid: UUID, command_id: UUID, spec: Spec, request: Request
 ) -> bytes:
-    invocation = begun(services, account_uid, command_id, spec, request)
+    invocation = await compute(
+        begun, services, account_uid, command_id, spec, request, size=len(request.args)
+    )
     try:
         async with asyncio.timeout(spec.timeout.total_seconds()):
             answer = await HANDLERS[spec.name](invocation)

@@ -51,11 +51,9 @@ async def disallow(
 ) -> dict[str, Any]:
     """Refused while groups or steps name the server or an execution runs there, unless forced."""
     here = await items.enter(services, call, id)
-    every = await services.db.fetch(Q.allowed_servers, here.uid, "", None, ["/"])
-    rows = [row for row in every if row["name"].lower() == body["server"].lower()]
-    if not rows:
+    server = await services.db.fetchrow(Q.allowed_server, here.uid, body["server"])
+    if server is None:
         return {"server": body["server"], "allowed": False, "changed": False}
-    (server,) = rows  # names of servers are unique
     if not body.get("force"):
         command = ReadServerUsers(server_ids=(server["id"],))
         users = {id: await access.look(services, call, id, command)}

@@ -15,7 +15,6 @@ from fsm import directory
 from fsm.directory import Recipient
 from fsm.store import resource_by_key
 from muster.core import telemetry
-from muster.core.db import Row
 from muster.core.errors import Conflict, Fault, FieldError, Forbidden, refuse
 from muster.core.ids import ResourceId
 from muster.core.worker_thread import compute
@@ -35,7 +34,7 @@ READ = f"{SERVER}/read"
 CODE = "InvalidTargetServer"
 MOST_ERRORS = 20  # names that one request is told about
 MOST_HINTS = 3  # of them with the nearest names: a search among all servers of the subscription
-ROW_COST = 100  # a server that is found costs as much as so many bytes of a body
+NONE = "[]"  # an empty JSON array
 SEARCH_COST = 1024  # a comparison of two names costs as much as so many bytes of a body
 
 
@@ -45,11 +44,20 @@ class ServerName(msgspec.Struct, frozen=True):
     subscription: str | None = None  # None: the account's
 
 
+class NamedServer(msgspec.Struct, frozen=True):
+    """A server that goes by a name; `own_name`: by its own, which wins over the host name of another."""
+
+    uid: str
+    id: str
+    name: str
+    own_name: bool
+
+
 class Candidates(msgspec.Struct, frozen=True):
     """The servers that one name stands for: those that the caller may use as targets, and the others."""
 
-    usable: list[UUID]
-    others: list[Row]
+    usable: list[str]
+    others: list[NamedServer]
 
     @property
     def count(self) -> int:
@@ -58,7 +66,7 @@ class Candidates(msgspec.Struct, frozen=True):
 
 class Named(msgspec.Struct, frozen=True):
     errors: list[FieldError]
-    servers: set[UUID]  # that the caller may use
+    servers: set[str]  # uids of those that the caller may use
 
 
 async def demand(
@@ -102,7 +110,9 @@ async def check_named(
         if len(named.errors) == MOST_ERRORS:
             break
         candidates = called.get(each.name) if here else None
-        uids = await _usable(services, call, candidates, account) if candidates else []
+        uids = candidates.usable if candidates else []
+        if candidates and candidates.others:
+            uids = await _usable(services, call, candidates, account)
         if len(uids) == 1:
             named.servers.update(uids)
         elif uids:
@@ -140,8 +150,8 @@ async def check_reached(
         reached = ReachedServers(names=(), any_server=True)
     here = await access.of(services, call, account)
     if reached.any_server:
-        rows = await services.db.fetch(Q.allowed_servers, here.uid, "", None, ["/"])
-        called = await _judged(services, call, rows)
+        servers = await services.db.fetchval(Q.named_servers, here.uid)
+        called = await _judged(services, call, servers)
     else:
         called = await _called(services, call, account, reached.names, here.uid)
     for name in sorted(name for name, candidates in called.items() if candidates.others):
@@ -157,14 +167,16 @@ def beyond_token_scope(call: Call) -> Call:
     return msgspec.structs.replace(call, principal=who)
 
 
-async def allow(services: Services, call: Call, here: Access, servers: Iterable[UUID]) -> bool:
+async def allow(services: Services, call: Call, here: Access, servers: Iterable[str]) -> bool:
     """Puts servers that the caller may use into the account's directory; False: all were there."""
     async with services.db.transaction() as tx:
-        new = await tx.fetch(Q.allow_servers, here.uid, list(servers), access.caller(call))
-        await audit.accepted_rows(tx, call, USE_AS_TARGET, new)
-    if new:
-        await send_directory(services, call, here)
-    return bool(new)
+        uids = msgspec.json.encode(list(servers)).decode()
+        new: str = await tx.fetchval(Q.allow_servers, here.uid, uids, access.caller(call))
+        await audit.accepted_all(tx, call, USE_AS_TARGET, new)
+    if new == NONE:
+        return False
+    await send_directory(services, call, here)
+    return True
 
 
 async def send_directory(services: Services, call: Call, here: Access) -> None:
@@ -175,7 +187,13 @@ async def send_directory(services: Services, call: Call, here: Access) -> None:
 
     async def send(command: SyncDirectory) -> DirectorySynced:
         answer: DirectorySynced = await services.agent.run(
-            here.uid, uuid4(), command, here.login, caller=access.caller(call), door=Door.REST
+            here.uid,
+            uuid4(),
+            command,
+            here.login,
+            caller=access.caller(call),
+            door=Door.REST,
+            size=command.size,
         )
         return answer
 
@@ -195,38 +213,39 @@ async def _called(
 ) -> dict[str, Candidates]:
     """The servers of the caller's tenant in the account's subscription that have one of these names."""
     home, tenant = (account.subscription or "").lower(), call.principal.tenant_id
-    rows = await services.db.fetch(Q.servers_called, home, tenant, sorted(names), account_uid)
-    return await _judged(services, call, rows)
+    wanted = msgspec.json.encode(sorted(names)).decode()
+    servers = await services.db.fetchval(Q.servers_called, home, tenant, wanted, account_uid)
+    return await _judged(services, call, servers)
 
 
-async def _judged(services: Services, call: Call, rows: list[Row]) -> dict[str, Candidates]:
+async def _judged(services: Services, call: Call, servers: str) -> dict[str, Candidates]:
     scopes = await authorization.scopes_for(services, call.principal, USE_AS_TARGET)
-    return await compute(candidates_of, rows, frozenset(scopes), size=len(rows) * ROW_COST)
+    return await compute(candidates_of, servers, frozenset(scopes), size=len(servers))
 
 
-def candidates_of(rows: list[Row], scopes: frozenset[str]) -> dict[str, Candidates]:
-    """By name, as the directory understands it: a server's own name wins over a host name."""
-    called: dict[str, list[Row]] = {}
-    for row in rows:
-        called.setdefault(row["name"], []).append(row)
+def candidates_of(servers: str, scopes: frozenset[str]) -> dict[str, Candidates]:
+    """By name, from a JSON array: there may be thousands of servers."""
+    by_name: dict[str, list[NamedServer]] = {}
+    for server in msgspec.json.decode(servers, type=list[NamedServer]):
+        by_name.setdefault(server.name, []).append(server)
     candidates: dict[str, Candidates] = {}
-    for name, servers in called.items():
+    for name, named in by_name.items():
         candidates[name] = Candidates([], [])
-        for row in [row for row in servers if row["own_name"]] or servers:
-            if authorization.covered(row["id"].lower(), scopes):
-                candidates[name].usable.append(row["uid"])
+        for server in [server for server in named if server.own_name] or named:
+            if authorization.covered(server.id.lower(), scopes):
+                candidates[name].usable.append(server.uid)
             else:
-                candidates[name].others.append(row)
+                candidates[name].others.append(server)
     return candidates
 
 
 async def _usable(
     services: Services, call: Call, candidates: Candidates, scope: ResourceId
-) -> list[UUID]:
+) -> list[str]:
     return candidates.usable + [
-        row["uid"]
-        for row in candidates.others
-        if await usable(services, call, ResourceId.parse(row["id"]), scope)
+        server.uid
+        for server in candidates.others
+        if await usable(services, call, ResourceId.parse(server.id), scope)
     ]
 
 

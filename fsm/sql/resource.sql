@@ -74,9 +74,10 @@ select r.*, m.lifecycle, m.state, m.operation_id as machine_operation
  order by r.key;
 
 -- name: servers_of_account
--- The servers that an account may use as targets, and their pools; `previous` are the settings that
--- hold while an update of them is waiting or being verified.
-select o.*,
+-- A JSON array of the servers that an account may use as targets, and their pools; `previous` are the settings
+-- that hold while an update of them is waiting or being verified. One text: there may be thousands, and rows would
+-- be decoded on the event loop.
+select coalesce(json_agg(to_jsonb(o) || jsonb_build_object('previous',
        case m.state
             when 'updating' then m.scratch -> 'signal' -> 'previous'
             when 'ready' then (select s.payload -> 'previous'
@@ -84,14 +85,13 @@ select o.*,
                                 where s.machine_uid = m.uid and s.taken_at is null and s.name = 'update'
                                 order by s.signal_id
                                 limit 1)
-       end as previous
+       end) order by o.key), '[]')::text
   from account_server a
   join resource r on r.uid = a.server_uid
   join resource o on o.tenant_id = r.tenant_id
                  and (o.uid = r.uid or (o.parent_key = r.key and o.type = 'Microsoft.Sql/servers/elasticPools'))
   left join machine m on m.uid = o.uid and m.ended_at is null
- where a.account_uid = $1
- order by o.key;
+ where a.account_uid = $1;
 
 -- name: directory_revision
 -- A number that rises from call to call.

@@ -1,9 +1,8 @@
 """The servers that the account may reach, as the control plane knows them at a revision."""
 
-from typing import Any
-
 import msgspec
 
+from muster.core.worker_thread import compute
 from nodeagent.commands.call import call, text
 from nodeagent.control_db import Q
 from nodeagent.invocation import Invocation
@@ -12,14 +11,16 @@ from nodeagent.protocol import SyncDirectory
 
 async def run(invocation: Invocation) -> str:
     args = invocation.args
-    rows = text(_rows(args))
+    rows = await compute(_rows, args, size=args.size)
     return await call(invocation, Q.sync_directory, args.revision, rows, args.same_error_limit)
 
 
-def _rows(args: SyncDirectory) -> list[dict[str, Any]]:
+def _rows(args: SyncDirectory) -> str:
     """Keys travel beside the servers, so that these are the same whenever they are sent."""
     keys = args.client_keys
-    return [
-        msgspec.to_builtins(server) | {"client_key": keys.get(server.server_id)}
-        for server in args.servers
-    ]
+    return text(
+        [
+            msgspec.to_builtins(server) | {"client_key": keys.get(server.server_id)}
+            for server in args.servers
+        ]
+    )

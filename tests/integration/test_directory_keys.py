@@ -126,7 +126,9 @@ async def test_a_change_of_a_server_is_sent_after_its_operation(lifecycles, targ
         administratorLoginPassword=targets.administrator.password, labels={"tier": "old"},
     )  # fmt: skip
     await lifecycles.run()
-    await lifecycles.db.execute(Q.allow_servers, lifecycles.account.uid, [server.uid], "test")
+    await lifecycles.db.execute(
+        Q.allow_servers, lifecycles.account.uid, f'["{server.uid}"]', "test"
+    )
     await lifecycles.watch.once()
 
     async def sent() -> dict[str, str]:

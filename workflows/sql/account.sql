@@ -38,8 +38,9 @@ select id from resource
  order by key;
 
 -- name: servers_called
--- Servers of a subscription that go by one of these names, as the directory finds them; with an account, those
--- that it may use. own_name: by its own name, which wins over the host name of another one.
+-- A JSON array of the servers of a subscription that go by one of these names (a JSON array too), as the directory
+-- finds them; with an account, those that it may use. own_name: by its own name, which wins over the host name of
+-- another one.
 with server as (
     select r.uid, r.id, lower(r.name) as name,
            coalesce(r.properties -> 'endpoint', '{}') || coalesce(r.observed -> 'endpoint', '{}') as endpoint
@@ -59,10 +60,13 @@ with server as (
     select s.uid, s.id, lower(h), false
       from server s, jsonb_array_elements_text(coalesce(s.endpoint -> 'hosts', '[]')) h
 )
-select c.uid, c.id, n.name, bool_or(c.own_name) as own_name
-  from unnest($3::text[]) as n (name)
-  join called c on c.name = lower(n.name)
- group by c.uid, c.id, n.name;
+, server_of_name as (
+    select c.uid, c.id, n.name, bool_or(c.own_name) as own_name
+      from jsonb_array_elements_text($3::text::jsonb) as n (name)
+      join called c on c.name = lower(n.name)
+     group by c.uid, c.id, n.name
+)
+select coalesce(json_agg(s), '[]')::text from server_of_name s;
 
 -- name: server_names
 -- What can be called, for a hint: servers of a subscription that lie in one of the scopes.
@@ -78,7 +82,7 @@ select r.name
 
 -- name: allowed_servers
 -- A page of the servers that an account may use as targets, as far as they lie in one of the scopes.
-select s.name, s.id, s.key, s.uid, a.added_by, a.added_at, true as own_name
+select s.name, s.id, s.key, s.uid, a.added_by, a.added_at
   from account_server a
   join resource s on s.uid = a.server_uid
  where a.account_uid = $1
@@ -88,18 +92,36 @@ select s.name, s.id, s.key, s.uid, a.added_by, a.added_at, true as own_name
  order by s.key
  limit $3;
 
+-- name: allowed_server
+-- The server of this name that an account may use as a target, or none: names of servers are unique.
+select s.uid, s.id
+  from account_server a
+  join resource s on s.uid = a.server_uid
+ where a.account_uid = $1
+   and lower(s.name) = lower($2);
+
+-- name: named_servers
+-- A JSON array of all servers that an account may use as targets, by their own names.
+select coalesce(json_agg(json_build_object('uid', s.uid, 'id', s.id, 'name', s.name, 'own_name', true)), '[]')::text
+  from account_server a
+  join resource s on s.uid = a.server_uid
+ where a.account_uid = $1;
+
 -- name: allow_servers
--- Those that were not allowed before.
+-- Of a JSON array of servers those that were not allowed before, as write_audit takes them.
 with added as (
     insert into account_server (account_uid, server_uid, added_by)
-    select $1, s.uid, $3 from resource s where s.uid = any($2::uuid[]) and s.type = 'Microsoft.Sql/servers'
+    select $1, s.uid, $3
+      from jsonb_array_elements_text($2::text::jsonb) as n (uid)
+      join resource s on s.uid = n.uid::uuid
+     where s.type = 'Microsoft.Sql/servers'
     on conflict do nothing
     returning server_uid
 )
-select s.id, s.subscription_key, s.group_key
+select coalesce(json_agg(json_build_object(
+           'subscription_key', s.subscription_key, 'group_key', s.group_key, 'id', s.id) order by s.key), '[]')::text
   from added a
-  join resource s on s.uid = a.server_uid
- order by s.key;
+  join resource s on s.uid = a.server_uid;
 
 -- name: allow_own_server
 -- The server of the account's control database.

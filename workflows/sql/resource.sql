@@ -152,11 +152,12 @@ select tenant_id from resource
  where type = 'Microsoft.Resources/subscriptions' and key = '/subscriptions/' || $1;
 
 -- name: write_audit
--- One event for each resource, alike but for that; never changed afterwards.
+-- One event for each resource of a JSON array, alike but for that; never changed afterwards.
 insert into audit_event (tenant_id, subscription_key, group_key, resource_id, action, status, caller, caller_type,
                          principal_id, token_id, caller_address, correlation_id, request_id, operation_id, detail)
-select $1, r.subscription_key, r.group_key, r.id, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
-  from unnest($2::text[], $3::text[], $4::text[]) with ordinality as r (subscription_key, group_key, id, place)
+select $1, r.subscription_key, r.group_key, r.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13
+  from rows from (json_to_recordset($2::text::json) as (subscription_key text, group_key text, id text))
+       with ordinality as r (subscription_key, group_key, id, place)
  order by r.place;
 
 -- name: list_audit

@@ -1,14 +1,13 @@
 """The audit trail as it is written: every mutation in its own transaction, every denial."""
 
-from collections.abc import Iterable
 from uuid import UUID
 
-from muster.core.db import Connection, Database, Row
+import msgspec
+
+from muster.core.db import Connection, Database
 from muster.core.ids import ResourceId
 from workflows.model.resource import Call
 from workflows.store.resources import Q
-
-Place = tuple[str | None, str | None, str]  # subscription, resource group, id
 
 
 async def accepted(
@@ -16,45 +15,44 @@ async def accepted(
 ) -> None:
     """Committed together with the change that it records."""
     status = "Accepted" if operation_id else "Succeeded"
-    await _write(tx, call, action, [_place(id)], status, operation_id)
+    await _write(tx, call, action, _resources(id), status, operation_id)
 
 
-async def accepted_rows(tx: Connection, call: Call, action: str, rows: Iterable[Row]) -> None:
-    """The same for each of these rows of `resource`, in one statement."""
-    places = [(row["subscription_key"], row["group_key"], row["id"]) for row in rows]
-    await _write(tx, call, action, places, "Succeeded", None)
+async def accepted_all(tx: Connection, call: Call, action: str, resources: str) -> None:
+    """The same for each resource of a JSON array, in one statement."""
+    await _write(tx, call, action, resources, "Succeeded", None)
 
 
 async def started(
     tx: Connection, call: Call, action: str, id: ResourceId, command_id: UUID
 ) -> None:
     """The outcome follows as an event of its own, once it is known."""
-    await _write(tx, call, action, [_place(id)], "Started", command_id)
+    await _write(tx, call, action, _resources(id), "Started", command_id)
 
 
 async def denied(db: Database, call: Call, action: str, id: ResourceId) -> None:
-    await _write(db, call, action, [_place(id)], "Denied", None)
+    await _write(db, call, action, _resources(id), "Denied", None)
 
 
-def _place(id: ResourceId) -> Place:
+def _resources(id: ResourceId) -> str:
     group = id.upto("resourceGroups").key if id.resource_group else None
-    return id.subscription and id.subscription.lower(), group, id.text
+    subscription = id.subscription and id.subscription.lower()
+    resource = {"subscription_key": subscription, "group_key": group, "id": id.text}
+    return msgspec.json.encode([resource]).decode()
 
 
 async def _write(
     db: Connection | Database,
     call: Call,
     action: str,
-    places: list[Place],
+    resources: str,
     status: str,
     operation_id: UUID | None,
 ) -> None:
     await db.execute(
         Q.write_audit,
         call.principal.tenant_id,
-        [subscription for subscription, _, _ in places],
-        [group for _, group, _ in places],
-        [id for _, _, id in places],
+        resources,
         action,
         status,
         call.principal.name or call.principal.id,
