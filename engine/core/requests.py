@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 from itertools import islice
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ import asyncpg
 import msgspec
 
 from engine.context.core_context import CoreContext
+from engine.core.plans import PlanMaker
 from engine.core.runs.wait_reason import why
 from engine.core.service import Service
 from engine.db.control_connection import ControlConnection
@@ -73,7 +75,7 @@ class Requests(Service):
         async with parallel:
             try:
                 args = msgspec.json.decode(row["args"])
-                await self._write(request, await self._answer(row["kind"], args))
+                await self._write(request, await self._answer(request, row["kind"], args))
             except Fault as fault:
                 log.warning("request is postponed", request=request, why=fault.message)
             except Exception:
@@ -81,12 +83,16 @@ class Requests(Service):
                 error = {"code": "InternalServerError", "message": "It could not be answered."}
                 await self._write(request, {"error": error})
 
-    async def _answer(self, kind: str, args: dict[str, Any]) -> dict[str, Any]:
+    async def _answer(self, request: UUID, kind: str, args: dict[str, Any]) -> dict[str, Any]:
         if kind == "why":
             target = UUID(args["run"]), args["stepId"], args["ordinal"]
             return await self._running(*target) or why(self.context.cluster_state, *target)
         try:
             async with asyncio.timeout(RESOLVE_TIMEOUT):
+                if kind == "plan":
+                    shown = partial(resolution_answer, space=AnswerSpace())
+                    await PlanMaker(self.context, shown).make(request, args["job"])
+                    return {}
                 return resolution_answer(await self._resolve(args["targetGroup"]))
         except TimeoutError:
             fault: Fault = Unavailable("The servers did not answer in time.", code="ResolveTimeout")
@@ -142,13 +148,13 @@ async def read_document(store: ControlDatabase, group: str) -> Document:
         return msgspec.json.decode(await tx.fetchval(Q.group_document, group), type=Document)
 
 
-def resolution_answer(resolution: Resolution) -> dict[str, Any]:
+def resolution_answer(resolution: Resolution, space: "AnswerSpace | None" = None) -> dict[str, Any]:
     """As REST shows it. Counts are of all elements; `truncated` when a list is too long to be shown whole."""
     unreachable = [target for target in resolution.targets if target.error is not None]
     targets = [target for target in resolution.targets if target.error is None]
     left_out = [*map(_skipped, resolution.skipped), *map(_excluded, resolution.excluded)]
     missing = [{**_place(target), "rule": str(target.rule)} for target in resolution.missing]
-    space = AnswerSpace()
+    space = space or AnswerSpace()
     shown = {
         "unreachable": space.fill(map(_unreachable, unreachable)),
         "missing": space.fill(missing),

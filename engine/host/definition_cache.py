@@ -40,7 +40,7 @@ class DefinitionCache:
         self._credentials: ReadThroughCache[VersionedCredential] = ReadThroughCache()
 
     def cached_step(self, task: Task) -> Step | None:
-        return self._steps.cached(task.step_key)
+        return self._steps.cached(task.definition_key)
 
     def cached_login(self, task: Task) -> tuple[UUID, TargetServer, VersionedCredential] | None:
         """The results of `server` and `credential`, if both are cached."""
@@ -58,15 +58,15 @@ class DefinitionCache:
         )
 
     async def step(self, task: Task) -> Step:
-        key = task.step_key
-
         async def read() -> Step:
-            text = await self._connection.value(Q.step_document, *key)
+            text = await self._connection.value(Q.step_document, *task.step_key)
             step = msgspec.json.decode(text, type=Step)
+            if task.has_own_options:
+                step = step.with_overrides(task.overrides)
             await step.prepare()
             return step
 
-        return await self._steps.get(key, read)
+        return await self._steps.get(task.definition_key, read)
 
     async def server(self, task: Task) -> tuple[UUID, TargetServer]:
         """With the identity of the control database, to which sealed secrets are bound."""

@@ -78,7 +78,7 @@ class TaskRunner:
     def borrow_idle(self) -> ReusableConnection | None:
         """None: a session or a definition would have to be waited for."""
         last = self._last
-        if last is None or last.database_name is None:
+        if last is None or last.database_name is None or last.has_own_options:
             return None
         step, login = self._definitions.cached_step(last), self._definitions.cached_login(last)
         if step is None or login is None or step.refusal:
@@ -129,7 +129,11 @@ class TaskRunner:
         return self._registry.pop_batch(
             task,
             read_batch.MAX_TASKS,
-            lambda each: read_batch.may_batch(each) and each.login == task.login,
+            lambda each: (
+                read_batch.may_batch(each)
+                and each.login == task.login
+                and each.definition_key == task.definition_key
+            ),
         )
 
     async def _report_internal_error(self, task: Task) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import sha256
 from itertools import islice
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 from uuid import UUID
 
 import msgspec
@@ -68,6 +68,17 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
     options: StepOptions = StepOptions()
     content_hash: str = ""  # hex
     has_output: bool = False
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
+        """With the values that one run has instead of the step's own."""
+        settings, timeout = self.options.settings, overrides.get("timeoutSeconds")
+        lock_timeout = overrides.get("lockTimeoutSeconds", settings.lock_timeout_seconds)
+        settings = msgspec.structs.replace(settings, lock_timeout_seconds=lock_timeout)
+        return msgspec.structs.replace(
+            self,
+            timeout_seconds=timeout or self.timeout_seconds,
+            options=msgspec.structs.replace(self.options, settings=settings),
+        )
 
     @cached_property
     def analysis(self) -> Analysis:

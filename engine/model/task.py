@@ -16,6 +16,7 @@ from muster.core.db import Row
 CACHED_RUNS = 32  # of a step
 NOTHING: Mapping[str, Any] = {}
 PREFETCH_LIMIT = 1.0  # seconds that a prefetched task waits in its slot before the host releases it
+STEP_OVERRIDES = ("timeoutSeconds", "lockTimeoutSeconds")  # those that a host applies
 UNLISTED = "muster.unlisted"  # a label: why the databases or schemas of a target are unknown
 
 
@@ -68,6 +69,15 @@ class Task(msgspec.Struct, frozen=True, dict=True):
     @property
     def step_key(self) -> tuple[UUID, int, int]:
         return self.job_id, self.job_version, self.step_id
+
+    @property
+    def definition_key(self) -> tuple[object, ...]:
+        """Of the step with the values that the run has instead of the step's own."""
+        return *self.step_key, *(self.overrides.get(name) for name in STEP_OVERRIDES)
+
+    @property
+    def has_own_options(self) -> bool:
+        return any(name in self.overrides for name in STEP_OVERRIDES)
 
     @property
     def login(self) -> tuple[object, ...]:

@@ -26,8 +26,12 @@ def apply_limits(run_state: RunState, rows: Iterable[Any]) -> None:
 
 
 def _sessions(row: Any) -> int:
-    budget = row["max_connections"] or row["budget"]
-    return working(budget) if budget else UNKNOWN_SESSIONS
+    return budget_of(row["max_connections"] or row["budget"])
+
+
+def budget_of(connections: int | None) -> int:
+    """How many tasks may run at a server at once that may have so many connections; None: unknown."""
+    return working(connections) if connections else UNKNOWN_SESSIONS
 
 
 def _limit(run_state: RunState, node: Node, slots: int | None) -> None:

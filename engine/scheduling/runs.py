@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -30,9 +30,9 @@ class StepDefinition(msgspec.Struct, frozen=True, rename="camel"):
 
     step_id: int
     name: str
-    target_group_id: UUID
-    target_group_name: str
     timeout_seconds: int
+    target_group_id: UUID | None = None
+    target_group_name: str | None = None  # None: each run names its targets
     max_parallelism: int | None = None  # in each pool, and at each server outside of its pools
     options: dict[str, Any] = {}
     has_output: bool = False
@@ -102,7 +102,10 @@ class Run:
     canceled: bool
     step: "StepRun | None" = None  # the current one
     overlaps: bool = False  # waits for an older run of its job
-    rerun: bool = False  # on targets of an earlier run
+    chosen: Literal["rerun", "plan", "caller"] | None = (
+        None  # what chose its targets; None: the groups
+    )
+    limit: int | None = None  # so many targets of each step
     ended: bool = False
     retry_at: float = (
         0.0  # after an unexpected error: it is not advanced before, by the monotonic clock

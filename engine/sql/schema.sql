@@ -159,6 +159,23 @@ create table jobs_internal.cancellation (
 CREATE INDEX cancellation_by_run ON jobs_internal.cancellation USING btree (job_execution_id);
 CREATE INDEX open_cancellation ON jobs_internal.cancellation USING btree (requested_at) WHERE (completed_at IS NULL);
 
+create table jobs_internal.chosen_target (
+    job_execution_id uuid not null,
+    step_id integer not null,
+    target_id uuid not null,
+    target_type text not null,
+    server_id text not null,
+    server_name text not null,
+    pool_name text,
+    database_name text,
+    schema_name text,
+    labels jsonb not null default '{}'::jsonb,
+    credential_id uuid,
+    rule uuid not null,
+    constraint chosen_target_pkey PRIMARY KEY (job_execution_id, step_id, target_id),
+    constraint rerun_target_job_execution_id_fkey FOREIGN KEY (job_execution_id) REFERENCES job_execution(job_execution_id) ON DELETE CASCADE
+);
+
 create table jobs_internal.command_journal (
     command_id uuid not null,
     command text not null,
@@ -358,10 +375,12 @@ create table jobs_internal.job_execution (
     constraint an_origin_is_known CHECK ((origin = ANY (ARRAY['slot'::text, 'caller'::text, 'rerun'::text, 'plan'::text, 'system'::text]))),
     constraint job_execution_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id),
     constraint job_execution_pkey PRIMARY KEY (job_execution_id),
+    constraint only_a_plan_has_a_plan CHECK (((origin = 'plan'::text) = (plan_of IS NOT NULL))),
     constraint only_a_rerun_has_an_origin CHECK (((origin = 'rerun'::text) = (rerun_of IS NOT NULL))),
     constraint only_a_slot_has_a_slot CHECK (((origin = 'slot'::text) = (slot IS NOT NULL))),
     constraint what_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))))
 );
+CREATE UNIQUE INDEX a_plan_is_started_once ON jobs_internal.job_execution USING btree (plan_of) WHERE (plan_of IS NOT NULL);
 CREATE UNIQUE INDEX a_slot_fires_once ON jobs_internal.job_execution USING btree (job_id, slot) WHERE (slot IS NOT NULL);
 CREATE INDEX job_execution_by_job ON jobs_internal.job_execution USING btree (job_id, create_time DESC, job_execution_id DESC);
 CREATE INDEX job_execution_by_origin ON jobs_internal.job_execution USING btree (rerun_of) WHERE (rerun_of IS NOT NULL);
@@ -379,8 +398,8 @@ create table jobs_internal.job_step (
     credential_id uuid,
     credential_name text,
     credential_as_given text,
-    target_group_id uuid not null,
-    target_group_name text not null,
+    target_group_id uuid,
+    target_group_name text,
     target_group_as_given text,
     initial_retry_interval_seconds integer not null default 1,
     maximum_retry_interval_seconds integer not null default 120,
@@ -406,6 +425,7 @@ create table jobs_internal.job_step (
     modified_by text not null,
     modified_at timestamp with time zone not null default clock_timestamp(),
     constraint a_first_pause_lasts CHECK (((initial_retry_interval_seconds >= 1) AND (initial_retry_interval_seconds <= 2147483))),
+    constraint a_group_has_id_and_name CHECK (((target_group_id IS NULL) = (target_group_name IS NULL))),
     constraint a_pause_grows_to_its_maximum CHECK (((maximum_retry_interval_seconds >= initial_retry_interval_seconds) AND (maximum_retry_interval_seconds <= 2147483))),
     constraint a_pause_never_shrinks CHECK (((retry_interval_backoff_multiplier >= (1)::double precision) AND (retry_interval_backoff_multiplier <= (1000)::double precision))),
     constraint a_step_counts_from_one CHECK ((step_id >= 1)),
@@ -447,6 +467,30 @@ create table jobs_internal.name_lock (
     constraint name_lock_pkey PRIMARY KEY (name)
 );
 
+create table jobs_internal.plan (
+    plan_id uuid not null,
+    job_id uuid not null,
+    job_version integer not null,
+    document jsonb not null,
+    created_by text not null,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    expires_at timestamp with time zone not null default (clock_timestamp() + '72:00:00'::interval),
+    constraint plan_job_id_job_version_fkey FOREIGN KEY (job_id, job_version) REFERENCES job_version(job_id, version) ON DELETE CASCADE,
+    constraint plan_pkey PRIMARY KEY (plan_id)
+);
+CREATE INDEX plan_by_expiry ON jobs_internal.plan USING btree (expires_at);
+CREATE INDEX plan_by_version ON jobs_internal.plan USING btree (job_id, job_version);
+
+create table jobs_internal.plan_snapshot (
+    plan_id uuid not null,
+    step_id integer not null,
+    snapshot_id uuid not null,
+    constraint plan_snapshot_pkey PRIMARY KEY (plan_id, step_id),
+    constraint plan_snapshot_plan_id_fkey FOREIGN KEY (plan_id) REFERENCES plan(plan_id) ON DELETE CASCADE,
+    constraint plan_snapshot_snapshot_id_fkey FOREIGN KEY (snapshot_id) REFERENCES snapshot(snapshot_id)
+);
+CREATE INDEX plan_snapshot_by_snapshot ON jobs_internal.plan_snapshot USING btree (snapshot_id);
+
 create table jobs_internal.private_endpoint (
     private_endpoint_id text not null,
     name text not null,
@@ -472,28 +516,11 @@ create table jobs_internal.request (
     asked_at timestamp with time zone not null default clock_timestamp(),
     answered_at timestamp with time zone,
     answer jsonb,
-    constraint a_request_kind_is_known CHECK ((kind = ANY (ARRAY['resolve'::text, 'why'::text]))),
+    constraint a_request_kind_is_known CHECK ((kind = ANY (ARRAY['resolve'::text, 'why'::text, 'plan'::text]))),
     constraint an_answer_has_a_time CHECK (((answer IS NULL) = (answered_at IS NULL))),
     constraint request_pkey PRIMARY KEY (request_id)
 );
 CREATE INDEX request_by_age ON jobs_internal.request USING btree (asked_at);
-
-create table jobs_internal.rerun_target (
-    job_execution_id uuid not null,
-    step_id integer not null,
-    target_id uuid not null,
-    target_type text not null,
-    server_id text not null,
-    server_name text not null,
-    pool_name text,
-    database_name text,
-    schema_name text,
-    labels jsonb not null default '{}'::jsonb,
-    credential_id uuid,
-    rule uuid not null,
-    constraint rerun_target_job_execution_id_fkey FOREIGN KEY (job_execution_id) REFERENCES job_execution(job_execution_id) ON DELETE CASCADE,
-    constraint rerun_target_pkey PRIMARY KEY (job_execution_id, step_id, target_id)
-);
 
 create table jobs_internal.schema_object (
     kind text not null,

@@ -319,10 +319,10 @@ async def test_a_start_with_a_body_that_nobody_understands_is_refused(account, o
     agent = await account.connect("agent")
 
     error = await refused(
-        "select jobs_internal.start_job('nightly', null, '{\"limit\": 3}')", session=agent
+        "select jobs_internal.start_job('nightly', null, '{\"limt\": 3}')", session=agent
     )
 
-    assert (error.sqlstate, error.column_name) == ("MU012", "limit")
+    assert (error.sqlstate, error.column_name) == ("MU012", "limt")
     await agent.close()
 
 

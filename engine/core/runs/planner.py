@@ -1,7 +1,7 @@
 """Plans a step: reads its target group, resolves it, and writes the targets to the control database."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid5
@@ -17,7 +17,7 @@ from engine.model.credential import Credential
 from engine.model.group_document import Document
 from engine.scheduling.rollout import RolloutRules
 from engine.scheduling.runs import Run, StepDefinition
-from engine.targets.rerun_selection import RerunSelection
+from engine.targets.chosen_targets import ChosenTargets, limited
 from engine.targets.resolution import Resolution, Target
 from engine.targets.resolver import Resolver, TargetFilter, needs_listing
 from engine.targets.server_retry import ServerRetry
@@ -72,7 +72,8 @@ class Planner:
         self._targets = targets
         self._connection = ControlConnection(store)
 
-    async def read(self, group: str) -> Document:
+    async def read(self, group: str | None) -> Document:
+        """Without a group: the servers, for targets that the caller of a run named."""
         return read_document(await self._connection.value(S.group_document, group))
 
     async def reach(self, run: Run, plan: StepDefinition) -> str:
@@ -85,22 +86,16 @@ class Planner:
     async def draft(self, run: Run, plan: StepDefinition, document: Document) -> StepPlan:
         """Resolves the targets. A Fault says why there are none."""
         refuse(plan)
-        credential = await self._step_credential(plan) if needs_listing(document) else None
-        retry = ServerRetry(self._targets.clock, min(LISTING_TIMEOUT, plan.timeout_seconds))
-        discovery = self._targets.discovery(document)
-
-        async def resolve(*filters: TargetFilter) -> Resolution:
-            order_by = plan.order_by
-            resolver = Resolver(
-                document, discovery, credential, retry, filters=filters, order_by=order_by
-            )
-            return await resolver.resolve()
-
-        selection = await self._rerun_selection(run, plan) if run.rerun else None
-        resolution = await (
-            selection.resolve(document, plan.order_by, resolve) if selection else resolve()
-        )
-        columns = _columns(resolution)
+        chosen = await self._chosen_targets(run, plan)
+        if chosen is not None:
+            document = chosen.document(document)
+        patience = min(LISTING_TIMEOUT, plan.timeout_seconds)
+        resolution = await self.resolve(plan, document, chosen, patience=patience)
+        if run.limit is not None:
+            key = self._store.epoch, run.id, plan.step_id
+            earlier = await self._connection.fetch(Q.earlier_targets, *key)
+            resolution = limited(resolution, run.limit, earlier)
+        columns = snapshot_columns(resolution.targets)
         rules = RolloutRules.of(plan.options, len(resolution.targets))
         arguments = (
             run.id,
@@ -109,17 +104,48 @@ class Planner:
             document.target_group_id,
             bytes.fromhex(document.hash),
             document.directory.revision,
-            msgspec.json.encode(_skipped(resolution)).decode(),
+            left_out_text(resolution),
             *columns,
             rules.wave_starts,
         )
         return StepPlan(arguments, columns, rules)
 
-    async def _rerun_selection(self, run: Run, plan: StepDefinition) -> RerunSelection:
+    async def resolve(
+        self,
+        plan: StepDefinition,
+        document: Document,
+        chosen: ChosenTargets | None = None,
+        *,
+        patience: float,
+        check_named: bool = False,
+    ) -> Resolution:
+        """`patience`: seconds for a server that is unavailable."""
+        credential = await self._step_credential(plan) if needs_listing(document) else None
+        retry = ServerRetry(self._targets.clock, patience)
+        discovery = self._targets.discovery(document)
+
+        async def resolve(*filters: TargetFilter) -> Resolution:
+            order_by = plan.order_by
+            resolver = Resolver(
+                document, discovery, credential, retry, filters=filters, order_by=order_by
+            )
+            return await resolver.resolve(check_named=check_named)
+
+        if chosen is None:
+            return await resolve()
+        return await chosen.resolve(document, plan.order_by, resolve)
+
+    async def _chosen_targets(self, run: Run, plan: StepDefinition) -> ChosenTargets | None:
+        if run.chosen is None:
+            return None
         key = self._store.epoch, run.id, plan.step_id
-        in_origin = await self._connection.value(Q.is_step_of_origin, *key)
-        rows = await self._connection.fetch(Q.rerun_targets, *key)
-        return RerunSelection.of(rows, in_origin=in_origin)
+        rows = await self._connection.fetch(Q.chosen_targets, *key)
+        if run.chosen == "rerun":
+            in_origin = await self._connection.value(Q.is_step_of_origin, *key)
+            return ChosenTargets.of_rerun(rows, in_origin=in_origin)
+        return (
+            ChosenTargets.of_plan(rows) if run.chosen == "plan" else ChosenTargets.of_caller(rows)
+        )
 
     async def _step_credential(self, plan: StepDefinition) -> Credential | None:
         """The credential of the step, unless its user name depends on the target."""
@@ -165,9 +191,9 @@ def reason_of(fault: Fault) -> str:
     return "NotSupported" if fault.code == "NotSupported" else "TargetsUnresolved"
 
 
-def _columns(resolution: Resolution) -> tuple[list[Any], ...]:
-    """Arguments of plan_step."""
-    rows = [_row(target) for target in resolution.targets]
+def snapshot_columns(targets: Iterable[Target]) -> tuple[list[Any], ...]:
+    """Arguments of plan_step and store_snapshot."""
+    rows = [_row(target) for target in targets]
     return tuple(list(column) for column in zip(*rows, strict=True)) or tuple([] for _ in range(9))
 
 
@@ -186,8 +212,10 @@ def _row(target: Target) -> tuple[Any, ...]:
     )
 
 
-def _skipped(resolution: Resolution) -> list[dict[str, str]]:
-    return [
+def left_out_text(resolution: Resolution) -> str:
+    """The databases that are no targets, as a snapshot stores them."""
+    skipped = [
         {"server": each.server, "database": each.database, "reason": each.reason}
         for each in resolution.skipped
     ]
+    return msgspec.json.encode(skipped).decode()

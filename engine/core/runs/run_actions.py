@@ -133,8 +133,8 @@ class RunActions:
     async def plan(self, run: Run) -> None:
         """Plans at once if no query is needed; otherwise in the background, since servers may be slow."""
         step = _current(run)
-        document = self.documents.get(step.plan.target_group_name)
-        if document is not None and not needs_listing(document):
+        document = self.documents.get(step.plan.target_group_name or "")
+        if document is not None and not _asks_servers(run, document):
             with contextlib.suppress(Fault):
                 self._set_plan(step, await self._planner.draft(run, step.plan, document))
                 return
@@ -144,7 +144,7 @@ class RunActions:
         step = _current(run)
         refuse(step.plan)
         document = await self._planner.read(step.plan.target_group_name)
-        if needs_listing(document) and not await self._record_entry(step):
+        if _asks_servers(run, document) and not await self._record_entry(step):
             return
         self._set_plan(step, await self._planner.draft(run, step.plan, document))
 
@@ -323,3 +323,8 @@ def _next_step(run: Run) -> StepDefinition | None:
     if plan is None and reached is not None:
         plan = next(each for each in run.steps if each.step_id == reached.step_id)
     return plan
+
+
+def _asks_servers(run: Run, document: Document) -> bool:
+    """Targets that the caller named may be whole servers."""
+    return run.chosen == "caller" or needs_listing(document)

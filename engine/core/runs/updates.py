@@ -1,7 +1,7 @@
 """Decodes new runs and cancellations, as the control database returns them."""
 
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -19,7 +19,8 @@ class _RunRow(msgspec.Struct, frozen=True):
     run_day: date
     lifecycle: str
     cancel_requested_at: str | None
-    rerun: bool
+    chosen: Literal["rerun", "plan", "caller"] | None
+    overrides: dict[str, Any]
     steps: tuple[StepDefinition, ...]
     reached: tuple[ReachedStep, ...]
 
@@ -43,7 +44,8 @@ def runs(text: str) -> list[Run]:
             reached={step.step_id: step for step in each.reached},
             begun=each.lifecycle != "Created",
             canceled=each.cancel_requested_at is not None,
-            rerun=each.rerun,
+            chosen=each.chosen,
+            limit=each.overrides.get("limit"),
         )
         for each in _read(text, _RunRow)
     ]

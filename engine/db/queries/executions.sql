@@ -32,6 +32,8 @@ with task as materialized (
                     $13::integer)::jobs_internal.task_start)), null, null, null, null) = '{}' as accepted
       from task t
      where (select pg_catalog.count(*) from task) = 1 and t.kind = 'task' and not t.started
+       -- The host expects the step without values of a run.
+       and not t.overrides ?| '{timeoutSeconds,lockTimeoutSeconds}'
        and (t.job_id, t.job_version, t.step_id, t.server_id, t.directory, t.database_name, t.credential_id,
             t.credential_version) = ($4::uuid, $5::integer, $6::integer, $7::text, $8::bigint, $9::text, $10::uuid,
                                      $11::bigint)

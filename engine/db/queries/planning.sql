@@ -65,11 +65,28 @@ select jobs_internal.wait_for_wave($1, $2, $3, $4, $5, $6);
 -- The waiting targets that ended.
 select abort_step as ordinal from jobs_internal.abort_step($1, $2, $3);
 
--- name: rerun_targets
--- The targets of a rerun that take part in this step or in one before it.
+-- name: chosen_targets
+-- The chosen targets of a run that take part in this step or in one before it.
 select in_step, target_type, server_id, server_name, database_name, schema_name, labels::text, credential_id, rule
-  from jobs_internal.rerun_targets($1, $2, $3);
+  from jobs_internal.chosen_targets($1, $2, $3);
+
+-- name: earlier_targets
+-- The targets of the steps of a run before this one.
+select server_id, database_name, schema_name from jobs_internal.earlier_targets($1, $2, $3);
 
 -- name: is_step_of_origin
 -- Whether the origin of the rerun had targets in this step.
 select jobs_internal.is_step_of_origin($1, $2, $3);
+
+-- name: plan_input
+-- The steps of a job with their scripts and earlier durations.
+select jobs_internal.plan_input($1, $2)::text;
+
+-- name: store_snapshot
+-- Stores targets, as columns; their number.
+select jobs_internal.store_snapshot($1, $2, $3, $4, $5, $6::text::jsonb, $7, $8, $9, $10, $11, $12,
+                                    $13::text[]::jsonb[], $14, $15);
+
+-- name: store_plan
+-- Stores a plan with the snapshots of its steps.
+select jobs_internal.store_plan($1, $2, $3, $4, $5::text::jsonb, $6, $7);

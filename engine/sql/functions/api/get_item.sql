@@ -39,6 +39,8 @@ begin
           from job j join job_version v on v.job_id = j.job_id
          where lower(j.name) = lower(p_path[1]) and j.deleted_at is null and not j.system
            and v.version::text = p_path[2];
+    when 'jobs/plans' then
+        item := get_plan(p_path);
     when 'jobs/steps' then
         select jobstep_item(array[j.name], s, s.row_version)
           into item

@@ -13,6 +13,10 @@ begin
     new := old;
     new.step_id := 1;
     new.name := 'query';
+    if not p_doc ?| '{targetGroup,targets}' then
+        perform raise_error('MU012', 'targets', 'a query needs a target group or targets');
+    end if;
+    new.target_group_id := null;
     new.target_group_name := p_doc #>> '{targetGroup,name}';
     new.target_group_as_given := p_doc #>> '{targetGroup,asGiven}';
     new.credential_name := p_doc #>> '{credential,name}';
@@ -24,9 +28,10 @@ begin
     new.timeout_seconds := p_doc ->> 'timeoutSeconds';
     new.options := coalesce(p_doc -> 'options', '{}');
     perform save_step('run_query', adhoc, old, new, coalesce(p_doc ->> 'script', ''));
-    started := sp_start_job('adhoc');
+    started := sp_start_job('adhoc', targets => p_doc -> 'targets',
+                            target_limit => (p_doc ->> 'limit')::integer);
     update job_execution x
-       set overrides = coalesce(p_doc -> 'overrides', '{}')
+       set overrides = x.overrides || coalesce(p_doc -> 'overrides', '{}')
      where x.job_execution_id = started;
     return jsonb_build_object(
         'created', true,

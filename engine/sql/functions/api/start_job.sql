@@ -5,7 +5,8 @@ set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
     run_exists constant boolean := exists (select from job_execution x where x.job_execution_id = p_execution_id);
-    field constant text := (select min(k) from jsonb_object_keys(coalesce(p_doc, '{}')) k);
+    field constant text := (select min(k) from jsonb_object_keys(coalesce(p_doc, '{}')) k
+                                   where k not in ('planId', 'targets', 'limit', 'overrides'));
     started uuid;
 begin
     if field is not null then
@@ -15,7 +16,8 @@ begin
         raise exception 'job "%" is a system job and can''t be started', p_job
             using errcode = 'MU013', column = 'job_name';
     end if;
-    started := sp_start_job(p_job, p_execution_id);
+    started := sp_start_job(p_job, p_execution_id, p_doc -> 'targets', (p_doc ->> 'limit')::integer,
+                            p_doc -> 'overrides', (p_doc ->> 'planId')::uuid);
     return jsonb_build_object(
         'created', not run_exists,
         'item', run_item((select x from job_execution x where x.job_execution_id = started)));

@@ -8,18 +8,18 @@ declare
     groups jsonb;
 begin
     select * into root from target_group g where lower(g.name) = lower(p_group);
-    if not found then
+    if not found and p_group is not null then
         raise exception 'target group "%" was not found', p_group using errcode = 'MU010';
     end if;
     with recursive inside (id) as (
-        select root.target_group_id
+        select root.target_group_id where root.target_group_id is not null
         union
         select m.nested_group_id
           from target_group_member m
           join inside i on m.target_group_id = i.id
          where m.nested_group_id is not null
     )
-    select jsonb_object_agg(i.id, jsonb_build_object('name', g.name, 'members', (
+    select coalesce(jsonb_object_agg(i.id, jsonb_build_object('name', g.name, 'members', (
                select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                           'targetId', m.target_id, 'membershipType', m.membership_type, 'type', m.target_type,
                           'serverName', m.server_name, 'serverId', m.server_id, 'databaseName', m.database_name,
@@ -28,12 +28,12 @@ begin
                           'targetGroupId', m.nested_group_id, 'refreshCredentialId', m.refresh_credential_id,
                           'credentialId', m.credential_id)) order by m.position), '[]')
                  from target_group_member m
-                where m.target_group_id = i.id)))
+                where m.target_group_id = i.id))), '{}')
       into groups
       from inside i
       join target_group g on g.target_group_id = i.id;
     return jsonb_build_object(
-        'targetGroupId', root.target_group_id,
+        'targetGroupId', coalesce(root.target_group_id, '00000000-0000-0000-0000-000000000000'),
         'identity', (select i.identity from instance i),
         'hash', encode(sha256(convert_to(groups::text, 'UTF8')), 'hex'),
         'groups', groups,
@@ -55,4 +55,4 @@ begin
 end $$;
 comment on function jobs_internal.group_document(text) is
     'All that resolving a group needs: it and the groups in it by id, the credentials, the servers, '
-    'and the identity that sealed secrets are bound to.';
+    'and the identity that sealed secrets are bound to. Without a group: the servers, for targets that a caller named.';

@@ -6,7 +6,7 @@ as $$
 declare
     names constant text[] := array(select lower(n) from unnest(p_names) n);
 begin
-    if p_kind not in ('targetGroups', 'jobs') then
+    if p_kind not in ('targetGroups', 'jobs', 'plans') then
         perform raise_error('MU012', 'p_kind', format('there is no kind %s', p_kind));
     end if;
     return (
@@ -31,10 +31,15 @@ begin
                    'names', (select coalesce(jsonb_agg(distinct n.name), '[]')
                                from (select m.server_name as name from member m
                                      union
-                                     select s.output_server_name from step s) n
+                                     select s.output_server_name from step s
+                                     union
+                                     select d.server_name
+                                       from plan_snapshot p
+                                       join snapshot_target d on d.snapshot_id = p.snapshot_id
+                                      where p_kind = 'plans' and p.plan_id::text = any(names)) n
                               where n.name is not null),
                    'anyServer', exists (select from member m where m.target_type in ('SqlQuery', 'SqlShardMap'))));
 end $$;
 comment on function jobs_internal.reached_servers(text, text[]) is
-    'The servers that target groups, or the current steps of jobs, name, also through nested groups; anyServer: rows '
-    'that are read at run time may name any server of the directory. Names that do not exist are ignored.';
+    'The servers that target groups, or the current steps of jobs, name, also through nested groups, or that are targets '
+    'of plans; anyServer: rows that are read at run time may name any server of the directory. Names that do not exist are ignored.';

@@ -41,8 +41,11 @@ begin
     end if;
     select * into p_new.credential_id, p_new.credential_name
       from refer_to_credential(p_new.credential_name, 'credential_name');
-    select * into p_new.target_group_id, p_new.target_group_name
-      from refer_to_group(p_new.target_group_name, 'target_group_name');
+    -- A query may have targets of its own instead of a group.
+    if p_new.target_group_name is not null or not p_job.system then
+        select * into p_new.target_group_id, p_new.target_group_name
+          from refer_to_group(p_new.target_group_name, 'target_group_name');
+    end if;
     select * into p_new.output_credential_id, p_new.output_credential_name
       from refer_to_credential(p_new.output_credential_name, 'output_credential_name');
     if p_new.output_type is not null then

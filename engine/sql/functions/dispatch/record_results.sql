@@ -39,7 +39,9 @@ begin
                    select e.cancel_requested_at, e.aborted_at from step_execution e
                     where (e.run_day, e.job_execution_id, e.step_id) = (day, i.job_execution_id, i.step_id) limit 1) e
              cross join lateral (
-                   select p.job_id, p.content_hash, p.timeout_seconds, p.retry_attempts,
+                   select p.job_id, p.content_hash,
+                          coalesce((x.overrides ->> 'timeoutSeconds')::integer, p.timeout_seconds) as timeout_seconds,
+                          coalesce((x.overrides ->> 'retryAttempts')::integer, p.retry_attempts) as retry_attempts,
                           p.initial_retry_interval_seconds as first_pause,
                           p.maximum_retry_interval_seconds as longest_pause,
                           p.retry_interval_backoff_multiplier::double precision as multiplier,

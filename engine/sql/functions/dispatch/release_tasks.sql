@@ -32,7 +32,8 @@ begin
                     where (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
                           = (day, r.job_execution_id, r.step_id, r.ordinal) limit 1) x
              cross join lateral (
-                   select p.timeout_seconds from job_execution e, job_step p
+                   select coalesce((e.overrides ->> 'timeoutSeconds')::integer, p.timeout_seconds) as timeout_seconds
+                     from job_execution e, job_step p
                     where e.job_execution_id = r.job_execution_id
                       and (p.job_id, p.version, p.step_id) = (e.job_id, e.job_version, r.step_id) limit 1) p
         ), decision as materialized (

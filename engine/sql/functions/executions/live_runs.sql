@@ -2,7 +2,7 @@
 create or replace function jobs_internal.live_runs(p_epoch bigint, p_known uuid[])
 returns table (job_execution_id uuid, job_id uuid, job_name text, job_version integer, run_day date,
                create_time timestamptz, priority integer, overlap text, lifecycle text, job_paused boolean,
-               cancel_requested_at timestamptz, overrides jsonb, rerun boolean, steps jsonb, reached jsonb)
+               cancel_requested_at timestamptz, overrides jsonb, chosen text, steps jsonb, reached jsonb)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -10,19 +10,16 @@ begin
     perform check_epoch(p_epoch);
     return query
     select x.job_execution_id, x.job_id, j.name, x.job_version, x.run_day, x.create_time, x.priority, j.overlap,
-           x.lifecycle, j.paused, x.cancel_requested_at, x.overrides, x.rerun_of is not null,
+           x.lifecycle, j.paused, x.cancel_requested_at, x.overrides,
+           case when x.rerun_of is not null then 'rerun'
+                when x.plan_of is not null then 'plan'
+                when exists (select from chosen_target t where t.job_execution_id = x.job_execution_id)
+                then 'caller' end,
            coalesce(s.steps, '[]'),
            coalesce(e.reached, '[]')
       from job_execution x
       join job j on j.job_id = x.job_id
-     cross join lateral (
-           select jsonb_agg(jsonb_build_object(
-                      'stepId', s.step_id, 'name', s.name, 'targetGroupId', s.target_group_id,
-                      'targetGroupName', s.target_group_name, 'maxParallelism', s.max_parallelism,
-                      'timeoutSeconds', s.timeout_seconds, 'options', s.options, 'credentialId', s.credential_id,
-                      'hasOutput', s.output_type is not null) order by s.step_id) as steps
-             from job_step s
-            where (s.job_id, s.version) = (x.job_id, x.job_version)) s
+     cross join lateral (select step_definitions(x.job_id, x.job_version, x.overrides) as steps) s
      cross join lateral (
            select jsonb_agg(jsonb_build_object(
                       'stepId', e.step_id, 'lifecycle', e.lifecycle, 'snapshotId', e.snapshot_id,
@@ -37,4 +34,5 @@ begin
 end $$;
 comment on function jobs_internal.live_runs(bigint, uuid[]) is
     'Unfinished runs that the caller does not have yet, the oldest first, with the steps of their version and their '
-    'progress. Runs of system jobs without steps belong to the Maintainer.';
+    'progress. chosen: what chose their targets, null where target groups do. Runs of system jobs without steps belong '
+    'to the Maintainer.';

@@ -19,11 +19,10 @@ begin
     perform check_epoch(p_epoch);
     select e.snapshot_id into snapshot from step_execution e
      where (e.run_day, e.job_execution_id, e.step_id) = (p_run_day, p_run, p_step_id);
-    select make_interval(secs => s.timeout_seconds) into timeout
-      from job_step s
-     where (s.job_id, s.version) = (select x.job_id, x.job_version from job_execution x
-                                     where x.job_execution_id = p_run)
-       and s.step_id = p_step_id;
+    select make_interval(secs => coalesce((x.overrides ->> 'timeoutSeconds')::integer, s.timeout_seconds)) into timeout
+      from job_execution x
+      join job_step s on (s.job_id, s.version, s.step_id) = (x.job_id, x.job_version, p_step_id)
+     where x.job_execution_id = p_run;
     -- A merge join of three index scans, whatever the statistics say: they may be those of an empty table.
     return query
     select x.ordinal, x.lifecycle, x.attempts, x.not_before, coalesce(x.start_time, x.tried_at) + timeout,

@@ -24,8 +24,8 @@ begin
     ), first as (
         select c.target_id, min(c.step_id) as step_id from candidate c where c.chosen group by c.target_id
     )
-    insert into rerun_target (job_execution_id, step_id, target_id, target_type, server_id, server_name, pool_name,
-                              database_name, schema_name, labels, credential_id, rule)
+    insert into chosen_target (job_execution_id, step_id, target_id, target_type, server_id, server_name, pool_name,
+                               database_name, schema_name, labels, credential_id, rule)
     select p_rerun.job_execution_id, c.step_id, c.target_id, c.target_type, c.server_id, c.server_name, c.pool_name,
            c.database_name, c.schema_name, c.labels, c.credential_id, c.rule
       from candidate c

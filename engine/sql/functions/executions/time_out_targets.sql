@@ -36,7 +36,7 @@ begin
        and (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (w.d, w.r, w.s, w.o)
        and x.end_time is null
        and coalesce(x.start_time, x.tried_at)
-           + (select make_interval(secs => s.timeout_seconds)
+           + (select make_interval(secs => coalesce((r.overrides ->> 'timeoutSeconds')::integer, s.timeout_seconds))
                 from job_execution r
                 join job_step s on (s.job_id, s.version, s.step_id) = (r.job_id, r.job_version, p_step_id)
                where r.job_execution_id = p_run) <= clock_timestamp()

@@ -9,11 +9,13 @@ declare
     orphan_id uuid;
     rows integer;
 begin
+    delete from plan p where p.expires_at <= clock_timestamp();
     with old as (
         select s.snapshot_id, s.targets
           from snapshot s
          where s.made_at < p_before
            and not exists (select from step_execution e where e.snapshot_id = s.snapshot_id)
+           and not exists (select from plan_snapshot p where p.snapshot_id = s.snapshot_id)
          order by s.made_at
          limit 500
     ), few as (
@@ -38,5 +40,5 @@ begin
     return deleted;
 end $$;
 comment on function jobs_internal.delete_orphans(timestamptz) is
-    'Deletes a batch of snapshots that no step names and of deleted jobs without a run, older than the time; returns '
+    'Deletes expired plans, and a batch of snapshots that no step and no plan names and of deleted jobs without a run, older than the time; returns '
     '0 when none is left.';

@@ -9,6 +9,8 @@ begin
         jsonb_build_object(
             'currentAttempts', 0, 'lastMessage', p_run.last_message, 'waitReason', p_run.wait_reason,
             'endReason', p_run.end_reason, 'origin', p_run.origin, 'slot', iso_time(p_run.slot),
-            'actor', p_run.actor, 'door', p_run.door, 'rerunOf', p_run.rerun_of));
+            'actor', p_run.actor, 'door', p_run.door, 'rerunOf', p_run.rerun_of,
+            'planOf', p_run.plan_of, 'limit', p_run.overrides -> 'limit',
+            'overrides', nullif(p_run.overrides - '{limit,maxRows,rollback}'::text[], '{}')));
 end $$;
 comment on function jobs_internal.run_item(jobs_internal.job_execution) is 'A run as REST shows it.';
