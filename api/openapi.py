@@ -65,6 +65,7 @@ def _components(resources: tuple[ResourceType, ...]) -> dict[str, Schema]:
         for action in (*kind.actions.values(), *kind.provider_actions.values()):
             if action.takes:
                 components[f"{name}{action.title}"] = schemas.struct(action.takes)
+                components |= schemas.nested(action.takes)
         for view in kind.views.values():
             components[f"{name}{view.title}Item"] = dict(view.item)
         for report in kind.reports.values():

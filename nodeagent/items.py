@@ -16,6 +16,7 @@ Kind = Literal[
     "jobs",
     "jobs/versions",
     "jobs/steps",
+    "jobs/plans",
     "jobs/versions/steps",
     "executions",
     "jobs/executions",
@@ -155,7 +156,7 @@ class Ask(_Frozen, frozen=True):
     """A question that only the engine can answer, such as what a target group resolves to."""
 
     request_id: UUID
-    kind: Literal["resolve", "why"]
+    kind: Literal["resolve", "why", "plan"]
     args: Document
 
 
@@ -170,9 +171,9 @@ class ReadServerUsers(_Frozen, frozen=True):
 
 
 class ReadReachedServers(_Frozen, frozen=True):
-    """The servers that target groups, or the current steps of jobs, lead to; unknown names lead nowhere."""
+    """The servers that target groups, the current steps of jobs, or plans lead to; unknown names lead nowhere."""
 
-    kind: Literal["jobs", "targetGroups"]
+    kind: Literal["jobs", "targetGroups", "plans"]
     names: tuple[str, ...]
 
 

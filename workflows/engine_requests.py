@@ -1,16 +1,46 @@
 """Requests that only an account's engine can answer, since it alone reaches the targets."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
+from muster.core.errors import Conflict, Unavailable
 from muster.core.ids import ResourceId
-from nodeagent.items import ReadRequest
-from workflows import access
+from nodeagent.items import Ask, ReadRequest
+from workflows import access, items
 from workflows.model.resource import Call
 from workflows.services import Services
 
 PAUSE = timedelta(milliseconds=200)
+PATIENCE = (
+    25.0  # seconds for the engine to answer; the declaration of the action adds them to the limit
+)
+
+
+async def ask(
+    services: Services,
+    call: Call,
+    id: ResourceId,
+    action: str,
+    kind: Literal["resolve", "plan"],
+    args: dict[str, Any],
+) -> tuple[UUID, dict[str, Any]]:
+    """The request, the same for a repeat, and its answer."""
+    here = await items.enter(services, call, id, locks=False)
+    request_id = items.command_of(call, id, here)
+    question = Ask(request_id=request_id, kind=kind, args=args)
+    await items.write(services, call, id, here, action, question)
+    document = await answer(services, call, id, request_id, PATIENCE)
+    if document is None:
+        raise Unavailable(
+            "The account's engine has not answered yet. POST …/doctor on the job account shows why; "
+            "the same request can be sent again.",
+            code="EngineNotAnswering",
+            retry_after=5,
+        )
+    if wrong := document.get("error"):  # the customer has to fix it: a server that was removed, …
+        raise Conflict(wrong["message"], code=wrong["code"])
+    return request_id, document
 
 
 async def answer(

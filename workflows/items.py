@@ -32,7 +32,7 @@ from workflows.store import audit
 
 log = telemetry.get(__name__)
 
-UUIDS = {"executions", "targets"}  # types whose names are uuids
+UUIDS = {"executions", "targets", "plans"}  # types whose names are uuids
 IN_USE = "ElasticJobsOperationFailed"  # with the names of what uses it
 NUMBERS = {"versions", "attempts"}
 

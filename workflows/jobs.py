@@ -8,7 +8,7 @@ from muster.core import schedule
 from muster.core.errors import refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import PutJob, StartJob
-from workflows import executions, items
+from workflows import executions, items, run_targets, target_servers
 from workflows.access import path_of
 from workflows.accesscache import Access
 from workflows.items import Family, present
@@ -18,6 +18,7 @@ from workflows.resource_kind import merged
 from workflows.services import Services
 from workflows.validation.job import job as validate
 from workflows.validation.job import schedule_of
+from workflows.validation.start import start as validate_start
 
 NO_INTERVAL = dict.fromkeys(("interval", "intervalType", "intervalCount"))
 OURS_ALONE = {"intervalType", "intervalCount", "since"}  # REST has `interval`
@@ -98,10 +99,27 @@ async def start(services: Services, call: Call, id: ResourceId, body: dict[str, 
     """Now, independent of the schedule; a repeated request gets the execution of the first one."""
     here = await items.enter(services, call, id)
     (job,) = path_of(id)
-    await executions.check_start(services, call, id)
+    refuse(validate_start(body))
+    await _check_start(services, call, id, here, body)
     command = StartJob(job=job, document=body)
-    written = await items.write(services, call, id, here, FAMILY.action("start/action"), command)
+    action = FAMILY.action("start/action")
+    with run_targets.unlisted_server_explained():
+        written = await items.write(services, call, id, here, action, command)
     return executions.FAMILY.item(written.item, here)
+
+
+async def _check_start(
+    services: Services, call: Call, id: ResourceId, here: Access, body: dict[str, Any]
+) -> None:
+    """The caller must be allowed to use the servers that this run reaches."""
+    if "planId" in body:
+        caller = target_servers.beyond_token_scope(call)
+        plans = [body["planId"]]
+        await target_servers.check_reached(services, caller, id, "plans", plans, "planId")
+    elif "targets" in body:
+        await run_targets.check(services, call, id, here, body["targets"])
+    else:
+        await executions.check_start(services, call, id)
 
 
 async def next_runs(

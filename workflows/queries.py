@@ -1,4 +1,4 @@
-"""Queries over a target group: runs of the system job `adhoc`, rolled back unless they may write."""
+"""Queries over targets: runs of the system job `adhoc`, rolled back unless they may write."""
 
 from typing import Any
 
@@ -7,7 +7,15 @@ from muster.core.errors import FieldError, NotFound, refuse
 from muster.core.ids import ResourceId
 from nodeagent import items as wire
 from nodeagent.items import GetItem, RunQuery
-from workflows import access, authorization, executions, items, references, target_servers
+from workflows import (
+    access,
+    authorization,
+    executions,
+    items,
+    references,
+    run_targets,
+    target_servers,
+)
 from workflows.model.account import ACCOUNT
 from workflows.model.item import Item
 from workflows.model.resource import Call
@@ -29,9 +37,7 @@ async def run(services: Services, call: Call, id: ResourceId, body: dict[str, An
     if not read_only or body.get("credential"):
         await authorization.authorize(services, call, f"{ACCOUNT}/jobs/write", id.child(ADHOC))
     here = await items.enter(services, call, id)
-    named = {"targetGroup": body["targetGroup"]}
-    if body.get("credential"):
-        named["credential"] = body["credential"]
+    named = {field: body[field] for field in KINDS if body.get(field)}
     analysis = await script_reader.analyse(body["sql"], caller=items.who(call))
     wrong = validate(body, analysis)
     wrong += await references.check(services, call, id, _references(named))
@@ -40,12 +46,18 @@ async def run(services: Services, call: Call, id: ResourceId, body: dict[str, An
     resolved = {
         field: await _find(services, call, id, field, text) for field, text in named.items()
     }
-    group = resolved["targetGroup"].name
-    await target_servers.check_reached(services, call, id, "targetGroups", [group], "targetGroup")
+    if "targets" in body:
+        await run_targets.check(services, call, id, here, body["targets"])
+    else:
+        group = resolved["targetGroup"].name
+        await target_servers.check_reached(
+            services, call, id, "targetGroups", [group], "targetGroup"
+        )
     names = {field: {"name": each.name} for field, each in resolved.items()}
     command = RunQuery(document=_document(body, read_only=read_only) | names)
     action = f"{ACCOUNT}/queries/action"
-    written = await items.write(services, call, id, here, action, command)
+    with run_targets.unlisted_server_explained():
+        written = await items.write(services, call, id, here, action, command)
     return executions.FAMILY.item(written.item, here)
 
 
@@ -58,6 +70,7 @@ def _document(body: dict[str, Any], *, read_only: bool) -> dict[str, Any]:
         "timeoutSeconds": body.get("timeoutSeconds", TIMEOUT),
         "options": {"settings": {"access": "readOnly" if read_only else "readWrite"}},
         "overrides": overrides,
+        **{name: body[name] for name in ("targets", "limit") if name in body},
     }
 
 

@@ -53,6 +53,7 @@ JOB_OPERATOR = Role(
     (
         "*/read",
         "Microsoft.Sql/servers/useAsTarget/action",
+        "Microsoft.Sql/servers/jobAgents/*/plan/action",
         "Microsoft.Sql/servers/jobAgents/*/start/action",
         "Microsoft.Sql/servers/jobAgents/*/cancel/action",
         "Microsoft.Sql/servers/jobAgents/pause/action",

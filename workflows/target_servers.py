@@ -128,7 +128,7 @@ async def check_reached(
     services: Services,
     call: Call,
     id: ResourceId,
-    kind: Literal["jobs", "targetGroups"],
+    kind: Literal["jobs", "targetGroups", "plans"],
     names: Iterable[str],
     where: str,
 ) -> None:

@@ -12,7 +12,7 @@ from api.resources.executions import (
     TARGET_EXECUTIONS,
 )
 from api.resources.groups import GROUPS
-from api.resources.jobs import JOB_VERSIONS, JOBS
+from api.resources.jobs import JOB_PLANS, JOB_VERSIONS, JOBS
 from api.resources.pools import POOLS
 from api.resources.private_endpoints import PRIVATE_ENDPOINTS
 from api.resources.providers import OPERATIONS, PROVIDERS
@@ -34,6 +34,7 @@ RESOURCES = (
     TARGET_GROUPS,
     JOBS,
     JOB_VERSIONS,
+    JOB_PLANS,
     JOB_STEPS,
     VERSION_STEPS,
     EXECUTIONS,

@@ -61,6 +61,9 @@ OBSERVED: dict[str, Any] = {
     "actor": TEXT,
     "door": TEXT,
     "rerunOf": TEXT,
+    "planOf": TEXT,
+    "limit": WHOLE,
+    "overrides": {"type": "object"},
 }
 DELETED = Query(
     name="includeDeleted",

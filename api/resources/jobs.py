@@ -2,17 +2,14 @@
 
 from api.resource import Action, Query, ResourceType, Sync, View
 from api.resources.accounts import ACCOUNTS
-from api.resources.execution_parts import EXAMPLE, ITEM, NAME
+from api.resources.execution_parts import EXAMPLE, ITEM, NAME, UUID
+from api.resources.plan_parts import PLAN, PLAN_EXAMPLE, PLAN_ID, PLAN_ITEM, PLAN_SHOWN
 from api.versions import SQL
-from workflows import jobs
+from workflows import engine_requests, jobs, plans
 from workflows.model.job import JobProperties, JobVersionProperties
-from workflows.model.wire import Properties
+from workflows.model.start import PlanProperties, Start
 
 YES_OR_NO = {"type": "string", "enum": ["true", "false"]}
-
-
-class Start(Properties, frozen=True):
-    """Nothing can be chosen: the whole job runs in its current version."""
 
 
 JOBS = ResourceType(
@@ -62,8 +59,20 @@ JOBS = ResourceType(
             takes=Start,
             gives=ITEM,
             makes="JobExecution",
+            example={
+                "targets": [{"serverName": "eu1", "databaseName": "tenant_1"}],
+                "overrides": {"retryAttempts": 0},
+            },
             answer=EXAMPLE,
-        )
+        ),
+        "plan": Action(
+            run=plans.make,
+            title="Plan",
+            gives=PLAN_ITEM,
+            makes="JobPlan",
+            waits=engine_requests.PATIENCE,
+            answer=PLAN_EXAMPLE,
+        ),
     },
     views={
         "nextRuns": View(
@@ -93,4 +102,21 @@ JOB_VERSIONS = ResourceType(
     example={},
     get=Sync(jobs.VERSIONS.get),
     list=Sync(jobs.VERSIONS.list_page),
+)
+
+JOB_PLANS = ResourceType(
+    name="plans",
+    namespace="Microsoft.Sql",
+    title="JobPlans",
+    singular="job plan",
+    parameter="planId",
+    versions=SQL,
+    parent=JOBS,
+    properties=PlanProperties,
+    observed=PLAN,
+    pattern=UUID,
+    name_example=PLAN_ID,
+    example={},
+    shown_example=PLAN_SHOWN,
+    get=Sync(plans.FAMILY.get),
 )

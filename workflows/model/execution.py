@@ -75,5 +75,8 @@ class ExecutionProperties(Properties, frozen=True):
             "actor",
             "door",
             "rerunOf",
+            "planOf",
+            "limit",
+            "overrides",
         }
     )

@@ -27,7 +27,7 @@ def step(name: str, properties: dict[str, Any]) -> list[FieldError]:
         *_execution_options(properties.get("executionOptions") or {}),
         *_output(properties.get("output")),
         *_settings(properties.get("settings") or {}),
-        *_rollout(properties.get("rollout")),
+        *rollout_errors(properties.get("rollout"), f"{P}.rollout"),
         *_verify(properties.get("verify")),
         *_retry_on(properties.get("retryOn") or []),
         *_guard(properties),
@@ -124,10 +124,9 @@ def _settings(settings: dict[str, Any]) -> list[FieldError]:
     return errors
 
 
-def _rollout(rollout: dict[str, Any] | None) -> list[FieldError]:
+def rollout_errors(rollout: dict[str, Any] | None, where: str) -> list[FieldError]:
     if rollout is None:
         return []
-    where = f"{P}.rollout"
     errors = []
     if not rollout["waves"] or not all(_count_or_percent(wave) for wave in rollout["waves"]):
         message = 'A list of counts and percentages such as [1, "5%", "100%"].'
