@@ -3,7 +3,18 @@
 import argparse
 from typing import Any
 
-from muster.cli import inputs, job_state, lookup, output, rollouts, run_watch, runs, schedules
+from muster.cli import (
+    inputs,
+    job_state,
+    lookup,
+    output,
+    plans,
+    rollouts,
+    run_targets,
+    run_watch,
+    runs,
+    schedules,
+)
 from muster.cli.arguments import Commands, add_choice, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -25,6 +36,8 @@ def add(commands: Commands) -> None:
     one.add_argument("name", metavar="JOB")
     one.add_argument("--wait", action="store_true", help="watch the run and exit with its result")
     one.add_argument("--timeout", type=duration, help="wait at most so long: 90, 15m, 2h")
+    run_targets.add_of_start(one)
+    plans.add(verbs)
     one = of_account(verb(verbs, "stop", stop, "cancel every run of a job that has not finished"))
     one.add_argument("name", metavar="JOB")
     one.add_argument("--reason", help="kept with the cancellation")
@@ -176,7 +189,8 @@ def list_jobs(options: argparse.Namespace) -> int:
 def start(options: argparse.Namespace) -> int:
     def begin(api: Api) -> int:
         account = lookup.account(api, options)
-        made = api.post(under(account, "jobs", options.name, "start"))
+        body = run_targets.of_start(options)
+        made = api.post(under(account, "jobs", options.name, "start"), body)
         run = runs.of_item(account, made)
         if not options.wait:
             row = [run.job, run.id, made["properties"]["lifecycle"]]

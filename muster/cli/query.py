@@ -1,10 +1,21 @@
-"""`muster exec`: one script on a whole group, now, with one table as the answer."""
+"""`muster exec`: one script on a group or on named targets, now, with one table as the answer."""
 
 import argparse
 import sys
 from typing import Any
 
-from muster.cli import causes, group, inputs, lookup, output, progress, results, run_watch, runs
+from muster.cli import (
+    causes,
+    group,
+    inputs,
+    lookup,
+    output,
+    progress,
+    results,
+    run_targets,
+    run_watch,
+    runs,
+)
 from muster.cli.arguments import Commands, count, duration, of_account, verb
 from muster.cli.client import Api, Refused, calling
 from muster.cli.exits import Exit
@@ -17,9 +28,10 @@ MOST_ROWS = 1000
 
 
 def add(commands: Commands) -> None:
-    about = "run SQL on all targets of a group now; read only and rolled back unless --write"
+    about = "run SQL on a group or on named targets now; read only and rolled back unless --write"
     one = of_account(verb(commands, "exec", execute, about))
-    one.add_argument("-g", "--group", required=True, help="the targets")
+    one.add_argument("-g", "--group", help="the targets; or --target, --server")
+    run_targets.add(one)
     inputs.add_script(one)
     one.add_argument("--write", action="store_true", help="commit; asks with the number of targets")
     one.add_argument("--yes", action="store_true", help="do not ask; needs --expect-targets")
@@ -27,7 +39,11 @@ def add(commands: Commands) -> None:
         "--expect-targets", type=count, metavar="N", help="refuse when it is another number"
     )
     one.add_argument("--timeout", type=duration, default=60, help="of each target; default: 60")
-    one.add_argument("--credential", metavar="NAME", help="credential; default: that of the group")
+    one.add_argument(
+        "--credential",
+        metavar="NAME",
+        help="credential; default: that of the group, server or account",
+    )
     one.add_argument(
         "--max-rows", type=count, metavar="N", help="kept of each target; default and most: 1000"
     )
@@ -40,38 +56,54 @@ def execute(options: argparse.Namespace) -> int:
         sql = inputs.script(options)
         if (options.max_rows or 0) > MOST_ROWS:
             raise Refused(f"--max-rows is at most {MOST_ROWS}: more are not kept of a result set")
+        chosen = run_targets.chosen(options)
+        if ("targets" in chosen) == (options.group is not None):
+            raise Refused("name the targets by --group, or by --target or --server")
         if options.write or options.expect_targets is not None:
-            _agree(options, group.resolved(api, account, options.group))
-        made = api.post(f"{account}/queries", _body(options, sql))
+            _agree(options, _resolution(api, account, options, chosen))
+        made = api.post(f"{account}/queries", _body(options, sql) | chosen)
         run = runs.of_item(account, made)
         return _follow(api, run, options, sql)
 
     return calling(options, run_it)
 
 
+def _resolution(
+    api: Api, account: str, options: argparse.Namespace, chosen: dict[str, Any]
+) -> dict[str, Any]:
+    """What the query would visit."""
+    targets = chosen.get("targets")
+    if targets is None:
+        resolution = group.resolved(api, account, options.group)
+    else:
+        resolution = run_targets.counted(targets)
+    limit = chosen.get("limit", resolution["count"])
+    return resolution | {
+        "count": min(resolution["count"], limit),
+        "targets": resolution["targets"][:limit],
+    }
+
+
 def _agree(options: argparse.Namespace, resolution: dict[str, Any]) -> None:
     """Nothing is written before the user has confirmed the number of targets."""
     number, expected = resolution["count"], options.expect_targets
+    have = "the group has" if options.group else "the command names"
     if expected is not None and resolution.get("unreachable"):
         away = f"{_listed(resolution)}, and servers whose databases could not be listed: {_away(resolution)}"
-        raise Refused(f"{_expected(expected)}, the group has {away}; nothing was run")
+        raise Refused(f"{_expected(expected)}, {have} {away}; nothing was run")
     if expected is not None and (missing := resolution.get("missing")):
         gone = output.clean(", ".join(runs.name(each) for each in missing[:MOST_NAMED]))
         raise Refused(f"the group names databases that do not exist: {gone}; nothing was run")
     if expected is not None and expected != number:
-        raise Refused(f"{_expected(expected)}, the group has {number}: nothing was run")
+        raise Refused(f"{_expected(expected)}, {have} {number}: nothing was run")
     if not options.write:
         return
     if options.yes:
         if expected is None:
-            raise Refused(
-                f"--yes needs --expect-targets; the group has {output.many(number, 'target')}"
-            )
+            raise Refused(f"--yes needs --expect-targets; {have} {output.many(number, 'target')}")
         return
     if not inputs.can_ask():
-        raise Refused(
-            f"writing without a terminal needs --yes --expect-targets N; the group has {number}"
-        )
+        raise Refused(f"writing without a terminal needs --yes --expect-targets N; {have} {number}")
     print(f"{group.counted(resolution)} {_by_server(resolution)}", file=sys.stderr)
     if resolution.get("unreachable"):
         print(f"Not listed, so not visited: {_away(resolution)}", file=sys.stderr)
@@ -135,7 +167,7 @@ def _show(
 ) -> None:
     rows = results.read(api, run) if summary["steps"] else results.NONE
     wrong = causes.read(api, run, summary) if run_watch.outcome(summary) else []
-    failed, lookup = [], Lookup(api, run, options.group, options.credential)
+    failed, lookup = [], Lookup(api, run, options.group or "", options.credential)
     for each in wrong:
         failed += [f"failed: {progress.cause(each)}", *causes.advised(run, each, lookup)]
     if wrong:

@@ -93,12 +93,39 @@ async def directory_of(jobs_api):
     return [row["name"] for row in rows]
 
 
-async def each_way(caller):
+async def a_plan(jobs_api):
+    """A stored plan of the job `there`, as the engine would have stored it."""
+    plan = uuid4()
+    await jobs_api.control(
+        "with job as (select * from jobs_internal.job where name = 'there'), snapshot as ("
+        " insert into jobs_internal.snapshot (snapshot_id, target_group_id, group_hash, directory_revision, targets,"
+        " targets_hash) values ($1, $1, '', 1, 1, '') returning snapshot_id), target as ("
+        " insert into jobs_internal.snapshot_target (snapshot_id, ordinal, target_id, target_type, server_id,"
+        " server_name, database_name, rule) select snapshot_id, 1, $1, 'SqlDatabase', $2, 'other', 'd', $1 from snapshot"
+        "), plan as (insert into jobs_internal.plan (plan_id, job_id, job_version, document, created_by)"
+        " select $1, job_id, version, '{}', 'anna' from job returning plan_id)"
+        " insert into jobs_internal.plan_snapshot select plan_id, 1, snapshot_id from plan, snapshot",
+        plan,
+        OTHER,
+    )  # fmt: skip
+    return {"planId": str(plan)}
+
+
+async def each_way(caller, plan, *, closed=True):
     """Every request that makes the servers of the group `others` targets, with its outcome."""
     step = a_step(targetGroup=ref("targetGroups/others"))
     enabled = {"properties": {"schedule": {"enabled": True, "interval": "PT5M"}}}
+    named = {"targets": [{"serverName": "other", "databaseName": "d"}]}
     async with caller.call:
+        # Where it is open, the engine would have to answer.
+        planned = {"plan": outcome(await caller.post("jobs/there/plan"))} if closed else {}
         return {
+            **planned,
+            "start of a plan": outcome(await caller.post("jobs/there/start", plan)),
+            "start on a named target": outcome(await caller.post("jobs/there/start", named)),
+            "query of a named target": outcome(
+                await caller.post("queries", {"sql": "select 1", **named})
+            ),
             "member": outcome(await caller.put("targetGroups/g", members(server("other")))),
             "nested": outcome(await caller.put("targetGroups/h", members(nested("others")))),
             "step": outcome(await caller.put("jobs/nightly/steps/next", step)),
@@ -120,7 +147,7 @@ async def test_a_server_that_the_caller_reads_but_may_not_use_becomes_no_target_
     await others(jobs_api)
     caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR), (OTHER, READER))
 
-    outcomes = await each_way(caller)
+    outcomes = await each_way(caller, await a_plan(jobs_api))
 
     assert outcomes == dict.fromkeys(outcomes, LINKED)
 
@@ -129,7 +156,7 @@ async def test_a_server_that_the_caller_may_not_read_becomes_no_target_on_any_wa
     await others(jobs_api)
     caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR))
 
-    outcomes = await each_way(caller)
+    outcomes = await each_way(caller, await a_plan(jobs_api))
 
     assert outcomes == dict.fromkeys(outcomes, UNKNOWN)
 
@@ -138,7 +165,7 @@ async def test_with_the_right_on_the_server_every_way_is_open(jobs_api):
     await others(jobs_api)
     caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR), (OTHER, CONTRIBUTOR))
 
-    outcomes = await each_way(caller)
+    outcomes = await each_way(caller, await a_plan(jobs_api), closed=False)
 
     assert outcomes == dict.fromkeys(outcomes, DONE)
 
@@ -387,6 +414,20 @@ async def test_a_job_operator_starts_and_queries_where_his_role_covers_the_serve
     assert (outcome(started), outcome(queried)) == (DONE, DONE)
     denied = (403, "AuthorizationFailed")
     assert [outcome(each) for each in (written, named, allowed)] == [denied] * 3
+
+
+async def test_a_job_operator_names_only_targets_that_the_account_has(jobs_api):
+    # given a server that the caller may use, and that is not in the directory of the account
+    caller = await a_caller(jobs_api, (ACCOUNT, JOB_OPERATOR), (OTHER, JOB_OPERATOR))
+    start = {"targets": [{"serverName": "other", "databaseName": "d"}]}
+    # when he names it
+    async with caller.call:
+        refused = await caller.post("jobs/nightly/start", start)
+    # then it is refused without a word about other servers, and the directory is as it was
+    assert outcome(refused) == UNKNOWN
+    assert "muster account allow-server" in refused.json()["error"]["message"]
+    assert "Perhaps" not in refused.text
+    assert await directory_of(jobs_api) == ["srv"]
 
 
 async def test_a_token_that_is_scoped_to_a_job_starts_it_where_its_roles_allow_that(jobs_api):
