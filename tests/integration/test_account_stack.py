@@ -270,6 +270,48 @@ def test_a_group_is_resolved_by_the_engine(stack):
     assert (none["count"], none["unreachable"][0]["code"]) == (0, "CredentialMissing")
 
 
+def test_a_plan_is_stored_and_started_and_targets_are_named_without_a_group(stack):
+    # given a job on two databases
+    account = an_account(stack, "plans")
+    for name in ("plan_1", "plan_2"):
+        stack.psql("postgres", f"create database {name}")
+    a_job(stack, account, "effect", "create table effect ()", "plan_1", "plan_2")
+    job = f"{account}/jobs/effect"
+    # when it is planned and the plan is started
+    planned = stack.client.post(f"{job}/plan").raise_for_status().json()
+    plan = planned["properties"]
+    body = {"planId": planned["name"]}
+    started = stack.client.post(f"{job}/start", json=body).raise_for_status().json()
+    # then the plan names the run, and the run the plan
+    (step,) = plan["steps"]
+    assert [each["databaseName"] for each in step["targets"]] == ["plan_1", "plan_2"]
+    assert (started["properties"]["origin"], started["properties"]["planOf"]) == (
+        "plan",
+        planned["name"],
+    )
+    shown = stack.client.get(f"{job}/plans/{planned['name']}").json()["properties"]
+    assert shown == plan | {"jobExecutionId": started["name"]}
+    assert until(lambda: ended(stack, started["id"])) == "Succeeded"
+    # and a query and a start run on named targets
+    target = {"serverName": "fleet", "databaseName": "plan_2"}
+    query = {"targets": [target], "sql": "drop table effect", "readOnly": False}
+    query["credential"] = f"{account}/credentials/admin"
+    asked = stack.client.post(f"{account}/queries", json=query).raise_for_status().json()
+    assert until(lambda: ended(stack, asked["id"])) == "Succeeded"
+    named = {"targets": [target], "limit": 1, "overrides": {"retryAttempts": 0}}
+    again = stack.client.post(f"{job}/start", json=named).raise_for_status().json()
+    assert until(lambda: ended(stack, again["id"])) == "Succeeded"
+    assert (again["properties"]["limit"], again["properties"]["overrides"]) == (
+        1,
+        {"retryAttempts": 0},
+    )
+
+
+def ended(stack, execution):
+    properties = stack.client.get(execution).raise_for_status().json()["properties"]
+    return properties["lifecycle"] if properties.get("endTime") else None
+
+
 def test_a_new_server_is_a_target_at_once(stack):
     account = an_account(stack, "follows")
     server = f"{GROUP}/providers/Microsoft.Sql/servers/later"

@@ -1,6 +1,8 @@
 """Plans, and starts that name their targets: the targets of a run are those that were chosen."""
 
 import json
+import re
+from pathlib import Path
 from uuid import uuid4
 
 import asyncpg
@@ -13,6 +15,7 @@ from tests.support.launching import until
 __all__ = ["databases", "shared_fleet"]
 pytestmark = [pytest.mark.newest, together]
 
+PAGE = (Path(__file__).parents[2] / "docs/reference/plans.md").read_text("utf-8")
 EFFECT = "insert into effect values ($(step_id))"
 
 
@@ -164,6 +167,15 @@ async def test_a_named_server_means_all_of_its_databases(databases: Fleet):
     run = await start(databases, targets=[place()])
     assert await databases.lifecycle(run) == "Succeeded"
     assert set(databases.databases) < set(await names(databases, run))
+
+
+async def test_the_example_of_the_reference_runs(databases: Fleet):
+    (example,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    await databases.job("job", EFFECT)
+    text = example.replace("refresh", "job").replace("tenant_1", databases.databases[3])
+    run = await databases.root.fetchval(text)
+    assert await databases.ended(run) == "Succeeded"
+    assert await names(databases, run) == [databases.databases[3]]
 
 
 async def test_a_limit_keeps_the_targets_of_the_first_step(databases: Fleet):

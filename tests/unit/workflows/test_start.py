@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api.shape import shape_of
+from api.shape import Findings, shape_of
 from workflows.model.start import Start
 from workflows.validation.start import start
 
@@ -17,10 +17,10 @@ PLAN = "7c1e0f5a-93c4-4f0e-8a2b-5d6b7c8d9e10"
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_of_the_reference_is_a_start(example):
-    findings = []
+    findings = Findings(merge=False)
     body = shape_of(Start)(json.loads(example), "", findings)
 
-    assert (findings, start(body)) == ([], [])
+    assert (findings.errors, start(body)) == ([], [])
     assert len(EXAMPLES) == 4
 
 
@@ -47,7 +47,7 @@ def test_what_is_wrong_is_named(body, field):
 
 
 def test_an_option_that_belongs_to_the_job_is_refused():
-    findings = []
+    findings = Findings(merge=False)
     shape_of(Start)({"overrides": {"guard": True}}, "", findings)
 
-    assert [each.target for each in findings] == ["overrides.guard"]
+    assert [each.target for each in findings.errors] == ["overrides.guard"]
