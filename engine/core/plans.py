@@ -13,7 +13,13 @@ import msgspec
 
 from engine.context.core_context import CoreContext
 from engine.core.runs.execution_store import Q
-from engine.core.runs.planner import Planner, left_out_text, refuse, snapshot_columns
+from engine.core.runs.planner import (
+    WRITE_TIMEOUT,
+    Planner,
+    left_out_text,
+    refuse,
+    snapshot_columns,
+)
 from engine.model.group_document import Document
 from engine.scheduling.forecast import least_seconds
 from engine.scheduling.limits import budget_of
@@ -78,7 +84,8 @@ class PlanMaker:
                 await self._step(step, script, limits)
                 for step, script in zip(given.steps, given.scripts, strict=True)
             ]
-            async with self._store.calling() as tx:
+            async with self._store.calling(WRITE_TIMEOUT) as tx:
+                await tx.execute(Q.plenty_of_time)
                 snapshots = await self._store_snapshots(tx, plan_id, given.steps)
                 document = msgspec.json.encode(_document(steps)).decode()
                 columns = list(snapshots), list(snapshots.values())
@@ -126,6 +133,7 @@ class PlanMaker:
         limits: dict[str, ServerLimits],
     ) -> dict[str, Any]:
         targets = resolution.targets
+        reached = [target for target in targets if target.error is None]
         rules = RolloutRules.of(step.options, len(targets))
         shown = self._shown(resolution)
         waves = [
@@ -138,7 +146,7 @@ class PlanMaker:
         ends = (0, *rules.wave_ends)
         counts = [end - begin for begin, end in pairwise(ends)]
         missing = Counter(
-            target.server.name for target in targets if _has_no_credential(step, document, target)
+            target.server.name for target in reached if _has_no_credential(step, document, target)
         )
         known = {target.server.server_id.lower() for target in targets} & set(limits)
         stuck = any(limits[id].disabled for id in known)
@@ -150,7 +158,7 @@ class PlanMaker:
         return {
             **shown,
             "waves": [{"wave": wave, "count": count} for wave, count in enumerate(counts, 1)],
-            "servers": _servers(targets, limits),
+            "servers": _servers(reached, limits),
             "maxParallelism": step.max_parallelism,
             "missingCredentials": [
                 {"serverName": name, "count": count} for name, count in sorted(missing.items())

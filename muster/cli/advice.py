@@ -101,6 +101,8 @@ def of(run: Run, each: dict[str, Any], lookup: Lookup | None = None) -> Fix | No
     if fix is None or not PLACEHOLDER.search(fix.command):
         return fix
     names = lookup.of(each) if lookup else Names()
+    if lookup and not lookup.has_group and fix.command == GROUP:
+        return Fix("", fix.hint)  # the targets were named without a group
     user = NAMED_CREDENTIAL.search(each.get("message") or "")
     login = REFUSED.search(each.get("message") or "")
     match = {

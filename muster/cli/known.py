@@ -21,12 +21,16 @@ class Names:
 class Lookup:
     """Of one run. Each step is asked for once, and only when a hint has a placeholder.
 
-    `group` and `credential` are what the user said where there is no step to ask for, as in `muster exec`.
+    `group` and `credential` are what the user said where there is no step to ask for, as in `muster exec`;
+    None: the targets were named without a group.
     """
 
-    def __init__(self, api: Api, run: Run, group: str = "", credential: str | None = None) -> None:
+    def __init__(
+        self, api: Api, run: Run, group: str | None = "", credential: str | None = None
+    ) -> None:
         self._api = api
         self._run = run
+        self.has_group = group is not None
         self._said = {"targetGroup": group, "credential": credential} if group else None
         self._account = run.path.partition("/jobs/")[0]
         self._found: dict[tuple[str, str], Names] = {}

@@ -78,7 +78,7 @@ def _notes(job: str, item: dict[str, Any]) -> Iterator[str]:
     yield f"version {properties['jobVersion']} of the job{duration}; nothing was started"
     if run := properties.get("jobExecutionId"):
         yield f"started: muster run show {run}"
-    elif not any("error" in step for step in steps):
+    elif properties["count"] and not any("error" in step for step in steps):
         until = moment(properties["expiresAt"])
         yield f"start exactly this until {until}: muster job start {job} --plan {item['name']}"
 
@@ -99,7 +99,11 @@ def _about(step: dict[str, Any]) -> str:
 
 
 def _warnings(step: dict[str, Any]) -> Iterator[str]:
-    kinds = {"leftOut": "left out", "missing": "missing", "unreachable": "unreachable"}
+    kinds = {
+        "leftOut": "left out",
+        "missing": "missing",
+        "unreachable": "unreachable, to fail if it is started",
+    }
     for kind, what in kinds.items():
         if listed := step.get(kind):
             yield f"  {step[f'{kind}Count']} {what}: {_named(listed, step[f'{kind}Count'])}"

@@ -167,7 +167,7 @@ def _show(
 ) -> None:
     rows = results.read(api, run) if summary["steps"] else results.NONE
     wrong = causes.read(api, run, summary) if run_watch.outcome(summary) else []
-    failed, lookup = [], Lookup(api, run, options.group or "", options.credential)
+    failed, lookup = [], Lookup(api, run, options.group, options.credential)
     for each in wrong:
         failed += [f"failed: {progress.cause(each)}", *causes.advised(run, each, lookup)]
     if wrong:

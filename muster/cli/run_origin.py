@@ -1,5 +1,6 @@
 """Who started a run, who stopped it and what holds it, in one line each."""
 
+import json
 from typing import Any
 
 from muster.cli import runs
@@ -23,11 +24,31 @@ def begun(summary: dict[str, Any]) -> list[str]:
     origin, actor = summary.get("origin"), summary.get("actor")
     if origin is None:
         return []
+    return [_started(summary, origin, actor), *_own(summary)]
+
+
+def _own(summary: dict[str, Any]) -> list[str]:
+    """What this run has in place of what its steps say."""
+    limit = summary.get("limit")
+    values = {
+        **({"limit": limit} if limit else {}),
+        **(summary.get("overrides") or {}),
+    }
+    return (
+        [
+            f"for this run: {', '.join(f'{name} {json.dumps(value)}' for name, value in values.items())}"
+        ]
+        if values
+        else []
+    )
+
+
+def _started(summary: dict[str, Any], origin: str, actor: str | None) -> str:
     version = f", version {summary['jobVersion']}" if summary.get("jobVersion") else ""
     if origin == "slot":
-        return [f"started by its schedule for {moment(summary.get('slot'))}{version}"]
+        return f"started by its schedule for {moment(summary.get('slot'))}{version}"
     how = ORIGINS.get(origin, "started")
-    return [f"{how} by {actor}{_door(summary)}{version}"]
+    return f"{how} by {actor}{_door(summary)}{version}"
 
 
 def stopped(shown: dict[str, Any]) -> list[str]:

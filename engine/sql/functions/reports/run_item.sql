@@ -11,6 +11,6 @@ begin
             'endReason', p_run.end_reason, 'origin', p_run.origin, 'slot', iso_time(p_run.slot),
             'actor', p_run.actor, 'door', p_run.door, 'rerunOf', p_run.rerun_of,
             'planOf', p_run.plan_of, 'limit', p_run.overrides -> 'limit',
-            'overrides', nullif(p_run.overrides - '{limit,maxRows,rollback}'::text[], '{}')));
+            'overrides', own_overrides(p_run)));
 end $$;
 comment on function jobs_internal.run_item(jobs_internal.job_execution) is 'A run as REST shows it.';
