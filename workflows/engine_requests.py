@@ -24,8 +24,8 @@ async def ask(
     action: str,
     kind: Literal["resolve", "plan"],
     args: dict[str, Any],
-) -> tuple[UUID, dict[str, Any]]:
-    """The request, the same for a repeat, and its answer."""
+) -> dict[str, Any]:
+    """The answer to a request whose id is the same for a repeat."""
     here = await items.enter(services, call, id, locks=False)
     request_id = items.command_of(call, id, here)
     question = Ask(request_id=request_id, kind=kind, args=args)
@@ -40,7 +40,7 @@ async def ask(
         )
     if wrong := document.get("error"):  # the customer has to fix it: a server that was removed, …
         raise Conflict(wrong["message"], code=wrong["code"])
-    return request_id, document
+    return document
 
 
 async def answer(

@@ -37,7 +37,9 @@ async def run(services: Services, call: Call, id: ResourceId, body: dict[str, An
     if not read_only or body.get("credential"):
         await authorization.authorize(services, call, f"{ACCOUNT}/jobs/write", id.child(ADHOC))
     here = await items.enter(services, call, id)
-    named = {field: body[field] for field in KINDS if body.get(field)}
+    named = {"targetGroup": body["targetGroup"]} if "targetGroup" in body else {}
+    if body.get("credential"):
+        named["credential"] = body["credential"]
     analysis = await script_reader.analyse(body["sql"], caller=items.who(call))
     wrong = validate(body, analysis)
     wrong += await references.check(services, call, id, _references(named))

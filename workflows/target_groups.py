@@ -104,8 +104,7 @@ async def resolve(services: Services, call: Call, id: ResourceId) -> dict[str, A
     """What the group yields now; only the engine can tell, since it alone reaches the targets."""
     action = FAMILY.action("resolve/action")
     args = {"targetGroup": id.name}
-    _, answer = await engine_requests.ask(services, call, id, action, "resolve", args)
-    return answer
+    return await engine_requests.ask(services, call, id, action, "resolve", args)
 
 
 def _read(account: ResourceId, name: str, properties: dict[str, Any]) -> Members:

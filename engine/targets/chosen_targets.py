@@ -10,6 +10,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
+from uuid import UUID
 
 import msgspec
 
@@ -58,10 +59,9 @@ class ChosenTargets:
         """With the group that is resolved."""
         if not self.named:
             return document
-        id = document.target_group_id
-        return msgspec.structs.replace(
-            document, groups={id: Group("targets", tuple(map(_member, self.named)))}
-        )
+        members = tuple(_member(row, document) for row in self.named)
+        groups = {document.target_group_id: Group("targets", members)}
+        return msgspec.structs.replace(document, groups=groups)
 
     async def resolve(
         self, document: Document, order_by: str | None, resolve: Resolve
@@ -109,14 +109,21 @@ class ChosenTargets:
 
 
 def limited(resolution: Resolution, limit: int, earlier: Iterable[Row]) -> Resolution:
-    """The first targets. Of those that an earlier step of the run had, all and no other, if there are any."""
+    """The first targets; only targets that an earlier step of the run had, if there are any."""
     keys = frozenset(map(_key, earlier))
     kept = [target for target in resolution.targets if target.key in keys]
-    return replace(resolution, targets=kept or resolution.targets[:limit])
+    return replace(resolution, targets=(kept or resolution.targets)[:limit])
 
 
-def _member(row: Row) -> Member:
-    schema = row["schema_name"]
+def _member(row: Row, document: Document) -> Member:
+    """With the credentials that the group has for the server, if its members agree about them."""
+    schema, id = row["schema_name"], row["server_id"].lower()
+    members = [
+        member
+        for group in document.groups.values()
+        for member in group.members
+        if member.includes and (member.server_id or "").lower() == id
+    ]
     return Member(
         target_id=row["rule"],
         membership_type="Include",
@@ -125,7 +132,14 @@ def _member(row: Row) -> Member:
         server_id=row["server_id"],
         database_name=row["database_name"],
         schema_pattern=schema and schema.translate(LIKE_WILDCARDS),
+        refresh_credential_id=_only({member.refresh_credential_id for member in members}),
+        credential_id=_only({member.credential_id for member in members}),
     )
+
+
+def _only(ids: set[UUID | None]) -> UUID | None:
+    named = ids - {None}
+    return named.pop() if len(named) == 1 else None
 
 
 def _unknown_server(row: Row) -> Server:

@@ -762,7 +762,11 @@ async def test_a_job_of_that_name_is_left_to_its_people(jobs_api, owner):
         ({"maxRows": 0}, "maxRows"),
         ({"maxRows": 10_001}, "maxRows"),
         ({"maxRows": "many"}, "maxRows"),
-        ({"limit": 1}, "limit"),
+        ({"limit": 0}, "limit"),
+        ({"limt": 1}, "limt"),
+        ({"targetGroup": None}, "targetGroup"),
+        ({"targets": [{"serverName": "srv"}]}, "targetGroup"),
+        ({"targetGroup": None, "targets": []}, "targets"),
     ],
 )
 async def test_what_is_wrong_with_a_query_is_named(jobs_api, change, field):
