@@ -93,6 +93,9 @@ async def test_a_run_shows_what_applies_to_it(owner):
         "actor": "postgres",
         "door": "psql",
         "rerunOf": None,
+        "planOf": None,
+        "limit": None,
+        "overrides": None,
     }
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from muster.cli import run_origin
 from tests.unit.cli.fake_rest import ACCOUNT, JOB, RUN_ID, a_run
 
 PLAN_ID = "7c1e0f5a-93c4-4f0e-8a2b-5d6b7c8d9e10"
@@ -152,3 +153,11 @@ def test_exec_needs_no_group(muster, rest):
         }
     ]
     assert json.dumps(rest.sent("POST", f"{ACCOUNT}/queries")).count("targetGroup") == 0
+
+
+def test_a_run_shows_what_it_has_in_place_of_its_steps():
+    summary = {"origin": "caller", "actor": "anna", "jobVersion": 2, "limit": 1}
+
+    lines = run_origin.begun(summary | {"overrides": {"retryAttempts": 0}})
+
+    assert lines == ["started by anna, version 2", "for this run: limit 1, retryAttempts 0"]
