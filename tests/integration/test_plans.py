@@ -183,6 +183,11 @@ async def test_a_limit_keeps_the_targets_of_the_first_step(databases: Fleet):
     run = await start(databases, target_limit=3)
     assert await names(databases, run, 1) == databases.databases[:3]
     assert await names(databases, run, 2) == databases.databases[:3]
+    shown = await databases.root.fetchval(
+        "select jobs_internal.summarize_run(x) #>> '{summary,limit}' from jobs_internal.job_execution x"
+        " where x.job_execution_id = $1", run,
+    )  # fmt: skip
+    assert shown == "3"
 
 
 async def test_a_named_schema_that_does_not_exist_is_not_replaced_by_another(databases: Fleet):
