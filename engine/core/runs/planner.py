@@ -1,7 +1,7 @@
 """Plans a step: reads its target group, resolves it, and writes the targets to the control database."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid5
@@ -15,7 +15,9 @@ from engine.db.control_db import ControlDatabase
 from engine.db.control_db import Q as S
 from engine.model.credential import Credential
 from engine.model.group_document import Document
+from engine.model.task import UNLISTED
 from engine.scheduling.rollout import RolloutRules
+from engine.scheduling.run_state import NOT_STARTED
 from engine.scheduling.runs import Run, StepDefinition
 from engine.targets.rerun_selection import RerunSelection
 from engine.targets.resolution import Resolution, Target
@@ -51,18 +53,16 @@ class StepPlan:
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """As live_targets returns targets that were just planned."""
-        _, servers, _, pools, databases, *_ = self.columns
-        places = zip(servers, pools, databases, strict=True)
-        for ordinal, (server, pool, database) in enumerate(places, 1):
+        _, servers, _, pools, databases, _, labels, *_ = self.columns
+        places = zip(servers, pools, databases, labels, strict=True)
+        for ordinal, (server, pool, database, label_text) in enumerate(places, 1):
             yield {
+                **NOT_STARTED,
                 "ordinal": ordinal,
-                "attempts": 0,
-                "not_before": None,
-                "deadline": None,
                 "server_id": server,
                 "pool_name": pool,
                 "database_name": database,
-                "invocation_id": None,
+                "unlisted": f'"{UNLISTED}":' in label_text,
             }
 
 
@@ -85,22 +85,9 @@ class Planner:
     async def draft(self, run: Run, plan: StepDefinition, document: Document) -> StepPlan:
         """Resolves the targets. A Fault says why there are none."""
         refuse(plan)
-        credential = await self._step_credential(plan) if needs_listing(document) else None
-        retry = ServerRetry(self._targets.clock, min(LISTING_TIMEOUT, plan.timeout_seconds))
-        discovery = self._targets.discovery(document)
-
-        async def resolve(*filters: TargetFilter) -> Resolution:
-            order_by = plan.order_by
-            resolver = Resolver(
-                document, discovery, credential, retry, filters=filters, order_by=order_by
-            )
-            return await resolver.resolve()
-
-        selection = await self._rerun_selection(run, plan) if run.rerun else None
-        resolution = await (
-            selection.resolve(document, plan.order_by, resolve) if selection else resolve()
-        )
-        columns = _columns(resolution)
+        seconds = min(LISTING_TIMEOUT, plan.timeout_seconds)
+        resolution = await self._resolve(run, plan, document, seconds)
+        columns = target_columns(resolution.targets)
         rules = RolloutRules.of(plan.options, len(resolution.targets))
         arguments = (
             run.id,
@@ -114,6 +101,45 @@ class Planner:
             rules.wave_starts,
         )
         return StepPlan(arguments, columns, rules)
+
+    async def list_again(
+        self, run: Run, plan: StepDefinition, servers: frozenset[str]
+    ) -> tuple[Document, Resolution] | None:
+        """Resolves the members of these servers, as they were when the step began.
+
+        None: the group was changed while the step was planned, so what it was is unknown.
+        """
+        key = self._store.epoch, run.id, plan.step_id
+        text = await self._connection.value(Q.unlisted_document, *key)
+        if text is None:
+            return None
+        document = read_document(text)
+        return document, await self._resolve(run, plan, document, 0.0, servers)
+
+    async def _resolve(
+        self,
+        run: Run,
+        plan: StepDefinition,
+        document: Document,
+        retry_seconds: float,
+        servers: frozenset[str] | None = None,
+    ) -> Resolution:
+        credential = await self._step_credential(plan) if needs_listing(document) else None
+        retry = ServerRetry(self._targets.clock, retry_seconds)
+        discovery = self._targets.discovery(document)
+
+        async def resolve(*filters: TargetFilter) -> Resolution:
+            order_by = plan.order_by
+            resolver = Resolver(
+                document, discovery, credential, retry, filters=filters, order_by=order_by,
+                servers=servers,
+            )  # fmt: skip
+            return await resolver.resolve()
+
+        selection = await self._rerun_selection(run, plan) if run.rerun else None
+        return await (
+            selection.resolve(document, plan.order_by, resolve) if selection else resolve()
+        )
 
     async def _rerun_selection(self, run: Run, plan: StepDefinition) -> RerunSelection:
         key = self._store.epoch, run.id, plan.step_id
@@ -165,9 +191,9 @@ def reason_of(fault: Fault) -> str:
     return "NotSupported" if fault.code == "NotSupported" else "TargetsUnresolved"
 
 
-def _columns(resolution: Resolution) -> tuple[list[Any], ...]:
-    """Arguments of plan_step."""
-    rows = [_row(target) for target in resolution.targets]
+def target_columns(targets: Iterable[Target]) -> tuple[list[Any], ...]:
+    """Arguments of plan_step and join_targets."""
+    rows = [_row(target) for target in targets]
     return tuple(list(column) for column in zip(*rows, strict=True)) or tuple([] for _ in range(9))
 
 

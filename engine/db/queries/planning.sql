@@ -73,3 +73,12 @@ select in_step, target_type, server_id, server_name, database_name, schema_name,
 -- name: is_step_of_origin
 -- Whether the origin of the rerun had targets in this step.
 select jobs_internal.is_step_of_origin($1, $2, $3);
+
+-- name: unlisted_document
+-- The target group as it was when the step began, for servers that are listed again; null: they can't be.
+select jobs_internal.unlisted_document($1, $2, $3)::text;
+
+-- name: join_targets
+-- The target that was replaced, then those that take its place; nothing: it has ended, or runs.
+select ordinal, server_id, pool_name, database_name, unlisted, skipped
+  from jobs_internal.join_targets($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text[]::jsonb[], $12, $13, $14);
