@@ -18,6 +18,7 @@ from engine.model.task import UNLISTED
 from engine.targets.resolution import SkippedDatabase, Target
 from engine.targets.server_retry import ServerRetry
 from engine.targets.sql_like import LikePattern, database_pattern
+from muster.core.enumeration import LABELS_DIFFER, NOT_INCLUDED
 from muster.core.errors import Fault, InvalidRequest, NotFound
 
 T = TypeVar("T")
@@ -27,7 +28,6 @@ MAX_PARALLEL_SERVERS = 32  # listed at once
 MAX_LABELS = 64  # of a row, as of a resource
 MAX_LABEL_LENGTH = 256  # characters
 MAX_NAME_LENGTH = 63  # bytes of a database or schema
-LABELS_DIFFER, NOT_INCLUDED = "LabelsNotMatched", "NotIncluded"  # why a database is no target
 NO_LABELS = frozenset({"server_name", "database_name", "schema_name", UNLISTED})
 
 

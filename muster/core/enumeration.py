@@ -5,6 +5,7 @@ from typing import Any
 
 # Of PostgreSQL itself. The setting `provider_databases` has those of hosting providers.
 POSTGRESQL_OWN = frozenset({"postgres", "template0", "template1"})
+LABELS_DIFFER, NOT_INCLUDED = "LabelsNotMatched", "NotIncluded"  # why a database is no target
 PROVIDER_DATABASES = ("rdsadmin", "cloudsqladmin", "alloydbadmin", "azure_maintenance", "azure_sys")
 
 

@@ -17,10 +17,10 @@ declare
     skipped_ordinals integer[];
 begin
     perform check_epoch(p_epoch);
-    perform lock_dispatch();
     select * into strict run from job_execution x where x.job_execution_id = p_run;
     select * into strict step from step_execution e
      where (e.run_day, e.job_execution_id, e.step_id) = (run.run_day, p_run, p_step_id) for no key update;
+    -- The core reserves tasks on the same connection, so no task of it is reserved meanwhile.
     select * into replaced from target_execution x
      where (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (run.run_day, p_run, p_step_id, p_unlisted)
        and x.end_time is null
