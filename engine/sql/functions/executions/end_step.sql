@@ -40,7 +40,7 @@ begin
         -- It explains why there are more targets at the end than at the beginning.
         message := concat_ws(' ', message, (
             select 'Listed while the step ran: ' || string_agg(
-                       format('%s after %s attempts (%s targets)',
+                       format('%s (attempts: %s, targets: %s)',
                               concat_ws('/', j ->> 'serverName', j ->> 'databaseName'), j ->> 'attempts', j ->> 'targets'),
                        ', ' order by n) || case when count(*) = 10 then ', …' else '' end || '.'
               from snapshot s

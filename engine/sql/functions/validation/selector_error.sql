@@ -1,6 +1,6 @@
 -- for: owner
 create or replace function jobs_internal.selector_error(p_selector text) returns text
-language plpgsql immutable security definer
+language plpgsql immutable strict security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
