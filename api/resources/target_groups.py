@@ -89,6 +89,7 @@ TARGET_GROUPS = ResourceType(
                         "serverName": "eu1",
                         "databaseName": "postgres",
                         "included": False,
+                        "exists": True,
                         "reason": "ServersOwn",
                         "rule": "0e2f7b0a-6a0e-4c53-9d57-6a4e7b0c1d2e",
                         "member": {

@@ -187,7 +187,8 @@ class AnswerSpace:
 
 def _skipped(each: SkippedDatabase, resolution: Resolution) -> dict[str, Any]:
     place = {"serverName": each.server, "databaseName": each.database}
-    return {**place, "included": False, "reason": each.reason, **_rule(each.rule, resolution)}
+    state = {"included": False, "exists": each.exists, "reason": each.reason}
+    return {**place, **state, **_rule(each.rule, resolution)}
 
 
 def _unreachable(target: Target, resolution: Resolution) -> dict[str, Any]:

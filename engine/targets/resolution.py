@@ -56,6 +56,7 @@ class SkippedDatabase:
     database: str
     reason: str
     rule: UUID | None  # that would include it; None: no rule does
+    exists: bool = True
 
 
 @dataclass(frozen=True)

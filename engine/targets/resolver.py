@@ -11,6 +11,7 @@ and returns which of them are missing.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -97,6 +98,7 @@ class Resolver:
             targets = apply_filters(targets, self._filters)
             if check_named:
                 targets, missing = await self._check_named(targets)
+                await self._list_others()
         finally:
             self._listing.cancel()
             for task in self._groups.values():
@@ -120,12 +122,27 @@ class Resolver:
         """The databases that no member includes, or whose labels differ."""
         listing = self._listing
         databases = {key[:2] for key in kept} | {key[:2] for key in self._excluded}
-        others = dict(listing.others()) | listing.unselected
+        others = dict(listing.others())
+        servers = {server_id for server_id, _ in others}
+        for key, each in listing.unselected.items():
+            exists = key in others or key[0] not in servers
+            others[key] = replace(each, exists=exists)
         return [
             each
             for key, each in sorted(others.items())
             if key not in databases and key not in listing.skipped
         ]
+
+    async def _list_others(self) -> None:
+        """Lists the servers whose databases are only named, and whose labels may differ."""
+
+        async def list_server(member: Member) -> None:
+            with contextlib.suppress(Fault):
+                await self._listing.databases(member, self._listing.server(member))
+
+        members = self._document.members.values()
+        named = (each for each in members if each.includes and each.type == "SqlDatabase")
+        await _gather(list_server(each) for each in named if each.labels is not None)
 
     async def _group(self, group: UUID) -> list[Target]:
         members = self._document.groups[group].members

@@ -178,7 +178,8 @@ def _unchecked(each: dict[str, Any]) -> str | None:
 
 def _why(each: dict[str, Any]) -> str:
     by = each.get("excludedBy")
-    return f"{each['reason']} by {by}" if by else str(each["reason"])
+    why = f"{each['reason']} by {by}" if by else str(each["reason"])
+    return why if each.get("exists", True) else f"{why}; no such database"
 
 
 def _target(each: dict[str, Any], what: str, reason: str | None) -> list[Any]:

@@ -62,7 +62,7 @@ class LabelSelector:
 
 
 def parse(text: str) -> LabelSelector:
-    """InvalidRequest with the position of what is no requirement, and an example."""
+    """InvalidRequest with the position of the requirement that can't be read, and an example."""
     if not 1 <= len(text.encode()) <= MAX_BYTES:
         raise InvalidRequest(f"A label selector has 1 to {MAX_BYTES} bytes, for example {EXAMPLE}.")
     requirements: list[Requirement] = []
@@ -72,8 +72,7 @@ def parse(text: str) -> LabelSelector:
         if match is None:
             start = position + len(text[position:]) - len(text[position:].lstrip(" "))
             raise InvalidRequest(
-                f"At position {start + 1} of the label selector stands no requirement: right are {FORMS},"
-                f" joined by commas, for example {EXAMPLE}."
+                f"Label selector, position {start + 1}: expected {FORMS}, joined by commas; for example {EXAMPLE}."
             )
         requirements.append(_requirement(match))
         if len(requirements) > MAX_REQUIREMENTS:

@@ -173,7 +173,7 @@ async def test_members_differ_by_their_labels_and_a_selector_is_read_as_in_pytho
     await root.close()
 
     assert [row[0] for row in stored] == [None, "tier=gold", "tier=silver"]
-    assert (error.column_name, "position 11 " in str(error)) == ("labels", True)
+    assert (error.column_name, "position 11:" in str(error)) == ("labels", True)
     assert misplaced.column_name == "labels"
     assert [position(row[0]) for row in rows] == list(map(position_in_python, texts))
     assert 300 < sum(row[0] is None for row in rows) < 2700

@@ -77,7 +77,7 @@ def test_what_can_t_be_read_is_refused_with_its_position_and_an_example(text, po
     with pytest.raises(InvalidRequest) as refused:
         parse(text)
 
-    assert f"position {position} " in refused.value.message
+    assert f"position {position}:" in refused.value.message
     assert "region in (eu,us)" in refused.value.message
 
 

@@ -166,12 +166,17 @@ async def test_labels_select_the_databases_that_a_member_includes() -> None:
 
 
 async def test_a_named_database_with_other_labels_is_no_target() -> None:
-    here = document(member("SqlDatabase", database_name="a1", labels="tier=gold"))
+    named = [
+        member("SqlDatabase", database_name=name, labels="tier=gold") for name in ("a1", "gone")
+    ]
 
-    resolution = await Resolver(here, Listing("a1")).resolve(check_named=True)
+    resolution = await Resolver(document(*named), Listing("a1")).resolve(check_named=True)
 
     assert (resolution.targets, resolution.missing) == ([], [])
-    assert [each.reason for each in resolution.unselected] == ["LabelsNotMatched"]
+    assert [(each.database, each.reason, each.exists) for each in resolution.unselected] == [
+        ("a1", "LabelsNotMatched", True),
+        ("gone", "LabelsNotMatched", False),
+    ]
 
 
 def test_labels_select_what_an_exclude_member_removes() -> None:

@@ -21,8 +21,8 @@ begin
         part := regexp_match(rest, requirement);
         number := number + 1;
         if part is null then
-            return format('labels: at position %s stands no requirement; right are key, !key, key=value, key!=value, '
-                'key in (a,b) or key notin (a,b), joined by commas, for example tier=gold,region in (eu,us),!legacy',
+            return format('labels, position %s: expected key, !key, key=value, key!=value, key in (a,b) or '
+                'key notin (a,b), joined by commas; for example tier=gold,region in (eu,us),!legacy',
                 length(p_selector) - length(ltrim(rest, ' ')) + 1);
         elsif number > 32 then
             return 'labels has at most 32 requirements';
