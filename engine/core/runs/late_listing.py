@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from engine.core.runs.background import BackgroundTasks
 from engine.core.runs.execution_store import ExecutionStore, Q
-from engine.core.runs.planner import Planner, target_columns
+from engine.core.runs.planner import Planner, snapshot_columns
 from engine.model.group_document import Document
 from engine.process.exit_codes import FINAL
 from engine.scheduling.run_state import RunState
@@ -46,8 +46,11 @@ class LateListing:
             raise self._failure
         unlisted = self._run_state.unlisted
         for step in [step for step in unlisted if step not in self._tasks]:
-            self._targets[step] = unlisted.pop(step)
-            self._tasks.start(step, self._list(step, self._targets[step]))
+            due = unlisted.pop(step)
+            targets = [each for each in due if step.waiting.get(each.ordinal) is each]
+            if targets:
+                self._targets[step] = targets
+                self._tasks.start(step, self._list(step, targets))
 
     def end(self) -> None:
         self._tasks.cancel_all()
@@ -72,7 +75,7 @@ class LateListing:
     async def _join(self, step: StepRun, target: WaitingTarget, listed: list[Target]) -> None:
         assert step.rollout is not None
         key = step.run.id, step.plan.step_id, target.ordinal
-        columns = (*target_columns(listed), step.rollout.rules.wave_starts)
+        columns = (*snapshot_columns(listed), step.rollout.rules.wave_starts)
         await reach("core.before_join")
         try:
             rows = await self._executions.rows(Q.join_targets, *key, *columns, limit=JOIN_TIMEOUT)

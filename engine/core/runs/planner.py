@@ -85,9 +85,10 @@ class Planner:
     async def draft(self, run: Run, plan: StepDefinition, document: Document) -> StepPlan:
         """Resolves the targets. A Fault says why there are none."""
         refuse(plan)
-        seconds = min(LISTING_TIMEOUT, plan.timeout_seconds)
-        resolution = await self._resolve(run, plan, document, seconds)
-        columns = target_columns(resolution.targets)
+        selection = await self._rerun_selection(run, plan) if run.rerun else None
+        patience = min(LISTING_TIMEOUT, plan.timeout_seconds)
+        resolution = await self.resolve(plan, document, selection, patience=patience)
+        columns = snapshot_columns(resolution.targets)
         rules = RolloutRules.of(plan.options, len(resolution.targets))
         arguments = (
             run.id,
@@ -114,18 +115,23 @@ class Planner:
         if text is None:
             return None
         document = read_document(text)
-        return document, await self._resolve(run, plan, document, 0.0, servers)
+        selection = await self._rerun_selection(run, plan) if run.rerun else None
+        return document, await self.resolve(
+            plan, document, selection, patience=0.0, servers=servers
+        )
 
-    async def _resolve(
+    async def resolve(
         self,
-        run: Run,
         plan: StepDefinition,
         document: Document,
-        retry_seconds: float,
+        selection: RerunSelection | None = None,
+        *,
+        patience: float,
         servers: frozenset[str] | None = None,
     ) -> Resolution:
+        """`patience`: seconds for a server that is unavailable; `servers`: only members of these."""
         credential = await self._step_credential(plan) if needs_listing(document) else None
-        retry = ServerRetry(self._targets.clock, retry_seconds)
+        retry = ServerRetry(self._targets.clock, patience)
         discovery = self._targets.discovery(document)
 
         async def resolve(*filters: TargetFilter) -> Resolution:
@@ -136,10 +142,9 @@ class Planner:
             )  # fmt: skip
             return await resolver.resolve()
 
-        selection = await self._rerun_selection(run, plan) if run.rerun else None
-        return await (
-            selection.resolve(document, plan.order_by, resolve) if selection else resolve()
-        )
+        if selection is None:
+            return await resolve()
+        return await selection.resolve(document, plan.order_by, resolve)
 
     async def _rerun_selection(self, run: Run, plan: StepDefinition) -> RerunSelection:
         key = self._store.epoch, run.id, plan.step_id
@@ -191,7 +196,7 @@ def reason_of(fault: Fault) -> str:
     return "NotSupported" if fault.code == "NotSupported" else "TargetsUnresolved"
 
 
-def target_columns(targets: Iterable[Target]) -> tuple[list[Any], ...]:
+def snapshot_columns(targets: Iterable[Target]) -> tuple[list[Any], ...]:
     """Arguments of plan_step and join_targets."""
     rows = [_row(target) for target in targets]
     return tuple(list(column) for column in zip(*rows, strict=True)) or tuple([] for _ in range(9))

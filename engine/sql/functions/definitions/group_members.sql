@@ -13,7 +13,7 @@ begin
               join inside i on m.target_group_id = i.id
              where m.nested_group_id is not null
         )
-        select jsonb_object_agg(i.id, jsonb_build_object('name', g.name, 'members', (
+        select coalesce(jsonb_object_agg(i.id, jsonb_build_object('name', g.name, 'members', (
                    select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                               'targetId', m.target_id, 'membershipType', m.membership_type, 'type', m.target_type,
                               'serverName', m.server_name, 'serverId', m.server_id, 'databaseName', m.database_name,
@@ -22,7 +22,7 @@ begin
                               'targetGroupId', m.nested_group_id, 'refreshCredentialId', m.refresh_credential_id,
                               'credentialId', m.credential_id)) order by m.position), '[]')
                      from target_group_member m
-                    where m.target_group_id = i.id)))
+                    where m.target_group_id = i.id))), '{}')
           from inside i
           join target_group g on g.target_group_id = i.id);
 end $$;
