@@ -17,7 +17,6 @@ from engine.scheduling.runs import Run, StepRun, WaitingTarget
 from engine.targets.resolution import Resolution, Target
 from muster.core import telemetry
 from muster.core.errors import Fault, Unavailable
-from muster.core.failpoints import reach
 
 log = telemetry.get(__name__)
 
@@ -76,13 +75,11 @@ class LateListing:
         assert step.rollout is not None
         key = step.run.id, step.plan.step_id, target.ordinal
         columns = (*snapshot_columns(listed), step.rollout.rules.wave_starts)
-        await reach("core.before_join")
         try:
             rows = await self._executions.rows(Q.join_targets, *key, *columns, limit=JOIN_TIMEOUT)
         except Fault as fault:
             self._failure = fault
             raise
-        await reach("core.joined")
         if rows:
             joined = [dict(row) for row in rows if row["ordinal"] != target.ordinal]
             self._run_state.replace(step, target.ordinal, joined)
