@@ -204,6 +204,7 @@ def _wanted(
         "targetAllow": settings.target_allow,
         "targetDeny": settings.target_deny,
         "targetPorts": settings.target_ports,
+        "providerDatabases": settings.provider_databases,
         "addresses": msgspec.to_builtins(reached),
         "targetCa": services.connector.authority,
         "credentialReferences": settings.credential_references,

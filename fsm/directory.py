@@ -20,6 +20,7 @@ from nodeagent.protocol import DirectoryPool, DirectoryServer, DirectorySynced, 
 
 SERVER = "Microsoft.Sql/servers"
 POOL = "Microsoft.Sql/servers/elasticPools"
+DATABASE = "Microsoft.Sql/servers/databases"
 SAME_ERROR_LIMIT = 50  # of an account that says nothing about it
 
 Send = Callable[[SyncDirectory], Awaitable[DirectorySynced]]
@@ -97,17 +98,19 @@ def _command(
     """With its digest; there may be thousands of rows."""
     resources = [row.settled for row in msgspec.json.decode(rows, type=list[DirectoryRow])]
     servers = [resource for resource in resources if resource.type == SERVER]
-    pools: dict[str | None, list[Resource]] = {}
-    for pool in resources:
-        if pool.type == POOL:
-            pools.setdefault(pool.parent_key, []).append(pool)
+    inside: dict[
+        str | None, list[Resource]
+    ] = {}  # pools and databases with labels, by their server
+    for resource in resources:
+        if resource.type != SERVER:
+            inside.setdefault(resource.parent_key, []).append(resource)
     otherwise = account.properties.get("defaultCredential")
     entries: list[DirectoryServer] = []
     keys: dict[str, str] = {}
     for server in servers:
         if server.properties.get("endpoint") or server.observed.get("endpoint"):
             endpoint = endpoint_of(source, server)
-            entry = _entry(server, endpoint, pools.get(server.key, []), otherwise)
+            entry = _entry(server, endpoint, inside.get(server.key, []), otherwise)
             entries.append(_certified(entry, server, endpoint, recipient))
             if endpoint.client_certificate and endpoint.client_key:
                 keys[server.id] = recipient.sealed(server.id, endpoint.client_key)
@@ -132,9 +135,11 @@ def _certified(
 
 
 def _entry(
-    server: Resource, endpoint: Endpoint, pools: list[Resource], otherwise: str | None
+    server: Resource, endpoint: Endpoint, inside: list[Resource], otherwise: str | None
 ) -> DirectoryServer:
     properties = server.properties
+    databases = (each for each in inside if each.type == DATABASE)
+    labels = {each.name: own for each in databases if (own := each.properties.get("labels"))}
     return DirectoryServer(
         server_id=server.id,
         name=server.name,
@@ -149,10 +154,11 @@ def _entry(
         max_connections=properties.get("maxConnections"),
         connections_per_second=properties.get("connectionsPerSecond"),
         slots_per_database=properties.get("slotsPerDatabase"),
-        pools=tuple(_pool(pool) for pool in pools),
+        pools=tuple(_pool(pool) for pool in inside if pool.type == POOL),
         labels=properties.get("labels") or {},
         job_credential=properties.get("jobCredential") or otherwise,
         disabled=bool(properties.get("disabled")),
+        database_labels=labels or msgspec.UNSET,
     )
 
 

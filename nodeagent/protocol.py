@@ -171,6 +171,7 @@ class DirectoryServer(_Frozen, frozen=True):
     # Defaults are not sent: an older agent would not know them.
     client_certificate: str | msgspec.UnsetType = msgspec.UNSET
     client_key_fingerprint: str | msgspec.UnsetType = msgspec.UNSET
+    database_labels: dict[str, dict[str, str]] | msgspec.UnsetType = msgspec.UNSET
 
 
 class SyncDirectory(_Frozen, frozen=True, omit_defaults=True):

@@ -32,6 +32,12 @@ TARGET_GROUPS = ResourceType(
                     "serverName": "eu1",
                     "databaseName": "tenant_0*",
                 },
+                {
+                    "membershipType": "Exclude",
+                    "type": "SqlServer",
+                    "serverName": "eu1",
+                    "labels": "tier in (trial,internal)",
+                },
             ]
         }
     },
@@ -47,18 +53,50 @@ TARGET_GROUPS = ResourceType(
             answer={
                 "count": 1,
                 "truncated": False,
+                "notShownCount": 0,
                 "targets": [
-                    {"type": "SqlDatabase", "serverName": "eu1", "databaseName": "tenant_2"}
+                    {
+                        "type": "SqlDatabase",
+                        "serverName": "eu1",
+                        "databaseName": "tenant_2",
+                        "included": True,
+                        "exists": True,
+                        "rule": "0e2f7b0a-6a0e-4c53-9d57-6a4e7b0c1d2e",
+                        "member": {
+                            "targetGroup": "tenants",
+                            "position": 1,
+                            "text": "SqlServer eu1",
+                        },
+                    }
                 ],
                 "leftOutCount": 2,
                 "leftOut": [
-                    {"serverName": "eu1", "databaseName": "postgres", "reason": "ServersOwn"},
                     {
                         "serverName": "eu1",
                         "databaseName": "tenant_01",
+                        "included": False,
                         "reason": "Excluded",
-                        "rule": "4a8e2c1c-2f0b-4b0e-8f0d-0f4f1f0b6f5e",
                         "excludedBy": "SqlDatabase eu1/tenant_0*",
+                        "includedBy": "SqlServer eu1",
+                        "rule": "4a8e2c1c-2f0b-4b0e-8f0d-0f4f1f0b6f5e",
+                        "member": {
+                            "targetGroup": "tenants",
+                            "position": 2,
+                            "text": "SqlDatabase eu1/tenant_0*",
+                        },
+                    },
+                    {
+                        "serverName": "eu1",
+                        "databaseName": "postgres",
+                        "included": False,
+                        "exists": True,
+                        "reason": "ServersOwn",
+                        "rule": "0e2f7b0a-6a0e-4c53-9d57-6a4e7b0c1d2e",
+                        "member": {
+                            "targetGroup": "tenants",
+                            "position": 1,
+                            "text": "SqlServer eu1",
+                        },
                     },
                 ],
                 "missing": [],

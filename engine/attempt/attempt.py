@@ -18,7 +18,9 @@ from engine.attempt.transactional import TransactionalRun
 from engine.model.task import UNLISTED, Task, application_name
 
 NOT_VISITED = "The {} could not be listed when the step began, so its {} were not visited."
-NOW_REACHABLE = "It can be reached now: start a new run."
+NOW_REACHABLE = (
+    "It can be reached now and is listed before the next attempt; after the last one, rerun it."
+)
 TRANSIENT_CODES = {"TargetUnreachable", "TargetTimeout", ""}  # an older core records no code
 
 
@@ -65,7 +67,7 @@ async def _unlisted(run: ScriptRun, task: Task) -> Outcome:
     code = why.partition(":")[0]
     if code in TRANSIENT_CODES:
         message = f"{not_visited} {NOW_REACHABLE}"
-        return await run.rejected_by_us(message, reason="ServerUnreachable")
+        return await run.rejected_by_us(message, reason="ServerUnreachable", retry=True)
     return await run.rejected_by_us(
         f"{not_visited} {why}", reason="TargetsUnresolved", fingerprint=code
     )

@@ -90,6 +90,7 @@ class Controller(Service):
         elif self._has_updates.is_set():
             await self._read_updates(run_state, lifecycle)
         await self._apply_deadlines(run_state, lifecycle)
+        lifecycle.late_listing.start()
         lifecycle.pending.update(await lifecycle.cancellations.signal(run_state))
         pending, lifecycle.pending = lifecycle.pending, set()
         for run in pending:

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 from uuid import UUID
 
@@ -152,23 +152,26 @@ def resolution_answer(resolution: Resolution, space: "AnswerSpace | None" = None
     """As REST shows it. Counts are of all elements; `truncated` when a list is too long to be shown whole."""
     unreachable = [target for target in resolution.targets if target.error is not None]
     targets = [target for target in resolution.targets if target.error is None]
-    left_out = [*map(_skipped, resolution.skipped), *map(_excluded, resolution.excluded)]
-    missing = [{**_place(target), "rule": str(target.rule)} for target in resolution.missing]
+    skipped = [*resolution.skipped, *resolution.unselected]
+    left_out = chain(
+        (_excluded(each, resolution) for each in resolution.excluded),
+        (_skipped(each, resolution) for each in skipped),
+    )
     space = space or AnswerSpace()
     shown = {
-        "unreachable": space.fill(map(_unreachable, unreachable)),
-        "missing": space.fill(missing),
+        "unreachable": space.fill(_unreachable(target, resolution) for target in unreachable),
+        "missing": space.fill(_missing(target, resolution) for target in resolution.missing),
         "targets": space.fill(_target(target, resolution) for target in targets),
         "leftOut": space.fill(left_out),
     }
     counts = {
         "count": len(targets),
-        "leftOutCount": len(left_out),
-        "missingCount": len(missing),
+        "leftOutCount": len(skipped) + len(resolution.excluded),
+        "missingCount": len(resolution.missing),
         "unreachableCount": len(unreachable),
     }
-    truncated = sum(map(len, shown.values())) < sum(counts.values())
-    return {**counts, "truncated": truncated, **shown}
+    not_shown = sum(counts.values()) - sum(map(len, shown.values()))
+    return {**counts, "truncated": not_shown > 0, "notShownCount": not_shown, **shown}
 
 
 class AnswerSpace:
@@ -188,19 +191,41 @@ class AnswerSpace:
         return shown
 
 
-def _skipped(each: SkippedDatabase) -> dict[str, Any]:
-    return {"serverName": each.server, "databaseName": each.database, "reason": each.reason}
+def _skipped(each: SkippedDatabase, resolution: Resolution) -> dict[str, Any]:
+    place = {"serverName": each.server, "databaseName": each.database}
+    state = {"included": False, "exists": each.exists, "reason": each.reason}
+    return {**place, **state, **_rule(each.rule, resolution)}
 
 
-def _unreachable(target: Target) -> dict[str, Any]:
+def _unreachable(target: Target, resolution: Resolution) -> dict[str, Any]:
     assert target.error is not None
     message = target.error.message[:MAX_MESSAGE_LENGTH]
-    return {**_place(target), "code": target.error.code, "message": message}
+    why = {"code": target.error.code, "message": message}
+    return {**_place(target), **why, **_rule(target.rule, resolution)}
 
 
-def _excluded(each: Excluded) -> dict[str, Any]:
-    why = {"reason": "Excluded", "rule": str(each.rule), "excludedBy": each.text}
-    return {**_place(each.target), **why}
+def _missing(target: Target, resolution: Resolution) -> dict[str, Any]:
+    state = {"included": False, "exists": False}
+    return {**_place(target), **state, **_rule(target.rule, resolution)}
+
+
+def _excluded(each: Excluded, resolution: Resolution) -> dict[str, Any]:
+    state = {"included": False, "reason": "Excluded", "excludedBy": each.text}
+    included_by = resolution.rules.get(each.target.rule)
+    if included_by is not None:
+        state["includedBy"] = included_by.text
+    return {**_place(each.target), **state, **_rule(each.rule, resolution)}
+
+
+def _rule(id: UUID | None, resolution: Resolution) -> dict[str, Any]:
+    """The member that decided: its targetId, and as users read it."""
+    if id is None:
+        return {}
+    rule = resolution.rules.get(id)
+    if rule is None:
+        return {"rule": str(id)}
+    member = {"targetGroup": rule.group, "position": rule.position, "text": rule.text}
+    return {"rule": str(id), "member": member}
 
 
 def _place(target: Target) -> dict[str, str]:
@@ -221,7 +246,9 @@ def _target(target: Target, resolution: Resolution) -> dict[str, Any]:
         "databaseName": target.database,
         "schemaName": target.schema,
         "labels": target.labels or None,
-        "rule": str(target.rule),
+        "included": True,
+        "exists": None if unchecked else True,
+        **_rule(target.rule, resolution),
         # It is only named, and its server could not be listed.
         "unchecked": unchecked
         and {"code": unchecked.code, "message": unchecked.message[:MAX_MESSAGE_LENGTH]},

@@ -1,6 +1,7 @@
 """The document of a target group: everything that its resolution needs, read in one call."""
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
 
@@ -8,6 +9,8 @@ import msgspec
 
 from engine.model.credential import Credential
 from engine.model.server import Server
+from muster.core import label_selector
+from muster.core.label_selector import LabelSelector
 
 AZURE = ".database.windows.net"
 
@@ -16,7 +19,7 @@ class _Read(msgspec.Struct, frozen=True, kw_only=True):
     """Unknown fields are ignored, so that a newer schema may have more."""
 
 
-class Member(_Read, frozen=True, rename="camel"):
+class Member(_Read, frozen=True, rename="camel", dict=True):
     target_id: UUID
     membership_type: str
     type: str
@@ -27,6 +30,7 @@ class Member(_Read, frozen=True, rename="camel"):
     shard_map_name: str | None = None
     schema_pattern: str | None = None
     query: str | None = None
+    labels: str | None = None  # label selector
     target_group_id: UUID | None = None  # nested
     refresh_credential_id: UUID | None = None
     credential_id: UUID | None = None
@@ -43,7 +47,22 @@ class Member(_Read, frozen=True, rename="camel"):
             self.database_name,
             self.elastic_pool_name or self.schema_pattern or self.shard_map_name,
         )
-        return " ".join((self.type, "/".join(name for name in names if name))).strip()
+        parts = (self.type, "/".join(name for name in names if name), self.labels or "")
+        return " ".join(part for part in parts if part)
+
+    @cached_property
+    def selector(self) -> LabelSelector | None:
+        return None if self.labels is None else label_selector.parse(self.labels)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A member of a target group, as users read it."""
+
+    target_id: UUID
+    group: str
+    position: int  # in the group, from 1
+    text: str
 
 
 class Group(_Read, frozen=True):
@@ -75,6 +94,24 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=T
         for server in servers:
             named[server.name.lower() + AZURE] = named[server.name.lower()] = server
         return named
+
+    @cached_property
+    def members(self) -> dict[UUID, Member]:
+        """Of all groups, by their target_id."""
+        groups = self.groups.values()
+        return {member.target_id: member for group in groups for member in group.members}
+
+    @cached_property
+    def rules(self) -> dict[UUID, Rule]:
+        return {
+            member.target_id: Rule(member.target_id, group.name, position, self.text_of(member))
+            for group in self.groups.values()
+            for position, member in enumerate(group.members, 1)
+        }
+
+    def text_of(self, member: Member) -> str:
+        nested = self.groups.get(member.target_group_id) if member.target_group_id else None
+        return member.text if nested is None else f"{member.type} {nested.name}"
 
     def server(self, name: str) -> Server | None:
         return self._by_name.get(name.lower())

@@ -36,6 +36,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     maintenance_database: str = "postgres"
     pools: tuple[Pool, ...] = ()
     labels: dict[str, Any] = {}
+    database_labels: dict[str, dict[str, Any]] = {}  # of database resources, by their names
     job_credential: str | None = None
     disabled: bool = False
     client_certificate: str | None = None  # PEM
@@ -46,9 +47,10 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         return next((pool.name for pool in self.pools if pool.holds(database)), None)
 
     def labels_of(self, database: str | None) -> dict[str, str]:
-        """The server's labels; those of the database's pool take precedence."""
+        """The server's labels; those of the database's pool and then of its resource take precedence."""
         pool = next((pool for pool in self.pools if pool.holds(database or "")), None)
         labels = self.labels if pool is None else self.labels | pool.labels
+        labels = labels | self.database_labels.get(database or "", {})
         return {name: str(value) for name, value in labels.items()}
 
     @property

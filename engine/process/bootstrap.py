@@ -19,6 +19,7 @@ from muster.core.address_source import Fixed
 from muster.core.connect import Connector
 from muster.core.egress import Addresses
 from muster.core.endpoint import Endpoint
+from muster.core.enumeration import PROVIDER_DATABASES
 from muster.core.settings import Secret, Settings, SettingsError
 
 PASSWORD, PRIVATE_KEY = "engine_password", "private_key"
@@ -39,6 +40,7 @@ class WorkloadSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     target_deny: tuple[str, ...] = ()
     target_ports: tuple[str, ...] = ("1024-65535",)
     target_ca: str | None = None  # PEM; verifies servers that name no CA of their own
+    provider_databases: tuple[str, ...] = PROVIDER_DATABASES  # that listing a server leaves out
     addresses: Addresses = Addresses()  # until the Workload API names newer ones
     credential_references: tuple[str, ...] = ()  # prefixes of references that credentials may have
     vault_address: str | None = None

@@ -13,7 +13,7 @@ resume: a core that starts again computes the same from the rows.
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from engine.model.sqlstates import retryable
@@ -110,6 +110,9 @@ class StepRollout:
         return not self.halted and ordinal <= self.open_end
 
     def target_loaded(self, ordinal: int) -> None:
+        if self.rules.wave_ends and ordinal > self.rules.wave_ends[-1]:  # it joined the step
+            wave_ends = (*self.rules.wave_ends[:-1], ordinal)
+            self.rules = replace(self.rules, wave_ends=wave_ends)
         if ordinal <= self.open_end:
             self.unfinished += 1
 

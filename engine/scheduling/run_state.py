@@ -23,6 +23,8 @@ from engine.scheduling.runs import (
 )
 from engine.scheduling.timers import Timers
 
+NOT_STARTED = {"attempts": 0, "not_before": None, "deadline": None, "invocation_id": None}
+
 
 class RunState:
     def __init__(
@@ -35,6 +37,9 @@ class RunState:
         self._prefetching: dict[SlotQueue, None] = {}  # slots that may take further tasks
         self.same_error_limit = 0  # of the account: so many equal errors in a row halt a step
         self.inbox: list[CompletionItem] = []  # of lost hosts, to be applied like other completions
+        self.unlisted: dict[
+            StepRun, list[WaitingTarget]
+        ] = {}  # to be listed before they are retried
         self._timers: Timers[tuple[StepRun, WaitingTarget]] = Timers(_waits)
 
     def steps(self) -> Iterator[StepRun]:
@@ -47,6 +52,8 @@ class RunState:
         queue = self._queue(step, row)
         target = WaitingTarget(row["ordinal"], row["attempts"], queue)
         target.due, target.deadline = seconds(row["not_before"]), seconds(row["deadline"])
+        if row.get("unlisted"):
+            target.unlisted = row["server_id"].lower(), row["database_name"] or ""
         if row["invocation_id"] is None:
             self.wait(step, target)
         else:
@@ -226,7 +233,11 @@ class RunState:
                 expired[target] = step
             elif target.due is not None and target.due <= now:
                 target.due = None
-                self._enqueue(step, target)
+                if target.unlisted is None:
+                    self._enqueue(step, target)
+                else:
+                    self.unlisted.setdefault(step, []).append(target)
+                    self._watch(step, target)
         _remove_from_queues(expired)
         return [(step, target) for target, step in expired.items()]
 
@@ -253,9 +264,24 @@ class RunState:
     def _enqueue(self, step: StepRun, target: WaitingTarget) -> None:
         if step.rollout is None or step.rollout.may_start(target.ordinal):
             self.policy.put(target.queue, target.ordinal)
+        self._watch(step, target)
+
+    def _watch(self, step: StepRun, target: WaitingTarget) -> None:
         if target.deadline is not None and target.deadline != target.watched:
             target.watched = target.deadline
             self._timers.add(target.deadline, (step, target))
+
+    def retry(self, step: StepRun, target: WaitingTarget) -> None:
+        """It could not be listed again: it is tried like any other target."""
+        if step.waiting.get(target.ordinal) is target and target.ordinal not in target.queue.items:
+            self._enqueue(step, target)
+
+    def replace(self, step: StepRun, ordinal: int, rows: Iterable[Mapping[str, Any]]) -> None:
+        """The databases of a server that could not be listed before, as the database has written them."""
+        for row in rows:
+            if not row["skipped"]:
+                self.load(step, {**NOT_STARTED, **row})
+        self.remove(step, ordinal, None)
 
     @property
     def next_due(self) -> float | None:

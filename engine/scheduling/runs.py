@@ -186,6 +186,8 @@ class WaitingTarget:
     due: float | None = None  # not before, by the database's clock
     deadline: float | None = None  # None: no attempt has begun
     watched: float | None = None  # the deadline that has a timer
+    # A server that could not be listed, or one of its databases: its id and the name of the database or "".
+    unlisted: tuple[str, str] | None = None
 
 
 @dataclass(eq=False, slots=True)

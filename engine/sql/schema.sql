@@ -571,6 +571,7 @@ create table jobs_internal.server_directory (
     client_certificate text,
     client_key text,
     client_key_fingerprint text,
+    database_labels jsonb not null default '{}'::jsonb,
     constraint a_budget_allows_something CHECK ((max_connections > 0)),
     constraint a_client_certificate_has_its_key CHECK ((num_nonnulls(client_certificate, client_key, client_key_fingerprint) = ANY (ARRAY[0, 3]))),
     constraint a_client_key_is_sealed CHECK ((client_key ~~ 'sealed:%'::text)),
@@ -579,6 +580,7 @@ create table jobs_internal.server_directory (
     constraint a_rate_allows_something CHECK ((connections_per_second > (0)::double precision)),
     constraint a_server_has_a_host CHECK ((cardinality(hosts) > 0)),
     constraint an_ssl_mode_is_known CHECK ((ssl_mode = ANY (ARRAY['verify-full'::text, 'require'::text, 'disable'::text]))),
+    constraint database_labels_are_an_object CHECK ((jsonb_typeof(database_labels) = 'object'::text)),
     constraint labels_are_an_object CHECK ((jsonb_typeof(labels) = 'object'::text)),
     constraint pools_are_a_list CHECK ((jsonb_typeof(pools) = 'array'::text)),
     constraint server_directory_pkey PRIMARY KEY (server_id),
@@ -609,6 +611,9 @@ create table jobs_internal.snapshot (
     targets_hash bytea not null,
     left_out jsonb not null default '[]'::jsonb,
     made_at timestamp with time zone not null default clock_timestamp(),
+    groups jsonb,
+    joined jsonb not null default '[]'::jsonb,
+    constraint joined_is_a_list CHECK ((jsonb_typeof(joined) = 'array'::text)),
     constraint snapshot_pkey PRIMARY KEY (snapshot_id)
 );
 CREATE INDEX snapshot_by_age ON jobs_internal.snapshot USING btree (made_at);
@@ -735,6 +740,7 @@ create table jobs_internal.target_group_member (
     credential_as_given text,
     subscription_id text,
     resource_group_name text,
+    labels text,
     constraint a_database_is_named CHECK (((target_type <> ALL (ARRAY['SqlDatabase'::text, 'SqlQuery'::text, 'SqlShardMap'::text])) OR (database_name IS NOT NULL))),
     constraint a_membership_is_known CHECK ((membership_type = ANY (ARRAY['Include'::text, 'Exclude'::text]))),
     constraint a_nested_group_is_named CHECK (((target_type = 'TargetGroup'::text) = (nested_group_id IS NOT NULL))),
@@ -745,6 +751,8 @@ create table jobs_internal.target_group_member (
     constraint a_shard_map_is_named CHECK (((target_type = 'SqlShardMap'::text) = (shard_map_name IS NOT NULL))),
     constraint a_target_names_its_server CHECK (((target_type = 'TargetGroup'::text) = (server_name IS NULL))),
     constraint a_target_type_is_known CHECK ((target_type = ANY (ARRAY['SqlServer'::text, 'SqlElasticPool'::text, 'SqlDatabase'::text, 'SqlShardMap'::text, 'SqlSchema'::text, 'SqlQuery'::text, 'TargetGroup'::text]))),
+    constraint labels_have_a_length CHECK (((octet_length(labels) >= 1) AND (octet_length(labels) <= 2048))),
+    constraint labels_select_among_databases CHECK (((labels IS NULL) OR (target_type = ANY (ARRAY['SqlServer'::text, 'SqlDatabase'::text])))),
     constraint positions_are_taken_once UNIQUE (target_group_id, "position"),
     constraint target_group_member_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(credential_id),
     constraint target_group_member_nested_group_id_fkey FOREIGN KEY (nested_group_id) REFERENCES target_group(target_group_id),
@@ -752,7 +760,7 @@ create table jobs_internal.target_group_member (
     constraint target_group_member_refresh_credential_id_fkey FOREIGN KEY (refresh_credential_id) REFERENCES credential(credential_id),
     constraint target_group_member_target_group_id_fkey FOREIGN KEY (target_group_id) REFERENCES target_group(target_group_id) ON DELETE CASCADE
 );
-CREATE UNIQUE INDEX a_member_stands_once ON jobs_internal.target_group_member USING btree (target_group_id, membership_type, target_type, COALESCE(lower(server_name), ''::text), COALESCE(database_name, ''::text), COALESCE(lower(elastic_pool_name), ''::text), COALESCE(shard_map_name, ''::text), COALESCE(schema_pattern, ''::text), md5(COALESCE(query, ''::text)), COALESCE(nested_group_id, '00000000-0000-0000-0000-000000000000'::uuid));
+CREATE UNIQUE INDEX a_member_stands_once ON jobs_internal.target_group_member USING btree (target_group_id, membership_type, target_type, COALESCE(lower(server_name), ''::text), COALESCE(database_name, ''::text), COALESCE(lower(elastic_pool_name), ''::text), COALESCE(shard_map_name, ''::text), COALESCE(schema_pattern, ''::text), md5(COALESCE(query, ''::text)), COALESCE(nested_group_id, '00000000-0000-0000-0000-000000000000'::uuid), md5(COALESCE(labels, ''::text)));
 CREATE INDEX member_by_credential ON jobs_internal.target_group_member USING btree (credential_id) WHERE (credential_id IS NOT NULL);
 CREATE INDEX member_by_nested_group ON jobs_internal.target_group_member USING btree (nested_group_id) WHERE (nested_group_id IS NOT NULL);
 CREATE INDEX member_by_refresh_credential ON jobs_internal.target_group_member USING btree (refresh_credential_id) WHERE (refresh_credential_id IS NOT NULL);
@@ -1079,7 +1087,8 @@ SELECT g.name AS target_group_name,
     n.name AS nested_group_name,
     m.nested_group_id,
     c.name AS credential_name,
-    m."position"
+    m."position",
+    m.labels
    FROM ((((target_group g
      JOIN target_group_member m ON ((m.target_group_id = g.target_group_id)))
      LEFT JOIN credential r ON ((r.credential_id = m.refresh_credential_id)))

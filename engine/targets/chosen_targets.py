@@ -55,6 +55,11 @@ class ChosenTargets:
     def of_caller(cls, rows: Iterable[Row]) -> Self:
         return cls(stored=[], named=tuple(rows))
 
+    def of_servers(self, servers: frozenset[str]) -> Self:
+        """Of what the caller named, only targets of these servers, by id in lower case."""
+        named = tuple(row for row in self.named if row["server_id"].lower() in servers)
+        return replace(self, named=named)
+
     def document(self, document: Document) -> Document:
         """With the group that is resolved."""
         if not self.named:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from engine.targets.member_listing import AdminLock, ListedDatabase
 from muster.core.connect import Connector, close
 from muster.core.connect_errors import CONFUSED
 from muster.core.db import Connection
-from muster.core.enumeration import left_out
+from muster.core.enumeration import PROVIDER_DATABASES, left_out
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from muster.core.sql import Queries
 
@@ -38,18 +38,27 @@ LOCK_NOT_AVAILABLE = "55P03"
 
 class Discovery:
     def __init__(
-        self, connector: Connector, credentials: Credentials, identity: UUID, admin_lock: AdminLock
+        self,
+        connector: Connector,
+        credentials: Credentials,
+        identity: UUID,
+        admin_lock: AdminLock,
+        provider_databases: Collection[str] = PROVIDER_DATABASES,
     ) -> None:
         self._connector = connector
         self._credentials = credentials
         self._identity = identity  # of the control database
         self.admin_lock = admin_lock
+        self._provider_databases = provider_databases
 
     async def databases(self, server: Server, credential: Credential) -> list[ListedDatabase]:
         async with self._session(server, server.maintenance_database, credential) as connection:
             async with _timeout(server):
                 rows = await connection.fetch(Q.databases)
-        return [ListedDatabase(row["name"], left_out(dict(row))) for row in rows]
+        return [
+            ListedDatabase(row["name"], left_out(dict(row), self._provider_databases))
+            for row in rows
+        ]
 
     async def schemas(
         self, server: Server, database: str, pattern: str, credential: Credential

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from engine.model.group_document import Document, Member
 from engine.targets.resolution import Target
 from engine.targets.sql_like import LikePattern, database_pattern
+from muster.core.label_selector import LabelSelector
 
 
 class Exclusions:
@@ -28,6 +29,8 @@ class Exclusions:
         assert server is not None
         id, database = server.server_id.lower(), member.database_name
         match member.type:
+            case _ if member.selector is not None:
+                self._patterns.append((id, _with_labels(member, member.selector), member))
             case "SqlServer":
                 self._servers.setdefault(id, member)
             case "SqlElasticPool":
@@ -65,6 +68,21 @@ class Exclusions:
                 self._databases.setdefault(target.key[:2], member)
             else:
                 self._schemas.setdefault(target.key, member)
+
+
+def _with_labels(member: Member, selector: LabelSelector) -> Callable[[Target], bool]:
+    """A server that could not be listed is not excluded: the labels of its databases are unknown."""
+    name = member.database_name
+    pattern = database_pattern(name)
+
+    def matches(target: Target) -> bool:
+        database = target.database
+        named = name in {None, database} or (
+            pattern is not None and pattern.matches(database or "")
+        )
+        return database is not None and named and selector.matches(target.labels)
+
+    return matches
 
 
 def _in_databases(pattern: LikePattern) -> Callable[[Target], bool]:

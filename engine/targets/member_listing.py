@@ -6,7 +6,7 @@ can't be listed.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -18,6 +18,7 @@ from engine.model.task import UNLISTED
 from engine.targets.resolution import SkippedDatabase, Target
 from engine.targets.server_retry import ServerRetry
 from engine.targets.sql_like import LikePattern, database_pattern
+from muster.core.enumeration import LABELS_DIFFER, NOT_INCLUDED
 from muster.core.errors import Fault, InvalidRequest, NotFound
 
 T = TypeVar("T")
@@ -68,7 +69,9 @@ class MemberListing:
         self._retry = retry
         self._parallel = asyncio.Semaphore(MAX_PARALLEL_SERVERS)
         self._lists: dict[tuple[str, str], asyncio.Task[list[ListedDatabase]]] = {}
-        self.skipped: dict[tuple[str, str], SkippedDatabase] = {}  # by server id and database
+        # By server id and database
+        self.skipped: dict[tuple[str, str], SkippedDatabase] = {}
+        self.unselected: dict[tuple[str, str], SkippedDatabase] = {}
 
     def cancel(self) -> None:
         for task in self._lists.values():
@@ -89,9 +92,27 @@ class MemberListing:
     async def targets(self, member: Member) -> list[Target]:
         server = self.server(member)
         try:
-            return await self._targets(member, server)
+            targets = await self._targets(member, server)
         except Fault as fault:
             return [_target(member, server, None, error=fault)]
+        return self._selected(member, targets)
+
+    def _selected(self, member: Member, targets: list[Target]) -> list[Target]:
+        selector = member.selector
+        if selector is None:
+            return targets
+        matching = []
+        for target in targets:
+            if selector.matches(target.labels):
+                matching.append(target)
+            else:
+                self._skip(target.server, target.database or "", LABELS_DIFFER, member)
+        return matching
+
+    def _skip(self, server: Server, database: str, reason: str, member: Member) -> None:
+        skipped = SkippedDatabase(server.name, database, reason, member.target_id)
+        where = self.unselected if reason == LABELS_DIFFER else self.skipped
+        where.setdefault((server.server_id.lower(), database), skipped)
 
     async def _targets(self, member: Member, server: Server) -> list[Target]:
         match member.type:
@@ -173,8 +194,7 @@ class MemberListing:
         matches = [each for each in databases if pattern is None or pattern.matches(each.name)]
         for each in matches:
             if each.reason is not None:
-                skipped = SkippedDatabase(server.name, each.name, each.reason, member.target_id)
-                self.skipped.setdefault((server.server_id.lower(), each.name), skipped)
+                self._skip(server, each.name, each.reason, member)
         return [each.name for each in matches if each.reason is None]
 
     async def databases(self, member: Member, server: Server) -> list[ListedDatabase]:
@@ -185,6 +205,16 @@ class MemberListing:
             query = partial(self._lister.databases, server, credential)
             self._lists[key] = asyncio.create_task(self._query(server, query))
         return await self._lists[key]
+
+    def others(self) -> Iterator[tuple[tuple[str, str], SkippedDatabase]]:
+        """Every database of the servers that were listed, as if no member included it."""
+        servers = {server.server_id: server for server in self._document.directory.servers}
+        for (server_id, _), task in self._lists.items():
+            if task.done() and not task.cancelled() and task.exception() is None:
+                for each in task.result():
+                    reason = each.reason or NOT_INCLUDED
+                    skipped = SkippedDatabase(servers[server_id].name, each.name, reason, None)
+                    yield (server_id.lower(), each.name), skipped
 
     async def _query(self, server: Server, query: Callable[[], Awaitable[T]]) -> T:
         """The admin lock and the semaphore are free during the pause before a retry."""

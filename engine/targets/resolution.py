@@ -1,11 +1,13 @@
 """The result of resolving a target group: its targets, and what is no target and why."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from engine.model.group_document import Rule
 from engine.model.server import Server
 from engine.model.task import UNLISTED
-from muster.core.errors import Fault
+from muster.core.errors import Fault, Unavailable
 from muster.core.sanitize import plain
 
 TargetKey = tuple[str, str, str]  # server id, database, schema
@@ -32,7 +34,10 @@ class Target:
         """Its labels, and why listing failed."""
         if self.error is None:
             return self.labels
-        return self.labels | {UNLISTED: f"{self.error.code}: {plain(self.error.message)}"}
+        # A server that is starting, or has no session left, can be listed later as well.
+        is_transient = isinstance(self.error, Unavailable) and self.error.code != "TargetTimeout"
+        code = "TargetUnreachable" if is_transient else self.error.code
+        return self.labels | {UNLISTED: f"{code}: {plain(self.error.message)}"}
 
     @property
     def type(self) -> str:
@@ -50,7 +55,8 @@ class SkippedDatabase:
     server: str
     database: str
     reason: str
-    rule: UUID
+    rule: UUID | None  # that would include it; None: no rule does
+    exists: bool = True
 
 
 @dataclass(frozen=True)
@@ -67,3 +73,6 @@ class Resolution:
     excluded: list[Excluded] = field(default_factory=list)
     missing: list[Target] = field(default_factory=list)  # named, and not existing
     unchecked: dict[TargetKey, Fault] = field(default_factory=dict)  # why a check was impossible
+    # Of `resolve(check_named=True)`: the other databases of the servers, and the rules by their id.
+    unselected: list[SkippedDatabase] = field(default_factory=list)
+    rules: Mapping[UUID, Rule] = field(default_factory=dict)

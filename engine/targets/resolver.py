@@ -11,7 +11,8 @@ and returns which of them are missing.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID
@@ -21,7 +22,7 @@ from engine.model.group_document import Document, Member
 from engine.targets.exclusions import Exclusions
 from engine.targets.member_listing import Lister, MemberListing
 from engine.targets.ordering import order
-from engine.targets.resolution import Excluded, Resolution, Target, TargetKey
+from engine.targets.resolution import Excluded, Resolution, SkippedDatabase, Target, TargetKey
 from engine.targets.server_retry import ServerRetry
 from engine.targets.sql_like import database_pattern
 from muster.core.clock import Clock
@@ -59,7 +60,7 @@ def exclude(
         if rule is None:
             kept.append(target)
         else:
-            excluded.append(Excluded(target, rule.target_id, _rule_text(document, rule)))
+            excluded.append(Excluded(target, rule.target_id, document.text_of(rule)))
     return kept, excluded
 
 
@@ -78,10 +79,12 @@ class Resolver:
         *,
         filters: Sequence[TargetFilter] = (),
         order_by: str | None = None,
+        servers: Collection[str] | None = None,
     ) -> None:
         self._document = document
         self._filters = filters
         self._order_by = order_by
+        self._servers = servers  # only Include members of these, by id in lower case
         retry = retry or ServerRetry(Clock(), 0)
         self._listing = MemberListing(document, lister, default_credential, retry)
         self._groups: dict[UUID, asyncio.Task[list[Target]]] = {}
@@ -95,6 +98,7 @@ class Resolver:
             targets = apply_filters(targets, self._filters)
             if check_named:
                 targets, missing = await self._check_named(targets)
+                await self._list_others()
         finally:
             self._listing.cancel()
             for task in self._groups.values():
@@ -106,9 +110,39 @@ class Resolver:
             if (server_id, database, "") not in kept
         ]
         excluded = [each for key, each in sorted(self._excluded.items()) if key not in kept]
-        return Resolution(
+        resolution = Resolution(
             order(targets, self._order_by), skipped, excluded, missing, self._unchecked
         )
+        if not check_named:
+            return resolution
+        rules, unselected = self._document.rules, self._unselected(kept)
+        return replace(resolution, rules=rules, unselected=unselected)
+
+    def _unselected(self, kept: Collection[TargetKey]) -> list[SkippedDatabase]:
+        """The databases that no member includes, or whose labels differ."""
+        listing = self._listing
+        databases = {key[:2] for key in kept} | {key[:2] for key in self._excluded}
+        others = dict(listing.others())
+        servers = {server_id for server_id, _ in others}
+        for key, each in listing.unselected.items():
+            exists = key in others or key[0] not in servers
+            others[key] = replace(each, exists=exists)
+        return [
+            each
+            for key, each in sorted(others.items())
+            if key not in databases and key not in listing.skipped
+        ]
+
+    async def _list_others(self) -> None:
+        """Lists the servers whose databases are only named, and whose labels may differ."""
+
+        async def list_server(member: Member) -> None:
+            with contextlib.suppress(Fault):
+                await self._listing.databases(member, self._listing.server(member))
+
+        members = self._document.members.values()
+        named = (each for each in members if each.includes and each.type == "SqlDatabase")
+        await _gather(list_server(each) for each in named if each.labels is not None)
 
     async def _group(self, group: UUID) -> list[Target]:
         members = self._document.groups[group].members
@@ -123,6 +157,10 @@ class Resolver:
             if nested not in self._groups:  # once, however many groups contain it
                 self._groups[nested] = asyncio.create_task(self._group(nested))
             return await self._groups[nested]
+        if member.includes and self._servers is not None:
+            server = self._document.server_of(member)
+            if server is None or server.server_id.lower() not in self._servers:
+                return []
         if not member.includes and member.type in Exclusions.BY_NAME:
             self._listing.server(
                 member
@@ -134,8 +172,7 @@ class Resolver:
         """The targets, and those that are only named and do not exist."""
         named = [target for target in targets if target.named]
         listed = [target for target in targets if not target.named]
-        groups = self._document.groups.values()
-        members = {member.target_id: member for group in groups for member in group.members}
+        members = self._document.members
         checks = await _gather(self._check(target, members[target.rule]) for target in named)
         missing = [target for target, check in zip(named, checks, strict=True) if check is None]
         return listed + [target for target in checks if target is not None], missing
@@ -161,11 +198,6 @@ def needs_listing(document: Document) -> bool:
         for group in document.groups.values()
         for member in group.members
     )
-
-
-def _rule_text(document: Document, rule: Member) -> str:
-    group = document.groups.get(rule.target_group_id or rule.target_id)
-    return rule.text if group is None else f"{rule.type} {group.name}"
 
 
 async def _gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -24,6 +24,7 @@ class TargetAccess:
         self.clock = clock
         self._connector = bootstrap.target_connector()
         self.credentials = Credentials.of(bootstrap, clock)
+        self._provider_databases = bootstrap.workload_settings.provider_databases
         self._admin_locks: dict[str, asyncio.Lock] = {}
 
     def admin_lock(self, server_id: str) -> asyncio.Lock:
@@ -36,6 +37,7 @@ class TargetAccess:
             self.credentials,
             document.identity,
             self.admin_lock,
+            self._provider_databases,
         )
 
     async def server_connection(

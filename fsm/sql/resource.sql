@@ -74,7 +74,7 @@ select r.*, m.lifecycle, m.state, m.operation_id as machine_operation
  order by r.key;
 
 -- name: servers_of_account
--- A JSON array of the servers that an account may use as targets, and their pools; `previous` are the settings
+-- A JSON array of the servers that an account may use as targets, their pools and their databases with labels; `previous` are the settings
 -- that hold while an update of them is waiting or being verified. One text: there may be thousands, and rows would
 -- be decoded on the event loop.
 select coalesce(json_agg(to_jsonb(o) || jsonb_build_object('previous',
@@ -89,7 +89,10 @@ select coalesce(json_agg(to_jsonb(o) || jsonb_build_object('previous',
   from account_server a
   join resource r on r.uid = a.server_uid
   join resource o on o.tenant_id = r.tenant_id
-                 and (o.uid = r.uid or (o.parent_key = r.key and o.type = 'Microsoft.Sql/servers/elasticPools'))
+                 and (o.uid = r.uid
+                      or (o.parent_key = r.key
+                          and (o.type = 'Microsoft.Sql/servers/elasticPools'
+                               or (o.type = 'Microsoft.Sql/servers/databases' and o.properties ? 'labels'))))
   left join machine m on m.uid = o.uid and m.ended_at is null
  where a.account_uid = $1;
 

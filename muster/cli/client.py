@@ -87,6 +87,10 @@ class Api:
         self._seen[path] = answer.headers.get("etag", ""), shown
         return shown
 
+    def seen_etag(self, path: str) -> str:
+        """Of the document that `latest` returned."""
+        return self._seen[path][0]
+
     def pages(self, path: str, query: Query = NOTHING) -> Iterator[dict[str, Any]]:
         """Every page of a list, one document each."""
         page = self.get(path, query)
@@ -98,9 +102,14 @@ class Api:
     def all(self, path: str, query: Query = NOTHING) -> list[dict[str, Any]]:
         return [item for page in self.pages(path, query) for item in page["value"]]
 
-    def put(self, path: str, body: dict[str, Any], *, new: bool = False) -> dict[str, Any]:
-        """Followed to its end when it takes longer; `new`: refused when it is there already."""
-        headers = {"If-None-Match": "*"} if new else {}
+    def put(
+        self, path: str, body: dict[str, Any], *, new: bool = False, etag: str | None = None
+    ) -> dict[str, Any]:
+        """Followed to its end when it takes longer; `new`: refused when it is there already.
+
+        With an etag: refused when it was changed since it had that one.
+        """
+        headers = {"If-None-Match": "*"} if new else {"If-Match": etag} if etag else {}
         answer = self._send("PUT", path, body=body, headers=headers)
         if new and answer.status_code == 412:
             name = unquote(path.rsplit("/", 1)[-1])

@@ -29,26 +29,16 @@ FORMS = {
     "group": ("GROUP", "the targets of another group"),
 }
 LISTED = {"SqlServer", "SqlElasticPool", "SqlSchema"}  # found by asking a server, so by a login
-MEMBER = ("membership", "type", "server", "database", "pool", "schema", "group")
+LABELLED = {"server", "database"}
+MEMBER = ("membership", "type", "server", "database", "pool", "schema", "group", "labels")
 
 
 def add(commands: Commands) -> None:
     verbs = noun(commands, "group", "manage target groups: where jobs run")
     one = of_account(verb(verbs, "create", create, "create a target group from its members"))
-    one.add_argument("name", metavar="NAME")
-    for kind, (form, about) in FORMS.items():
-        one.add_argument(f"--{kind}", action="append", default=[], metavar=form, help=about)
-    for kind, (form, _) in FORMS.items():
-        one.add_argument(
-            f"--exclude-{kind}", action="append", default=[], metavar=form, help="wins over include"
-        )
-    one.add_argument(
-        "--credential", metavar="NAME", help="credential that lists the databases and logs in"
-    )
-    one.add_argument(
-        "--file", type=Path, help='members as JSON, {"members": […]} or a list; - is stdin'
-    )
+    _members_options(one)
     one.add_argument("--replace", action="store_true", help="replace a group of that name")
+    _members_options(of_account(verb(verbs, "add", add_members, "add members to a target group")))
     one = of_account(verb(verbs, "show", show_group, "show the members of a group"))
     one.add_argument("name", metavar="NAME")
     of_account(verb(verbs, "list", list_groups, "list the target groups of an account"))
@@ -57,18 +47,61 @@ def add(commands: Commands) -> None:
     one.add_argument("name", metavar="NAME")
 
 
+def _members_options(one: argparse.ArgumentParser) -> None:
+    one.add_argument("name", metavar="NAME")
+    for kind, (form, about) in FORMS.items():
+        one.add_argument(f"--{kind}", action="append", default=[], metavar=form, help=about)
+    for kind, (form, _) in FORMS.items():
+        one.add_argument(
+            f"--exclude-{kind}", action="append", default=[], metavar=form, help="wins over include"
+        )
+    one.add_argument(
+        "--labels",
+        metavar="SELECTOR",
+        help="of --server and --database: only databases with such labels, as 'tier=gold,!legacy'",
+    )
+    one.add_argument(
+        "--exclude-labels",
+        metavar="SELECTOR",
+        help="of --exclude-server and --exclude-database: only databases with such labels",
+    )
+    one.add_argument(
+        "--credential", metavar="NAME", help="credential that lists the databases and logs in"
+    )
+    one.add_argument(
+        "--file", type=Path, help='members as JSON, {"members": […]} or a list; - is stdin'
+    )
+
+
 def create(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
         account = lookup.account(api, options)
-        members = [*_from_file(options.file), *_from_options(options, account)]
-        if not members:
-            raise Refused("a group needs members: --server, --database, … or --file")
+        members = _given(options, account)
         path = under(account, "targetGroups", options.name)
         made = api.put(path, {"properties": {"members": members}}, new=not options.replace)
         output.show(options, made, _members(made))
         return Exit.SUCCEEDED
 
     return calling(options, put)
+
+
+def add_members(options: argparse.Namespace) -> int:
+    def put(api: Api) -> int:
+        account = lookup.account(api, options)
+        path = under(account, "targetGroups", options.name)
+        members = [*api.latest(path)["properties"]["members"], *_given(options, account)]
+        made = api.put(path, {"properties": {"members": members}}, etag=api.seen_etag(path))
+        output.show(options, made, _members(made))
+        return Exit.SUCCEEDED
+
+    return calling(options, put)
+
+
+def _given(options: argparse.Namespace, account: str) -> list[dict[str, Any]]:
+    members = [*_from_file(options.file), *_from_options(options, account)]
+    if not members:
+        raise Refused("a group needs members: --server, --database, … or --file")
+    return members
 
 
 def show_group(options: argparse.Namespace) -> int:
@@ -109,6 +142,8 @@ def counted(resolution: dict[str, Any]) -> str:
     text = output.many(resolution["count"], "target")
     if resolution.get("truncated"):
         text += f", the first {len(resolution['targets'])} shown"
+        if not_shown := resolution.get("notShownCount"):
+            text += f" ({not_shown} lines are not shown in all)"
     if left := resolution.get("leftOutCount", len(resolution.get("leftOut", []))):
         text += f", {left} left out"
     if missing := resolution.get("missing"):
@@ -130,8 +165,8 @@ def _resolved(resolution: dict[str, Any]) -> Table:
         _target(each, "unreachable", f"{each['code']}: {each['message']}")
         for each in resolution.get("unreachable", [])
     ]
-    columns = ("server", "database", "schema", "pool", "is", "reason")
-    return Table(columns, rows, optional=("schema", "pool", "reason"))
+    columns = ("server", "database", "schema", "pool", "is", "rule", "reason")
+    return Table(columns, rows, optional=("schema", "pool", "rule", "reason"))
 
 
 def _unchecked(each: dict[str, Any]) -> str | None:
@@ -143,24 +178,39 @@ def _unchecked(each: dict[str, Any]) -> str | None:
 
 def _why(each: dict[str, Any]) -> str:
     by = each.get("excludedBy")
-    return f"{each['reason']} by {by}" if by else str(each["reason"])
+    why = f"{each['reason']} by {by}" if by else str(each["reason"])
+    return why if each.get("exists", True) else f"{why}; no such database"
 
 
 def _target(each: dict[str, Any], what: str, reason: str | None) -> list[Any]:
     names = ("serverName", "databaseName", "schemaName", "elasticPoolName")
-    return [*(each.get(name) for name in names), what, reason]
+    return [*(each.get(name) for name in names), what, _rule(each), reason]
+
+
+def _rule(each: dict[str, Any]) -> str | None:
+    """The member that decided, with its position in its group."""
+    member = each.get("member")
+    return None if member is None else f"{member['targetGroup']}[{member['position']}]"
 
 
 def _from_options(options: argparse.Namespace, account: str) -> list[dict[str, Any]]:
     made = []
     for membership in ("Include", "Exclude"):
+        labels = options.labels if membership == "Include" else options.exclude_labels
+        labelled = 0
         for kind in KINDS:
             option = kind if membership == "Include" else f"exclude_{kind}"
             for text in getattr(options, option):
                 member = {"membershipType": membership, **_member(kind, text, account)}
                 if options.credential and membership == "Include" and kind != "group":
                     member |= _login(member, f"{account}/credentials/{options.credential}")
+                if labels and kind in LABELLED:
+                    member["labels"] = labels
+                    labelled += 1
                 made.append(member)
+        if labels and not labelled:
+            prefix = "" if membership == "Include" else "exclude-"
+            raise Refused(f"--{prefix}labels needs --{prefix}server or --{prefix}database")
     return made
 
 
@@ -206,6 +256,7 @@ def _members(group: dict[str, Any]) -> Table:
             each.get("elasticPoolName"),
             each.get("schemaPattern"),
             (each.get("targetGroup") or "").rsplit("/", 1)[-1] or None,
+            each.get("labels"),
         ]
         for each in group["properties"]["members"]
     ]

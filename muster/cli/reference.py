@@ -42,5 +42,7 @@ def _plain(default: str) -> str:
     duration = re.fullmatch(r"seconds\(([\d.]+)\)", default)
     if duration:
         return duration[1] + "s"
+    if default.isupper():  # a constant
+        return settings.shown(getattr(settings, default))
     plain = {"None": "unset", "()": "empty"}.get(default, default)
     return re.sub(r'^\(|,?\)$|"', "", plain)

@@ -1,24 +1,21 @@
-"""Which databases of a server jobs reach without naming them: one list and one rule."""
+"""Which databases of a server jobs reach without naming them: one rule for engines and the control plane."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-# The servers' and their providers' own; each can still be named.
-SERVERS_OWN = frozenset(
-    {
-        "postgres",
-        "template0",
-        "template1",
-        "rdsadmin",
-        "cloudsqladmin",
-        "alloydbadmin",
-        "azure_maintenance",
-        "azure_sys",
-    }
-)
+# Of PostgreSQL itself. The setting `provider_databases` has those of hosting providers.
+POSTGRESQL_OWN = frozenset({"postgres", "template0", "template1"})
+LABELS_DIFFER, NOT_INCLUDED = "LabelsNotMatched", "NotIncluded"  # why a database is no target
+PROVIDER_DATABASES = ("rdsadmin", "cloudsqladmin", "alloydbadmin", "azure_maintenance", "azure_sys")
 
 
-def left_out(row: Mapping[str, Any]) -> str | None:
+def is_own(name: str, provider_databases: Collection[str]) -> bool:
+    """Whether the database belongs to the server or its provider; a target group can still name it."""
+    own = name.lower()
+    return own in POSTGRESQL_OWN or own in {each.lower() for each in provider_databases}
+
+
+def left_out(row: Mapping[str, Any], provider_databases: Collection[str]) -> str | None:
     """Why enumeration passes a database over, or None when it does not."""
     if row["template"]:
         return "Template"
@@ -26,7 +23,7 @@ def left_out(row: Mapping[str, Any]) -> str | None:
         return "Invalid"
     if not row["connectable"]:
         return "ConnectionsNotAllowed"
-    if row["name"].lower() in SERVERS_OWN:
+    if is_own(row["name"], provider_databases):
         return "ServersOwn"
     if not row["granted"]:
         return "ConnectNotGranted"

@@ -10,6 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from muster.core.enumeration import PROVIDER_DATABASES
+
 PREFIX = "MUSTER_"
 # Of tests and benchmarks, and of the command line.
 NOT_OURS = tuple(PREFIX + name for name in ("TEST_", "BENCH_"))
@@ -94,6 +96,7 @@ class Settings:
     target_deny: tuple[str, ...] = ()  # wins over allow, also over embedded servers
     target_ports: tuple[str, ...] = ("1024-65535",)  # numbers and ranges
     target_ca_file: Path | None = None  # PEM; the CA of all servers that name none themselves
+    provider_databases: tuple[str, ...] = PROVIDER_DATABASES  # skipped by listing; the whole list
     connect_limit: timedelta = seconds(10)  # one attempt to connect to a server
 
     # Timing

@@ -428,15 +428,19 @@ async def test_a_server_that_could_not_be_listed_is_not_visited(target):
 
     outcome = await target.run("insert into t values (1)", task)
 
-    assert told(outcome) == ("Failed", "ServerUnreachable", False)
-    assert "start a new run" in outcome.message
+    assert told(outcome) == ("Failed", "ServerUnreachable", True)
+    assert "listed before the next attempt" in outcome.message
     assert target.started == [task.invocation_id]
 
 
 @pytest.mark.parametrize(
     ("why", "reason", "said"),
     [
-        ("TargetTimeout: It did not answer.", "ServerUnreachable", "start a new run"),
+        (
+            "TargetTimeout: It did not answer.",
+            "ServerUnreachable",
+            "listed before the next attempt",
+        ),
         ("InvalidTargetQuery: A row names no database.", "TargetsUnresolved", "names no database"),
     ],
 )
@@ -446,7 +450,7 @@ async def test_why_a_server_could_not_be_listed_is_told(target, why, reason, sai
 
     outcome = await target.run("insert into t values (1)", task)
 
-    assert told(outcome) == ("Failed", reason, False)
+    assert told(outcome) == ("Failed", reason, reason == "ServerUnreachable")
     assert said in outcome.message
     assert outcome.fingerprint == (reason if reason == "ServerUnreachable" else why.split(":")[0])
 

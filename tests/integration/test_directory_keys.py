@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+import msgspec
 import pytest
 import trustme
 
@@ -144,3 +145,21 @@ async def test_a_change_of_a_server_is_sent_after_its_operation(lifecycles, targ
     assert waiting == {"tier": "old"}
     assert verifying == ("updating", {"tier": "old"})
     assert await sent() == {"tier": "new"}
+
+
+async def test_labels_of_databases_are_sent_with_their_server(lifecycles):
+    (server,) = await lifecycles.db.fetch(f"select * {SERVERS}")
+    (database, *_) = await lifecycles.db.fetch(
+        "select uid, name from resource where type = 'Microsoft.Sql/servers/databases'"
+    )
+
+    async def sent(labels: dict[str, str]) -> object:
+        await lifecycles.db.execute(
+            "update resource set properties = properties || $2 where uid = $1", database["uid"], {"labels": labels}
+        )  # fmt: skip
+        await lifecycles.watch.once()
+        entry = next(each for each in control(lifecycles).directory if each.name == server["name"])
+        return entry.database_labels
+
+    assert await sent({"tier": "gold"}) == {database["name"]: {"tier": "gold"}}
+    assert await sent({}) is msgspec.UNSET

@@ -277,3 +277,87 @@ async def test_a_step_keeps_the_targets_it_has(owner):
     assert await refused(owner, PLAN, run, 2, snapshot, []) == "MU013"
 
     assert len(await planned(owner)) == 2
+
+
+JOIN = """
+select * from jobs_internal.join_targets(1, $1, 1, $2, $3, $4, $4, $5, $6, $7, $8::text[]::jsonb[], $9, $10, '{2}')
+"""
+
+
+async def a_planned_step(owner):
+    """Of two targets, the second of which is a server that could not be listed."""
+    job = await a_job(owner)
+    run = await a_run(owner, job)
+    await a_step(owner, run)
+    snapshot = await a_snapshot(owner, job.group, 2)
+    await owner.execute(
+        "update jobs_internal.snapshot_target set database_name = null, target_type = 'SqlServer'"
+        " where snapshot_id = $1 and ordinal = 2",
+        snapshot,
+    )
+    await owner.execute(PLAN, run, 1, snapshot, [2])
+    return run, snapshot
+
+
+async def join(owner, run, snapshot, *databases: str, unlisted: int = 2):
+    server = await owner.fetchval(
+        "select server_id from jobs_internal.snapshot_target where snapshot_id = $1 and ordinal = 1", snapshot
+    )  # fmt: skip
+    number, rule = len(databases), uuid4()
+    columns = (
+        ["SqlDatabase"] * number,
+        [server] * number,
+        [None] * number,
+        list(databases),
+        [None] * number,
+    )
+    return await owner.fetch(
+        JOIN, run, unlisted, *columns, ["{}"] * number, [None] * number, [rule] * number
+    )  # fmt: skip
+
+
+async def test_listed_targets_take_the_place_of_their_server_after_the_last_target(owner):
+    run, snapshot = await a_planned_step(owner)
+    there = (await stored(owner, snapshot))[0]["database_name"]
+
+    rows = await join(owner, run, snapshot, "new1", there, "new2")
+    again = await join(owner, run, snapshot, "new3")
+
+    assert [(row["ordinal"], row["database_name"]) for row in rows[1:]] == [
+        (3, "new1"),
+        (4, "new2"),
+    ]
+    assert again == []
+    assert [(row["ordinal"], row["wave"]) for row in await planned(owner)] == [
+        (1, 1),
+        (3, 2),
+        (4, 2),
+    ]
+    joined = json.loads(await owner.fetchval("select joined::text from jobs_internal.snapshot"))
+    assert [(each["attempts"], each["targets"]) for each in joined] == [(0, 2)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update jobs_internal.step_execution set cancel_requested_at = now()",
+        "update jobs_internal.job_execution set cancel_requested_at = now()",
+        "update jobs_internal.step_execution set aborted_at = now()",
+        "update jobs_internal.target_execution set lifecycle = 'TimedOut', end_time = now() where ordinal = 2",
+    ],
+)
+async def test_nothing_joins_a_step_whose_server_ended_or_which_is_cancelled(owner, change):
+    run, snapshot = await a_planned_step(owner)
+    await owner.execute(change)
+
+    assert await join(owner, run, snapshot, "new1") == []
+    assert [row["ordinal"] for row in await planned(owner)] == [1, 2]
+
+
+async def test_a_stale_core_lets_no_target_join(owner):
+    run, snapshot = await a_planned_step(owner)
+    await owner.execute("update jobs_internal.instance set epoch = 2")
+
+    with pytest.raises(asyncpg.PostgresError) as refused:
+        await join(owner, run, snapshot, "new1")
+    assert refused.value.sqlstate == "MU001"

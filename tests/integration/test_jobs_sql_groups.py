@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import random
+import re
 from uuid import uuid4
 
 import msgspec
@@ -9,7 +11,8 @@ import pytest
 
 from engine.model.group_document import Document, Member
 from engine.targets.resolver import Resolver
-from muster.core.errors import NotFound
+from muster.core.errors import InvalidRequest, NotFound
+from muster.core.label_selector import parse
 from tests.support.definitions import SERVERS, a_definer, a_step, some_steps
 from tests.support.control_db import installed
 
@@ -148,6 +151,77 @@ async def test_a_member_stands_once(admin):
     database = {"target_type": "SqlDatabase", "server_name": "eu1"}
     await admin.call(MEMBER, target_group_name="all", **database, database_name="d")
     await admin.call(MEMBER, target_group_name="all", **database, database_name="D")
+
+
+async def test_members_differ_by_their_labels_and_a_selector_is_read_as_in_python(account, admin):
+    for labels in (None, "tier=gold", "tier=silver"):
+        await admin.call(MEMBER, target_group_name="all", labels=labels, **EU1)
+    await admin.refused("MU011", MEMBER, target_group_name="all", labels="tier=gold", **EU1)
+    wrong = {"target_group_name": "all", "labels": "tier=gold,region in eu"}
+    error = await admin.refused("MU012", MEMBER, **wrong, **EU1)
+    pool = {"target_type": "SqlElasticPool", "server_name": "eu1", "elastic_pool_name": "p"}
+    misplaced = await admin.refused("MU012", MEMBER, target_group_name="all", labels="a", **pool)
+
+    stored = await admin.connection.fetch(
+        "select labels from jobs.target_group_members order by position"
+    )
+    root = await account.connect("root")
+    texts = some_selectors(3000)
+    rows = await root.fetch(
+        "select jobs_internal.selector_error(s) from unnest($1::text[]) with ordinality t (s, n) order by n", texts
+    )  # fmt: skip
+    await root.close()
+
+    assert [row[0] for row in stored] == [None, "tier=gold", "tier=silver"]
+    assert (error.column_name, "position 11:" in str(error)) == ("labels", True)
+    assert misplaced.column_name == "labels"
+    assert [position(row[0]) for row in rows] == list(map(position_in_python, texts))
+    assert 300 < sum(row[0] is None for row in rows) < 2700
+
+
+def some_selectors(number: int) -> list[str]:
+    """Some are right: pieces of selectors in a likely order, and some of them changed."""
+    draw = random.Random(7)
+    keys, values = (
+        ["tier", "a/b.c-d", "in", "x" * 63, "x" * 64, "-a", "ä"],
+        ["gold", "eu,us", "ü|*", "a b", '"', ""],
+    )
+    forms = [
+        "{k}",
+        "!{k}",
+        "! {k}",
+        "{k}={v}",
+        "{k} == {v}",
+        "{k}!={v}",
+        "{k} in ({v})",
+        "{k}  notin( {v} , {v})",
+    ]
+    texts = []
+    for _ in range(number):
+        parts = [
+            draw.choice(forms).format(k=draw.choice(keys[:4] * 3 + keys), v=draw.choice(values[:3] * 3 + values))
+            for _ in range(draw.choice((1, 1, 2, 3, 33)))
+        ]  # fmt: skip
+        text = draw.choice((",", ", ", " ,")).join(parts)
+        if draw.random() < 0.2:
+            at = draw.randrange(len(text) + 1)
+            text = text[:at] + draw.choice(" ,()=!\u0085\t\nöx") + text[at:]
+        texts.append(text)
+    return texts
+
+
+def position(error: str | None) -> str | None:
+    """Where the selector is wrong, None when it is right."""
+    match = re.search(r"position (\d+)", error or "")
+    return match[1] if match else error and "bounds"
+
+
+def position_in_python(text: str) -> str | None:
+    try:
+        parse(text)
+    except InvalidRequest as error:
+        return position(error.message)
+    return None
 
 
 async def test_deleting_a_member_changes_the_group(admin):

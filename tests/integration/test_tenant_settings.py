@@ -194,7 +194,8 @@ async def test_what_the_engine_asks_a_server_calls_nothing_of_a_tenant(target):
     for server in (target.server, pooled(target)):
         credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
         connector = Connector(settings())
-        listing = Discovery(connector, credentials, IDENTITY, lambda _: asyncio.Lock())
+        own = [target.database.upper()]
+        listing = Discovery(connector, credentials, IDENTITY, lambda _: asyncio.Lock(), own)
         there = msgspec.structs.replace(server, maintenance_database=target.database)
         who = target.who()
         query = "select (now() = pg_catalog.now())::text as server_name, current_setting('search_path') as database_name"
@@ -202,11 +203,11 @@ async def test_what_the_engine_asks_a_server_calls_nothing_of_a_tenant(target):
             target_id=UUID(int=3), membership_type="Include", type="SqlQuery", query=query
         )
 
-        databases = await listing.databases(there, who)
+        databases = {each.name: each.reason for each in await listing.databases(there, who)}
         schemas = await listing.schemas(there, target.database, "ev%", who)
         rows = await listing.rows(there, target.database, member, who)
 
-        assert target.database in {each.name for each in databases}
+        assert databases[target.database] == "ServersOwn"  # of the provider, here
         assert schemas == ["evil"]
         assert rows[0]["server_name"] == "true"
         assert rows[0]["database_name"] == '"$user", public, pg_temp'

@@ -25,6 +25,10 @@ class TargetGroupMember(Properties, frozen=True):
             "Of a SqlDatabase or SqlSchema: a name, or a pattern in which * is any text, ? any letter "
             "and a backslash takes the next letter as it is. Other types take a name."
         ),
+        "labels": (
+            "Of a SqlServer or SqlDatabase: a label selector in the notation of Kubernetes, such as "
+            "tier=gold,region in (eu,us),!legacy. Only databases with such labels are included or excluded."
+        ),
         "schemaPattern": "A pattern of SQL's LIKE: % is any text, _ any letter.",
     }
 
@@ -40,6 +44,7 @@ class TargetGroupMember(Properties, frozen=True):
     query: Maybe[str] = UNSET
     target_group: Maybe[str] = UNSET
     credential: Maybe[str] = UNSET
+    labels: Maybe[str] = UNSET
     subscription_id: Maybe[str] = UNSET
     resource_group_name: Maybe[str] = UNSET
 

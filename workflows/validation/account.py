@@ -1,8 +1,9 @@
 """What a job account may be; the codes are those that Azure documents for each case."""
 
+from collections.abc import Collection
 from typing import Any
 
-from muster.core.enumeration import SERVERS_OWN
+from muster.core.enumeration import is_own
 from muster.core.errors import FieldError, InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
@@ -17,14 +18,15 @@ LARGEST_LIMIT = 1_000_000  # of equal errors in a row
 
 
 def account(draft: Draft, old: Resource | None, settings: Settings) -> list[FieldError]:
-    del settings
     errors = [*sku(draft.content.sku), *identity(draft.content.identity)]
     if name := draft.properties.get("defaultCredential"):
         errors += item_name(name, "properties.defaultCredential")
     limit = draft.properties.get("haltAfterConsecutiveSameError")
     errors += within("properties.haltAfterConsecutiveSameError", limit, 0, LARGEST_LIMIT)
     if old is None:
-        errors += control_database(draft.properties.get("databaseId"), draft.id.parent)
+        errors += control_database(
+            draft.properties.get("databaseId"), draft.id.parent, settings.provider_databases
+        )
     return errors
 
 
@@ -72,7 +74,9 @@ def identity(document: dict[str, Any] | None) -> list[FieldError]:
     return errors
 
 
-def control_database(text: str | None, server: ResourceId) -> list[FieldError]:
+def control_database(
+    text: str | None, server: ResourceId, provider_databases: Collection[str]
+) -> list[FieldError]:
     if not text:
         message = f"The resource id of a database of this server is required: {server}/databases/…"
         return [FieldError(DATABASE_ID, message, "InvalidResourceRequestBody")]
@@ -92,7 +96,7 @@ def control_database(text: str | None, server: ResourceId) -> list[FieldError]:
         )
         if (id.named(key) or "").lower() != (server.named(key) or "").lower()
     ]
-    if id.name.lower() in SERVERS_OWN:
+    if is_own(id.name, provider_databases):
         message = f"'{id.name}' belongs to the server itself."
         errors.append(FieldError(DATABASE_ID, message, "CannotUseReservedDatabaseName"))
     return errors

@@ -3,7 +3,7 @@
 import fnmatch
 import re
 
-from muster.core.enumeration import SERVERS_OWN
+from muster.core.enumeration import is_own
 from muster.core.errors import FieldError, InvalidRequest
 from muster.core.ids import ResourceId
 from muster.core.settings import Settings
@@ -14,12 +14,11 @@ from workflows.validation.common import identifier, labels, within
 
 
 def database(draft: Draft, old: Resource | None, settings: Settings) -> list[FieldError]:
-    del settings
     errors = [
         *labels("properties.labels", draft.properties.get("labels")),
         *ineffective.database(draft.properties),
     ]
-    if old is None and draft.id.name.lower() in SERVERS_OWN:
+    if old is None and is_own(draft.id.name, settings.provider_databases):
         errors.append(
             FieldError(
                 "name",

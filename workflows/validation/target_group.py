@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from muster.core.errors import FieldError
+from muster.core import label_selector
+from muster.core.errors import FieldError, InvalidRequest
 from workflows.validation import common
 
 MOST = 10_000
@@ -17,7 +18,11 @@ FIELDS: dict[str, tuple[str, ...]] = {  # what each type must say beside its typ
     "SqlQuery": ("serverName", "databaseName", "query"),
     "TargetGroup": ("targetGroup",),
 }
-ALSO = {"SqlSchema": {"databaseName"}}  # what it may say
+ALSO = {
+    "SqlSchema": {"databaseName"},
+    "SqlServer": {"labels"},
+    "SqlDatabase": {"labels"},
+}  # what it may say
 EVERYWHERE = {"type", "membershipType", "refreshCredential", "credential"}
 OF_SERVER = {"subscriptionId", "resourceGroupName"}
 ALLOWED = {
@@ -75,6 +80,14 @@ def _query(text: str) -> str | None:
     return f"At most {LONGEST_QUERY} characters." if len(text) > LONGEST_QUERY else None
 
 
+def _labels(text: str) -> str | None:
+    try:
+        label_selector.parse(text)
+    except InvalidRequest as wrong:
+        return wrong.message
+    return None
+
+
 TEXTS = {
     "databaseName": common.identifier,
     "serverName": _name,
@@ -82,6 +95,7 @@ TEXTS = {
     "shardMapName": _name,
     "schemaPattern": _name,
     "query": _query,
+    "labels": _labels,
 }
 
 
@@ -98,4 +112,5 @@ def _rule(member: dict[str, Any]) -> tuple[Any, ...]:
         get("schemaPattern"),
         get("query"),
         (get("targetGroup") or "").lower(),
+        get("labels") or None,
     )

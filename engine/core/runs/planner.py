@@ -15,7 +15,9 @@ from engine.db.control_db import ControlDatabase
 from engine.db.control_db import Q as S
 from engine.model.credential import Credential
 from engine.model.group_document import Document
+from engine.model.task import UNLISTED
 from engine.scheduling.rollout import RolloutRules
+from engine.scheduling.run_state import NOT_STARTED
 from engine.scheduling.runs import Run, StepDefinition
 from engine.targets.chosen_targets import ChosenTargets, limited
 from engine.targets.resolution import Resolution, Target
@@ -51,18 +53,16 @@ class StepPlan:
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """As live_targets returns targets that were just planned."""
-        _, servers, _, pools, databases, *_ = self.columns
-        places = zip(servers, pools, databases, strict=True)
-        for ordinal, (server, pool, database) in enumerate(places, 1):
+        _, servers, _, pools, databases, _, labels, *_ = self.columns
+        places = zip(servers, pools, databases, labels, strict=True)
+        for ordinal, (server, pool, database, label_text) in enumerate(places, 1):
             yield {
+                **NOT_STARTED,
                 "ordinal": ordinal,
-                "attempts": 0,
-                "not_before": None,
-                "deadline": None,
                 "server_id": server,
                 "pool_name": pool,
                 "database_name": database,
-                "invocation_id": None,
+                "unlisted": f'"{UNLISTED}":' in label_text,
             }
 
 
@@ -110,6 +110,27 @@ class Planner:
         )
         return StepPlan(arguments, columns, rules)
 
+    async def list_again(
+        self, run: Run, plan: StepDefinition, servers: frozenset[str]
+    ) -> tuple[Document, Resolution] | None:
+        """Resolves the members of these servers, as they were when the step began.
+
+        None: no further target may join (a plan or a limit fixed them), or the group was changed while the step was
+        planned, so what it was is unknown.
+        """
+        if run.chosen == "plan" or run.limit is not None:
+            return None
+        key = self._store.epoch, run.id, plan.step_id
+        text = await self._connection.value(Q.unlisted_document, *key)
+        if text is None:
+            return None
+        document = read_document(text)
+        chosen = await self._chosen_targets(run, plan)
+        if chosen is not None:
+            chosen = chosen.of_servers(servers)
+            document = chosen.document(document)
+        return document, await self.resolve(plan, document, chosen, patience=0.0, servers=servers)
+
     async def resolve(
         self,
         plan: StepDefinition,
@@ -117,9 +138,10 @@ class Planner:
         chosen: ChosenTargets | None = None,
         *,
         patience: float,
+        servers: frozenset[str] | None = None,
         check_named: bool = False,
     ) -> Resolution:
-        """`patience`: seconds for a server that is unavailable."""
+        """`patience`: seconds for a server that is unavailable; `servers`: only members of these."""
         credential = await self._step_credential(plan) if needs_listing(document) else None
         retry = ServerRetry(self._targets.clock, patience)
         discovery = self._targets.discovery(document)
@@ -127,8 +149,9 @@ class Planner:
         async def resolve(*filters: TargetFilter) -> Resolution:
             order_by = plan.order_by
             resolver = Resolver(
-                document, discovery, credential, retry, filters=filters, order_by=order_by
-            )
+                document, discovery, credential, retry, filters=filters, order_by=order_by,
+                servers=servers,
+            )  # fmt: skip
             return await resolver.resolve(check_named=check_named)
 
         if chosen is None:
@@ -192,7 +215,7 @@ def reason_of(fault: Fault) -> str:
 
 
 def snapshot_columns(targets: Iterable[Target]) -> tuple[list[Any], ...]:
-    """Arguments of plan_step and store_snapshot."""
+    """Arguments of plan_step, join_targets and store_snapshot."""
     rows = [_row(target) for target in targets]
     return tuple(list(column) for column in zip(*rows, strict=True)) or tuple([] for _ in range(9))
 

@@ -15,6 +15,7 @@ from engine.context.core_context import CoreContext
 from engine.core.runs.background import BackgroundTasks
 from engine.core.runs.cancellations import Cancellations
 from engine.core.runs.execution_store import ExecutionStore, ReservationBatch
+from engine.core.runs.late_listing import LateListing
 from engine.core.runs.planner import Planner
 from engine.core.runs.queue_gate import BeginGate
 from engine.core.runs.rollouts import Rollouts
@@ -99,6 +100,7 @@ class RunLifecycle:
         self._background = BackgroundTasks(self._background_ended)
         self.cancellations = Cancellations(executions, self._background.cancel)
         self.rollouts = Rollouts(executions, run_state, now)
+        self.late_listing = LateListing(planner, executions, run_state, self.wake)
         begin_gate = BeginGate(context.cluster_state, run_state)
         self._actions = RunActions(
             clock=context.clock,
@@ -119,6 +121,7 @@ class RunLifecycle:
 
     def end(self) -> None:
         self._background.cancel_all()
+        self.late_listing.end()
 
     def wake(self, run: Run) -> None:
         """The run may move, and the controller is woken to advance it."""

@@ -1,7 +1,7 @@
 -- name: live_targets
 -- The unfinished targets of a step, in their order.
 select ordinal, lifecycle, attempts, not_before, deadline, server_id, pool_name, database_name, schema_name,
-       worker_pool, attempt, host_id, invocation_id, task_lifecycle
+       worker_pool, attempt, host_id, invocation_id, task_lifecycle, unlisted
   from jobs_internal.live_targets($1, $2, $3, $4);
 
 -- name: begin_run

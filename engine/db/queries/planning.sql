@@ -90,3 +90,11 @@ select jobs_internal.store_snapshot($1, $2, $3, $4, $5, $6::text::jsonb, $7, $8,
 -- name: store_plan
 -- Stores a plan with the snapshots of its steps.
 select jobs_internal.store_plan($1, $2, $3, $4, $5::text::jsonb, $6, $7);
+-- name: unlisted_document
+-- The target group as it was when the step began, for servers that are listed again; null: they can't be.
+select jobs_internal.unlisted_document($1, $2, $3)::text;
+
+-- name: join_targets
+-- The target that was replaced, then those that take its place; nothing: it has ended, or runs.
+select ordinal, server_id, pool_name, database_name, unlisted, skipped
+  from jobs_internal.join_targets($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text[]::jsonb[], $12, $13, $14);

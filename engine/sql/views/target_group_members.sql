@@ -3,7 +3,7 @@ create or replace view jobs.target_group_members as
 select g.name as target_group_name, g.target_group_id, m.membership_type, m.target_type, m.target_id,
        r.name as refresh_credential_name, m.subscription_id, m.resource_group_name, m.server_name, m.database_name,
        m.elastic_pool_name, m.shard_map_name, m.schema_pattern, m.query, n.name as nested_group_name, m.nested_group_id,
-       c.name as credential_name, m.position
+       c.name as credential_name, m.position, m.labels
   from jobs_internal.target_group g
   join jobs_internal.target_group_member m on m.target_group_id = g.target_group_id
   left join jobs_internal.credential r on r.credential_id = m.refresh_credential_id
@@ -34,3 +34,5 @@ comment on column jobs.target_group_members.nested_group_id is 'The group whose 
 comment on column jobs.target_group_members.credential_name is
     'The credential that runs steps on these targets when the step names none.';
 comment on column jobs.target_group_members.position is 'The order of the members.';
+comment on column jobs.target_group_members.labels is
+    'Label selector of a SqlServer or SqlDatabase: only databases with such labels; null = all.';

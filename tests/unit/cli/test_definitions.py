@@ -224,13 +224,16 @@ def test_groups_are_shown_and_listed(muster, rest):
 def test_resolve_shows_targets_what_is_left_out_and_who_is_away(muster, rest):
     found = {
         "count": 2, "truncated": True,
-        "targets": [{"type": "SqlDatabase", "serverName": "eu1", "databaseName": "a"}],
+        "targets": [{"type": "SqlDatabase", "serverName": "eu1", "databaseName": "a",
+                     "member": {"targetGroup": "prod", "position": 1, "text": "SqlServer eu1"}}],
         "leftOutCount": 2,
         "leftOut": [
             {"serverName": "eu1", "databaseName": "postgres", "reason": "maintenance"},
             {"serverName": "eu1", "databaseName": "t_1", "reason": "Excluded",
-             "rule": "x", "excludedBy": "SqlDatabase eu1/t_*"},
+             "rule": "x", "excludedBy": "SqlDatabase eu1/t_*",
+             "member": {"targetGroup": "prod", "position": 2, "text": "SqlDatabase eu1/t_*"}},
         ],
+        "notShownCount": 1,
         "missing": [{"serverName": "eu1", "databaseName": "gone"}],
         "unreachable": [
             {"serverName": "eu2", "code": "TargetTimeout", "message": "No answer."},
@@ -243,14 +246,14 @@ def test_resolve_shows_targets_what_is_left_out_and_who_is_away(muster, rest):
 
     assert code == 2
     assert out.splitlines() == [
-        "server  database  is           reason",
-        "eu1     a         target",
-        "eu1     postgres  left out     maintenance",
-        "eu1     t_1       left out     Excluded by SqlDatabase eu1/t_*",
-        "eu1     gone      missing      no such database",
-        "eu2               unreachable  TargetTimeout: No answer.",
-        "eu1     b         unreachable  ConnectNotGranted: No.",
-        "2 targets, the first 1 shown, 2 left out, 1 missing, 1 server unreachable, 1 database unreachable.",
+        "server  database  is           rule     reason",
+        "eu1     a         target       prod[1]",
+        "eu1     postgres  left out              maintenance",
+        "eu1     t_1       left out     prod[2]  Excluded by SqlDatabase eu1/t_*",
+        "eu1     gone      missing               no such database",
+        "eu2               unreachable           TargetTimeout: No answer.",
+        "eu1     b         unreachable           ConnectNotGranted: No.",
+        "2 targets, the first 1 shown (1 lines are not shown in all), 2 left out, 1 missing, 1 server unreachable, 1 database unreachable.",
     ]
     assert json.loads(muster("group", "resolve", "prod", "-o", "json")[1]) == found
 
@@ -288,6 +291,34 @@ def test_a_pattern_of_databases_is_sent_as_it_is_and_listed_by_the_credential(mu
         {**of_eu1, "membershipType": "Include", "databaseName": "one", "credential": login},
         {**of_eu1, "membershipType": "Exclude", "databaseName": "tenant_0*"},
     ]  # fmt: skip
+
+
+def test_members_with_labels_are_added_to_those_that_a_group_has(muster, rest):
+    old = {"type": "SqlServer", "serverName": "eu1", "membershipType": "Include"}
+    rest.on("GET", GROUP, {"name": "prod", "properties": {"members": [old]}})
+    rest.on("PUT", GROUP, {"name": "prod", "properties": {"members": []}})
+
+    code, _, err = muster(
+        "group", "add", "prod", "--server", "eu2", "--labels", "tier=gold",
+        "--exclude-database", "eu1/t_*", "--exclude-labels", "!billed", "--pool", "eu1/p",
+    )  # fmt: skip
+
+    assert (code, err) == (0, "")
+    assert rest.sent("PUT", GROUP)[-1]["properties"]["members"] == [
+        old,
+        {"membershipType": "Include", "type": "SqlServer", "serverName": "eu2", "labels": "tier=gold"},
+        {"membershipType": "Include", "type": "SqlElasticPool", "serverName": "eu1", "elasticPoolName": "p"},
+        {"membershipType": "Exclude", "type": "SqlDatabase", "serverName": "eu1", "databaseName": "t_*",
+         "labels": "!billed"},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ["labels", "exclude-labels"])
+def test_labels_without_a_server_or_database_to_select_from_are_refused(muster, rest, option):
+    code, _, err = muster("group", "create", "prod", "--pool", "eu1/p", f"--{option}", "a=b")
+
+    assert code == 1
+    assert f"--{option} needs" in err
 
 
 CREDENTIAL = f"{ACCOUNT}/credentials/login"

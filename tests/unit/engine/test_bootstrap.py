@@ -95,6 +95,16 @@ def test_the_operator_s_ca_comes_with_the_start_file():
     assert (made.connector().authority, made.target_connector().authority) == ("PEM", "PEM")
 
 
+def test_the_operator_s_list_of_provider_databases_comes_with_the_start_file():
+    given = SETTINGS | {"providerDatabases": ["vendor_admin"]}
+
+    made = Bootstrap.of(start(spec=Spec(settings=given)))
+    usual = Bootstrap.of(start())
+
+    assert made.workload_settings.provider_databases == ("vendor_admin",)
+    assert "rdsadmin" in usual.workload_settings.provider_databases
+
+
 async def refusal(connector, port):
     with pytest.raises(Fault) as told:
         await connector.contact(Endpoint(host="127.0.0.1", port=port, ssl_mode="disable"))

@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from engine.scheduling.rollout import RolloutRules, StepRollout
 from engine.scheduling.run_state import RunState
 from engine.scheduling.runs import (
     PREFETCH_DEPTH,
@@ -521,3 +522,54 @@ def test_prefetched_tasks_use_no_slots_of_their_host():
 
     assert len(state.running) == 9
     assert state.used_slots() == {HOST: 2}
+
+
+def an_unlisted(state: RunState, **more) -> StepRun:
+    """A step whose second target is a server that could not be listed."""
+    step = a_step(state, 1)
+    step.rollout = StepRollout(RolloutRules((1, 2)))
+    row = {
+        "ordinal": 2,
+        "attempts": 1,
+        "not_before": at(NOW),
+        "deadline": at(NOW + 10),
+        "invocation_id": None,
+    }
+    place = {"server_id": "S", "pool_name": None, "database_name": None, "unlisted": True}
+    step.rollout.wave = 2
+    state.load(step, row | place | more)
+    return step
+
+
+def test_a_server_that_could_not_be_listed_is_listed_before_its_next_attempt():
+    state = a_state()
+    step = an_unlisted(state)
+    target = step.waiting[2]
+
+    assert state.due(NOW + 1) == []
+    assert state.unlisted == {step: [target]}
+    assert target.unlisted == ("s", "")
+    assert 2 not in target.queue.items
+
+    state.retry(step, target)
+    state.retry(step, target)
+
+    assert list(target.queue.items) == [2]
+    assert state.due(NOW + 11) == [(step, target)], "its deadline is watched meanwhile"
+
+
+def test_targets_take_the_place_of_their_server_in_the_last_wave():
+    state = a_state()
+    step = an_unlisted(state)
+    rows = [
+        {"ordinal": ordinal, "server_id": "S", "pool_name": None, "database_name": f"d{ordinal}",
+         "unlisted": False, "skipped": ordinal == 4}
+        for ordinal in (3, 4, 5)
+    ]  # fmt: skip
+
+    state.replace(step, 2, rows)
+
+    assert sorted(step.waiting) == [1, 3, 5]
+    assert step.rollout.rules.wave_ends == (1, 5)
+    assert step.rollout.may_start(5)
+    assert step.rollout.rules.wave_starts == [2]

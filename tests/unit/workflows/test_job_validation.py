@@ -106,6 +106,12 @@ def test_a_password_is_never_repeated():
         ({"type": "SqlShardMap", "serverName": "s"}, {"databaseName", "shardMapName"}),
         ({"type": "SqlSchema", "serverName": "s"}, {"schemaPattern"}),
         ({"type": "SqlQuery", "serverName": "s", "databaseName": "d"}, {"query"}),
+        ({"type": "SqlServer", "serverName": "s", "labels": "tier=gold,region in (eu,us)"}, set()),
+        ({"type": "SqlServer", "serverName": "s", "labels": "tier in eu"}, {"labels"}),
+        (
+            {"type": "SqlElasticPool", "serverName": "s", "elasticPoolName": "p", "labels": "a"},
+            {"labels"},
+        ),
         ({"type": "TargetGroup", "serverName": "s"}, {"targetGroup", "serverName"}),
         ({"type": "SqlServer", "serverName": "s", "elasticPoolName": "p"}, {"elasticPoolName"}),
         ({"type": "SqlDatabase", "serverName": "s", "databaseName": "x" * 64}, {"databaseName"}),

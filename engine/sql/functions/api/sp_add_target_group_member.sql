@@ -14,7 +14,8 @@ create or replace function jobs.sp_add_target_group_member(
     nested_group_name text default null,
     credential_name text default null,
     subscription_id text default null,
-    resource_group_name text default null
+    resource_group_name text default null,
+    labels text default null
 )
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
@@ -30,7 +31,8 @@ begin
         'targetGroup', jsonb_build_object('name', nullif(nested_group_name, '')),
         'refreshCredential', jsonb_build_object('name', nullif(refresh_credential_name, '')),
         'credential', jsonb_build_object('name', nullif(credential_name, '')),
-        'subscriptionId', nullif(subscription_id, ''), 'resourceGroupName', nullif(resource_group_name, '')))));
+        'subscriptionId', nullif(subscription_id, ''), 'resourceGroupName', nullif(resource_group_name, ''),
+        'labels', nullif(labels, '')))));
     select m.target_id into target_id
       from target_group_member m
      where m.target_group_id = edited.target_group_id
@@ -42,6 +44,7 @@ begin
         'server_name', server_name, 'database_name', database_name));
 end $$;
 comment on function jobs.sp_add_target_group_member(text, text, text, text, text, text, text, text, text, text, text,
-                                                    text, text, text) is
+                                                    text, text, text, text) is
     'Includes or excludes a server, pool, database, shard map, schema, query or another group. In database_name of a '
-    'SqlDatabase or SqlSchema, * is any text and ? any letter; schema_pattern is a pattern of LIKE.';
+    'SqlDatabase or SqlSchema, * is any text and ? any letter; schema_pattern is a pattern of LIKE. labels of a SqlServer or SqlDatabase selects '
+    'databases by their labels, as tier=gold,region in (eu,us).';

@@ -27,14 +27,14 @@ begin
         target_group_id, target_id, position, membership_type, target_type, server_name, server_id, database_name,
         elastic_pool_name, shard_map_name, schema_pattern, query, nested_group_id, nested_group_as_given,
         refresh_credential_id, refresh_as_given, credential_id, credential_as_given, subscription_id,
-        resource_group_name)
+        resource_group_name, labels)
     select p_group, coalesce(o.target_id, gen_random_uuid()), last + m.place,
            coalesce(m.doc ->> 'membershipType', 'Include'), m.doc ->> 'type', m.doc ->> 'serverName',
            coalesce(s.server_id, p_old_servers ->> lower(m.doc ->> 'serverName')), m.doc ->> 'databaseName',
            m.doc ->> 'elasticPoolName', m.doc ->> 'shardMapName', m.doc ->> 'schemaPattern', m.doc ->> 'query',
            g.target_group_id, m.doc #>> '{targetGroup,asGiven}', r.credential_id,
            m.doc #>> '{refreshCredential,asGiven}', c.credential_id, m.doc #>> '{credential,asGiven}',
-           m.doc ->> 'subscriptionId', m.doc ->> 'resourceGroupName'
+           m.doc ->> 'subscriptionId', m.doc ->> 'resourceGroupName', m.doc ->> 'labels'
       from new_member m
       left join old o on o.key = m.key
       left join server_names() s on s.name = lower(m.doc ->> 'serverName')

@@ -7,7 +7,8 @@ as $$
                'targetId', m.target_id, 'membershipType', m.membership_type, 'type', m.target_type,
                'serverName', m.server_name, 'databaseName', m.database_name, 'elasticPoolName', m.elastic_pool_name,
                'shardMapName', m.shard_map_name, 'schemaPattern', m.schema_pattern, 'query', m.query,
-               'subscriptionId', m.subscription_id, 'resourceGroupName', m.resource_group_name)) || n.named
+               'subscriptionId', m.subscription_id, 'resourceGroupName', m.resource_group_name,
+               'labels', m.labels)) || n.named
                order by m.position), '[]')
       from target_group_member m
       left join target_group g on g.target_group_id = m.nested_group_id

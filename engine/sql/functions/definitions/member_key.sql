@@ -6,6 +6,7 @@ as $$
     select jsonb_build_array(
         coalesce(p_member ->> 'membershipType', 'Include'), p_member -> 'type', lower(p_member ->> 'serverName'),
         p_member -> 'databaseName', lower(p_member ->> 'elasticPoolName'), p_member -> 'shardMapName',
-        p_member -> 'schemaPattern', p_member -> 'query', lower(p_member #>> '{targetGroup,name}'))::text
+        p_member -> 'schemaPattern', p_member -> 'query', lower(p_member #>> '{targetGroup,name}'),
+        p_member -> 'labels')::text
 $$;
 comment on function jobs_internal.member_key(jsonb) is 'Equal for two members that name the same targets.';

@@ -7,7 +7,7 @@ begin
     return (
         select jsonb_build_object(
                    'revision', r.revision, 'identity', i.identity,
-                   'servers', (select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('budget', c.budget,
+                   'servers', (select coalesce(jsonb_agg(to_jsonb(s) - 'database_labels' || jsonb_build_object('budget', c.budget,
                                                          'endpoint_id', endpoint_digest(s)) order by s.server_id), '[]')
                                  from server_directory s
                                  left join server_contact c on c.server_id = s.server_id

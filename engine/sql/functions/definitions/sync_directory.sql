@@ -17,11 +17,13 @@ begin
     insert into server_directory as s (
         server_id, name, hosts, port, ssl_mode, ca_certificate, pooling, direct_host, target_session_attrs,
         maintenance_database, max_connections, connections_per_second, slots_per_database, pools, labels,
-        worker_pool, job_credential, disabled, client_certificate, client_key, client_key_fingerprint, revision)
+        worker_pool, job_credential, disabled, client_certificate, client_key, client_key_fingerprint, database_labels,
+        revision)
     select g.server_id, g.name, g.hosts, g.port, g.ssl_mode, g.ca_certificate, g.pooling, g.direct_host,
            g.target_session_attrs, g.maintenance_database, g.max_connections, g.connections_per_second,
            g.slots_per_database, g.pools, g.labels, g.worker_pool, g.job_credential, g.disabled,
-           g.client_certificate, g.client_key, g.client_key_fingerprint, p_revision
+           g.client_certificate, g.client_key, g.client_key_fingerprint,
+           coalesce(g.database_labels, '{}'), p_revision
       from jsonb_populate_recordset(null::server_directory, p_servers) g
     on conflict (server_id) do update
        set name = excluded.name, hosts = excluded.hosts, port = excluded.port, ssl_mode = excluded.ssl_mode,
@@ -35,7 +37,7 @@ begin
            job_credential = excluded.job_credential, disabled = excluded.disabled,
            client_certificate = excluded.client_certificate,
            client_key = excluded.client_key, client_key_fingerprint = excluded.client_key_fingerprint,
-           revision = excluded.revision
+           database_labels = excluded.database_labels, revision = excluded.revision
            -- Sealing a key twice gives different texts: only the fingerprint shows whether the key changed.
      where to_jsonb(s) - array['revision', 'client_key'] <> to_jsonb(excluded) - array['revision', 'client_key'];
     update instance i

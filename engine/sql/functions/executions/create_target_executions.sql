@@ -1,6 +1,7 @@
 -- for: owner
 create or replace function jobs_internal.create_target_executions(
-    p_run jobs_internal.job_execution, p_step_id integer, p_snapshot_id uuid, p_wave_starts integer[] default '{}'
+    p_run jobs_internal.job_execution, p_step_id integer, p_snapshot_id uuid, p_wave_starts integer[] default '{}',
+    p_after integer default 0
 ) returns integer[]
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
@@ -19,7 +20,7 @@ begin
         if exists (select from job_execution x
                     where x.job_id = p_run.job_id and x.end_time is null
                       and x.job_execution_id <> p_run.job_execution_id) then
-            skipped_ordinals := busy_targets(p_run, p_snapshot_id);
+            skipped_ordinals := array(select b from unnest(busy_targets(p_run, p_snapshot_id)) b where b > p_after);
         end if;
     end if;
     insert into target_execution (run_day, job_execution_id, step_id, ordinal, snapshot_id, wave, priority,
@@ -31,11 +32,11 @@ begin
            case when s.skipped then 'Skipped: another run of the job works on this target.' end
       from snapshot_target t
      cross join lateral (select t.ordinal in (select unnest(skipped_ordinals))) s (skipped)
-     where t.snapshot_id = p_snapshot_id
+     where t.snapshot_id = p_snapshot_id and t.ordinal > p_after
      order by t.ordinal;
     return skipped_ordinals;
 end $$;
-comment on function jobs_internal.create_target_executions(jobs_internal.job_execution, integer, uuid, integer[]) is
-    'Creates a target execution of the step for every target of the snapshot. Returns the ordinals that are Skipped '
+comment on function jobs_internal.create_target_executions(jobs_internal.job_execution, integer, uuid, integer[], integer) is
+    'Creates a target execution of the step for every target of the snapshot after that ordinal. Returns the ordinals that are Skipped '
     'because the job says skipTarget and another run works on them. Waves after the first begin at the given '
     'ordinals.';

@@ -37,6 +37,15 @@ begin
         outcome := parent_lifecycle(coalesce(step.cancel_requested_at, run.cancel_requested_at) is not null, counts);
         reason := reasons ->> outcome;
         message := summary_sentence('targets', counts);
+        -- It explains why there are more targets at the end than at the beginning.
+        message := concat_ws(' ', message, (
+            select 'Listed while the step ran: ' || string_agg(
+                       format('%s (attempts: %s, targets: %s)',
+                              concat_ws('/', j ->> 'serverName', j ->> 'databaseName'), j ->> 'attempts', j ->> 'targets'),
+                       ', ' order by n) || case when count(*) = 10 then ', …' else '' end || '.'
+              from snapshot s
+             cross join lateral jsonb_array_elements(s.joined) with ordinality j (j, n)
+             where s.snapshot_id = step.snapshot_id and n <= 10));
     elsif p_reason is not null then
         outcome := 'Failed';
         reason := p_reason;

@@ -3,7 +3,7 @@ create or replace function jobs_internal.live_targets(
     p_epoch bigint, p_run_day date, p_run uuid, p_step_id integer
 ) returns table (ordinal integer, lifecycle text, attempts integer, not_before timestamptz, deadline timestamptz,
                  server_id text, pool_name text, database_name text, schema_name text, worker_pool text,
-                 attempt integer, host_id uuid, invocation_id uuid, task_lifecycle text)
+                 attempt integer, host_id uuid, invocation_id uuid, task_lifecycle text, unlisted boolean)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
@@ -27,7 +27,7 @@ begin
     return query
     select x.ordinal, x.lifecycle, x.attempts, x.not_before, coalesce(x.start_time, x.tried_at) + timeout,
            d.server_id, d.pool_name, d.database_name, d.schema_name, x.worker_pool,
-           t.attempt, t.host_id, t.invocation_id, t.lifecycle
+           t.attempt, t.host_id, t.invocation_id, t.lifecycle, d.labels ? 'muster.unlisted'
       from target_execution x
       join snapshot_target d on d.snapshot_id = snapshot and d.ordinal = x.ordinal
       -- A subquery, since older servers do not know that rows of an outer join are in order as well.

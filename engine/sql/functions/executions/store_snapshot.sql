@@ -7,8 +7,14 @@ create or replace function jobs_internal.store_snapshot(
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
+declare
+    definition jsonb;
 begin
     perform check_epoch(p_epoch);
+    -- Only where it is needed: it is long.
+    if exists (select from unnest(p_labels) l where l ? 'muster.unlisted') then
+        definition := group_members(p_target_group_id);
+    end if;
     with target as (
         select t.*, substring(sha256(convert_to(
                    json_build_array(lower(t.server_id), t.database_name, t.schema_name)::text, 'UTF8')) for 16) as id
@@ -18,9 +24,10 @@ begin
                   rule, ordinal)
     ), made as (
         insert into snapshot (snapshot_id, target_group_id, group_hash, directory_revision, targets, targets_hash,
-                              left_out)
+                              left_out, groups)
         select p_snapshot_id, p_target_group_id, p_group_hash, p_directory_revision, count(*),
-               sha256(coalesce(string_agg(t.id, '' order by t.ordinal), '')), p_left_out
+               sha256(coalesce(string_agg(t.id, '' order by t.ordinal), '')), p_left_out,
+               case when group_hash(definition) = p_group_hash then definition end
           from target t
         on conflict (snapshot_id) do nothing
         returning snapshot_id

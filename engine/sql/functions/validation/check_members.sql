@@ -9,9 +9,9 @@ begin
     select m.place, r.field, r.meaning into wrong
       from jsonb_array_elements(p_members) with ordinality m (doc, place)
       left join (values
-          ('SqlServer', array['serverName'], array['serverName']),
+          ('SqlServer', array['serverName'], array['serverName', 'labels']),
           ('SqlElasticPool', array['serverName', 'elasticPoolName'], array['serverName', 'elasticPoolName']),
-          ('SqlDatabase', array['serverName', 'databaseName'], array['serverName', 'databaseName']),
+          ('SqlDatabase', array['serverName', 'databaseName'], array['serverName', 'databaseName', 'labels']),
           ('SqlShardMap', array['serverName', 'databaseName', 'shardMapName'],
                           array['serverName', 'databaseName', 'shardMapName']),
           ('SqlSchema', array['serverName', 'schemaPattern'], array['serverName', 'databaseName', 'schemaPattern']),
@@ -36,6 +36,7 @@ begin
                          ('shardMapName', 'shard_map_name', m.doc ->> 'shardMapName', 127),
                          ('schemaPattern', 'schema_pattern', m.doc ->> 'schemaPattern', 256),
                          ('query', 'query', m.doc ->> 'query', 65536),
+                         ('labels', 'labels', m.doc ->> 'labels', 2048),
                          ('targetGroup', 'nested_group_name', m.doc #>> '{targetGroup,name}', 512)
                  ) f (key, field, value, longest)
            where (f.value is null and f.key = any (t.needs))
@@ -50,7 +51,9 @@ begin
            where n.name is not null
              and not exists (select from credential c where n.kind = 'credential' and lower(c.name) = lower(n.name))
              and not exists (select from target_group g
-                              where n.kind <> 'credential' and lower(g.name) = lower(n.name))) r
+                              where n.kind <> 'credential' and lower(g.name) = lower(n.name))
+          union all
+          select 5, 'labels', selector_error(m.doc ->> 'labels') where selector_error(m.doc ->> 'labels') is not null) r
      order by m.place, r.rank
      limit 1;
     if found then

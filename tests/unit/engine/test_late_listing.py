@@ -1,0 +1,108 @@
+"""Listing servers again beside the controller: what follows from a failure."""
+
+import asyncio
+from types import SimpleNamespace
+from uuid import UUID, uuid4
+
+import pytest
+
+from engine.core.runs.late_listing import LateListing
+from engine.model.group_document import Directory, Document, Group
+from engine.model.server import Server
+from engine.scheduling.rollout import RolloutRules, StepRollout
+from engine.scheduling.run_state import NOT_STARTED, RunState
+from engine.scheduling.runs import Run, RunPhase, StepDefinition, StepRun
+from engine.targets.resolution import Resolution
+from muster.core.errors import Unavailable
+
+GROUP = UUID(int=7)
+SERVER = Server(server_id="/s", name="s", hosts=("s",), port=5432, ssl_mode="disable")
+EMPTY = Document(
+    target_group_id=GROUP,
+    hash="",
+    identity=GROUP,
+    groups={GROUP: Group(name="g", members=())},
+    credentials={},
+    directory=Directory(revision=1, servers=(SERVER,)),
+)
+
+
+def a_step(state: RunState) -> StepRun:
+    """Whose only target is a server that is to be listed now."""
+    plan = StepDefinition(1, "step", GROUP, "g", 60)
+    run = Run(uuid4(), uuid4(), "job", 1, None, (plan,), {}, begun=True, canceled=False)
+    step = run.step = StepRun(run, plan, phase=RunPhase.QUEUED)
+    step.rollout = StepRollout(RolloutRules((1,)))
+    state.runs[run.id] = run
+    place = {"server_id": "/s", "pool_name": None, "database_name": None, "unlisted": True}
+    state.load(step, {**NOT_STARTED, **place, "ordinal": 1})
+    step.waiting[1].queue.items.clear()
+    state.unlisted[step] = [step.waiting[1]]
+    return step
+
+
+async def list_again(state: RunState, *, listing, rows) -> tuple[LateListing, list[Run]]:
+    """As the controller does, until the run is woken."""
+    woken, ended = [], asyncio.Event()
+
+    def wake(run: Run) -> None:
+        woken.append(run)
+        ended.set()
+
+    planner = SimpleNamespace(list_again=listing)
+    late_listing = LateListing(planner, SimpleNamespace(rows=rows), state, wake)
+    late_listing.start()
+    await ended.wait()
+    return late_listing, woken
+
+
+async def found(*_):
+    return EMPTY, Resolution([], [])
+
+
+async def unavailable(*_, **__):
+    raise Unavailable("It is away.", code="ControlDatabaseUnavailable")
+
+
+async def test_a_server_that_is_still_away_is_tried_by_a_host():
+    state = RunState(4)
+    step = a_step(state)
+
+    late_listing, woken = await list_again(state, listing=unavailable, rows=None)
+
+    late_listing.start()
+    assert woken == [step.run]
+    assert list(step.waiting[1].queue.items) == [1]
+
+
+async def test_a_join_whose_outcome_is_unknown_lets_memory_be_loaded_again():
+    state = RunState(4)
+    a_step(state)
+
+    late_listing, _ = await list_again(state, listing=found, rows=unavailable)
+
+    with pytest.raises(Unavailable):
+        late_listing.start()
+
+
+async def test_a_server_without_databases_is_no_target_any_more():
+    state = RunState(4)
+    step = a_step(state)
+
+    async def removed(*_, **__):
+        return [{"ordinal": 1, "skipped": True}]
+
+    await list_again(state, listing=found, rows=removed)
+
+    assert step.finished
+    assert step.rollout.unfinished == 0
+
+
+async def test_a_target_that_ended_meanwhile_is_not_listed():
+    state = RunState(4)
+    step = a_step(state)
+    state.remove(step, 1, None)
+
+    LateListing(SimpleNamespace(), SimpleNamespace(), state, lambda _: None).start()
+
+    assert state.unlisted == {}
