@@ -18,6 +18,7 @@ Kind = Literal[
     "jobs/steps",
     "jobs/versions/steps",
     "executions",
+    "targets",
     "jobs/executions",
     "jobs/executions/steps",
     "jobs/executions/targets",
@@ -155,7 +156,7 @@ class Ask(_Frozen, frozen=True):
     """A question that only the engine can answer, such as what a target group resolves to."""
 
     request_id: UUID
-    kind: Literal["resolve", "why"]
+    kind: Literal["resolve", "why", "doctor", "login"]
     args: Document
 
 

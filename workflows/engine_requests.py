@@ -1,16 +1,45 @@
 """Requests that only an account's engine can answer, since it alone reaches the targets."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
+from muster.core.errors import Conflict, Unavailable
 from muster.core.ids import ResourceId
-from nodeagent.items import ReadRequest
-from workflows import access
+from nodeagent.items import Ask, ReadRequest
+from workflows import access, items
 from workflows.model.resource import Call
 from workflows.services import Services
 
 PAUSE = timedelta(milliseconds=200)
+# Seconds for the engine to answer; the declarations of the actions add them to the limit.
+PATIENCE = 25.0
+
+
+async def ask(
+    services: Services,
+    call: Call,
+    id: ResourceId,
+    kind: Literal["resolve", "doctor", "login"],
+    args: dict[str, Any],
+    action: str,
+) -> dict[str, Any]:
+    """The answer to an audited question about the resource; a repeated request gets the first answer."""
+    here = await items.enter(services, call, id, locks=False)
+    request_id = items.command_of(call, id, here)
+    question = Ask(request_id=request_id, kind=kind, args=args)
+    await items.write(services, call, id, here, action, question)
+    reply = await answer(services, call, id, request_id, PATIENCE)
+    if reply is None:
+        raise Unavailable(
+            "The account's engine has not answered yet. POST …/doctor on the job account shows why; "
+            "the same request can be sent again.",
+            code="EngineNotAnswering",
+            retry_after=5,
+        )
+    if wrong := reply.get("error"):  # the customer has to fix it, such as a server that was removed
+        raise Conflict(wrong["message"], code=wrong["code"])
+    return reply
 
 
 async def answer(

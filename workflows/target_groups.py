@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from muster.core.errors import Conflict, FieldError, InvalidRequest, Unavailable, refuse
+from muster.core.errors import FieldError, InvalidRequest, Unavailable, refuse
 from muster.core.ids import ResourceId
 from muster.core.worker_thread import compute
-from nodeagent.items import Ask, PutTargetGroup
+from nodeagent.items import PutTargetGroup
 from workflows import engine_requests, items, references, target_servers
 from workflows.access import account_of
 from workflows.accesscache import Access
@@ -28,9 +28,6 @@ REFERENCES = {
     "credential": "credentials",
 }
 READ_AT_RUN_TIME = {"SqlQuery", "SqlShardMap"}  # rows may name any server of the directory
-PATIENCE = (
-    25.0  # seconds for the engine to answer; the declaration of the action adds them to the limit
-)
 
 
 def shown(properties: dict[str, Any], here: Access) -> dict[str, Any]:
@@ -105,26 +102,9 @@ async def _check_nested(
 
 async def resolve(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
     """What the group yields now; only the engine can tell, since it alone reaches the targets."""
-    here = await items.enter(services, call, id, locks=False)
-    request_id = items.command_of(call, id, here)
-    question = Ask(request_id=request_id, kind="resolve", args={"targetGroup": id.name})
-    await items.write(services, call, id, here, FAMILY.action("resolve/action"), question)
-    answer = await engine_requests.answer(services, call, id, request_id, PATIENCE)
-    if answer is not None:
-        return _understood(answer)
-    raise Unavailable(
-        "The account's engine has not answered yet. POST …/doctor on the job account shows why; "
-        "the same request can be sent again.",
-        code="EngineNotAnswering",
-        retry_after=5,
+    return await engine_requests.ask(
+        services, call, id, "resolve", {"targetGroup": id.name}, FAMILY.action("resolve/action")
     )
-
-
-def _understood(answer: dict[str, Any]) -> dict[str, Any]:
-    """Errors that the customer has to fix: a server that was removed, a query that fails."""
-    if wrong := answer.get("error"):
-        raise Conflict(wrong["message"], code=wrong["code"])
-    return answer
 
 
 def _read(account: ResourceId, name: str, properties: dict[str, Any]) -> Members:

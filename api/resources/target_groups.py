@@ -2,9 +2,10 @@
 
 from api.resource import Action, ResourceType, Sync
 from api.resources.accounts import ACCOUNTS
+from api.resources.examinations import DOCTOR
 from api.resources.execution_parts import ACCOUNT_ID, NAME
 from api.versions import SQL
-from workflows import target_groups
+from workflows import engine_requests, target_groups
 from workflows.model.target_group import TargetGroupProperties
 
 TARGET_GROUPS = ResourceType(
@@ -43,7 +44,7 @@ TARGET_GROUPS = ResourceType(
         "resolve": Action(
             run=target_groups.resolve,
             title="Resolve",
-            waits=target_groups.PATIENCE,
+            waits=engine_requests.PATIENCE,
             answer={
                 "count": 1,
                 "truncated": False,
@@ -64,6 +65,7 @@ TARGET_GROUPS = ResourceType(
                 "missing": [],
                 "unreachable": [],
             },
-        )
+        ),
+        "doctor": DOCTOR,
     },
 )

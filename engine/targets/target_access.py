@@ -13,6 +13,7 @@ from engine.model.group_document import Document
 from engine.model.server import ServerLookup
 from engine.process.bootstrap import Bootstrap
 from engine.targets.discovery import Discovery
+from engine.targets.examination import Examination
 from muster.core.clock import Clock
 from muster.core.sql import Queries
 
@@ -37,6 +38,10 @@ class TargetAccess:
             document.identity,
             self.admin_lock,
         )
+
+    def examination(self, identity: UUID) -> Examination:
+        """`identity` is that of the control database."""
+        return Examination(self._connector, self.credentials, identity, self.admin_lock)
 
     async def server_connection(
         self, connection: ControlConnection, server_id: str, credential_id: UUID | None

@@ -16,6 +16,7 @@ SERVERS_OWN = frozenset(
         "azure_sys",
     }
 )
+NOT_GRANTED = "ConnectNotGranted"
 
 
 def left_out(row: Mapping[str, Any]) -> str | None:
@@ -29,5 +30,5 @@ def left_out(row: Mapping[str, Any]) -> str | None:
     if row["name"].lower() in SERVERS_OWN:
         return "ServersOwn"
     if not row["granted"]:
-        return "ConnectNotGranted"
+        return NOT_GRANTED
     return None
