@@ -77,7 +77,8 @@ DOCTOR = Action(
                 "code": "ConnectNotGranted",
                 "message": "The login 'job_runner' may not connect to 'tenant_2' on db.example.org. "
                 'Run: GRANT CONNECT ON DATABASE "tenant_2" TO "job_runner";',
-                "advice": "Run the statement as the owner of the database or as a superuser.",
+                "advice": "Run the statement as the owner of the database or as a superuser; a group that lists"
+                " databases leaves this one out until then. If it should be no target, exclude it.",
                 "grants": ['GRANT CONNECT ON DATABASE "tenant_2" TO "job_runner";'],
             },
         ],

@@ -6,8 +6,9 @@ from typing import Any
 from engine.model.credential import Credential
 from engine.model.server import Server
 from engine.targets.discovery import Discovery
+from engine.targets.discovery import Q as D
 from engine.targets.member_listing import ListedDatabase
-from muster.core.enumeration import NOT_GRANTED
+from muster.core.enumeration import NOT_GRANTED, left_out
 from muster.core.sql import Queries
 
 Q = Queries("engine.targets", "rights.sql")
@@ -40,9 +41,16 @@ class Examination(Discovery):
     """A target that the login can't use is a finding: it must not be left out as it is for a run."""
 
     async def databases(self, server: Server, credential: Credential) -> list[ListedDatabase]:
-        listed = await super().databases(server, credential)
+        """The right to connect to a database that holds a job account is not missing."""
+        name = server.maintenance_database
+        async with self._session(server, name, credential) as connection:
+            rows = await connection.fetch(D.databases)
+            control = {row["name"] for row in await connection.fetch(Q.control_databases)}
         return [
-            ListedDatabase(each.name) if each.reason == NOT_GRANTED else each for each in listed
+            ListedDatabase(row["name"], reason)
+            if (reason := left_out(dict(row))) != NOT_GRANTED or row["name"] in control
+            else ListedDatabase(row["name"])
+            for row in rows
         ]
 
     async def schemas(

@@ -39,7 +39,8 @@ FAILURES = {
     ),
     "ConnectNotGranted": (
         "database",
-        "Run the statement as the owner of the database or as a superuser.",
+        "Run the statement as the owner of the database or as a superuser; a group that lists databases leaves this"
+        " one out until then. If it should be no target, exclude it.",
     ),
     "NotChecked": ("time", "Ask again; name fewer targets, or ask when its server is less busy."),
 }

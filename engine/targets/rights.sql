@@ -1,3 +1,11 @@
+-- name: control_databases
+-- Databases that hold a job account: its roles have rights there, and no others should.
+select d.datname as name
+  from pg_catalog.pg_database d
+ where exists (select from pg_catalog.aclexplode(d.datacl) a
+                 join pg_catalog.pg_roles r on r.oid = a.grantee
+                where r.rolname operator(pg_catalog.~) '^muster_[0-9a-f]{32}_(agent|engine)$');
+
 -- name: schemas
 -- The schemas of a database whose names are like the pattern, whether or not the login may use them.
 select n.nspname as name
