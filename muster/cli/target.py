@@ -17,7 +17,7 @@ def add(commands: Commands) -> None:
     verbs = noun(commands, "target", "look at one database or schema")
     about = "show all that ever ran on a database, the newest first"
     one = of_account(verb(verbs, "history", history, about))
-    one.add_argument("target", metavar="SERVER/DATABASE")
+    one.add_argument("target", metavar="TARGET", help="SERVER/DATABASE")
     one.add_argument("--schema", metavar="SCHEMA", help="only what ran on this schema of it")
     one.add_argument(
         "--top", type=count, default=20, metavar="N", help="at most N; 0: all; default: 20"
