@@ -15,7 +15,7 @@ from muster.core.settings import Secret
 from tests.support import principals
 from tests.support import arm
 from tests.support.jobs_fixture import ACCOUNT, SERVER, a_step, start_jobs_api, ref
-from workflows import target_groups
+from workflows import engine_requests
 from workflows.roles import CONTRIBUTOR, READER
 
 pytestmark = pytest.mark.newest
@@ -646,7 +646,7 @@ async def test_resolving_waits_for_the_engine_s_answer(jobs_api, monkeypatch):
         await asyncio.sleep(0.05)
 
     assert (await asking).json() == answer
-    monkeypatch.setattr(target_groups, "PATIENCE", 0.3)
+    monkeypatch.setattr(engine_requests, "PATIENCE", 0.3)
     assert problem(await jobs_api.post("targetGroups/fleet/resolve")) == (503, "EngineNotAnswering")
     assert problem(await jobs_api.post("targetGroups/none/resolve")) == (404, "ResourceNotFound")
 
