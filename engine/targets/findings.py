@@ -11,7 +11,6 @@ UP = "Is the server up, and are host and port of its endpoint right? POST …/ch
 CREDENTIAL = "PUT the credential with the right user name and password, or reference."
 # By code of a failure to connect: the check that failed, and what to do.
 FAILURES = {
-    "InvalidTargetServer": ("directory", "Name a server of the account's directory."),
     "ServerDisabled": ("directory", "Enable the server, or exclude it from the group."),
     "TargetNotAllowed": ("egress", "The operator opens an address with MUSTER_TARGET_ALLOW."),
     "TargetUnreachable": ("connect", UP),
