@@ -48,7 +48,7 @@ async def admit_to_metrics(services: Services, context: RequestContext) -> None:
 def call_of(context: RequestContext, principal: Principal) -> Call:
     headers = context.headers
     endpoint = context.endpoint
-    parameters: dict[str, str] = {}
+    parameters = dict(context.names)
     if endpoint is not None:
         for each in endpoint.query:
             value = context.query.get(each.name.lower())

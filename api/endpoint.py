@@ -204,7 +204,7 @@ def _of_item(kind: ResourceType, suffix: str, item: Path) -> Iterator[Endpoint]:
             operation_id=f"{kind.title}_{view.title}",
             method="GET",
             kind=Kind.LIST,
-            path=(*item, Segment(name)),
+            path=(*item, Segment(name), *(Segment(each, is_name=True) for each in view.names)),
             depth=depth,
             type=kind,
             action=f"{kind.arm_type}/read",

@@ -15,6 +15,8 @@ NAMES = {
     "elasticPoolName": "gold",
     "locationName": "westeurope",
     "operationId": OPERATION_ID,
+    "targetServerName": "eu2",
+    "targetDatabaseName": "tenant_1",
 }
 PATTERNS = {
     "subscriptionId": r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$",

@@ -67,7 +67,7 @@ def _bound(context: RequestContext) -> bytes:
     assert who is not None
     filters = sorted(
         f"{name}={value}"
-        for name, value in context.query.items()
+        for name, value in (context.query | context.names).items()
         if name not in {"api-version", TOKEN, TOP}
     )
     caller = f"{who.tenant_id}/{who.id}"

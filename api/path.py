@@ -40,6 +40,7 @@ class Node:
 class Match:
     endpoint: Endpoint
     id: ResourceId
+    names: dict[str, str]  # in the path after the id
 
 
 class Table:
@@ -78,7 +79,10 @@ class Table:
                 raise _unknown(segments)
             raise _not_allowed(method, node)
         pairs: list[Pair] = list(zip(segments[::2], segments[1::2], strict=False))
-        return Match(endpoint, ResourceId(tuple(pairs[: endpoint.depth])))
+        begin = 2 * endpoint.depth
+        after = zip(endpoint.path[begin:], segments[begin:], strict=True)
+        names = {segment.text: text for segment, text in after if segment.is_name}
+        return Match(endpoint, ResourceId(tuple(pairs[: endpoint.depth])), names)
 
     def _walk(self, raw: bytes) -> tuple[Node, list[str]]:
         first, *rest = raw.split(b"/")
@@ -119,6 +123,7 @@ class PathMiddleware:
                     match = self._table.match(context.method, raw)
                     context.endpoint = match.endpoint
                     context.id = match.id
+                    context.names = match.names
                     context.query = query.parse(scope["query_string"])
                     scope["path"] = "/" + match.endpoint.operation_id
             except Fault as fault:

@@ -45,6 +45,7 @@ class RequestContext:
         "headers",
         "id",
         "method",
+        "names",
         "principal",
         "query",
         "raw_path",
@@ -75,6 +76,7 @@ class RequestContext:
         self.principal: Principal | None = None
         self.endpoint: Endpoint | None = None
         self.id: ResourceId = TENANT
+        self.names: dict[str, str] = {}  # in the path after the id
         self.query: dict[str, str] = {}
         self.spent: tuple[bytes, bytes] | None = None  # what the throttle says is left
         self.status = 0

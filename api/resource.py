@@ -72,13 +72,17 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """GET {resource}/{name}: a paged list that belongs to one resource."""
+    """GET {resource}/{name}: a paged list that belongs to one resource.
+
+    `names` follow in the path; the use case reads them from `Call.query`.
+    """
 
     run: UseCase
     title: str
     item: Mapping[str, Any]  # JSON schema of one element
     example: Example
     query: tuple[Query, ...] = ()
+    names: tuple[str, ...] = ()
     inside: bool = False  # its elements lie in the job account
 
 

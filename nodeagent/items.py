@@ -19,6 +19,7 @@ Kind = Literal[
     "jobs/plans",
     "jobs/versions/steps",
     "executions",
+    "targets",
     "jobs/executions",
     "jobs/executions/steps",
     "jobs/executions/targets",
@@ -156,7 +157,7 @@ class Ask(_Frozen, frozen=True):
     """A question that only the engine can answer, such as what a target group resolves to."""
 
     request_id: UUID
-    kind: Literal["resolve", "why", "plan"]
+    kind: Literal["resolve", "why", "plan", "doctor", "login"]
     args: Document
 
 

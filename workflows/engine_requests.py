@@ -12,35 +12,34 @@ from workflows.model.resource import Call
 from workflows.services import Services
 
 PAUSE = timedelta(milliseconds=200)
-PATIENCE = (
-    25.0  # seconds for the engine to answer; the declaration of the action adds them to the limit
-)
+# Seconds for the engine to answer; the declarations of the actions add them to the limit.
+PATIENCE = 25.0
 
 
 async def ask(
     services: Services,
     call: Call,
     id: ResourceId,
-    action: str,
-    kind: Literal["resolve", "plan"],
+    kind: Literal["resolve", "plan", "doctor", "login"],
     args: dict[str, Any],
+    action: str,
 ) -> dict[str, Any]:
-    """The answer to a request whose id is the same for a repeat."""
+    """The answer to an audited question about the resource; a repeated request gets the first answer."""
     here = await items.enter(services, call, id, locks=False)
     request_id = items.command_of(call, id, here)
     question = Ask(request_id=request_id, kind=kind, args=args)
     await items.write(services, call, id, here, action, question)
-    document = await answer(services, call, id, request_id, PATIENCE)
-    if document is None:
+    reply = await answer(services, call, id, request_id, PATIENCE)
+    if reply is None:
         raise Unavailable(
             "The account's engine has not answered yet. POST …/doctor on the job account shows why; "
             "the same request can be sent again.",
             code="EngineNotAnswering",
             retry_after=5,
         )
-    if wrong := document.get("error"):  # the customer has to fix it: a server that was removed, …
+    if wrong := reply.get("error"):  # the customer has to fix it, such as a server that was removed
         raise Conflict(wrong["message"], code=wrong["code"])
-    return document
+    return reply
 
 
 async def answer(

@@ -23,5 +23,5 @@ async def make(services: Services, call: Call, id: ResourceId) -> Item:
             return await FAMILY.get(services, call, plan)
     await executions.check_start(services, call, id)
     action = f"{id.type}/plan/action"
-    await engine_requests.ask(services, call, id, action, "plan", {"job": id.name})
+    await engine_requests.ask(services, call, id, "plan", {"job": id.name}, action)
     return await FAMILY.get(services, call, plan)

@@ -61,6 +61,7 @@ JOB_OPERATOR = Role(
         "Microsoft.Sql/servers/jobAgents/doctor/action",
         "Microsoft.Sql/servers/jobAgents/queries/action",
         "Microsoft.Sql/servers/jobAgents/*/resolve/action",
+        "Microsoft.Sql/servers/jobAgents/*/doctor/action",
         "Microsoft.Sql/servers/jobAgents/*/rerun/action",
         "Microsoft.Sql/servers/jobAgents/*/resume/action",
         "Microsoft.Sql/servers/jobAgents/*/abort/action",

@@ -102,9 +102,9 @@ async def _check_nested(
 
 async def resolve(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
     """What the group yields now; only the engine can tell, since it alone reaches the targets."""
-    action = FAMILY.action("resolve/action")
-    args = {"targetGroup": id.name}
-    return await engine_requests.ask(services, call, id, action, "resolve", args)
+    return await engine_requests.ask(
+        services, call, id, "resolve", {"targetGroup": id.name}, FAMILY.action("resolve/action")
+    )
 
 
 def _read(account: ResourceId, name: str, properties: dict[str, Any]) -> Members:

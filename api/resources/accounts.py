@@ -1,7 +1,7 @@
 """Job accounts, ARM's jobAgents: a Jobs application linked to a control database."""
 
 from api.resource import Action, Async, Parts, Polling, Query, ResourceType, Sync, View
-from api.resources import execution_parts
+from api.resources import execution_parts, target_history
 from api.resources.activity import ACTIVITY
 from api.resources.history import HISTORY
 from api.resources.servers import SERVERS
@@ -205,6 +205,7 @@ ACCOUNTS = ResourceType(
             query=execution_parts.FILTERS,
             inside=True,
         ),
+        "targets": target_history.HISTORY,
     },
     polling=Polling(
         status="jobAgentAzureAsyncOperation",

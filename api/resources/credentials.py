@@ -2,6 +2,7 @@
 
 from api.resource import ResourceType, Sync
 from api.resources.accounts import ACCOUNTS
+from api.resources.examinations import TEST
 from api.resources.execution_parts import NAME
 from api.versions import SQL
 from workflows import credentials
@@ -24,4 +25,5 @@ CREDENTIALS = ResourceType(
     get=Sync(credentials.FAMILY.get),
     delete=Sync(credentials.FAMILY.delete),
     list=Sync(credentials.FAMILY.list_page),
+    actions={"test": TEST},
 )

@@ -2,6 +2,7 @@
 
 from api.resource import Action, ResourceType, Sync
 from api.resources.accounts import ACCOUNTS
+from api.resources.examinations import DOCTOR
 from api.resources.execution_parts import ACCOUNT_ID, NAME
 from api.versions import SQL
 from workflows import engine_requests, target_groups
@@ -102,6 +103,7 @@ TARGET_GROUPS = ResourceType(
                 "missing": [],
                 "unreachable": [],
             },
-        )
+        ),
+        "doctor": DOCTOR,
     },
 )

@@ -13,6 +13,7 @@ import asyncpg
 import msgspec
 
 from engine.context.core_context import CoreContext
+from engine.core.examinations import Examinations
 from engine.core.plans import PlanMaker
 from engine.core.runs.wait_reason import why
 from engine.core.service import Service
@@ -39,6 +40,8 @@ MAX_ELEMENTS = 10_000  # elements of one list of an answer
 MAX_BYTES = 4 * 1024 * 1024  # of the lists of one answer
 MAX_MESSAGE_LENGTH = 1000  # characters of a server's message
 MAX_PARALLEL_REQUESTS = 4
+MAX_PARALLEL_EXAMINATIONS = 2  # they take long, and other requests do not wait for them
+EXAMINATIONS = ("doctor", "login")
 
 
 class Requests(Service):
@@ -48,11 +51,17 @@ class Requests(Service):
     def __init__(self, context: CoreContext) -> None:
         super().__init__(context)
         self._connection = ControlConnection(context.store)
+        self._examinations = Examinations(context, self._connection)
+        self._serving: dict[UUID, asyncio.Task[None]] = {}
+        self._parallel = asyncio.Semaphore(MAX_PARALLEL_REQUESTS)
+        self._examining = asyncio.Semaphore(MAX_PARALLEL_EXAMINATIONS)
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
             await super().run(stop)
         finally:
+            for task in self._serving.values():
+                task.cancel()
             self._connection.disconnect()
 
     @property
@@ -63,16 +72,25 @@ class Requests(Service):
         store = self.context.store
         async with store.calling() as tx:
             rows = await tx.fetch(Q.open_requests, store.epoch)
-        self.status = f"answers {len(rows)} requests" if rows else "idle"
-        parallel = asyncio.Semaphore(MAX_PARALLEL_REQUESTS)
-        async with asyncio.TaskGroup() as group:
-            for row in rows:
-                group.create_task(self._serve(row, parallel))
+        for row in rows:
+            request: UUID = row["request_id"]
+            if request not in self._serving:
+                task = self._serving[request] = asyncio.create_task(self._serve(row))
+                task.add_done_callback(partial(self._on_served, request))
+        self.status = f"answers {len(self._serving)} requests" if self._serving else "idle"
 
-    async def _serve(self, row: Any, parallel: asyncio.Semaphore) -> None:
+    def _on_served(self, request: UUID, task: "asyncio.Task[None]") -> None:
+        del self._serving[request]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("request has no answer", request=request, why=repr(error))
+
+    async def _serve(self, row: Any) -> None:
         """A request that fails gets an error as its answer: no request may end the engine."""
         request: UUID = row["request_id"]
-        async with parallel:
+        asked_at = self.context.clock.monotonic()
+        async with self._examining if row["kind"] in EXAMINATIONS else self._parallel:
+            if self.context.clock.monotonic() > asked_at + RESOLVE_TIMEOUT:
+                return  # the caller no longer waits
             try:
                 args = msgspec.json.decode(row["args"])
                 await self._write(request, await self._answer(request, row["kind"], args))
@@ -89,11 +107,21 @@ class Requests(Service):
             return await self._running(*target) or why(self.context.cluster_state, *target)
         try:
             async with asyncio.timeout(RESOLVE_TIMEOUT):
-                if kind == "plan":
-                    shown = partial(resolution_answer, space=AnswerSpace())
-                    await PlanMaker(self.context, shown).make(request, args["job"])
-                    return {}
-                return resolution_answer(await self._resolve(args["targetGroup"]))
+                match kind:
+                    case "plan":
+                        shown = partial(resolution_answer, space=AnswerSpace())
+                        await PlanMaker(self.context, shown).make(request, args["job"])
+                        return {}
+                    case "doctor":
+                        return await self._examinations.doctor(
+                            args["targetGroup"], args.get("after")
+                        )
+                    case "login":
+                        return await self._examinations.test(
+                            args["credential"], args["serverIds"], args.get("databaseName")
+                        )
+                    case _:
+                        return resolution_answer(await self._resolve(args["targetGroup"]))
         except TimeoutError:
             fault: Fault = Unavailable("The servers did not answer in time.", code="ResolveTimeout")
         except Fault as error:

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from engine.model.credential import Credential
-from engine.model.server import Server
+from engine.model.server import Server, TargetServer
 from muster.core import label_selector
 from muster.core.label_selector import LabelSelector
 
@@ -72,7 +72,7 @@ class Group(_Read, frozen=True):
 
 class Directory(_Read, frozen=True):
     revision: int
-    servers: tuple[Server, ...]
+    servers: tuple[TargetServer, ...]
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True):
@@ -86,7 +86,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=T
     directory: Directory
 
     @cached_property
-    def _by_name(self) -> dict[str, Server]:
+    def _by_name(self) -> dict[str, TargetServer]:
         """Short names and Azure's names take precedence; a host name counts only where one server has it."""
         servers = self.directory.servers
         hosts = Counter(host for server in servers for host in {*map(str.lower, server.hosts)})

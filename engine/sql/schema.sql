@@ -516,7 +516,7 @@ create table jobs_internal.request (
     asked_at timestamp with time zone not null default clock_timestamp(),
     answered_at timestamp with time zone,
     answer jsonb,
-    constraint a_request_kind_is_known CHECK ((kind = ANY (ARRAY['resolve'::text, 'why'::text, 'plan'::text]))),
+    constraint a_request_kind_is_known CHECK ((kind = ANY (ARRAY['resolve'::text, 'why'::text, 'plan'::text, 'doctor'::text, 'login'::text]))),
     constraint an_answer_has_a_time CHECK (((answer IS NULL) = (answered_at IS NULL))),
     constraint request_pkey PRIMARY KEY (request_id)
 );
@@ -635,6 +635,7 @@ create table jobs_internal.snapshot_target (
     constraint snapshot_target_pkey PRIMARY KEY (snapshot_id, ordinal),
     constraint snapshot_target_snapshot_id_fkey FOREIGN KEY (snapshot_id) REFERENCES snapshot(snapshot_id) ON DELETE CASCADE
 );
+CREATE INDEX snapshot_target_by_database ON jobs_internal.snapshot_target USING btree (server_name, database_name);
 
 create table jobs_internal.step_execution (
     run_day date not null,

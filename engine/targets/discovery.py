@@ -18,7 +18,7 @@ from engine.targets.member_listing import AdminLock, ListedDatabase
 from muster.core.connect import Connector, close
 from muster.core.connect_errors import CONFUSED
 from muster.core.db import Connection
-from muster.core.enumeration import PROVIDER_DATABASES, left_out
+from muster.core.enumeration import left_out
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
 from muster.core.sql import Queries
 
@@ -43,7 +43,7 @@ class Discovery:
         credentials: Credentials,
         identity: UUID,
         admin_lock: AdminLock,
-        provider_databases: Collection[str] = PROVIDER_DATABASES,
+        provider_databases: Collection[str],
     ) -> None:
         self._connector = connector
         self._credentials = credentials

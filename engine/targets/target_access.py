@@ -13,6 +13,7 @@ from engine.model.group_document import Document
 from engine.model.server import ServerLookup
 from engine.process.bootstrap import Bootstrap
 from engine.targets.discovery import Discovery
+from engine.targets.examination import Examination
 from muster.core.clock import Clock
 from muster.core.sql import Queries
 
@@ -36,6 +37,16 @@ class TargetAccess:
             self._connector,
             self.credentials,
             document.identity,
+            self.admin_lock,
+            self._provider_databases,
+        )
+
+    def examination(self, identity: UUID) -> Examination:
+        """`identity` is that of the control database."""
+        return Examination(
+            self._connector,
+            self.credentials,
+            identity,
             self.admin_lock,
             self._provider_databases,
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from muster.cli import inputs, lookup, output
+from muster.cli import examinations, inputs, lookup, output
 from muster.cli.arguments import Commands, noun, of_account, verb
 from muster.cli.client import Api, calling, under
 from muster.cli.exits import Exit
@@ -32,6 +32,18 @@ def add(commands: Commands) -> None:
         help="the only server it is for; may be given several times, '*' is any server",
     )
     of_account(verb(verbs, "list", list_credentials, "list the credentials of an account"))
+    about = "try the login of a credential at servers of the account"
+    one = of_account(verb(verbs, "test", examinations.test, about))
+    one.add_argument("name", metavar="NAME")
+    one.add_argument(
+        "--server",
+        action="append",
+        metavar="SERVER",
+        help="only there; may be given several times; default: all servers of the account",
+    )
+    one.add_argument(
+        "--database", metavar="DATABASE", help="default: the maintenance database of each server"
+    )
     about = "seal a password for jobs.sp_add_credential; read from the terminal, stdin or a file"
     one = of_account(verb(verbs, "seal", seal, about))
     one.add_argument("name", metavar="NAME", help="of the credential that it is for")

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from muster.cli import inputs, lookup, output
+from muster.cli import examinations, inputs, lookup, output
 from muster.cli.arguments import Commands, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -44,6 +44,11 @@ def add(commands: Commands) -> None:
     of_account(verb(verbs, "list", list_groups, "list the target groups of an account"))
     about = "show the targets of a group now, and what is left out, missing or unreachable, and why"
     one = of_account(verb(verbs, "resolve", resolve, about))
+    one.add_argument("name", metavar="NAME")
+    about = (
+        "check that steps can connect to each target of a group; shows the GRANTs that are missing"
+    )
+    one = of_account(verb(verbs, "doctor", examinations.doctor, about))
     one.add_argument("name", metavar="NAME")
 
 

@@ -90,7 +90,7 @@ def _refused(host: str, login: Login, error: asyncpg.PostgresError) -> Fault:
             message = f"The server {host} accepts no login as '{user}' from here: {why}."
             return InvalidRequest(message, code="TargetAuthenticationFailed", **fields)
         case asyncpg.InsufficientPrivilegeError():
-            grant = f"GRANT CONNECT ON DATABASE {_identifier(database)} TO {_identifier(user)};"
+            grant = f"GRANT CONNECT ON DATABASE {identifier(database)} TO {identifier(user)};"
             message = f"The login '{user}' may not connect to '{database}' on {host}. Run: {grant}"
             return InvalidRequest(message, code="ConnectNotGranted", **fields)
         case asyncpg.InvalidCatalogNameError():
@@ -132,7 +132,7 @@ def unreachable(host: str, why: str, **fields: Any) -> Unavailable:
     return Unavailable(message, code="TargetUnreachable", **fields)
 
 
-def _identifier(name: str) -> str:
+def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -6,6 +6,7 @@ from typing import Any
 # Of PostgreSQL itself. The setting `provider_databases` has those of hosting providers.
 POSTGRESQL_OWN = frozenset({"postgres", "template0", "template1"})
 LABELS_DIFFER, NOT_INCLUDED = "LabelsNotMatched", "NotIncluded"  # why a database is no target
+NOT_GRANTED = "ConnectNotGranted"
 PROVIDER_DATABASES = ("rdsadmin", "cloudsqladmin", "alloydbadmin", "azure_maintenance", "azure_sys")
 
 
@@ -26,5 +27,5 @@ def left_out(row: Mapping[str, Any], provider_databases: Collection[str]) -> str
     if is_own(row["name"], provider_databases):
         return "ServersOwn"
     if not row["granted"]:
-        return "ConnectNotGranted"
+        return NOT_GRANTED
     return None

@@ -268,6 +268,13 @@ def test_a_group_is_resolved_by_the_engine(stack):
     assert (left_out["postgres"], left_out["tenant_2"]) == ("ServersOwn", "Excluded")
     assert [each["databaseName"] for each in found["missing"]] == ["gone"]
     assert (none["count"], none["unreachable"][0]["code"]) == (0, "CredentialMissing")
+    named = gone | {"databaseName": "tenant_1"}
+    stack.put(f"{account}/targetGroups/named", {"properties": {"members": [gone, named]}})
+    doctor = stack.client.post(f"{account}/targetGroups/named/doctor").raise_for_status().json()
+    assert {each["databaseName"]: each.get("code") for each in doctor["value"]} == {
+        "gone": "TargetDatabaseNotFound",
+        "tenant_1": None,
+    }
 
 
 def test_a_plan_is_stored_and_started_and_targets_are_named_without_a_group(stack):
@@ -353,6 +360,8 @@ def test_a_password_is_sealed_on_the_command_line_and_opened_by_the_engine(stack
     found = stack.client.post(f"{account}/targetGroups/g/resolve").raise_for_status().json()
 
     assert "sealed_1" in [target["databaseName"] for target in found["targets"]]
+    tried = stack.client.post(f"{account}/credentials/typed/test").raise_for_status().json()
+    assert [(each["serverName"], each["ok"]) for each in tried["value"]] == [("fleet", True)]
 
 
 def test_the_sdk_runs_a_job_over_twenty_databases_and_cancels_a_slow_one(stack):

@@ -28,7 +28,7 @@ async def target(targets, tmp_path):
 
 def a_listing() -> Discovery:
     credentials = Credentials(UUID(int=1), Secret(""), ("file:",), Clock())
-    return Discovery(Connector(settings()), credentials, IDENTITY, lambda _: asyncio.Lock())
+    return Discovery(Connector(settings()), credentials, IDENTITY, lambda _: asyncio.Lock(), ())
 
 
 def a_query(text: str) -> Member:

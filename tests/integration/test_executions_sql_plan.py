@@ -97,6 +97,38 @@ async def test_questions_that_nobody_can_answer_are_refused(owner):
         assert await refused(owner, statement, EPOCH + 1, *args) == "MU001"
 
 
+async def test_what_a_group_is_used_for_counts_current_steps_and_groups_around_it(owner):
+    outer, inner = await group(owner, "outer"), await group(owner, "inner")
+    await owner.execute(
+        "insert into jobs_internal.target_group_member (target_group_id, position, target_type, nested_group_id)"
+        " values ($1, 1, 'TargetGroup', $2)", outer, inner,
+    )  # fmt: skip
+    guarded = '{"guard": "job", "settings": {"role": "boss"}}'
+    for job, name, options in (
+        ("kept", "inner", "{}"),
+        ("kept", "outer", guarded),
+        ("gone", "inner", "{}"),
+    ):
+        await owner.execute(
+            "select jobs.sp_add_job(job_name => $1)"
+            " where not exists (select from jobs_internal.job where name = $1)",
+            job,
+        )
+        await owner.execute(
+            "select jobs.sp_add_jobstep(job_name => $1, step_name => 'in ' || $2, command => 'create table t ()',"
+            "                           target_group_name => $2, options => $3::text::jsonb)",
+            job, name, options,
+        )  # fmt: skip
+    await owner.execute("select jobs.sp_delete_job('gone')")
+
+    rows = await owner.fetch("select * from jobs_internal.group_uses('INNER')")
+
+    assert [tuple(row) for row in rows] == [
+        (None, None, False, True, ["kept/in inner"]),
+        (None, "boss", True, True, ["kept/in outer"]),
+    ]
+
+
 async def test_old_questions_are_forgotten(owner):
     await group(owner, "everything")
     old, new = uuid4(), uuid4()

@@ -1,5 +1,6 @@
 """Which servers jobs may run on: the right useAsTarget at each place where a server becomes a target."""
 
+import json
 from dataclasses import replace
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from nodeagent.protocol import DirectorySynced
 from tests.support import principals
 from tests.support import arm
 from tests.support.jobs_fixture import ACCOUNT, SERVER, SQL, a_step, start_jobs_api, ref
+from workflows import engine_requests
 from workflows.roles import CONTRIBUTOR, JOB_OPERATOR, READER
 
 pytestmark = pytest.mark.newest
@@ -139,6 +141,47 @@ async def each_way(caller, plan, *, closed=True):
             "patched schedule": outcome(await caller.patch("jobs/there", enabled["properties"])),
             "allow": outcome(await caller.post("allowServer", {"server": "other"})),
         }
+
+
+async def each_examination(jobs_api, caller):
+    """Requests to open sessions at the server of the group `others`, and all that the engine is asked."""
+    async with caller.call:
+        outcomes = [
+            outcome(await caller.post("targetGroups/others/doctor")),
+            outcome(await caller.post("credentials/there/test", {"servers": ["other"]})),
+            outcome(await caller.post("credentials/there/test")),
+        ]
+    rows = await jobs_api.control("select kind, args from jobs_internal.request order by asked_at")
+    return outcomes, [(row["kind"], json.loads(row["args"])) for row in rows]
+
+
+async def test_a_login_is_tried_only_at_servers_that_the_caller_may_use(jobs_api, monkeypatch):
+    monkeypatch.setattr(engine_requests, "PATIENCE", 0.1)
+    await others(jobs_api)
+    body = {"properties": {"username": "u", "password": "p"}}
+    await jobs_api.made("credentials/there", body)
+    stranger = await a_caller(jobs_api, (SERVER, CONTRIBUTOR))
+    reader = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR), (OTHER, READER))
+    user = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR), (OTHER, CONTRIBUTOR))
+    asked = (503, "EngineNotAnswering")  # no engine runs
+
+    first, by_stranger = await each_examination(jobs_api, stranger)
+    second, by_reader = await each_examination(jobs_api, reader)
+    third, by_user = await each_examination(jobs_api, user)
+    await a_server(jobs_api, f"{OTHER}-unused", "unused.example.org")
+    unused = await jobs_api.post("credentials/there/test", {"servers": ["other-unused"]})
+
+    assert (first, second, third) == (
+        [UNKNOWN, UNKNOWN, asked], [LINKED, LINKED, asked], [asked, asked, asked],
+    )  # fmt: skip
+    assert by_stranger == [("login", {"credential": "there", "serverIds": [SERVER]})]
+    assert by_reader[1:] == [("login", {"credential": "there", "serverIds": []})]
+    at_other = {"credential": "there", "serverIds": [OTHER]}
+    assert by_user[2:] == [
+        ("doctor", {"targetGroup": "others"}), ("login", at_other), ("login", at_other),
+    ]  # fmt: skip
+    assert outcome(unused) == UNKNOWN
+    assert "does not use 'other-unused' as a target" in unused.text
 
 
 async def test_a_server_that_the_caller_reads_but_may_not_use_becomes_no_target_on_any_way(

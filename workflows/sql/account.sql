@@ -100,6 +100,13 @@ select s.uid, s.id
  where a.account_uid = $1
    and lower(s.name) = lower($2);
 
+-- name: servers_by_uid
+-- The servers with these uids, and whether an account may use each as a target.
+select s.id, s.name, exists (select from account_server a where a.account_uid = $1 and a.server_uid = s.uid) as allowed
+  from resource s
+ where s.uid = any($2::uuid[])
+ order by s.key;
+
 -- name: named_servers
 -- A JSON array of all servers that an account may use as targets, by their own names.
 select coalesce(json_agg(json_build_object('uid', s.uid, 'id', s.id, 'name', s.name, 'own_name', true)), '[]')::text

@@ -67,3 +67,11 @@ select jobs_internal.answer_request($1, $2, $3::text::jsonb);
 -- name: group_document
 -- All that resolving a group needs.
 select jobs_internal.group_document($1)::text;
+
+-- name: group_uses
+-- What steps need at the targets of a group.
+select credential_id, role, guarded, writes, steps from jobs_internal.group_uses($1);
+
+-- name: credential_named
+-- The credential with a name, sealed or as a reference.
+select credential_id, row_version, name, username, secret, servers from jobs_internal.read_credential($1);

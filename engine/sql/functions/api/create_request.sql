@@ -4,13 +4,16 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
-    if p_kind is null or p_kind not in ('resolve', 'why', 'plan') then
+    if p_kind is null or p_kind not in ('resolve', 'why', 'plan', 'doctor', 'login') then
         raise exception 'there are no requests of kind "%"', p_kind using errcode = 'MU012', column = 'kind';
-    elsif p_kind = 'resolve'
+    elsif p_kind in ('resolve', 'doctor')
           and not exists (select from target_group g where lower(g.name) = lower(p_args ->> 'targetGroup')) then
         raise exception 'target group "%" was not found', p_args ->> 'targetGroup' using errcode = 'MU010';
     elsif p_kind = 'plan' then
         perform find_job(p_args ->> 'job');
+    elsif p_kind = 'login'
+          and not exists (select from credential c where lower(c.name) = lower(p_args ->> 'credential')) then
+        raise exception 'credential "%" was not found', p_args ->> 'credential' using errcode = 'MU010';
     elsif p_kind = 'why'
           and not exists (select from job_execution x where x.job_execution_id = uuid_or_null(p_args ->> 'run')) then
         raise exception 'execution % was not found', p_args ->> 'run' using errcode = 'MU010';

@@ -17,7 +17,7 @@ declare
     size bigint := 0;
     last jsonb;
 begin
-    if p_kind = 'executions' or p_kind like 'jobs/executions%' then
+    if p_kind in ('executions', 'targets') or p_kind like 'jobs/executions%' then
         return list_executions(p_kind, p_path, p_after, p_top, p_filters);
     elsif p_kind = 'activityLog' then
         return list_audit(p_after, p_top, p_filters);

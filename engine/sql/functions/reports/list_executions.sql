@@ -14,6 +14,8 @@ begin
         return list_runs(p_after, top, p_filters);
     elsif p_kind = 'jobs/executions' then
         return list_job_runs(p_path[1], p_after, top, p_filters);
+    elsif p_kind = 'targets' then
+        return list_target_history(p_after, top, p_filters);
     end if;
     run := find_run(p_path[1], p_path[2], deleted);
     if p_kind = 'jobs/executions/steps' then
