@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid5
+from uuid import UUID, uuid5
 
 import asyncpg
 import msgspec
@@ -105,7 +105,7 @@ class Planner:
         arguments = (
             run.id,
             plan.step_id,
-            uuid5(run.id, f"step {plan.step_id}"),  # the snapshot: planning again is harmless
+            snapshot_id(run, plan),
             document.target_group_id,
             bytes.fromhex(document.hash),
             document.directory.revision,
@@ -154,11 +154,14 @@ def refuse(plan: StepDefinition) -> None:
     unsupported = [word for name, word in NOT_SUPPORTED.items() if name in plan.options]
     if plan.has_output:
         unsupported.append("an output table")
-    if plan.options.get("advance") == "perTarget":
-        unsupported.append("advance perTarget")
     if unsupported:
         message = f"This version can't carry out {', '.join(unsupported)}; nothing of this step was started."
         raise InvalidRequest(message, code="NotSupported")
+
+
+def snapshot_id(run: Run, plan: StepDefinition) -> UUID:
+    """Always the same for a step of a run: planning again is harmless."""
+    return uuid5(run.id, f"step {plan.step_id}")
 
 
 def reason_of(fault: Fault) -> str:
