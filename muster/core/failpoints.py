@@ -42,6 +42,7 @@ DECLARED = frozenset(
         "core.wave_opened",
         "core.before_abort",
         "core.aborted",
+        "core.rerun_selected",
         "core.before_chain_step",
         "core.before_skip",
         "core.skipped",

@@ -23,6 +23,7 @@ from engine.targets.resolver import Resolver, TargetFilter, needs_listing
 from engine.targets.server_retry import ServerRetry
 from engine.targets.target_access import TargetAccess
 from muster.core.errors import Fault, InvalidRequest
+from muster.core.failpoints import reach
 
 BEGUN = "Begun"
 # Errors of a server whose system or version has no client_connection_check_interval.
@@ -97,6 +98,8 @@ class Planner:
             return await resolver.resolve()
 
         selection = await self._rerun_selection(run, plan) if run.rerun else None
+        if selection is not None:
+            await reach("core.rerun_selected")
         resolution = await (
             selection.resolve(document, plan.order_by, resolve) if selection else resolve()
         )
