@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from engine.model.task import PREFETCH_LIMIT
-from engine.scheduling.previous_step import SUCCESSES, PreviousStep
+from engine.scheduling.previous_targets import SUCCESSES, PreviousTargets
 from engine.scheduling.resource_tree import Node, Path, Queue
 from engine.scheduling.rollout import StepRollout
 
@@ -194,7 +194,7 @@ class StepRun:
     seconds: float | None = None  # that a task of the last batch of results held its slot
     rollout: StepRollout | None = None  # while it is loaded or queued
     aborted: bool = False  # an operator ended its rollout
-    previous: PreviousStep | None = None  # of a step with advance perTarget, while it is queued
+    previous: PreviousTargets | None = None  # of a step with advance perTarget, while it is queued
     next: "StepRun | None" = None  # the queued step that its targets go on to
 
     @property

@@ -17,7 +17,7 @@ from engine.core.runs.rollouts import Rollouts
 from engine.core.runs.run_conditions import RunConditions, next_step
 from engine.model.group_document import Document
 from engine.process.exit_codes import Disagreement
-from engine.scheduling.previous_step import PreviousStep
+from engine.scheduling.previous_targets import PreviousTargets
 from engine.scheduling.rollout import StepRollout
 from engine.scheduling.run_state import RunState
 from engine.scheduling.runs import ReachedStep, Run, StepDefinition, StepPhase, StepRun
@@ -205,7 +205,7 @@ class RunActions(RunConditions):
             Q.previous_targets, run.id, step.plan.step_id, plan.step_id, limit=LOAD_TIMEOUT
         )
         ended = None if run.find(plan.step_id) else run.reached[plan.step_id].lifecycle
-        step.previous = PreviousStep.of(
+        step.previous = PreviousTargets.of(
             map(dict, rows), continues=plan.continues, ended=ended, rerun=run.rerun
         )
 

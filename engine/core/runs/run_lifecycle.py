@@ -42,15 +42,15 @@ class By(Enum):
     RESERVE = auto()  # the controller reserves tasks: plan and tasks are written together
 
 
-Subject = TypeVar("Subject", Run, StepRun)
-Condition = Callable[[RunActions, Subject], bool]
+T = TypeVar("T", Run, StepRun)
+Condition = Callable[[RunActions, T], bool]
 Action = Callable[..., Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Move(Generic[Subject]):
+class Move(Generic[T]):
     phase: R | S
-    condition: Condition[Subject]
+    condition: Condition[T]
     action: Action
     next: tuple[R | S, ...]
     by: By = By.ADVANCE
@@ -183,9 +183,7 @@ class RunLifecycle:
                     return of_step, step
         return None
 
-    def _find(
-        self, moves: tuple[Move[Subject], ...], subject: Subject, by: By
-    ) -> Move[Subject] | None:
+    def _find(self, moves: tuple[Move[T], ...], subject: T, by: By) -> Move[T] | None:
         for move in moves:
             if (
                 move.phase is subject.phase

@@ -5,7 +5,7 @@ from uuid import uuid4
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.scheduling.previous_step import PreviousStep
+from engine.scheduling.previous_targets import PreviousTargets
 from engine.scheduling.rollout import Halt, OpenWave, RolloutRules, StepRollout, decide
 from engine.scheduling.runs import FINISHED, ReachedStep, Run, StepDefinition, StepPhase, StepRun
 from tests.unit.engine.test_run_state import a_state, a_step, over, reserve
@@ -43,8 +43,8 @@ def test_a_core_that_starts_again_holds_the_same_targets(ends, continues, known)
     """`known`: so many ends are in the rows already."""
     in_rows = dict(list(ends.items())[:known])
     rows = [a_row(100 - number, number, in_rows.get(number)) for number in ends]
-    restarted = PreviousStep.of(rows, continues=continues)
-    followed = PreviousStep.of(
+    restarted = PreviousTargets.of(rows, continues=continues)
+    followed = PreviousTargets.of(
         [a_row(100 - number, number) for number in ends], continues=continues
     )
     for number, lifecycle in ends.items():
@@ -59,7 +59,7 @@ def test_a_core_that_starts_again_holds_the_same_targets(ends, continues, known)
 
 @given(LIFECYCLES, st.booleans())
 def test_a_target_that_takes_no_part_in_the_step_before_waits_for_its_end(lifecycle, continues):
-    previous = PreviousStep.of([a_row(1, 7), a_row(2, None)], continues=continues)
+    previous = PreviousTargets.of([a_row(1, 7), a_row(2, None)], continues=continues)
     previous.target_ended(7, lifecycle)
     assert not previous.may_start(2)
 
@@ -71,7 +71,7 @@ def test_a_target_that_takes_no_part_in_the_step_before_waits_for_its_end(lifecy
 
 
 def test_in_a_rerun_a_target_that_takes_no_part_in_the_step_before_starts_at_once():
-    previous = PreviousStep.of([a_row(1, None), a_row(2, 1)], continues=False, rerun=True)
+    previous = PreviousTargets.of([a_row(1, None), a_row(2, 1)], continues=False, rerun=True)
     assert (previous.may_start(1), previous.may_start(2)) == (True, False)
 
 
@@ -115,7 +115,7 @@ def test_a_target_that_goes_on_precedes_those_that_have_not_started():
     state = a_state(slots=1)
     first = a_step(state, 3, seconds=None)
     second = StepRun(first.run, a_chain({}, PER_TARGET)[1], phase=StepPhase.QUEUED)
-    second.previous = PreviousStep.of([a_row(n, n) for n in (1, 2, 3)], continues=False)
+    second.previous = PreviousTargets.of([a_row(n, n) for n in (1, 2, 3)], continues=False)
     first.run.live.append(second)
     for ordinal in (1, 2, 3):
         times = {"attempts": 0, "not_before": None, "deadline": None, "invocation_id": None}

@@ -4,7 +4,7 @@ A target that took part in the step before starts when it has succeeded there, a
 that did not take part waits until that step has ended everywhere. The state follows from the rows of both steps, so a
 core that starts again computes the same.
 
-    previous = PreviousStep.of(rows, continues=False)   # rows of previous_targets
+    previous = PreviousTargets.of(rows, continues=False)   # rows of previous_targets
     previous.target_ended(7, "Succeeded")               # the ordinal that may start now, or None
     previous.step_ended("Succeeded")                    # the ordinals that may start now
     previous.skipped                                    # the ordinals that have to be ended as Skipped
@@ -18,7 +18,7 @@ SUCCESSES = frozenset({"Succeeded", "SucceededWithSkipped", "Skipped"})  # of st
 
 
 @dataclass(slots=True)
-class PreviousStep:
+class PreviousTargets:
     continues: bool = False  # its onFailure is continue
     held: set[int] = field(default_factory=set)  # ordinals that must not start
     followers: dict[int, int] = field(default_factory=dict)  # by the ordinal in the previous step
