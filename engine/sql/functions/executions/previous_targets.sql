@@ -5,6 +5,7 @@ create or replace function jobs_internal.previous_targets(
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
+set enable_nestloop = off
 as $$
 declare
     day constant date := (select x.run_day from job_execution x where x.job_execution_id = p_run);
@@ -14,6 +15,7 @@ declare
                                 where (e.run_day, e.job_execution_id, e.step_id) = (day, p_run, p_previous_id));
 begin
     perform check_epoch(p_epoch);
+    -- Hash joins, whatever the statistics say: they may be those of an empty table.
     return query
     select x.ordinal, p.ordinal, case when p.end_time is not null then p.lifecycle end
       from target_execution x
