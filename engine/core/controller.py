@@ -178,7 +178,7 @@ class Controller(Service):
         now = self._now
         steps = {run_state.apply_result(completion, now) for completion in inbox}
         for step in steps - {None}:
-            if step is not None and (step.finished or lifecycle.rollouts.decision(step)):
+            if step is not None and lifecycle.may_move(step.run):
                 lifecycle.pending.add(step.run)
         return bool(inbox)
 
@@ -209,18 +209,18 @@ class Controller(Service):
     async def _reserve(self, run_state: RunState, lifecycle: RunLifecycle) -> None:
         """Reserves tasks and applies results until there are none of both."""
         for _ in range(MAX_RESERVATIONS):
-            run = await lifecycle.load_next()
+            step = await lifecycle.load_next()
             batch = ReservationBatch()
             if self.context.cluster_state.open:
                 self._pick(run_state, batch)
-                if run is None:
+                if step is None:
                     self._prefetch(run_state, batch)
-            if run is None and not batch.hosts and not self._has_results.is_set():
+            if step is None and not batch.hosts and not self._has_results.is_set():
                 return
             self.heartbeat()
-            if run is not None:
+            if step is not None:
                 await reach("core.before_reserve")
-                await lifecycle.write(run, batch)
+                await lifecycle.write(step, batch)
                 await reach("core.reserved")
             elif await self._exchange(run_state, lifecycle, batch):
                 break

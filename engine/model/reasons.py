@@ -22,6 +22,7 @@ WAIT = {
     "Overlap": "An older run of the same job runs first.",
     "Halted": "Too many targets failed: the run is halted until an operator resumes or aborts it.",
     "Wave": "It belongs to a later wave of the rollout.",
+    "PreviousStep": "It waits until it has succeeded in the step before, or, if it takes no part there, until that step has ended.",
     "Gate": "The next wave starts when an operator resumes the run.",
     "WavePause": "The next wave starts after a pause.",
 }
@@ -47,6 +48,7 @@ END = frozenset(
         "NotSupported",
         "OutcomeUnknown",
         "Overlap",
+        "PreviousStepNotSucceeded",
         "ResultTooLarge",
         "ScriptRefused",
         "ServerFull",

@@ -17,8 +17,8 @@ class Policy(Protocol[T]):
     a node is full, or in neither when it is empty. Only the tree parks and unparks.
     """
 
-    def put(self, queue: Queue[T], ordinal: int) -> None:
-        """Appends a target to the queue."""
+    def put(self, queue: Queue[T], ordinal: int, *, first: bool = False) -> None:
+        """Appends a target to the queue. `first`: it goes on from the step before, and precedes targets of others."""
 
     def pick(self) -> tuple[Queue[T], int] | None:
         """Removes the next target and takes its slots in the tree; None: no task can start now."""
@@ -39,17 +39,18 @@ class Policy(Protocol[T]):
 class RoundRobin(Policy[T]):
     """Jobs take turns; within a job every database has one task before any has two.
 
-    A database whose task just finished comes first: its session is still open.
+    A database whose task just finished comes first: its session is still open. So does a target that goes on from the
+    step before: a chain is finished where it was started.
     """
 
     def __init__(self, tree: ResourceTree) -> None:
         self._tree = tree
         self._jobs: OrderedDict[Hashable, OrderedDict[Queue[T], None]] = OrderedDict()
 
-    def put(self, queue: Queue[T], ordinal: int) -> None:
+    def put(self, queue: Queue[T], ordinal: int, *, first: bool = False) -> None:
         queue.items.append(ordinal)
         if len(queue.items) == 1 and queue.parked_at is None:
-            self._add(queue)
+            self._add(queue, first=first)
 
     def pick(self) -> tuple[Queue[T], int] | None:
         turns = len(self._jobs)

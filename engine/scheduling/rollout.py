@@ -13,7 +13,7 @@ resume: a core that starts again computes the same from the rows.
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from engine.model.sqlstates import retryable
@@ -97,6 +97,15 @@ class StepRollout:
     approved_wave: int = 1  # that an operator has opened
     resumed_at: str | None = None  # of the last resume
     wait: "Wait | None" = None  # as the database has it
+    chain: "list[StepRollout]" = field(default_factory=list, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.join([])
+
+    def join(self, chain: "list[StepRollout]") -> None:
+        """The step follows the steps of this chain, target by target: the rules of the first one hold for all."""
+        chain.append(self)
+        self.chain = chain
 
     @property
     def open_end(self) -> int:
@@ -135,9 +144,10 @@ class StepRollout:
                 self.sqlstate = sqlstate
 
     def resume(self, resumed_at: str | None) -> None:
-        """What failed before does not count any more."""
+        """What failed before does not count any more, in no step of the chain."""
         self.halted, self.wait, self.resumed_at = False, None, resumed_at
-        self.failures, self.sqlstate, self.same_errors = 0, None, 0
+        for each in self.chain:
+            each.failures, each.sqlstate, each.same_errors = 0, None, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,27 +172,39 @@ Decision = Halt | OpenWave | Wait
 
 
 def decide(
-    rollout: StepRollout, *, waiting: int, same_error_limit: int, now: float
+    rollout: StepRollout,
+    *,
+    waiting: int,
+    same_error_limit: int,
+    now: float,
+    chain_busy: bool = False,
 ) -> Decision | None:
-    """What follows from the ends of targets so far; None: nothing changes. `waiting`: targets that could start."""
+    """What follows from the ends of targets so far; None: nothing changes. `waiting`: targets that could start;
+    `chain_busy`: targets of the open waves have not ended in the later steps of the chain.
+    """
     if rollout.halted or not waiting:
         return None
-    return _halt(rollout, same_error_limit) or _next_wave(rollout, now)
+    halt = _halt(rollout, same_error_limit)
+    return halt if halt or chain_busy else _next_wave(rollout, now)
 
 
 def _halt(rollout: StepRollout, same_error_limit: int) -> Halt | None:
-    rules, wave = rollout.rules, rollout.wave
+    """By the rules of the first step of the chain; failures of all its steps count."""
+    first = rollout.chain[0]
+    rules, wave = first.rules, first.wave
     limit = rules.failure_limit(wave)
-    if limit is not None and rollout.failures >= limit:
+    failures = sum(each.failures for each in rollout.chain)
+    if limit is not None and failures >= limit:
         return Halt(
             "FailureLimit",
-            f"Halted in wave {wave} of {rollout.waves}: {_targets(rollout.failures)} failed, and haltAfterFailures is"
+            f"Halted in wave {wave} of {first.waves}: {_targets(failures)} failed, and haltAfterFailures is"
             f" {rules.halt_after}.",
         )
-    if not rules.waves_given and 0 < same_error_limit <= rollout.same_errors:
+    worst = max(rollout.chain, key=lambda each: each.same_errors)
+    if not rules.waves_given and 0 < same_error_limit <= worst.same_errors:
         return Halt(
             "SameError",
-            f"Halted: {rollout.same_errors} targets in a row failed with SQLSTATE {rollout.sqlstate} and none"
+            f"Halted: {worst.same_errors} targets in a row failed with SQLSTATE {worst.sqlstate} and none"
             f" succeeded in between; haltAfterConsecutiveSameError of the account is {same_error_limit}.",
         )
     return None
@@ -197,7 +219,7 @@ def _next_wave(rollout: StepRollout, now: float) -> OpenWave | Wait | None:
             "Gate",
             f"Wave {wave} of {rollout.waves} has ended. Resume the run to start the next one.",
         )
-    until = rollout.ended_at + rules.pause
+    until = max(each.ended_at for each in rollout.chain) + rules.pause
     if now < until and rollout.approved_wave <= wave:
         return Wait(
             "WavePause",

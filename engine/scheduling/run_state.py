@@ -5,11 +5,9 @@ It is loaded from the database whenever the Controller starts, and does no I/O.
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from engine.model.task import PREFETCH_LIMIT
 from engine.scheduling.policies import Policy, RoundRobin
 from engine.scheduling.resource_tree import Node, Path, Queue, ResourceTree
 from engine.scheduling.runs import (
@@ -37,23 +35,18 @@ class RunState:
         self._prefetching: dict[SlotQueue, None] = {}  # slots that may take further tasks
         self.same_error_limit = 0  # of the account: so many equal errors in a row halt a step
         self.inbox: list[CompletionItem] = []  # of lost hosts, to be applied like other completions
-        self.unlisted: dict[
-            StepRun, list[WaitingTarget]
-        ] = {}  # to be listed before they are retried
+        self.unlisted: dict[StepRun, list[WaitingTarget]] = {}  # listed before they are retried
         self._timers: Timers[tuple[StepRun, WaitingTarget]] = Timers(_waits)
 
     def steps(self) -> Iterator[StepRun]:
-        return (run.step for run in self.runs.values() if run.step is not None)
+        return (step for run in self.runs.values() for step in run.live)
 
     def load(self, step: StepRun, row: Mapping[str, Any]) -> None:
         """Adds an unfinished target of the step."""
         if step.rollout is not None:
             step.rollout.target_loaded(row["ordinal"])
         queue = self._queue(step, row)
-        target = WaitingTarget(row["ordinal"], row["attempts"], queue)
-        target.due, target.deadline = seconds(row["not_before"]), seconds(row["deadline"])
-        if row.get("unlisted"):
-            target.unlisted = row["server_id"].lower(), row["database_name"] or ""
+        target = WaitingTarget.of(row, queue)
         if row["invocation_id"] is None:
             self.wait(step, target)
         else:
@@ -150,27 +143,15 @@ class RunState:
         step.busy -= 1
         if completion.cancel_method and completion.lifecycle in {"Canceled", "Failed"}:
             step.needs[target.ordinal] = completion.cancel_method
-        self._measure(running, now)
+        running.measure(now)
         self._vacate(running)
         if completion.lifecycle in FINISHED:
-            _ended(step, target.ordinal, completion.lifecycle, now, completion.sqlstate)
+            self._ended(step, target.ordinal, completion.lifecycle, now, completion.sqlstate)
         else:
             target.attempts = completion.attempts
             target.due, target.deadline = completion.not_before, completion.deadline
             self.wait(step, target)
         return step
-
-    def _measure(self, running: RunningTask, now: float) -> None:
-        """How long a task held the slot. Results of a batch arrive together and share its duration."""
-        slot = running.slot
-        if running.is_prefetched:  # the host released it after PREFETCH_LIMIT
-            running.step.seconds = PREFETCH_LIMIT
-            return
-        if now > slot.since:
-            slot.batch_began, slot.since, slot.batch_size = slot.since, now, 0
-        slot.batch_size += 1
-        if slot.since > slot.batch_began:
-            running.step.seconds = (slot.since - slot.batch_began) / slot.batch_size
 
     def release(self, invocation: UUID) -> None:
         """Gives back a reservation that did not start."""
@@ -195,24 +176,30 @@ class RunState:
 
     def find(self, run: UUID, step_id: int, ordinal: int) -> UUID | None:
         """The invocation of a reserved or running task of the target."""
-        step = self.runs[run].step if run in self.runs else None
-        if step is None or step.plan.step_id != step_id:
-            return None
-        return self.invocations(step).get(ordinal)
+        step = self.runs[run].find(step_id) if run in self.runs else None
+        return None if step is None else self.invocations(step).get(ordinal)
 
     def rename(self, old: UUID, new: UUID) -> None:
         running = self.running[new] = self.running.pop(old)
         running.invocation = new
 
-    def remove(self, step: StepRun, ordinal: int, invocation: UUID | None) -> None:
+    def remove(
+        self,
+        step: StepRun,
+        ordinal: int,
+        invocation: UUID | None = None,
+        lifecycle: str = "Canceled",
+    ) -> None:
         """A target ended without a report of a host."""
         target = step.waiting.pop(ordinal, None)
         if target is not None:
-            _ended(step, ordinal, "Canceled", 0.0)
+            if step.previous is not None:
+                step.previous.remove(ordinal)
+            self._ended(step, ordinal, lifecycle, 0.0)
             if ordinal in target.queue.items:
                 target.queue.items.remove(ordinal)
         elif invocation is not None and (running := self.running.pop(invocation, None)):
-            _ended(step, ordinal, "Canceled", 0.0)
+            self._ended(step, ordinal, lifecycle, 0.0)
             step.busy -= 1
             self._vacate(running)
 
@@ -233,7 +220,7 @@ class RunState:
                 expired[target] = step
             elif target.due is not None and target.due <= now:
                 target.due = None
-                if target.unlisted is None:
+                if target.unlisted is None or step.run.is_in_chain(step.plan):
                     self._enqueue(step, target)
                 else:
                     self.unlisted.setdefault(step, []).append(target)
@@ -244,7 +231,7 @@ class RunState:
     def expire(self, step: StepRun, ordinal: int, now: float) -> None:
         """The deadline of a waiting target has passed: it ended."""
         if step.waiting.pop(ordinal, None) is not None:
-            _ended(step, ordinal, "TimedOut", now)
+            self._ended(step, ordinal, "TimedOut", now)
 
     def postpone(self, step: StepRun, target: WaitingTarget, until: float) -> None:
         """The database still has time for the target: it may start, and its deadline is checked again then."""
@@ -261,9 +248,31 @@ class RunState:
             if target.due is None:
                 self._enqueue(step, target)
 
-    def _enqueue(self, step: StepRun, target: WaitingTarget) -> None:
-        if step.rollout is None or step.rollout.may_start(target.ordinal):
-            self.policy.put(target.queue, target.ordinal)
+    def follow(self, step: StepRun) -> None:
+        """The step is loaded: targets of the step before go on to it."""
+        place = step.run.live.index(step)
+        if place and step.previous is not None:
+            step.run.live[place - 1].next = step
+
+    def step_ended(self, step: StepRun, lifecycle: str) -> None:
+        self.policy.drop(step.queues.values())
+        if step.next is not None and step.next.previous is not None:
+            for ordinal in step.next.previous.step_ended(lifecycle):
+                self._enqueue(step.next, step.next.waiting[ordinal])
+
+    def _ended(
+        self, step: StepRun, ordinal: int, lifecycle: str, now: float, sqlstate: str | None = None
+    ) -> None:
+        if step.rollout is not None:
+            step.rollout.target_ended(ordinal, lifecycle, sqlstate, now)
+        if step.next is not None and step.next.previous is not None:
+            started = step.next.previous.target_ended(ordinal, lifecycle)
+            if started is not None:
+                self._enqueue(step.next, step.next.waiting[started], first=True)
+
+    def _enqueue(self, step: StepRun, target: WaitingTarget, *, first: bool = False) -> None:
+        if step.may_start(target.ordinal):
+            self.policy.put(target.queue, target.ordinal, first=first)
         self._watch(step, target)
 
     def _watch(self, step: StepRun, target: WaitingTarget) -> None:
@@ -289,8 +298,8 @@ class RunState:
 
     def remove_run(self, run: Run) -> None:
         self.runs.pop(run.id, None)
-        if run.step is not None:
-            self.policy.drop(run.step.queues.values())
+        for step in run.live:
+            self.policy.drop(step.queues.values())
         # A deadline may be a day away: timers of finished targets must not be kept so long.
         self._timers.tidy(expected=4 * sum(len(step.waiting) for step in self.steps()))
 
@@ -312,13 +321,6 @@ class RunState:
         if queue is None:
             queue = step.queues[path] = Queue(step, step.run.job_id, path)
         return queue
-
-
-def _ended(
-    step: StepRun, ordinal: int, lifecycle: str, now: float, sqlstate: str | None = None
-) -> None:
-    if step.rollout is not None:
-        step.rollout.target_ended(ordinal, lifecycle, sqlstate, now)
 
 
 def _waits(timer: tuple[StepRun, WaitingTarget]) -> bool:
@@ -343,7 +345,3 @@ def _remove_from_queues(targets: Iterable[WaitingTarget]) -> None:
     for queue, ordinals in removed.items():
         if queue.items:
             queue.items = deque(each for each in queue.items if each not in ordinals)
-
-
-def seconds(at: datetime | None) -> float | None:
-    return None if at is None else at.timestamp()

@@ -1,14 +1,16 @@
 """Live runs as the core holds them: steps, waiting targets, and tasks in the slots of their hosts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from uuid import UUID
 
 import msgspec
 
 from engine.model.task import PREFETCH_LIMIT
+from engine.scheduling.previous_targets import SUCCESSES, PreviousTargets
 from engine.scheduling.resource_tree import Node, Path, Queue
 from engine.scheduling.rollout import StepRollout
 
@@ -47,6 +49,15 @@ class StepDefinition(msgspec.Struct, frozen=True, rename="camel"):
         order: str | None = self.options.get("rollout", {}).get("orderBy")
         return order
 
+    @property
+    def continues(self) -> bool:
+        """The run goes on when the step has failed."""
+        return self.options.get("onFailure") == "continue"
+
+    @property
+    def is_per_target(self) -> bool:
+        return self.options.get("advance") == "perTarget"
+
 
 class ReachedStep(msgspec.Struct, frozen=True, rename="camel"):
     step_id: int
@@ -80,13 +91,19 @@ class RunPhase(StrEnum):
 
     CREATED = "created"  # it has not begun
     BETWEEN_STEPS = "between_steps"
-    # Phases of the current step
+    IN_STEPS = "in_steps"  # a step is live, or several of a chain
+    ENDED = "ended"
+
+
+class StepPhase(StrEnum):
+    """Where a live step stands; RunLifecycle has the moves between phases."""
+
     ENTERED = "entered"
     RESOLVING = "resolving"  # servers list its targets
     PLANNED = "planned"  # its targets are in memory only
     LOADED = "loaded"  # its tasks can be picked; they are written together with its targets
     QUEUED = "queued"  # its targets are in the database: tasks wait and run
-    ENDED = "ended"
+    LEFT = "left"  # it has ended, or its run may not begin yet
 
 
 @dataclass(eq=False, slots=True)
@@ -100,7 +117,7 @@ class Run:
     reached: dict[int, ReachedStep]
     begun: bool
     canceled: bool
-    step: "StepRun | None" = None  # the current one
+    live: "list[StepRun]" = field(default_factory=list)  # in their order; a chain if several
     overlaps: bool = False  # waits for an older run of its job
     chosen: Literal["rerun", "plan", "caller"] | None = (
         None  # what chose its targets; None: the groups
@@ -115,31 +132,68 @@ class Run:
     def phase(self) -> "RunPhase":
         if self.ended:
             return RunPhase.ENDED
-        if self.step is not None:
-            return self.step.phase
+        if self.live:
+            return RunPhase.IN_STEPS
         return RunPhase.BETWEEN_STEPS if self.begun else RunPhase.CREATED
 
+    @property
+    def aborted(self) -> bool:
+        """An operator ended a rollout of the run: nothing further starts."""
+        return any(step.aborted for step in self.live) or any(
+            step.aborted for step in self.reached.values()
+        )
+
+    def find(self, step_id: int) -> "StepRun | None":
+        """A live step."""
+        return next((step for step in self.live if step.plan.step_id == step_id), None)
+
+    def before(self, plan: StepDefinition) -> StepDefinition | None:
+        """The step from which targets go on to this one on their own: both are of one chain."""
+        place = self.steps.index(plan)
+        return self.steps[place - 1] if place and plan.is_per_target else None
+
+    def is_in_chain(self, plan: StepDefinition) -> bool:
+        """Servers that such a step could not list are not listed again: its targets belong to those of another step."""
+        place = self.steps.index(plan)
+        return any(each.is_per_target for each in self.steps[place : place + 2])
+
     def next(self) -> StepDefinition | None:
-        """The first unfinished step; None after the last step, and after a step that stops the run."""
+        """The first unfinished step; None after the last step, and after a step that stops the run.
+
+        A failure does not keep targets that have succeeded from the next step of the chain.
+        """
+        stopped, planned = False, False
         for plan in self.steps:
             reached = self.reached.get(plan.step_id)
             if reached is None or reached.lifecycle not in FINISHED:
-                return plan
-            failed = not goes_on(reached.lifecycle)
-            if reached.aborted or (failed and plan.options.get("onFailure") != "continue"):
+                return plan if not stopped or (plan.is_per_target and planned) else None
+            if reached.aborted:
                 return None
+            stopped = stopped or (reached.lifecycle not in SUCCESSES and not plan.continues)
+            planned = reached.snapshot_id is not None
         return None
 
-
-def goes_on(lifecycle: str) -> bool:
-    return lifecycle in {"Succeeded", "SucceededWithSkipped", "Skipped"}
+    def next_of_chain(self) -> StepDefinition | None:
+        """The step that targets of the last live step go on to, unless that is not queued or this one has ended."""
+        place = self.steps.index(self.live[-1].plan) + 1
+        if (
+            place == len(self.steps)
+            or not self.steps[place].is_per_target
+            or not self.live[-1].is_queued
+        ):
+            return None
+        plan = self.steps[place]
+        reached = self.reached.get(plan.step_id)
+        if reached is None:
+            return None if self.canceled or self.aborted else plan
+        return None if reached.lifecycle in FINISHED else plan
 
 
 @dataclass(eq=False, slots=True)
 class StepRun:
     run: Run
     plan: StepDefinition
-    phase: RunPhase = RunPhase.ENTERED
+    phase: StepPhase = StepPhase.ENTERED
     canceled: bool = False
     busy: int = 0  # targets that are reserved or run
     waiting: "dict[int, WaitingTarget]" = field(default_factory=dict)
@@ -149,6 +203,8 @@ class StepRun:
     seconds: float | None = None  # that a task of the last batch of results held its slot
     rollout: StepRollout | None = None  # while it is loaded or queued
     aborted: bool = False  # an operator ended its rollout
+    previous: PreviousTargets | None = None  # of a step with advance perTarget, while it is queued
+    next: "StepRun | None" = None  # the queued step that its targets go on to
 
     @property
     def prefetch_depth(self) -> int:
@@ -160,11 +216,24 @@ class StepRun:
 
     @property
     def is_queued(self) -> bool:
-        return self.phase is RunPhase.QUEUED
+        return self.phase is StepPhase.QUEUED
 
     @property
     def finished(self) -> bool:
         return self.is_queued and not self.waiting and not self.busy
+
+    @property
+    def is_idle(self) -> bool:
+        """All of its unfinished targets wait for the step before, or it will have none."""
+        if not self.is_queued:
+            return self.canceled
+        held = 0 if self.previous is None else self.previous.waiting
+        return self.busy == 0 and len(self.waiting) == held
+
+    def may_start(self, ordinal: int) -> bool:
+        return (self.rollout is None or self.rollout.may_start(ordinal)) and (
+            self.previous is None or self.previous.may_start(ordinal)
+        )
 
     def needed(self, ordinal: int | None) -> str:
         """The strongest cancel method that one target needed, or any of them."""
@@ -188,6 +257,18 @@ class WaitingTarget:
     watched: float | None = None  # the deadline that has a timer
     # A server that could not be listed, or one of its databases: its id and the name of the database or "".
     unlisted: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], queue: Queue[StepRun]) -> Self:
+        target = cls(row["ordinal"], row["attempts"], queue)
+        target.due, target.deadline = _seconds(row["not_before"]), _seconds(row["deadline"])
+        if row.get("unlisted"):
+            target.unlisted = row["server_id"].lower(), row["database_name"] or ""
+        return target
+
+
+def _seconds(at: datetime | None) -> float | None:
+    return None if at is None else at.timestamp()
 
 
 @dataclass(eq=False, slots=True)
@@ -214,3 +295,15 @@ class RunningTask:
     @property
     def is_prefetched(self) -> bool:
         return self.slot.tasks[0] is not self
+
+    def measure(self, now: float) -> None:
+        """How long a task held the slot. Results of a batch arrive together and share its duration."""
+        slot = self.slot
+        if self.is_prefetched:  # the host released it after PREFETCH_LIMIT
+            self.step.seconds = PREFETCH_LIMIT
+            return
+        if now > slot.since:
+            slot.batch_began, slot.since, slot.batch_size = slot.since, now, 0
+        slot.batch_size += 1
+        if slot.since > slot.batch_began:
+            self.step.seconds = (slot.since - slot.batch_began) / slot.batch_size

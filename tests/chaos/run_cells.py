@@ -26,6 +26,12 @@ do $$ begin
 end $$;
 {EFFECT}
 """
+NOT_READY = f"""
+do $$ begin
+    if to_regclass('ready') is null then raise exception 'not yet' using errcode = '42P01'; end if;
+end $$;
+{EFFECT}
+"""
 DONE = "select last_value - (not is_called)::int from tries"
 
 
@@ -38,8 +44,20 @@ def halts(point: str) -> bool:
     return point.endswith(("halt", "halted", "wave", "wave_opened", "abort", "aborted"))
 
 
+def chains(point: str) -> bool:
+    """The run `chained` passes it: one target fails in the first step, the others go on, each on its own."""
+    return point.endswith(("chain_step", "skip", "skipped"))
+
+
+def reruns(point: str) -> bool:
+    """A rerun of `repeated`, whose first run failed everywhere, passes it."""
+    return "rerun" in point
+
+
 def expected_end(point: str) -> str:
-    return "Canceled" if cancels(point) else "Failed" if halts(point) else "Succeeded"
+    if cancels(point):
+        return "Canceled"
+    return "Failed" if halts(point) or chains(point) else "Succeeded"
 
 
 async def prepare(fleet: Fleet) -> None:
@@ -56,16 +74,25 @@ async def prepare(fleet: Fleet) -> None:
     await fleet.job("stopped", f"{EFFECT}; select pg_sleep(60)")
     rollout = {"waves": [1, "100%"], "haltAfterFailures": 1}
     await fleet.job("staged", STAGED, retry_attempts=0, options={"rollout": rollout})
+    more: dict[str, Any] = {"target_group_name": "everything", "options": {"advance": "perTarget"}}
+    for name, script, steps in (("chained", STAGED, 3), ("repeated", NOT_READY, 2)):
+        await fleet.job(name, script)
+        for number in range(2, steps + 1):
+            await fleet.call(
+                "sp_add_jobstep", job_name=name, step_name=f"step{number}", command=EFFECT, **more
+            )
 
 
 async def begin(fleet: Fleet, point: str) -> UUID:
     """The run that passes this place; one that is to be cancelled is on its way."""
     if halts(point):
         return await begin_staged(fleet, abort="abort" in point)
+    if chains(point):
+        return await fleet.start("chained")
     if not cancels(point):
         for name in fleet.databases:
             await fleet.query(name, "alter sequence tries restart")
-        return await fleet.start("twice")
+        return await (begin_rerun(fleet) if reruns(point) else fleet.start("twice"))
     run = await fleet.start("stopped")
 
     async def running() -> bool:
@@ -88,6 +115,19 @@ async def begin_staged(fleet: Fleet, *, abort: bool) -> UUID:
     return run
 
 
+async def begin_rerun(fleet: Fleet) -> UUID:
+    """Of all targets, which were not ready when the origin ran."""
+    for name in fleet.databases:
+        await fleet.query(name, "drop table if exists ready")
+    origin = await fleet.start("repeated")
+    assert await fleet.ended(origin) == "Failed"
+    for name in fleet.databases:
+        await fleet.query(name, "create table ready ()")
+    return await fleet.call(
+        "sp_rerun_execution", job_execution_id=origin, outcomes=["failed", "skipped"]
+    )
+
+
 async def overdone(fleet: Fleet, run: UUID) -> list[str]:
     """Databases in which a script was begun more often than is recorded, be it rolled back or not."""
     attempts = {
@@ -95,6 +135,8 @@ async def overdone(fleet: Fleet, run: UUID) -> list[str]:
         for row in await fleet.root.fetch(
             "select d.database_name, x.attempts from jobs_internal.target_execution x"
             "  join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal)"
+            "  join jobs_internal.job_execution r using (run_day, job_execution_id)"
+            "  join jobs_internal.job j on j.job_id = r.job_id and j.name = 'twice'"
             " where x.job_execution_id = $1 and x.step_id = 2",
             run,
         )

@@ -242,3 +242,34 @@ select concat_ws('/', t.job_execution_id, t.step_id, t.ordinal, t.attempt) as wh
   from jobs_internal.task t
   join jobs_internal.step_execution e using (run_day, job_execution_id, step_id)
  where t.start_time > e.halted_at;
+
+-- name: R09_a_target_goes_on_after_the_step_before
+-- With advance perTarget: after its success there, or after the end of the step if it took no part; and only a target
+-- that did not succeed is skipped for it.
+with chained as (
+    select x.*, r.rerun_of is not null as rerun, e.end_time as previous_end, o.target_id is not null as matched,
+           b.end_time as before_end, b.lifecycle as before,
+           coalesce(p.options ->> 'onFailure' = 'continue', false) as continues
+      from jobs_internal.target_execution x
+      join jobs_internal.job_execution r using (run_day, job_execution_id)
+      join jobs_internal.job_step s on (s.job_id, s.version, s.step_id) = (r.job_id, r.job_version, x.step_id)
+      join jobs_internal.job_step p on (p.job_id, p.version, p.step_id) = (r.job_id, r.job_version, x.step_id - 1)
+      join jobs_internal.step_execution e
+        on (e.run_day, e.job_execution_id, e.step_id) = (x.run_day, x.job_execution_id, x.step_id - 1)
+      join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal)
+      left join jobs_internal.snapshot_target o on (o.snapshot_id, o.target_id) = (e.snapshot_id, d.target_id)
+      left join jobs_internal.target_execution b
+        on (b.run_day, b.job_execution_id, b.step_id, b.ordinal)
+           = (x.run_day, x.job_execution_id, x.step_id - 1, o.ordinal)
+     where s.options ->> 'advance' = 'perTarget'
+)
+select concat_ws('/', c.job_execution_id, c.step_id, c.ordinal, t.attempt, c.before) as what
+  from chained c
+  join jobs_internal.task t using (run_day, job_execution_id, step_id, ordinal)
+ where case when c.matched then t.create_time < coalesce(c.before_end, 'infinity')
+                             or (c.before <> 'Succeeded' and not (c.continues and c.before <> 'Skipped'))
+            else not c.rerun and t.create_time < coalesce(c.previous_end, 'infinity') end
+union all
+select concat_ws('/', c.job_execution_id, c.step_id, c.ordinal, c.before)
+  from chained c
+ where c.end_reason = 'PreviousStepNotSucceeded' and c.before = 'Succeeded';

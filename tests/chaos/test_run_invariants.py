@@ -68,6 +68,9 @@ PLANTED = {
                 where attempt = 2 and {ONE}""",
     "R07": f"update jobs_internal.target_execution set wave = ordinal, start_time = create_time where {RUN}",
     "R08": f"""update jobs_internal.step_execution set halted_at = create_time, halt_rule = 'SameError' where {RUN}""",
+    "R09": f"update jobs_internal.target_execution set lifecycle = 'Failed' where step_id = 1 and {RUN}",
+    "R09 early": f"update jobs_internal.target_execution set end_time = end_time + interval '1 h' where step_id = 1 and {RUN}",
+    "R09 skipped": f"update jobs_internal.target_execution set end_reason = 'PreviousStepNotSucceeded' where step_id = 2 and {RUN}",
 }  # fmt: skip
 
 
@@ -83,7 +86,7 @@ async def history(postgres, targets, folder):
         await fleet.job("retried", EFFECT, options={"guard": True})
         await fleet.call(
             "sp_add_jobstep", job_name="retried", step_name="after", command=TWICE,
-            target_group_name="everything", options={"jitter": 0},
+            target_group_name="everything", options={"jitter": 0, "advance": "perTarget"},
         )  # fmt: skip
         await fleet.job("failing", f"{EFFECT}; select 1/0")
         await fleet.job("stopped", f"{EFFECT}; select pg_sleep(60)")

@@ -119,5 +119,5 @@ class Replacement:
 
 
 def test_every_place_on_the_road_is_a_cell():
-    assert len(POINTS) == 25
+    assert len(POINTS) == 29
     assert {cell.point for cell in CELLS if cell.fault == RAISES} == set(POINTS)

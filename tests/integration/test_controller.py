@@ -190,7 +190,8 @@ async def began_ago(owner, seconds: float) -> None:
 
 def waiting(controller: Controller) -> dict:
     (run,) = controller.context.cluster_state.run_state.runs.values()
-    return run.step.waiting
+    (step,) = run.live
+    return step.waiting
 
 
 async def a_full_host(controller: Controller, execution: ExecutionFixture) -> Key:

@@ -173,7 +173,7 @@ async def test_a_patch_is_checked_as_a_whole_step_would_be(jobs_api):
         ({"action": {"value": None}}, "properties.action.value", "MissingRequiredParameter"),
         ({"targetGroup": None}, "properties.targetGroup", "MissingRequiredParameter"),
         ({"output": {}}, None, "MissingRequiredParameter"),
-        ({"advance": "perTarget"}, "properties.advance", "OptionNotSupported"),
+        ({"advance": "perTarget"}, "options", "OptionHasNoEffect"),
         ({"transaction": "none"}, "properties.guard", "InvalidParameterValue"),
         ({"action": {"value": "vacuum"}}, "properties.guard", "InvalidParameterValue"),
         ({"credential": ref("credentials/none")}, None, "InvalidParameterValue"),

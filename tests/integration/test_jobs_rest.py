@@ -113,18 +113,30 @@ async def test_a_step_has_its_defaults_and_all_it_was_given(jobs_api):
     assert sent_back.json()["properties"] == rich
 
 
+async def test_a_step_that_goes_on_per_target_can_not_be_or_become_the_first_one(jobs_api):
+    await jobs_api.a_job()
+    chained = a_step(advance="perTarget")
+
+    first = await jobs_api.put("jobs/nightly/steps/first", chained)
+    await jobs_api.made("jobs/nightly/steps/second", chained)
+    deleted = await jobs_api.delete("jobs/nightly/steps/first")
+    moved = await jobs_api.patch("jobs/nightly/steps/second", {"stepId": 1})
+
+    for answer in (first, deleted, moved):
+        assert problem(answer) == (400, "OptionHasNoEffect"), answer.text
+        assert "no step is before" in answer.json()["error"]["message"]
+    second = (await jobs_api.seen("jobs/nightly/steps/second"))["properties"]
+    assert (second["stepId"], second["advance"]) == (2, "perTarget")
+
+
 async def test_a_step_with_an_option_that_can_not_be_carried_out_is_refused_when_written(jobs_api):
     await jobs_api.a_job()
     output = {"serverName": "srv", "databaseName": "out", "tableName": "t", "credential": ""}
-    options = {
-        "advance": "perTarget", "output": output,
-    }  # fmt: skip
 
-    for name, value in options.items():
-        answer = await jobs_api.put("jobs/nightly/steps/rich", a_step(**{name: value}))
+    answer = await jobs_api.put("jobs/nightly/steps/rich", a_step(output=output))
 
-        assert problem(answer) == (400, "OptionNotSupported"), name
-        assert answer.json()["error"]["target"] == f"properties.{name}"
+    assert problem(answer) == (400, "OptionNotSupported")
+    assert answer.json()["error"]["target"] == "properties.output"
     assert (await jobs_api.seen("jobs/nightly"))["properties"]["version"] == 1
 
 

@@ -58,7 +58,7 @@ async def test_an_error_names_no_function_but_the_one_that_was_called(
 async def test_advice_and_rest_code_come_along(admin):
     await some_steps(admin, "a")
 
-    step = {"job_name": "nightly", "step_id": 1, "options": {"advance": "perTarget"}}
+    step = {"job_name": "nightly", "step_id": 1, "options": {"output": {"includeTarget": True}}}
     error = await admin.refused("MU012", "sp_update_jobstep", **step)
 
     assert (error.hint, error.constraint_name) == ("Leave it out.", "OptionNotSupported")

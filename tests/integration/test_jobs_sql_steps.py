@@ -314,7 +314,6 @@ async def test_options_are_known_and_sound(admin):
     ]  # fmt: skip
     unsupported = [
         {"output": {"includeTarget": True, "onMismatch": "addColumn"}},
-        {"advance": "perTarget"},
     ]  # fmt: skip
     wrong = [
         [], '"x"', {"transaction": "maybe"}, {"guard": 1}, {"settings": 5}, {"settings": {"x": 1}},
@@ -330,6 +329,7 @@ async def test_options_are_known_and_sound(admin):
         {"verify": {"sql": "select 1", "value": 1}}, {"retryOn": ["4"]},
         {"retryOn": "40001"}, {"jitter": 1.5}, {"jitter": -0.1}, {"slotsPerDatabase": 0},
         {"output": {"onMismatch": "drop"}}, {"nothing": True}, {"advance": "barrier\n"},
+        {"advance": "perTarget", "rollout": {"waves": [1]}}, {"advance": "perTarget"},
         {"guard": "run"}, {"guard": "job", "transaction": "none"},
         {"guard": True, "transaction": "none"}, {"guard": True, "settings": {"access": "readOnly"}},
         *({"settings": {"parameters": {name.title(): "x"}}} for name in (*RESERVED, "muster.job")),

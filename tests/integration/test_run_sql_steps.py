@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from tests.support.executions import EPOCH, a_run, a_session
-from tests.support.execution_fixture import SUCCEEDED, Q, ExecutionFixture, an_execution
+from tests.support.execution_fixture import FAILED, SUCCEEDED, Q, ExecutionFixture, an_execution
 
 pytestmark = pytest.mark.newest
 
@@ -149,3 +149,53 @@ async def test_a_step_ends_with_its_run_once_nothing_lives(execution):
         assert ended == ("Succeeded", "Succeeded")
     (run,) = await rows(execution, "job_execution", execution.run)
     assert run["end_time"] is not None
+
+
+@pytest.fixture
+async def chain(account):
+    """Two live steps; the third target of the second one takes no part in the first one."""
+    engine = await account.connect("engine")
+    async with a_session(account) as owner:
+        execution = await an_execution(owner, engine, targets=2, steps=2)
+        await execution.reach(2, 3)
+        yield execution
+    await engine.close()
+
+
+async def waits(execution: ExecutionFixture) -> list[tuple]:
+    rows = await execution.ask("previous_targets", EPOCH, execution.run, 2, 1)
+    return sorted((tuple(row) for row in rows), key=lambda row: row[0])
+
+
+async def test_targets_of_a_later_step_wait_for_the_same_targets_in_the_step_before(chain):
+    assert await waits(chain) == [(1, 1, None), (2, 2, None), (3, None, None)]
+
+    (key,) = await chain.started(1)
+    await chain.report(results=[key | SUCCEEDED])
+    assert await waits(chain) == [(1, 1, "Succeeded"), (2, 2, None), (3, None, None)]
+
+
+async def test_a_target_that_did_not_succeed_before_is_skipped_once_and_says_why(chain):
+    for _ in range(2):
+        await chain.ask("skip_targets", EPOCH, chain.run, 2, [1, 3])
+    targets = [await chain.target(number, step=2) for number in (1, 2, 3)]
+    assert [row["lifecycle"] for row in targets] == ["Skipped", "Created", "Skipped"]
+    assert {targets[0]["end_reason"], targets[2]["end_reason"]} == {"PreviousStepNotSucceeded"}
+    assert "has not succeeded on this target" in targets[0]["last_message"]
+    assert "took no part" in targets[2]["last_message"]
+    assert [row[0] for row in await waits(chain)] == [2]
+
+
+async def test_a_resume_goes_on_in_every_halted_step_and_counts_for_all(chain):
+    (key,) = await chain.started(1)
+    await chain.report(results=[key | FAILED])
+    for step in (1, 2):
+        await chain.ask("halt_step", EPOCH, chain.run, step, "SameError", "Halted.")
+
+    await chain.owner.execute("select jobs.sp_resume_execution($1)", chain.run)
+
+    for number in (1, 2):
+        step = await chain.step(number)
+        assert (step["halted_at"], step["resumed_at"] is None) == (None, False)
+        (row,) = await chain.ask("rollout_progress", EPOCH, chain.run, number, 50)
+        assert (row["failures"], row["halted"]) == (0, False)

@@ -95,7 +95,11 @@ class StepProperties(Properties, frozen=True):
             "A query that is asked after the script's commit, in a READ ONLY transaction of its own; it decides "
             "whether the target ends Succeeded or Failed (VerifyFailed). The script is not repeated for it."
         ),
-        "advance": "'perTarget' is not supported by this version and refused.",
+        "advance": (
+            "When the step begins on a target: with 'barrier', the default, when the previous step has ended "
+            "everywhere and has not failed; with 'perTarget' as soon as the target has succeeded in the previous "
+            "step, whose rollout holds for this step too. Not of the first step."
+        ),
         "guard": (
             "true: the script is applied once per run and target, whatever happens to an attempt; the "
             "next run applies it again. 'job': it is applied once per job, step, text of the script and "

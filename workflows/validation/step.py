@@ -28,6 +28,7 @@ def step(name: str, properties: dict[str, Any]) -> list[FieldError]:
         *_output(properties.get("output")),
         *_settings(properties.get("settings") or {}),
         *rollout_errors(properties.get("rollout"), f"{P}.rollout"),
+        *_chain(properties),
         *_verify(properties.get("verify")),
         *_retry_on(properties.get("retryOn") or []),
         *_guard(properties),
@@ -41,15 +42,18 @@ def step(name: str, properties: dict[str, Any]) -> list[FieldError]:
 def _unsupported(properties: dict[str, Any]) -> list[FieldError]:
     """An option without effect would make a status claim more than was done."""
     code = "OptionNotSupported"
-    errors = [
+    return [
         FieldError(f"{P}.{name}", f"'{name}' is not supported by this version: leave it out.", code)
         for name in UNSUPPORTED
         if properties.get(name) is not None
     ]
-    if properties.get("advance") == "perTarget":
-        message = "'perTarget' is not supported by this version: leave it out, or use 'barrier'."
-        errors.append(FieldError(f"{P}.advance", message, code))
-    return errors
+
+
+def _chain(properties: dict[str, Any]) -> list[FieldError]:
+    if properties.get("advance") != "perTarget" or properties.get("rollout") is None:
+        return []
+    message = "A step with advance 'perTarget' follows the rollout of the step before: write it there, or use 'barrier'."
+    return [FieldError(f"{P}.rollout", message)]
 
 
 def _guard(properties: dict[str, Any]) -> list[FieldError]:

@@ -18,7 +18,7 @@ class Cancellation:
     run: UUID
     step_id: int | None  # None: the whole run
     ordinal: int | None  # None: the whole step
-    signalled: bool = False  # to the current step
+    signalled: bool = False  # to the live steps
     needed: str = CANCEL_METHODS[0]
 
     def concerns(self, step: StepRun) -> bool:
@@ -52,8 +52,9 @@ class Cancellations:
             if run is not None:
                 runs.append(run)
                 run.canceled = run.canceled or cancellation.step_id is None
-                if run.step is not None and cancellation.concerns(run.step):
-                    await self._stop(run_state, run.step, cancellation)
+                for step in list(run.live):
+                    if cancellation.concerns(step):
+                        await self._stop(run_state, step, cancellation)
             cancellation.signalled = True
         return runs
 
@@ -71,8 +72,9 @@ class Cancellations:
         for cancellation in list(self._open.values()):
             run = run_state.runs.get(cancellation.run)
             if run is None or _is_done(run_state, run, cancellation):
-                if run is not None and run.step is not None and cancellation.concerns(run.step):
-                    cancellation.add_methods(run.step)
+                for step in run.live if run is not None else ():
+                    if cancellation.concerns(step):
+                        cancellation.add_methods(step)
                 await self._executions.rows(
                     Q.close_cancellation, cancellation.id, cancellation.needed
                 )
@@ -100,11 +102,13 @@ class Cancellations:
 
 def _is_done(run_state: RunState, run: Run, cancellation: Cancellation) -> bool:
     """Nothing that the cancellation concerns is running."""
-    step = run.step
     if cancellation.step_id is None:
         return False
-    if step is None or step.plan.step_id != cancellation.step_id:
+    step = run.find(cancellation.step_id)
+    if step is None:
         return True
-    if cancellation.ordinal is None or cancellation.ordinal in step.waiting:
+    if cancellation.ordinal is None:
+        return step.finished  # it ends after the steps before it
+    if cancellation.ordinal in step.waiting:
         return False
     return cancellation.ordinal not in run_state.invocations(step)

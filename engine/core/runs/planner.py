@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid5
+from uuid import UUID, uuid5
 
 import asyncpg
 import msgspec
@@ -25,6 +25,7 @@ from engine.targets.resolver import Resolver, TargetFilter, needs_listing
 from engine.targets.server_retry import ServerRetry
 from engine.targets.target_access import TargetAccess
 from muster.core.errors import Fault, InvalidRequest
+from muster.core.failpoints import reach
 
 BEGUN = "Begun"
 # Errors of a server whose system or version has no client_connection_check_interval.
@@ -89,6 +90,7 @@ class Planner:
         chosen = await self._chosen_targets(run, plan)
         if chosen is not None:
             document = chosen.document(document)
+            await reach("core.targets_chosen")
         patience = min(LISTING_TIMEOUT, plan.timeout_seconds)
         resolution = await self.resolve(plan, document, chosen, patience=patience)
         if run.limit is not None:
@@ -100,7 +102,7 @@ class Planner:
         arguments = (
             run.id,
             plan.step_id,
-            uuid5(run.id, f"step {plan.step_id}"),  # the snapshot: planning again is harmless
+            snapshot_id(run, plan),
             document.target_group_id,
             bytes.fromhex(document.hash),
             document.directory.revision,
@@ -203,11 +205,14 @@ def refuse(plan: StepDefinition) -> None:
     unsupported = [word for name, word in NOT_SUPPORTED.items() if name in plan.options]
     if plan.has_output:
         unsupported.append("an output table")
-    if plan.options.get("advance") == "perTarget":
-        unsupported.append("advance perTarget")
     if unsupported:
         message = f"This version can't carry out {', '.join(unsupported)}; nothing of this step was started."
         raise InvalidRequest(message, code="NotSupported")
+
+
+def snapshot_id(run: Run, plan: StepDefinition) -> UUID:
+    """Always the same for a step of a run: planning again is harmless."""
+    return uuid5(run.id, f"step {plan.step_id}")
 
 
 def reason_of(fault: Fault) -> str:

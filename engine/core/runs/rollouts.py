@@ -20,7 +20,7 @@ from engine.scheduling.rollout import (
     decide,
 )
 from engine.scheduling.run_state import RunState
-from engine.scheduling.runs import Run, StepRun
+from engine.scheduling.runs import Run, StepDefinition, StepRun
 from muster.core import telemetry
 from muster.core.failpoints import reach
 
@@ -48,12 +48,30 @@ class Rollouts:
         self._now = now  # by the database's clock
 
     async def load(self, step: StepRun) -> None:
-        """Computes the progress of a step that was queued before this core started."""
+        """Computes the progress of a step that is in the database, and that of its chain."""
+        step.rollout, step.aborted = await self._progress(step.run, step.plan)
+        before = step.run.before(step.plan)
+        if before is not None:
+            step.rollout.join(await self._chain(step.run, before))
+
+    async def _chain(self, run: Run, plan: StepDefinition) -> list[StepRollout]:
+        """The rollouts of a chain up to this step, which may have ended."""
+        step = run.find(plan.step_id)
+        if step is not None and step.rollout is not None:
+            return step.rollout.chain
+        if run.reached[plan.step_id].snapshot_id is None:  # it ended without targets
+            return []
+        rollout, _ = await self._progress(run, plan)
+        before = run.before(plan)
+        if before is not None:
+            rollout.join(await self._chain(run, before))
+        return rollout.chain
+
+    async def _progress(self, run: Run, plan: StepDefinition) -> tuple[StepRollout, bool]:
+        """The rollout of the step as its rows tell, and whether it was aborted."""
         limit = self._run_state.same_error_limit
-        (row,) = await self._executions.rows(
-            Q.rollout_progress, step.run.id, step.plan.step_id, limit
-        )
-        rules = RolloutRules.of(step.plan.options, row["targets"])
+        (row,) = await self._executions.rows(Q.rollout_progress, run.id, plan.step_id, limit)
+        rules = RolloutRules.of(plan.options, row["targets"])
         rollout = StepRollout(rules, wave=row["wave"], approved_wave=row["approved_wave"])
         for lifecycle, sqlstate in zip(row["lifecycles"], row["sqlstates"], strict=True):
             rollout.count(lifecycle, sqlstate)
@@ -61,7 +79,7 @@ class Rollouts:
         rollout.ended_at = row["ended_at"]
         rollout.halted = row["halted"]
         rollout.resumed_at = row["resumed_at"]
-        step.rollout, step.aborted = rollout, row["aborted"]
+        return rollout, row["aborted"]
 
     def update(self, updates: list[RolloutUpdate]) -> list[Run]:
         """Applies resumes and aborts; returns the runs that may move."""
@@ -84,20 +102,21 @@ class Rollouts:
     def _queued_step(self, update: RolloutUpdate) -> StepRun | None:
         """None: a step that is loaded later is loaded with the update."""
         run = self._run_state.runs.get(update.job_execution_id)
-        step = run.step if run is not None else None
-        if step is None or not step.is_queued or step.plan.step_id != update.step_id:
-            return None
-        return step
+        step = run.find(update.step_id) if run is not None else None
+        return step if step is not None and step.is_queued else None
 
     def decision(self, step: StepRun) -> Decision | None:
         """What must be carried out now."""
         if step.rollout is None or step.aborted or step.canceled:
             return None
+        run = step.run
+        later = run.live[run.live.index(step) + 1 :]
         decision = decide(
             step.rollout,
             waiting=len(step.waiting),
             same_error_limit=self._run_state.same_error_limit,
             now=self._now(),
+            chain_busy=not all(each.is_idle for each in later) or run.next_of_chain() is not None,
         )
         return None if decision == step.rollout.wait else decision
 

@@ -1,4 +1,4 @@
-"""Conditions and actions of the run lifecycle's table.
+"""Actions of the run lifecycle's table.
 
 An action writes to the database first and then changes the phase in memory.
 """
@@ -7,17 +7,20 @@ import contextlib
 from collections.abc import Callable
 
 import asyncpg
+from msgspec.structs import replace
 
 from engine.core.runs.cancellations import Cancellations
 from engine.core.runs.execution_store import ExecutionStore, Q, ReservationBatch
-from engine.core.runs.planner import BEGUN, Planner, StepPlan, reason_of, refuse
+from engine.core.runs.planner import BEGUN, Planner, StepPlan, reason_of, refuse, snapshot_id
 from engine.core.runs.queue_gate import QueueGate
 from engine.core.runs.rollouts import Rollouts
+from engine.core.runs.run_conditions import RunConditions, next_step
 from engine.model.group_document import Document
 from engine.process.exit_codes import Disagreement
+from engine.scheduling.previous_targets import PreviousTargets
 from engine.scheduling.rollout import StepRollout
 from engine.scheduling.run_state import RunState
-from engine.scheduling.runs import FINISHED, ReachedStep, Run, RunPhase, StepDefinition, StepRun
+from engine.scheduling.runs import ReachedStep, Run, StepDefinition, StepPhase, StepRun
 from engine.targets.resolver import needs_listing
 from muster.core import telemetry
 from muster.core.clock import Clock
@@ -30,7 +33,7 @@ FAILURE_PAUSE = 5.0  # seconds before a run is advanced again after an unexpecte
 LOAD_TIMEOUT = 120.0  # seconds to read the targets of a step; a fleet has a million at most
 
 
-class RunActions:
+class RunActions(RunConditions):
     def __init__(
         self,
         *,
@@ -44,55 +47,14 @@ class RunActions:
         rollouts: Rollouts,
         wake: Callable[[Run], None],
     ) -> None:
+        super().__init__(begin_gate=begin_gate, queue_gate=queue_gate, rollouts=rollouts)
         self._clock = clock
         self._executions = executions
         self._planner = planner
         self._run_state = run_state
         self._cancellations = cancellations
-        self._begin_gate = begin_gate
-        self._queue_gate = queue_gate
-        self._rollouts = rollouts
         self._wake = wake
         self.documents: dict[str, Document] = {}  # target groups by name, as they are right now
-        self.plans: dict[StepRun, StepPlan] = {}  # of steps that are planned and not yet queued
-
-    # Conditions
-
-    def always(self, _: Run) -> bool:
-        return True
-
-    def may_begin(self, run: Run) -> bool:
-        return self._begin_gate.is_open(run)
-
-    def may_enter_step(self, run: Run) -> bool:
-        return self.may_begin(run) and self.has_next_step(run)
-
-    def has_next_step(self, run: Run) -> bool:
-        return _next_step(run) is not None
-
-    def is_snapshotted(self, run: Run) -> bool:
-        reached = run.reached.get(_current(run).plan.step_id)
-        return reached is not None and reached.snapshot_id is not None
-
-    def is_canceled(self, run: Run) -> bool:
-        return _current(run).canceled
-
-    def is_step_finished(self, run: Run) -> bool:
-        return _current(run).finished
-
-    def is_aborted(self, run: Run) -> bool:
-        """Targets wait that an operator does not want to start any more."""
-        step = _current(run)
-        return step.aborted and bool(step.waiting)
-
-    def has_decision(self, run: Run) -> bool:
-        return self._rollouts.decision(_current(run)) is not None
-
-    def may_queue_large(self, run: Run) -> bool:
-        return self.plans[_current(run)].is_large and self._queue_gate.is_open(run)
-
-    def may_queue_small(self, run: Run) -> bool:
-        return not self.plans[_current(run)].is_large and self._queue_gate.is_open(run)
 
     # Beginning
 
@@ -101,18 +63,17 @@ class RunActions:
         self._apply_begin(run, await self._executions.value(Q.begin_run, run.id))
 
     async def enter_step(self, run: Run) -> None:
-        plan = _next_step(run)
-        assert plan is not None
-        reached = run.reached.get(plan.step_id)
-        canceled = run.canceled or (reached is not None and reached.cancel_requested)
-        run.step = StepRun(run, plan, canceled=canceled)
+        _enter(run, next_step(run))
+
+    async def enter_chain_step(self, run: Run) -> None:
+        _enter(run, run.next_of_chain())
 
     def _apply_begin(self, run: Run, reply: str) -> bool:
         """Returns True when the run has begun; otherwise it has no current step any more, or has ended."""
         run.begun = reply == BEGUN
         if reply in {"Queued", "Paused"}:
             run.overlaps = reply == "Queued"
-            self._leave_step(run)
+            self._leave_steps(run)
         elif not run.begun:
             self._remove(run)
         return run.begun
@@ -130,32 +91,29 @@ class RunActions:
 
     # Planning
 
-    async def plan(self, run: Run) -> None:
+    async def plan(self, step: StepRun) -> None:
         """Plans at once if no query is needed; otherwise in the background, since servers may be slow."""
-        step = _current(run)
         document = self.documents.get(step.plan.target_group_name or "")
-        if document is not None and not _asks_servers(run, document):
+        if document is not None and not _asks_servers(step.run, document):
             with contextlib.suppress(Fault):
-                self._set_plan(step, await self._planner.draft(run, step.plan, document))
+                self._set_plan(step, await self._planner.draft(step.run, step.plan, document))
                 return
-        step.phase = RunPhase.RESOLVING
+        step.phase = StepPhase.RESOLVING
 
-    async def resolve(self, run: Run) -> None:
-        step = _current(run)
+    async def resolve(self, step: StepRun) -> None:
         refuse(step.plan)
         document = await self._planner.read(step.plan.target_group_name)
-        if _asks_servers(run, document) and not await self._record_entry(step):
+        if _asks_servers(step.run, document) and not await self._record_entry(step):
             return
-        self._set_plan(step, await self._planner.draft(run, step.plan, document))
+        self._set_plan(step, await self._planner.draft(step.run, step.plan, document))
 
     def _set_plan(self, step: StepRun, plan: StepPlan) -> None:
         self.plans[step] = plan
-        step.phase = RunPhase.PLANNED
+        step.phase = StepPhase.PLANNED
 
-    async def discard_plan(self, run: Run) -> None:
-        step = _current(run)
+    async def discard_plan(self, step: StepRun) -> None:
         del self.plans[step]
-        step.phase = RunPhase.ENTERED
+        step.phase = StepPhase.ENTERED
 
     async def fail_step(self, step: StepRun, fault: Fault) -> None:
         run, id = step.run, step.plan.step_id
@@ -166,33 +124,38 @@ class RunActions:
 
     # Queueing
 
-    async def write_large_plan(self, run: Run) -> None:
+    async def write_apart(self, step: StepRun) -> None:
         """Records the entry first, so that a cancellation need not wait until the plan is written."""
-        step = _current(run)
-        plan = self.plans[step]
-        if await self._record_entry(step):
-            await reach("core.before_plan")
-            reply = await self._planner.write(plan)
-            await reach("core.planned")
+        plan, in_chain = self.plans[step], step.run.before(step.plan) is not None
+        if in_chain:
+            await reach("core.before_chain_step")
+        if not await self._record_entry(step):
+            return
+        await reach("core.before_plan")
+        reply = await self._planner.write(plan)
+        await reach("core.planned")
+        if in_chain:  # which targets may start is read together with them
+            self.plans.pop(step)
+            _mark_planned(step)
+            step.phase = StepPhase.ENTERED
+        else:
             self._load(step, plan)
             await self._apply_plan(step, *reply)
 
-    async def load_plan(self, run: Run) -> None:
-        step = _current(run)
+    async def load_plan(self, step: StepRun) -> None:
         self._load(step, self.plans[step])
-        step.phase = RunPhase.LOADED
+        step.phase = StepPhase.LOADED
 
-    async def write_plan(self, run: Run, batch: ReservationBatch) -> None:
+    async def write_plan(self, step: StepRun, batch: ReservationBatch) -> None:
         """Writes the plan and the batch of tasks in one transaction."""
-        step = _current(run)
         plan = self.plans.pop(step)
         await reach("core.before_plan")
         try:
             rows = await self._executions.rows(Q.plan_and_reserve, *plan.arguments, *batch.columns)
         except asyncpg.PostgresError:  # the database refused this plan: the other runs go on
-            log.exception("step could not be planned", run=run.id)
+            log.exception("step could not be planned", run=step.run.id)
             self._release(batch)
-            self.abandon_step(run)
+            self.abandon_step(step.run)
             return
         await reach("core.planned")
         ((begun, skipped, _),) = rows
@@ -212,7 +175,7 @@ class RunActions:
         if not step.run.begun:
             return
         if skipped is None:  # it was planned before, and its tasks may have run
-            await self.load_targets(step.run)
+            await self.load_targets(step)
             return
         for ordinal in skipped:
             self._run_state.remove(step, ordinal, None)
@@ -223,40 +186,67 @@ class RunActions:
         for row in plan.rows():
             self._run_state.load(step, row)
 
-    async def load_targets(self, run: Run) -> None:
+    async def load_targets(self, step: StepRun) -> None:
         """Loads the targets of a step that was planned before."""
-        step = _current(run)
         await self._rollouts.load(step)
-        key = (run.day, run.id, step.plan.step_id)
+        await self._load_previous(step)
+        key = (step.run.day, step.run.id, step.plan.step_id)
         for row in await self._executions.rows(Q.live_targets, *key, limit=LOAD_TIMEOUT):
             self._run_state.load(step, dict(row))
+        self._run_state.follow(step)
         self._queued(step)
+
+    async def _load_previous(self, step: StepRun) -> None:
+        """Reads what the targets of a chain's later step wait for."""
+        run, plan = step.run, step.run.before(step.plan)
+        if plan is None:
+            return
+        rows = await self._executions.rows(
+            Q.previous_targets, run.id, step.plan.step_id, plan.step_id, limit=LOAD_TIMEOUT
+        )
+        ended = None if run.find(plan.step_id) else run.reached[plan.step_id].lifecycle
+        step.previous = PreviousTargets.of(
+            map(dict, rows), continues=plan.continues, ended=ended, rerun=run.chosen == "rerun"
+        )
 
     def _queued(self, step: StepRun) -> None:
         self.plans.pop(step, None)
-        step.phase = RunPhase.QUEUED
+        _mark_planned(step)
+        step.phase = StepPhase.QUEUED
         self._cancellations.step_queued(step)
         if step.finished:
             self._wake(step.run)
 
     # Rollouts
 
-    async def apply_decision(self, run: Run) -> None:
-        await self._rollouts.apply(_current(run))
+    async def apply_decision(self, step: StepRun) -> None:
+        await self._rollouts.apply(step)
 
-    async def abort_step(self, run: Run) -> None:
-        await self._rollouts.abort(_current(run))
+    async def abort_step(self, step: StepRun) -> None:
+        await self._rollouts.abort(step)
+
+    # Chains
+
+    async def skip_targets(self, step: StepRun) -> None:
+        """Ends the targets that did not succeed in the step before."""
+        assert step.previous is not None
+        ordinals = sorted(step.previous.skipped)
+        await reach("core.before_skip")
+        key = (step.run.id, step.plan.step_id, ordinals)
+        await self._executions.rows(Q.skip_targets, *key, limit=LOAD_TIMEOUT)
+        for ordinal in ordinals:
+            self._run_state.remove(step, ordinal, lifecycle="Skipped")
+        await reach("core.skipped")
 
     # Ending
 
-    async def end_step(self, run: Run) -> None:
+    async def end_step(self, step: StepRun) -> None:
         """Ends a finished step, or one that was cancelled before it was planned."""
-        step = _current(run)
-        id = step.plan.step_id
+        run, id = step.run, step.plan.step_id
         if id not in run.reached and not await self._record_entry(step):
             return
         await reach("core.before_step_end")
-        is_last = run.canceled or step.aborted or step.plan is run.steps[-1]
+        is_last = run.live == [step] and (run.canceled or run.aborted or step.plan is run.steps[-1])
         if is_last:
             await reach("core.before_run_end")
             ((lifecycle, run_lifecycle),) = await self._executions.rows(Q.end_last_step, run.id, id)
@@ -266,7 +256,7 @@ class RunActions:
         if lifecycle is None and step.is_queued:
             raise Disagreement(f"step {id} of run {run.id} has targets that live")
         if lifecycle is None:  # its targets were planned while it was being cancelled
-            await self.load_targets(run)
+            await self.load_targets(step)
             return
         self._apply_step_end(step, lifecycle)
         if is_last:
@@ -278,22 +268,26 @@ class RunActions:
 
     def abandon_step(self, run: Run) -> None:
         """After an unexpected error: a step that is not queued is entered again after a pause."""
-        if run.step is not None and not run.step.is_queued:
-            self._run_state.remove_waiting(run.step)
-            self._leave_step(run)
+        for step in [step for step in run.live if not step.is_queued]:
+            self._run_state.remove_waiting(step)
+            self._leave_step(step)
         run.retry_at = self._clock.monotonic() + FAILURE_PAUSE
 
-    def _leave_step(self, run: Run) -> None:
-        if run.step is not None:
-            self.plans.pop(run.step, None)
-            run.step = None
+    def _leave_steps(self, run: Run) -> None:
+        for step in list(run.live):
+            self._leave_step(step)
+
+    def _leave_step(self, step: StepRun) -> None:
+        self.plans.pop(step, None)
+        step.run.live.remove(step)
+        step.phase = StepPhase.LEFT
 
     def _apply_step_end(self, step: StepRun, lifecycle: str) -> None:
         run, id = step.run, step.plan.step_id
         self._cancellations.step_ended(step)
-        self._run_state.policy.drop(step.queues.values())
-        run.reached[id] = ReachedStep(id, lifecycle, aborted=step.aborted)
-        self._leave_step(run)
+        self._run_state.step_ended(step, lifecycle)
+        run.reached[id] = replace(run.reached[id], lifecycle=lifecycle, aborted=step.aborted)
+        self._leave_step(step)
 
     def _apply_run_end(self, run: Run, lifecycle: str | None) -> None:
         if lifecycle is None:
@@ -303,7 +297,7 @@ class RunActions:
     def _remove(self, run: Run) -> None:
         """Removes an ended run, and wakes the runs of its job that waited for its end."""
         self._run_state.remove_run(run)
-        self._leave_step(run)
+        self._leave_steps(run)
         run.ended = True
         for other in self._run_state.runs.values():
             if other.job_id == run.job_id:
@@ -311,20 +305,18 @@ class RunActions:
                 self._wake(other)
 
 
-def _current(run: Run) -> StepRun:
-    assert run.step is not None
-    return run.step
-
-
-def _next_step(run: Run) -> StepDefinition | None:
-    """The step to enter. Of a canceled run that is only a step that was entered before."""
-    plan = None if run.canceled else run.next()
-    reached = next((each for each in run.reached.values() if each.lifecycle not in FINISHED), None)
-    if plan is None and reached is not None:
-        plan = next(each for each in run.steps if each.step_id == reached.step_id)
-    return plan
+def _enter(run: Run, plan: StepDefinition | None) -> None:
+    assert plan is not None
+    reached = run.reached.get(plan.step_id)
+    canceled = run.canceled or (reached is not None and reached.cancel_requested)
+    run.live.append(StepRun(run, plan, canceled=canceled))
 
 
 def _asks_servers(run: Run, document: Document) -> bool:
     """Targets that the caller named may be whole servers."""
     return run.chosen == "caller" or needs_listing(document)
+
+
+def _mark_planned(step: StepRun) -> None:
+    run, id = step.run, step.plan.step_id
+    run.reached[id] = replace(run.reached[id], snapshot_id=snapshot_id(run, step.plan))

@@ -1,4 +1,4 @@
-"""The life of a run from step to step, as a table.
+"""The life of a run from step to step, as a table, and that of each of its steps.
 
 The controller calls `advance` for each run that may move, and `load_next` and `write` while it reserves
 tasks. The lifecycle calls the controller only by `wake`. A run begins in one transaction with its first
@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum, auto
+from typing import Any, Generic, TypeVar
 
 from engine.context.core_context import CoreContext
 from engine.core.runs.background import BackgroundTasks
@@ -24,7 +25,8 @@ from engine.model.group_document import Document
 from engine.process.exit_codes import FINAL, Disagreement
 from engine.scheduling.run_state import RunState
 from engine.scheduling.runs import Run, StepRun
-from engine.scheduling.runs import RunPhase as P
+from engine.scheduling.runs import RunPhase as R
+from engine.scheduling.runs import StepPhase as S
 from muster.core import telemetry
 from muster.core.errors import Fault
 
@@ -41,45 +43,52 @@ class By(Enum):
     RESERVE = auto()  # the controller reserves tasks: plan and tasks are written together
 
 
-Condition = Callable[[RunActions, Run], bool]
+T = TypeVar("T", Run, StepRun)
+Condition = Callable[[RunActions, T], bool]
 Action = Callable[..., Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Move:
-    phase: P
-    condition: Condition
+class Move(Generic[T]):
+    phase: R | S
+    condition: Condition[T]
     action: Action
-    next: tuple[P, ...]
+    next: tuple[R | S, ...]
     by: By = By.ADVANCE
 
 
 do = RunActions
-# A run without a current step is CREATED or BETWEEN_STEPS; the other phases are those of its step.
-# The first move whose condition holds is made. A run that the database does not let begin (it overlaps an
-# older run, or the account is paused) goes back to CREATED and waits there for the next wake-up.
+# The first move whose condition holds is made, of the run before those of its live steps.
+# A run that the database does not let begin (it overlaps an older run, or the account is paused) goes back to
+# CREATED and waits there for the next wake-up.
+# Several steps are live in a chain: a step with advance perTarget is entered when the step before it is queued. So
+# only the last live step is not queued, and steps end in their order.
 # fmt: off
-MOVES = (
+RUN_MOVES: tuple[Move[Run], ...] = (
     #    in phase         if                   does                 then
-    Move(P.CREATED,       do.may_enter_step,   do.enter_step,       (P.ENTERED,)),
-    Move(P.CREATED,       do.may_begin,        do.begin_run,        (P.BETWEEN_STEPS, P.CREATED, P.ENDED)),
-    Move(P.BETWEEN_STEPS, do.has_next_step,    do.enter_step,       (P.ENTERED,)),
-    Move(P.BETWEEN_STEPS, do.always,           do.end_run,          (P.ENDED,)),
-    Move(P.ENTERED,       do.is_snapshotted,   do.load_targets,     (P.QUEUED,)),
-    Move(P.ENTERED,       do.is_canceled,      do.end_step,         (P.BETWEEN_STEPS, P.QUEUED, P.CREATED, P.ENDED)),
-    Move(P.ENTERED,       do.always,           do.plan,             (P.PLANNED, P.RESOLVING)),
-    Move(P.RESOLVING,     do.always,           do.resolve,          (P.PLANNED, P.BETWEEN_STEPS, P.CREATED, P.ENDED), By.BACKGROUND),
-    Move(P.PLANNED,       do.is_canceled,      do.discard_plan,     (P.ENTERED,)),
+    Move(R.CREATED,       do.may_enter_step,   do.enter_step,       (R.IN_STEPS,)),
+    Move(R.CREATED,       do.may_begin,        do.begin_run,        (R.BETWEEN_STEPS, R.CREATED, R.ENDED)),
+    Move(R.BETWEEN_STEPS, do.has_next_step,    do.enter_step,       (R.IN_STEPS,)),
+    Move(R.BETWEEN_STEPS, do.always,           do.end_run,          (R.ENDED,)),
+    Move(R.IN_STEPS,      do.chain_goes_on,    do.enter_chain_step, (R.IN_STEPS,)),
+)
+STEP_MOVES: tuple[Move[StepRun], ...] = (
+    Move(S.ENTERED,       do.is_snapshotted,   do.load_targets,     (S.QUEUED,)),
+    Move(S.ENTERED,       do.may_end_canceled, do.end_step,         (S.LEFT, S.QUEUED)),
+    Move(S.ENTERED,       do.is_wanted,        do.plan,             (S.PLANNED, S.RESOLVING)),
+    Move(S.RESOLVING,     do.always,           do.resolve,          (S.PLANNED, S.LEFT), By.BACKGROUND),
+    Move(S.PLANNED,       do.is_canceled,      do.discard_plan,     (S.ENTERED,)),
     # The gate: a planned step is queued only while it is open.
-    Move(P.PLANNED,       do.may_queue_large,  do.write_large_plan, (P.QUEUED, P.BETWEEN_STEPS, P.CREATED, P.ENDED), By.BACKGROUND),
-    Move(P.PLANNED,       do.may_queue_small,  do.load_plan,        (P.LOADED,), By.RESERVE),
-    Move(P.LOADED,        do.always,           do.write_plan,       (P.QUEUED, P.BETWEEN_STEPS, P.CREATED, P.ENDED), By.RESERVE),
-    Move(P.QUEUED,        do.is_step_finished, do.end_step,         (P.BETWEEN_STEPS, P.ENDED)),
-    Move(P.QUEUED,        do.is_aborted,       do.abort_step,       (P.QUEUED,)),
-    Move(P.QUEUED,        do.has_decision,     do.apply_decision,   (P.QUEUED,)),
+    Move(S.PLANNED,       do.may_write_apart,  do.write_apart,      (S.QUEUED, S.LEFT, S.ENTERED), By.BACKGROUND),
+    Move(S.PLANNED,       do.may_queue_small,  do.load_plan,        (S.LOADED,), By.RESERVE),
+    Move(S.LOADED,        do.always,           do.write_plan,       (S.QUEUED, S.LEFT), By.RESERVE),
+    Move(S.QUEUED,        do.may_end,          do.end_step,         (S.LEFT,)),
+    Move(S.QUEUED,        do.is_aborted,       do.abort_step,       (S.QUEUED,)),
+    Move(S.QUEUED,        do.has_skipped,      do.skip_targets,     (S.QUEUED,)),
+    Move(S.QUEUED,        do.has_decision,     do.apply_decision,   (S.QUEUED,)),
 )
 # fmt: on
-WAITING = frozenset({P.CREATED, P.ENDED})  # no further move follows at once
+WAITING = frozenset({R.CREATED, R.ENDED})  # no further move follows at once
 
 
 class RunLifecycle:
@@ -130,11 +139,11 @@ class RunLifecycle:
 
     async def advance(self, run: Run) -> None:
         """Makes every move that is possible now. An unexpected error pauses this run, not the others."""
-        if run.retry_at > self._clock.monotonic() or run.step in self._background:
+        if run.retry_at > self._clock.monotonic():
             return
         try:
-            while (move := self._find(run, By.ADVANCE)) is not None:
-                await self._perform(move, run)
+            while (found := self._next_move(run)) is not None:
+                await self._perform(*found)
                 if run.phase in WAITING:
                     return
         except (Fault, Disagreement):
@@ -143,39 +152,60 @@ class RunLifecycle:
             log.exception("run failed to advance", run=run.id)
             self._actions.abandon_step(run)
             return
-        move = self._find(run, By.BACKGROUND)
-        if move is not None and run.step is not None:
-            self._background.start(run.step, self._perform_until_available(move, run, run.step))
+        for step in run.live:
+            move = self._find(STEP_MOVES, step, By.BACKGROUND)
+            if move is not None and step not in self._background:
+                self._background.start(step, self._perform_until_available(move, step))
 
-    async def load_next(self) -> Run | None:
+    def may_move(self, run: Run) -> bool:
+        return self._next_move(run) is not None
+
+    async def load_next(self) -> StepRun | None:
         """Loads a plan that may be queued. `write` must follow, with the tasks reserved of it."""
         for step in self._actions.plans:
-            move = self._find(step.run, By.RESERVE)
+            move = self._find(STEP_MOVES, step, By.RESERVE)
             if move is not None:
-                await self._perform(move, step.run)
-                return step.run
+                await self._perform(move, step)
+                return step
         return None
 
-    async def write(self, run: Run, batch: ReservationBatch) -> None:
+    async def write(self, step: StepRun, batch: ReservationBatch) -> None:
         """Writes the loaded plan and these tasks in one transaction."""
-        move = self._find(run, By.RESERVE)
+        move = self._find(STEP_MOVES, step, By.RESERVE)
         assert move is not None
-        await self._perform(move, run, batch)
+        await self._perform(move, step, batch)
 
-    def _find(self, run: Run, by: By) -> Move | None:
-        for move in MOVES:
-            if move.phase is run.phase and move.by is by and move.condition(self._actions, run):
+    def _next_move(self, run: Run) -> tuple[Move[Run], Run] | tuple[Move[StepRun], StepRun] | None:
+        of_run = self._find(RUN_MOVES, run, By.ADVANCE)
+        if of_run is not None:
+            return of_run, run
+        for step in run.live:
+            if step not in self._background:
+                of_step = self._find(STEP_MOVES, step, By.ADVANCE)
+                if of_step is not None:
+                    return of_step, step
+        return None
+
+    def _find(self, moves: tuple[Move[T], ...], subject: T, by: By) -> Move[T] | None:
+        for move in moves:
+            if (
+                move.phase is subject.phase
+                and move.by is by
+                and move.condition(self._actions, subject)
+            ):
                 return move
         return None
 
-    async def _perform(self, move: Move, run: Run, *args: ReservationBatch) -> None:
-        await move.action(self._actions, run, *args)
-        assert run.phase in move.next, f"{move.phase} does not lead to {run.phase}"
+    async def _perform(
+        self, move: Move[Any], subject: Run | StepRun, *args: ReservationBatch
+    ) -> None:
+        await move.action(self._actions, subject, *args)
+        assert subject.phase in move.next, f"{move.phase} does not lead to {subject.phase}"
 
-    async def _perform_until_available(self, move: Move, run: Run, step: StepRun) -> None:
+    async def _perform_until_available(self, move: Move[StepRun], step: StepRun) -> None:
         while True:
             try:
-                await self._perform(move, run)
+                await self._perform(move, step)
                 return
             except FINAL:
                 raise
@@ -189,6 +219,6 @@ class RunLifecycle:
         if error is not None:
             log.error("step could not be planned", exc_info=error)
             self._actions.abandon_step(step.run)
-        elif step.phase is P.RESOLVING:
-            step.phase = P.ENTERED  # it was canceled
+        elif step.phase is S.RESOLVING:
+            step.phase = S.ENTERED  # it was canceled
         self.wake(step.run)

@@ -24,11 +24,9 @@ def why(cluster_state: ClusterState, run_id: UUID, step_id: int, ordinal: int) -
         return _reply(
             None, "The engine does not hold this run: it has ended, or was started just now."
         )
-    step = run.step
-    if step is None or step.plan.step_id != step_id:
-        return (
-            _reply("Overlap") if run.overlaps else _reply(None, "Its step is not the current one.")
-        )
+    step = run.find(step_id)
+    if step is None:
+        return _reply("Overlap") if run.overlaps else _reply(None, "The run is not in this step.")
     if not step.is_queued:
         return _reply("Resolving")
     target = step.waiting.get(ordinal)
@@ -41,10 +39,9 @@ def why(cluster_state: ClusterState, run_id: UUID, step_id: int, ordinal: int) -
 def _waits(
     cluster_state: ClusterState, run_state: RunState, step: StepRun, target: WaitingTarget
 ) -> dict[str, Any]:
-    if not cluster_state.open:
-        return _reply("AccountPaused")
-    if run_state.tree.is_paused(step.run.job_id):
-        return _reply("JobPaused")
+    withheld = _withheld(cluster_state, run_state, step, target)
+    if withheld is not None:
+        return _reply(withheld)
     if target.due is not None:
         return _reply(
             None, "Its pause has just ended.", notBefore=target.due
@@ -62,6 +59,19 @@ def _waits(
         slots=full.slots,
         ahead=_ahead(target),
     )
+
+
+def _withheld(
+    cluster_state: ClusterState, run_state: RunState, step: StepRun, target: WaitingTarget
+) -> str | None:
+    """The reason why it may not start, whatever is free."""
+    if not cluster_state.open:
+        return "AccountPaused"
+    if run_state.tree.is_paused(step.run.job_id):
+        return "JobPaused"
+    if step.previous is not None and not step.previous.may_start(target.ordinal):
+        return "PreviousStep"
+    return None
 
 
 def _usage(node: Node) -> str:

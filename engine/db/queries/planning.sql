@@ -65,6 +65,14 @@ select jobs_internal.wait_for_wave($1, $2, $3, $4, $5, $6);
 -- The waiting targets that ended.
 select abort_step as ordinal from jobs_internal.abort_step($1, $2, $3);
 
+-- name: previous_targets
+-- What the unfinished targets of a step wait for in the step before it.
+select ordinal, previous_ordinal, previous_lifecycle from jobs_internal.previous_targets($1, $2, $3, $4);
+
+-- name: skip_targets
+-- Ends targets that did not succeed in the step before.
+select jobs_internal.skip_targets($1, $2, $3, $4);
+
 -- name: chosen_targets
 -- The chosen targets of a run that take part in this step or in one before it.
 select in_step, target_type, server_id, server_name, database_name, schema_name, labels::text, credential_id, rule

@@ -20,7 +20,6 @@ def a_plan(**more) -> StepDefinition:
 @pytest.mark.parametrize(
     ("more", "word"),
     [
-        ({"options": {"advance": "perTarget"}}, "advance perTarget"),
         ({"has_output": True}, "an output table"),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.scheduling.policies import Policy, RoundRobin
 from engine.scheduling.resource_tree import Node, Queue, ResourceTree
 from engine.scheduling.run_state import RunState
-from engine.scheduling.runs import Run, RunPhase, StepDefinition, StepRun
+from engine.scheduling.runs import Run, StepDefinition, StepPhase, StepRun
 
 HOST = UUID(int=1)
 
@@ -22,7 +22,7 @@ class NewestFirst(Policy[str]):
         self._tree = tree
         self._queues: dict[Queue, None] = {}
 
-    def put(self, queue, ordinal):
+    def put(self, queue, ordinal, *, first=False):
         queue.items.append(ordinal)
         if queue.parked_at is None:
             self._queues[queue] = None
@@ -185,7 +185,8 @@ def test_the_run_state_works_with_any_policy(make):
     state.tree.set_hosts({HOST: 10}, {})
     plan = StepDefinition(1, "step", uuid4(), "group", 60)
     run = Run(uuid4(), uuid4(), "job", 1, None, (plan,), {}, begun=True, canceled=False)
-    step = run.step = StepRun(run, plan, phase=RunPhase.QUEUED)
+    step = StepRun(run, plan, phase=StepPhase.QUEUED)
+    run.live.append(step)
     place = {"server_id": "s", "pool_name": None, "database_name": "a", "invocation_id": None}
     times = {"attempts": 0, "not_before": None, "deadline": None}
     for ordinal in (1, 2, 3):

@@ -7,9 +7,9 @@ import pytest
 
 from engine.core.runs.queue_gate import BeginGate
 from engine.core.runs.run_actions import RunActions
-from engine.core.runs.run_lifecycle import MOVES, By
+from engine.core.runs.run_lifecycle import RUN_MOVES, STEP_MOVES, By
 from engine.scheduling.run_state import RunState
-from engine.scheduling.runs import Run, RunPhase, StepDefinition, StepRun
+from engine.scheduling.runs import Run, RunPhase, StepDefinition, StepPhase, StepRun
 
 STEP = StepDefinition(1, "step", uuid4(), "group", 60)
 
@@ -35,35 +35,40 @@ def actions(state: RunState, *, queue_gate=None) -> RunActions:
     return RunActions(**others, run_state=state, begin_gate=gate, queue_gate=queue_gate or gate)
 
 
-def planned(state: RunState, do: RunActions, *, is_large: bool) -> Run:
+def planned(state: RunState, do: RunActions, *, is_large: bool) -> StepRun:
     run = a_run(state)
-    run.step = StepRun(run, STEP, phase=RunPhase.PLANNED)
-    do.plans[run.step] = SimpleNamespace(is_large=is_large)
-    return run
+    step = StepRun(run, STEP, phase=StepPhase.PLANNED)
+    run.live.append(step)
+    do.plans[step] = SimpleNamespace(is_large=is_large)
+    return step
 
 
-def next_move(do: RunActions, run: Run):
-    fitting = (move for move in MOVES if move.phase is run.phase and move.condition(do, run))
+def next_move(do: RunActions, subject: Run | StepRun):
+    moves = RUN_MOVES if isinstance(subject, Run) else STEP_MOVES
+    fitting = (
+        move for move in moves if move.phase is subject.phase and move.condition(do, subject)
+    )
     return next(fitting, None)
 
 
-def test_every_phase_leads_to_the_end():
-    for phase in RunPhase:
+def test_every_phase_of_a_step_leads_to_the_end_and_is_reached():
+    for phase in StepPhase:
         reached = {phase}
-        while more := {p for m in MOVES if m.phase in reached for p in m.next} - reached:
+        while more := {p for m in STEP_MOVES if m.phase in reached for p in m.next} - reached:
             reached |= more
-        assert RunPhase.ENDED in reached
+        assert StepPhase.LEFT in reached
+    assert {phase for move in STEP_MOVES for phase in move.next} == set(StepPhase)
+    assert StepPhase.LEFT not in {move.phase for move in STEP_MOVES}
 
 
-def test_every_phase_is_reached_and_an_ended_run_does_not_move():
-    targets = {phase for move in MOVES for phase in move.next}
-    assert targets == set(RunPhase)
-    assert RunPhase.ENDED not in {move.phase for move in MOVES}
+def test_every_phase_of_a_run_is_reached_and_an_ended_run_does_not_move():
+    assert {phase for move in RUN_MOVES for phase in move.next} == set(RunPhase)
+    assert RunPhase.ENDED not in {move.phase for move in RUN_MOVES}
 
 
 def test_targets_are_queued_only_from_a_snapshot_a_cancelled_entry_or_a_plan():
-    sources = {move.phase for move in MOVES if RunPhase.QUEUED in move.next}
-    assert sources - {RunPhase.QUEUED} == {RunPhase.ENTERED, RunPhase.PLANNED, RunPhase.LOADED}
+    sources = {move.phase for move in STEP_MOVES if StepPhase.QUEUED in move.next}
+    assert sources - {StepPhase.QUEUED} == {StepPhase.ENTERED, StepPhase.PLANNED, StepPhase.LOADED}
 
 
 @pytest.mark.parametrize(
@@ -87,11 +92,11 @@ def test_a_closed_gate_keeps_a_plan_of_any_size_out_of_the_queues(is_large):
 async def test_a_step_canceled_at_a_closed_gate_loses_its_plan():
     state = RunState(4)
     do = actions(state, queue_gate=Closed())
-    run = planned(state, do, is_large=False)
-    run.step.canceled = True
-    await next_move(do, run).action(do, run)
-    assert (run.phase, do.plans) == (RunPhase.ENTERED, {})
-    assert next_move(do, run).action is RunActions.end_step
+    step = planned(state, do, is_large=False)
+    step.canceled = True
+    await next_move(do, step).action(do, step)
+    assert (step.phase, do.plans) == (StepPhase.ENTERED, {})
+    assert next_move(do, step).action is RunActions.end_step
 
 
 def test_a_run_may_begin_unless_the_account_is_paused():
@@ -125,7 +130,8 @@ async def test_a_run_is_entered_at_its_first_unfinished_step():
     state = RunState(4)
     do, run = actions(state), a_run(state)
     await next_move(do, run).action(do, run)
-    assert (run.phase, run.step.plan) == (RunPhase.ENTERED, STEP)
+    (step,) = run.live
+    assert (run.phase, step.phase, step.plan) == (RunPhase.IN_STEPS, StepPhase.ENTERED, STEP)
 
 
 def test_a_begun_run_without_a_step_left_ends():

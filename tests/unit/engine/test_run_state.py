@@ -10,7 +10,7 @@ from engine.scheduling.run_state import RunState
 from engine.scheduling.runs import (
     PREFETCH_DEPTH,
     StepDefinition,
-    RunPhase,
+    StepPhase,
     Run,
     RunningTask,
     StepRun,
@@ -48,7 +48,8 @@ def a_step(
     )
     run = Run(uuid4(), uuid4(), "job", 1, None, (plan,), {}, begun=True, canceled=False)
     state.runs[run.id] = run
-    step = run.step = StepRun(run, plan, phase=RunPhase.QUEUED, seconds=seconds)
+    step = StepRun(run, plan, phase=StepPhase.QUEUED, seconds=seconds)
+    run.live.append(step)
     for ordinal in range(1, targets + 1):
         row = {"ordinal": ordinal, "attempts": 0, "not_before": None, "deadline": None}
         place = {"server_id": "s", "pool_name": pool, "database_name": "d"}

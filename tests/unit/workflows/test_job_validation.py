@@ -232,7 +232,6 @@ def test_a_step_is_sound(given, wrong):
     ("name", "value"),
     [
         ("output", {"serverName": "s", "databaseName": "d", "tableName": "t"}),
-        ("advance", "perTarget"),
     ],
 )
 def test_an_option_that_can_not_be_carried_out_is_refused_by_its_name(name, value):
@@ -241,6 +240,14 @@ def test_an_option_that_can_not_be_carried_out_is_refused_by_its_name(name, valu
     assert (error.target, error.code) == (f"properties.{name}", "OptionNotSupported")
     assert "not supported" in error.message
     assert step("s", {name: None, "advance": "barrier"}) == []
+
+
+def test_a_step_that_follows_the_rollout_of_the_step_before_has_none_of_its_own():
+    (error,) = step("s", {"advance": "perTarget", "rollout": {"waves": [1, "100%"]}})
+
+    assert (error.target, error.code) == ("properties.rollout", "InvalidParameterValue")
+    assert "write it there" in error.message
+    assert step("s", {"advance": "perTarget"}) == []
 
 
 def test_a_step_with_all_its_options_is_sound():

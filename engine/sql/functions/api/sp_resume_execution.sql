@@ -15,7 +15,8 @@ begin
            wait_reason   = null,
            not_before    = null,
            last_message  = 'Resumed.'
-     where (e.run_day, e.job_execution_id, e.step_id) = (step.run_day, step.job_execution_id, step.step_id);
+     where (e.run_day, e.job_execution_id) = (step.run_day, step.job_execution_id) and e.end_time is null
+       and (e.step_id = step.step_id or e.halted_at is not null);
     update job_execution x
        set wait_reason  = null,
            last_message = 'Resumed.'

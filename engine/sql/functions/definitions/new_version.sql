@@ -34,6 +34,14 @@ begin
         p_with.modified_at := now;
         insert into job_step select p_with.*;
     end if;
+    if exists (select from job_step s
+                where (s.job_id, s.version, s.step_id) = (p_job.job_id, number, 1)
+                  and s.options ->> 'advance' = 'perTarget') then
+        perform raise_error('MU012', 'options',
+            format('options.advance of the first step can''t be "perTarget": no step is before step "%s"',
+                   (select s.name from job_step s where (s.job_id, s.version, s.step_id) = (p_job.job_id, number, 1))),
+            'Set it to "barrier" before the step becomes the first one.', 'OptionHasNoEffect');
+    end if;
     -- A job of type Once may have waited for its first step.
     update job
        set version = number, row_version = nextval('row_version'), modified_by = who.caller, modified_at = now,

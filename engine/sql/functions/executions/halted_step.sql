@@ -17,6 +17,7 @@ begin
     select * into step from step_execution e
      where e.run_day = run.run_day and e.job_execution_id = p_run and e.end_time is null
        and e.wait_reason in ('Halted', 'Gate', 'WavePause') and e.aborted_at is null
+     order by e.step_id limit 1
        for no key update;
     if not found then
         raise exception 'execution % is neither halted nor between two waves', p_run
@@ -25,4 +26,4 @@ begin
     return step;
 end $$;
 comment on function jobs_internal.halted_step(uuid) is
-    'The step of a run that is halted or waits between two waves, locked with its run.';
+    'The first step of a run that is halted or waits between two waves, locked with its run.';

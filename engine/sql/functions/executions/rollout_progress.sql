@@ -17,7 +17,9 @@ begin
       from job_execution x
       join step_execution e on (e.run_day, e.job_execution_id) = (x.run_day, x.job_execution_id)
      where x.job_execution_id = p_run and e.step_id = p_step_id;
-    since := coalesce(step.resumed_at, '-infinity');
+    -- A resume of one step counts for all steps of its chain, and comes before the steps of the next one.
+    since := coalesce((select max(e.resumed_at) from step_execution e
+                        where (e.run_day, e.job_execution_id) = (step.run_day, p_run)), '-infinity');
     targets := (select s.targets from snapshot s where s.snapshot_id = step.snapshot_id);
     wave := step.wave;
     approved_wave := step.approved_wave;

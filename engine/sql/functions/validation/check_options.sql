@@ -71,6 +71,11 @@ begin
     elsif (p_options #>> '{verify,expect}' is not distinct from 'value') <> (p_options -> 'verify' ? 'value') then
         perform raise_error('MU012', 'options', 'options.verify.value belongs to expect "value", and only there');
     end if;
+    if p_options ->> 'advance' = 'perTarget' and p_options ? 'rollout' then
+        perform raise_error('MU012', 'options',
+            'options.rollout belongs to the first step of a chain, and options.advance is "perTarget"',
+            'The rollout of the step before holds for the steps that follow it with "perTarget": write it there.');
+    end if;
     if exists (select from regexp_split_to_table(lower(p_options #>> '{settings,searchPath}'), ',') n (name)
                 where btrim(n.name, E' "\t\n\r\f\v') = 'pg_catalog') then
         perform raise_error('MU012', 'options',

@@ -9,8 +9,7 @@ begin
     select o.field, o.name into unsupported
       from (values
         (p_step.output_type is not null, 'output_type', 'an output'),
-        (p_step.options ? 'output', 'options', 'options.output'),
-        (p_step.options ->> 'advance' = 'perTarget', 'options', 'options.advance "perTarget"')
+        (p_step.options ? 'output', 'options', 'options.output')
       ) o (used, field, name)
      where o.used
      limit 1;
