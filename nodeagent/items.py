@@ -170,9 +170,9 @@ class ReadServerUsers(_Frozen, frozen=True):
 
 
 class ReadReachedServers(_Frozen, frozen=True):
-    """The servers that target groups, or the current steps of jobs, lead to; unknown names lead nowhere."""
+    """The servers that target groups, the current steps of jobs, or executions lead to; unknown names lead nowhere."""
 
-    kind: Literal["jobs", "targetGroups"]
+    kind: Literal["jobs", "targetGroups", "executions"]
     names: tuple[str, ...]
 
 
@@ -245,6 +245,7 @@ class ServerUsers(_Result, frozen=True):
 class ReachedServers(_Result, frozen=True, rename="camel"):
     names: tuple[str, ...]
     any_server: bool  # rows that are read at run time may name each server of the directory
+    server_ids: tuple[str, ...] = ()  # of the targets that executions have
 
 
 class JournalRead(_Result, frozen=True):

@@ -128,11 +128,13 @@ async def check_reached(
     services: Services,
     call: Call,
     id: ResourceId,
-    kind: Literal["jobs", "targetGroups"],
+    kind: Literal["jobs", "targetGroups", "executions"],
     names: Iterable[str],
     where: str,
 ) -> None:
     """Refuses unless the caller may use every server that these lead to, through nested groups too.
+
+    Executions lead to their stored targets, whatever their groups have become.
 
     A name that the directory does not have leads to no target: the engine tells of it.
     """
@@ -157,8 +159,18 @@ async def check_reached(
     for name in sorted(name for name, candidates in called.items() if candidates.others):
         candidates = called[name]
         if len(await _usable(services, call, candidates, account)) < candidates.count:
-            message = "It leads to a server that does not exist or that you may not read."
-            refuse([FieldError(where, message, CODE)])
+            _refuse_reached(where)
+    scopes = frozenset(await authorization.scopes_for(services, call.principal, USE_AS_TARGET))
+    for server in sorted(reached.server_ids):
+        if not authorization.covered(server.lower(), scopes) and not await usable(
+            services, call, ResourceId.parse(server), account
+        ):
+            _refuse_reached(where)
+
+
+def _refuse_reached(where: str) -> None:
+    message = "It leads to a server that does not exist or that you may not read."
+    refuse([FieldError(where, message, CODE)])
 
 
 def beyond_token_scope(call: Call) -> Call:
