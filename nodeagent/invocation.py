@@ -10,6 +10,7 @@ from muster.core.connect import Connector
 from muster.core.errors import Conflict, Internal, InvalidRequest
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret
+from nodeagent.answer_limits import check_answer
 from nodeagent.client import CLIENT_KEY, PASSWORD
 from nodeagent.control_db import Access, ControlDatabases
 from nodeagent.expected_schema import ExpectedSchema
@@ -47,8 +48,9 @@ class Invocation:
     def check(self, answer: str | None) -> None:
         """Refuses what the control database keeps or says unless it is a result of the command."""
         try:
+            check_answer(answer or "null")
             msgspec.json.decode(answer or "null", type=self.spec.result)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, RecursionError) as error:
             raise Conflict(
                 "The control database does not hold what Muster installed there.",
                 code="ControlSchemaDamaged",

@@ -28,7 +28,7 @@ from workflows.model.item import Item, WrittenItem
 from workflows.model.resource import Body, Call, Page
 from workflows.services import Services
 
-MOST = 2**63 - 1
+MOST = 2**62  # the control database adds to it
 PAGE = 1000
 RERUN_KINDS = ("failed", "timedOut", "canceled", "skipped", "unknown", "succeeded")
 MOST_SETS = 10_000
