@@ -33,6 +33,7 @@ class Invocation:
     command_id: UUID
     spec: Spec
     args: Any  # of spec.args
+    size: int = 0  # bytes of the arguments
     access: Access
     digest: str
     caller: str
@@ -72,6 +73,7 @@ def begun(
         command_id=command_id,
         spec=spec,
         args=args,
+        size=len(request.args),
         access=_access(services.keyring, account_uid, request.login),
         digest=digest(spec, args),
         caller=request.caller,

@@ -10,7 +10,8 @@ from workflows import access
 from workflows.model.resource import Call
 from workflows.services import Services
 
-PAUSE = timedelta(milliseconds=200)
+PAUSE, LONGEST_PAUSE = timedelta(milliseconds=200), timedelta(seconds=2)
+GROWTH = 1.25  # many may wait for an engine that does not answer
 
 
 async def answer(
@@ -18,10 +19,12 @@ async def answer(
 ) -> dict[str, Any] | None:
     """What was answered to a question within so many seconds; None: nothing yet."""
     until = services.clock.monotonic() + patience
+    pause = PAUSE
     while services.clock.monotonic() < until:
         read = await access.look(services, call, id, ReadRequest(request_id=request_id))
         if read.answered:
             document: dict[str, Any] = read.answer
             return document
-        await services.clock.sleep(PAUSE)
+        await services.clock.sleep(pause)
+        pause = min(pause * GROWTH, LONGEST_PAUSE)
     return None
