@@ -1,29 +1,18 @@
 """A question that only the engine answers is repeated until it has: many callers may wait at once."""
 
-from datetime import timedelta
 from types import SimpleNamespace
 from uuid import UUID
 
 from nodeagent.items import RequestRead
+from tests.support.fake_clock import FakeClock
 from workflows import engine_requests
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    async def sleep(self, delay: timedelta) -> None:
-        self.now += delay.total_seconds()
-
-
 async def test_an_engine_that_does_not_answer_is_asked_less_and_less_often(monkeypatch):
-    clock, asked = Clock(), []
+    clock, asked = FakeClock(), []
 
     async def look(*_):
-        asked.append(clock.now)
+        asked.append(clock.monotonic())
         return RequestRead(answered=False)
 
     monkeypatch.setattr(engine_requests.access, "look", look)
