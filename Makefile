@@ -58,7 +58,7 @@ check: setup ## Format, lint, types, import contracts, drift, unit and contract 
 	@$(STAGE) unit $(PYTEST) tests/unit tests/contract -n 2
 
 integration: setup ## Integration tests on the newest PostgreSQL
-	@$(STAGE) integration $(PYTEST) tests/integration -n 2 -m "not slow and not deep"
+	@$(STAGE) integration $(PYTEST) tests/integration -n 3 -m "not slow and not deep"
 
 demo-stage: setup
 	@rm -rf .demo && $(STAGE) demo $(BIN)/muster demo --data-dir .demo </dev/null

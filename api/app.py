@@ -74,7 +74,7 @@ def build(
 
     endpoints = table(resources)
     app = Litestar(
-        [*(_route(services, each) for each in endpoints), _refused(services), *probes(services)],
+        [_served(services, endpoints), _refused(services), *probes(services)],
         exception_handlers={Exception: answer_to},  # type: ignore[dict-item]  # an Answer is enough
         lifespan=[lifespan],
         openapi_config=None,
@@ -83,23 +83,26 @@ def build(
     return Middleware(PathMiddleware(app, Table(endpoints), PROBES), clock)
 
 
-def _route(services: Services, endpoint: Endpoint) -> HTTPRouteHandler:
-    handler = HANDLERS[endpoint.kind]
-    limit = services.workflows.settings.request_limit.total_seconds() + endpoint.waits
+def _served(services: Services, endpoints: Iterable[Endpoint]) -> HTTPRouteHandler:
+    """One handler for the paths of all endpoints: the path middleware has found the endpoint."""
+    request_limit = services.workflows.settings.request_limit.total_seconds()
 
     async def serve(request: Request[Any, Any, Any]) -> Answer:
         """Within the limit: what is cancelled rolls its transaction back before this answers."""
+        context = of(request.scope)
+        endpoint = context.endpoint
+        assert endpoint is not None
+        limit = request_limit + endpoint.waits
         try:
             async with asyncio.timeout(limit) as deadline:
-                return await handler(services, endpoint, of(request.scope), request.receive)
+                return await HANDLERS[endpoint.kind](services, endpoint, context, request.receive)
         except TimeoutError:
             if not deadline.expired():
                 raise
             raise _took_too_long(limit) from None
 
-    methods = [HttpMethod(endpoint.method)]
-    path = f"/{endpoint.operation_id}"
-    return HTTPRouteHandler(path, http_method=methods, status_code=200)(serve)
+    paths = [f"/{endpoint.operation_id}" for endpoint in endpoints]
+    return HTTPRouteHandler(paths, http_method=list(HttpMethod), status_code=200)(serve)
 
 
 def _took_too_long(limit: float) -> ProtocolFault:

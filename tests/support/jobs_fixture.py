@@ -10,6 +10,7 @@ async with start_jobs_api(settings, targets) as jobs_api:
 import asyncio
 import base64
 import contextlib
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -153,11 +154,45 @@ def a_step(value: str = "select 1", **more: Any) -> dict[str, Any]:
     return {"properties": {**group, "action": {"value": value}, **more}}
 
 
+CONTROL = "control_acc"
+SET_OID = """
+    update machine set scratch = scratch || jsonb_build_object('databaseOid', $1::bigint) where scratch ? 'databaseOid'
+"""
+SAME_RIGHTS = """
+    update pg_database set datacl = (select datacl from pg_database where datname = $2) where datname = $1
+"""  # a copy has the rights in a database, not those on it
+_prepared: dict[
+    tuple[int, Any], str
+] = {}  # a name of databases, by the targets' server and the keys
+
+
 @contextlib.asynccontextmanager
 async def start_jobs_api(
     settings: Settings, targets: Postgres, tmp_path: Any
 ) -> AsyncIterator[JobsApi]:
+    """The account is made once by each pytest process; every test gets copies of both its databases."""
     settings = arm.local(settings)
+    key = (targets.port, settings.keys)
+    try:
+        if key not in _prepared:
+            async with _open(settings, targets) as jobs_api:
+                await _prepare(jobs_api)
+                await jobs_api.an_account("acc")
+            _prepared[key] = await _keep(settings, targets)
+        await _copy(_prepared[key], settings, targets)
+        async with _open(settings, targets) as jobs_api:
+            jobs_api.names.append(CONTROL)
+            (row,) = await jobs_api.control(
+                "select oid from pg_database where datname = current_database()"
+            )
+            await jobs_api.metadata(SET_OID, row["oid"])
+            yield jobs_api
+    finally:
+        await sweep(targets, tmp_path)
+
+
+@contextlib.asynccontextmanager
+async def _open(settings: Settings, targets: Postgres) -> AsyncIterator[JobsApi]:
     db = await open_database(settings, application="muster-test")
     try:
         async with agent_beside(settings, db) as beside:
@@ -169,13 +204,40 @@ async def start_jobs_api(
                                 lifecycles=LIFECYCLES, agent=agent, queue=queue)  # fmt: skip
             app = arm.build(plane)
             async with arm.calling(app) as call:
-                jobs_api = JobsApi(plane, services, app, call, targets, beside)
-                await _prepare(jobs_api)
-                await jobs_api.an_account("acc")
-                yield jobs_api
+                yield JobsApi(plane, services, app, call, targets, beside)
     finally:
         await db.close()
-        await sweep(targets, tmp_path)
+
+
+async def _keep(settings: Settings, targets: Postgres) -> str:
+    """Both databases get a name that no sweep removes."""
+    name = f"kept_{secrets.token_hex(5)}"
+    for url, database in _databases(settings, targets):
+        await _execute(url, f'alter database "{database}" rename to "{name}"')
+    return name
+
+
+async def _copy(name: str, settings: Settings, targets: Postgres) -> None:
+    for url, database in _databases(settings, targets):
+        await _execute(url, f'drop database if exists "{database}"')
+        await _execute(url, f'create database "{database}" template "{name}"')
+    await _execute(targets.url("postgres", targets.root), SAME_RIGHTS, CONTROL, name)
+
+
+def _databases(settings: Settings, targets: Postgres) -> list[tuple[str, str]]:
+    url, _, database = settings.database_url.reveal().rpartition("/")
+    return [
+        (f"{url}/postgres", database),
+        (targets.url("postgres", targets.administrator), CONTROL),
+    ]
+
+
+async def _execute(url: str, statement: str, *args: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement, *args)
+    finally:
+        await connection.close()
 
 
 async def _prepare(jobs_api: JobsApi) -> None:
