@@ -124,6 +124,21 @@ async def check_named(
     return named
 
 
+async def refuse_ambiguous(
+    services: Services, call: Call, account: ResourceId, servers: Iterable[ServerName]
+) -> None:
+    """Host names of several servers of the account, of which the caller may use one: they mean none there."""
+    servers, here = list(servers), await access.of(services, call, account)
+    called = await _called(services, call, account, {each.name for each in servers}, here.uid)
+    refuse(
+        [
+            FieldError(each.where, _absent(each.name), CODE)
+            for each in servers
+            if each.name in called and called[each.name].count > 1
+        ][:MOST_ERRORS]
+    )
+
+
 async def check_reached(
     services: Services,
     call: Call,
@@ -272,10 +287,11 @@ async def _unknown(
         await usable(services, call, outside, account)
     near = await _near(services, call, server.name, account) if hint else []
     advice = f" Did you mean {', '.join(near)}?" if near else ""
-    message = (
-        f"There is no server '{server.name[:100]}' in the subscription of the job account.{advice}"
-    )
-    return FieldError(server.where, message, CODE)
+    return FieldError(server.where, _absent(server.name) + advice, CODE)
+
+
+def _absent(name: str) -> str:
+    return f"There is no server '{name[:100]}' in the subscription of the job account."
 
 
 async def _near(services: Services, call: Call, name: str, account: ResourceId) -> list[str]:

@@ -277,6 +277,20 @@ def a_way(id):
     return {"properties": {"targetServerAzureResourceId": id}}
 
 
+async def test_a_host_name_of_a_server_that_the_caller_may_not_read_is_unknown_too(jobs_api):
+    for number in (1, 2):
+        path = f"{ELSEWHERE}/providers/Microsoft.Sql/servers/shared{number}"
+        await a_server(jobs_api, path, "shared.example.org")
+        await jobs_api.post("allowServer", {"server": f"shared{number}"})
+    caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR), (path, CONTRIBUTOR))
+
+    async with caller.call:
+        by_host = await caller.put("targetGroups/g", members(server("shared.example.org")))
+        by_name = await caller.put("targetGroups/g", members(server("shared2")))
+
+    assert (outcome(by_host), outcome(by_name)) == (UNKNOWN, DONE)
+
+
 async def test_a_request_with_many_unknown_servers_is_told_about_the_first_ones(jobs_api):
     body = members(*(server(f"unknown-{n}") for n in range(500)))
 
