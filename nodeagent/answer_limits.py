@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-MOST_CHARACTERS = 16 * 1024 * 1024
+MOST_CHARACTERS = 24 * 1024 * 1024
 MOST_CONTAINERS = 200_000  # objects and arrays; the largest target group has 10 000 members
 MOST_VALUES = 1_500_000  # cells of the results of one attempt
 
