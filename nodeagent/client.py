@@ -16,12 +16,8 @@ from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
 from muster.core.worker_thread import compute
 from nodeagent import registry
-from nodeagent.protocol import (
-    SPECS,
-    Door,
-    Login,
-    Spec,
-)
+from nodeagent.command_table import SPECS, Spec
+from nodeagent.protocol import Door, Login
 from nodeagent.tokens import Tokens
 from nodeagent.wire import CommandError, Request
 

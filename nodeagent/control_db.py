@@ -11,6 +11,7 @@ from muster.core.connect import Connector, Endpoint, close
 from muster.core.db import Connection
 from muster.core.settings import Secret, Settings
 from muster.core.sql import Queries
+from muster.core.worker_thread import LARGE
 from nodeagent.sqlstates import told_as_faults
 
 Q = Queries("nodeagent.sql", "control.sql")
@@ -31,6 +32,9 @@ class Access:
 @dataclass
 class _Pool:
     slots: asyncio.Semaphore
+    for_large: (
+        asyncio.Semaphore
+    )  # fewer: reads and cancellations of an account pass its large writes
     users: int = 0
     idle: list[tuple[Connection, float]] = field(default_factory=list)
 
@@ -57,9 +61,12 @@ class ControlDatabases:
         await close(connection)
 
     @contextlib.asynccontextmanager
-    async def operate(self, access: Access, limit: timedelta) -> AsyncIterator[Connection]:
-        """One transaction in a session that is used again, unless anything went wrong in it."""
-        async with self._session(access) as connection, _guarded(connection, limit):
+    async def operate(
+        self, access: Access, limit: timedelta, *, size: int = 0
+    ) -> AsyncIterator[Connection]:
+        """One transaction in a session that is used again, unless anything went wrong in it; `size` in bytes."""
+        session = self._session(access, large=size > LARGE)
+        async with session as connection, _guarded(connection, limit):
             yield connection
 
     @contextlib.asynccontextmanager
@@ -70,14 +77,15 @@ class ControlDatabases:
                 yield connection
 
     @contextlib.asynccontextmanager
-    async def _session(self, access: Access) -> AsyncIterator[Connection]:
+    async def _session(self, access: Access, *, large: bool = False) -> AsyncIterator[Connection]:
         pool = self._pools.get(access)
         if pool is None:
-            pool = _Pool(asyncio.Semaphore(self._settings.node_agent_pool))
+            number = self._settings.node_agent_pool
+            pool = _Pool(asyncio.Semaphore(number), asyncio.Semaphore(max(1, number // 2)))
             self._pools[access] = pool
         pool.users += 1
         try:
-            async with pool.slots:
+            async with pool.for_large if large else contextlib.nullcontext(), pool.slots:
                 connection = _take(pool) or await self._open(access, access.database)
                 try:
                     yield connection

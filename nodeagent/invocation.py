@@ -10,10 +10,12 @@ from muster.core.connect import Connector
 from muster.core.errors import Conflict, Internal, InvalidRequest
 from muster.core.secrets import Keyring
 from muster.core.settings import Secret
+from nodeagent.answer_limits import check_answer
 from nodeagent.client import CLIENT_KEY, PASSWORD
+from nodeagent.command_table import Spec
 from nodeagent.control_db import Access, ControlDatabases
 from nodeagent.expected_schema import ExpectedSchema
-from nodeagent.protocol import Door, Login, Roles, Spec
+from nodeagent.protocol import Door, Login, Roles
 from nodeagent.wire import Request, digest
 
 
@@ -32,6 +34,7 @@ class Invocation:
     command_id: UUID
     spec: Spec
     args: Any  # of spec.args
+    size: int = 0  # bytes of the arguments
     access: Access
     digest: str
     caller: str
@@ -47,8 +50,9 @@ class Invocation:
     def check(self, answer: str | None) -> None:
         """Refuses what the control database keeps or says unless it is a result of the command."""
         try:
+            check_answer(answer or "null")
             msgspec.json.decode(answer or "null", type=self.spec.result)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, RecursionError) as error:
             raise Conflict(
                 "The control database does not hold what Muster installed there.",
                 code="ControlSchemaDamaged",
@@ -70,6 +74,7 @@ def begun(
         command_id=command_id,
         spec=spec,
         args=args,
+        size=len(request.args),
         access=_access(services.keyring, account_uid, request.login),
         digest=digest(spec, args),
         caller=request.caller,

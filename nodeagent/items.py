@@ -172,9 +172,9 @@ class ReadServerUsers(_Frozen, frozen=True):
 
 
 class ReadReachedServers(_Frozen, frozen=True):
-    """The servers that target groups, the current steps of jobs, or plans lead to; unknown names lead nowhere."""
+    """The servers that target groups, current steps of jobs, plans or executions lead to; unknown names lead nowhere."""
 
-    kind: Literal["jobs", "targetGroups", "plans"]
+    kind: Literal["jobs", "targetGroups", "plans", "executions"]
     names: tuple[str, ...]
 
 
@@ -247,6 +247,7 @@ class ServerUsers(_Result, frozen=True):
 class ReachedServers(_Result, frozen=True, rename="camel"):
     names: tuple[str, ...]
     any_server: bool  # rows that are read at run time may name each server of the directory
+    server_ids: tuple[str, ...] = ()  # of the targets that executions have
 
 
 class JournalRead(_Result, frozen=True):

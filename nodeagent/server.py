@@ -21,9 +21,9 @@ from muster.core.errors import (
     Unavailable,
 )
 from muster.core.worker_thread import compute
+from nodeagent.command_table import COMMANDS, Spec
 from nodeagent.commands import HANDLERS
 from nodeagent.invocation import Services, begun
-from nodeagent.protocol import COMMANDS, Spec
 from nodeagent.tokens import Tokens, body_digest, demand
 from nodeagent.wire import CommandError, Request
 

@@ -22,10 +22,11 @@ from muster.core.secrets import Keyring
 from muster.core.settings import Secret, Settings
 from muster.core.sql import Queries
 from nodeagent.client import seal
+from nodeagent.command_table import COMMANDS
 from nodeagent.commands import install_schema
 from nodeagent.control_db import Access, ControlDatabases
 from nodeagent.invocation import Invocation, Services
-from nodeagent.protocol import COMMANDS, Door, InstallSchema
+from nodeagent.protocol import Door, InstallSchema
 
 A = Queries("nodeagent.sql", "administer.sql")
 

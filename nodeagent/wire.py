@@ -19,7 +19,8 @@ from muster.core.errors import (
     Unauthenticated,
     Unavailable,
 )
-from nodeagent.protocol import Door, Login, Spec
+from nodeagent.command_table import Spec
+from nodeagent.protocol import Door, Login
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

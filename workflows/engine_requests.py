@@ -11,7 +11,8 @@ from workflows import access, items
 from workflows.model.resource import Call
 from workflows.services import Services
 
-PAUSE = timedelta(milliseconds=200)
+PAUSE, LONGEST_PAUSE = timedelta(milliseconds=200), timedelta(seconds=2)
+GROWTH = 1.25  # many may wait for an engine that does not answer
 # Seconds for the engine to answer; the declarations of the actions add them to the limit.
 PATIENCE = 25.0
 
@@ -47,10 +48,12 @@ async def answer(
 ) -> dict[str, Any] | None:
     """What was answered to a question within so many seconds; None: nothing yet."""
     until = services.clock.monotonic() + patience
+    pause = PAUSE
     while services.clock.monotonic() < until:
         read = await access.look(services, call, id, ReadRequest(request_id=request_id))
         if read.answered:
             document: dict[str, Any] = read.answer
             return document
-        await services.clock.sleep(PAUSE)
+        await services.clock.sleep(pause)
+        pause = min(pause * GROWTH, LONGEST_PAUSE)
     return None

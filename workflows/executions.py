@@ -28,7 +28,7 @@ from workflows.model.item import Item, WrittenItem
 from workflows.model.resource import Body, Call, Page
 from workflows.services import Services
 
-MOST = 2**63 - 1
+MOST = 2**62  # the control database adds to it
 PAGE = 1000
 RERUN_KINDS = ("failed", "timedOut", "canceled", "skipped", "unknown", "succeeded")
 MOST_SETS = 10_000
@@ -113,9 +113,17 @@ async def check_start(services: Services, call: Call, id: ResourceId) -> None:
     await target_servers.check_reached(services, caller, id, "jobs", [job], "jobName")
 
 
+async def _check_targets(services: Services, call: Call, id: ResourceId) -> None:
+    """The same for the targets that the execution has: the job's groups may lead elsewhere by now."""
+    name = path_of(id)[1].lower()
+    caller = target_servers.beyond_token_scope(call)
+    await target_servers.check_reached(services, caller, id, "executions", [name], "jobExecutionId")
+
+
 async def resume(services: Services, call: Call, id: ResourceId) -> Item:
     """Targets start again, so the caller must be allowed to use their servers."""
     await check_start(services, call, id)
+    await _check_targets(services, call, id)
     return await _continue(services, call, id, "resume/action", abort=False)
 
 
@@ -141,6 +149,7 @@ async def rerun(services: Services, call: Call, id: ResourceId, body: dict[str, 
     items.possible(FAMILY.kind, path_of(id), id)
     refuse(_rerun_errors(body))
     await check_start(services, call, id)
+    await _check_targets(services, call, id)
     job, name = path_of(id)
     command = RerunExecution(job=job, execution_id=UUID(name), document=body)
     written = await items.write(services, call, id, here, FAMILY.action("rerun/action"), command)

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
+from muster.core.errors import Conflict
 from muster.core.ids import ResourceId
 from nodeagent.items import Ask
 from workflows import access, engine_requests, executions
@@ -16,6 +17,7 @@ from workflows.model.resource import Call, Page
 from workflows.services import Services
 
 OF_TARGET = ("serverName", "databaseName", "schemaName")  # before the columns of a result
+MOST_CELLS = 1_000_000  # of a page; the control database ends a page before
 PATIENCE = 8.0  # seconds for the engine to say why a target waits
 SILENT = "the engine did not answer"
 
@@ -77,6 +79,12 @@ async def why(services: Services, call: Call, id: ResourceId) -> Report:
 
 def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """One table of what several targets returned: columns meet by name, in the order they come in."""
+    names = {each for part in parts for each in _numbered(part["columns"])}
+    if len(names) * sum(len(part["rows"]) for part in parts) > MOST_CELLS:
+        raise Conflict(
+            "The control database answered with more results than a page can have.",
+            code="ControlSchemaDamaged",
+        )
     columns: dict[tuple[str, int], int] = {}
     rows: list[list[Any]] = []
     for part in parts:

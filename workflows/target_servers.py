@@ -124,15 +124,32 @@ async def check_named(
     return named
 
 
+async def refuse_ambiguous(
+    services: Services, call: Call, account: ResourceId, servers: Iterable[ServerName]
+) -> None:
+    """Host names of several servers of the account, of which the caller may use one: they mean none there."""
+    servers, here = list(servers), await access.of(services, call, account)
+    called = await _called(services, call, account, {each.name for each in servers}, here.uid)
+    refuse(
+        [
+            FieldError(each.where, _absent(each.name), CODE)
+            for each in servers
+            if each.name in called and called[each.name].count > 1
+        ][:MOST_ERRORS]
+    )
+
+
 async def check_reached(
     services: Services,
     call: Call,
     id: ResourceId,
-    kind: Literal["jobs", "targetGroups", "plans"],
+    kind: Literal["jobs", "targetGroups", "plans", "executions"],
     names: Iterable[str],
     where: str,
 ) -> None:
     """Refuses unless the caller may use every server that these lead to, through nested groups too.
+
+    Executions lead to their stored targets, whatever their groups have become.
 
     A name that the directory does not have leads to no target: the engine tells of it.
     """
@@ -157,8 +174,18 @@ async def check_reached(
     for name in sorted(name for name, candidates in called.items() if candidates.others):
         candidates = called[name]
         if len(await _usable(services, call, candidates, account)) < candidates.count:
-            message = "It leads to a server that does not exist or that you may not read."
-            refuse([FieldError(where, message, CODE)])
+            _refuse_reached(where)
+    scopes = frozenset(await authorization.scopes_for(services, call.principal, USE_AS_TARGET))
+    for server in sorted(reached.server_ids):
+        if not authorization.covered(server.lower(), scopes) and not await usable(
+            services, call, ResourceId.parse(server), account
+        ):
+            _refuse_reached(where)
+
+
+def _refuse_reached(where: str) -> None:
+    message = "It leads to a server that does not exist or that you may not read."
+    refuse([FieldError(where, message, CODE)])
 
 
 def beyond_token_scope(call: Call) -> Call:
@@ -260,10 +287,11 @@ async def _unknown(
         await usable(services, call, outside, account)
     near = await _near(services, call, server.name, account) if hint else []
     advice = f" Did you mean {', '.join(near)}?" if near else ""
-    message = (
-        f"There is no server '{server.name[:100]}' in the subscription of the job account.{advice}"
-    )
-    return FieldError(server.where, message, CODE)
+    return FieldError(server.where, _absent(server.name) + advice, CODE)
+
+
+def _absent(name: str) -> str:
+    return f"There is no server '{name[:100]}' in the subscription of the job account."
 
 
 async def _near(services: Services, call: Call, name: str, account: ResourceId) -> list[str]:

@@ -1,4 +1,5 @@
-"""Asks a step's verify query: before the script, after its commit, or first when an earlier attempt ran the script.
+"""Asks a step's verify query: before the script, after its commit or a guard that found it applied, or first when an
+earlier attempt ran the script.
 
 A script that committed is not repeated: what is known about it is the target's checkpoint in the control database, and
 the next attempt begins with the verify query.
@@ -102,8 +103,10 @@ class Verification:
         if task.script_outcome is not None:
             return self._render, self._ask_first
         before = (self._skip_if_holds,) if self._verify.skip_if_holds else ()
-        after = () if task.rolls_back else (self._after_commit,)
-        return self._render, *before, *phases, *after
+        if task.rolls_back:
+            return self._render, *before, *phases
+        scripted = [self._after_guard(phase) for phase in phases]
+        return self._render, *before, *scripted, self._after_commit
 
     async def _render(self) -> Outcome | None:
         """Before anything is sent: a variable without a value must not be noticed after the commit."""
@@ -126,14 +129,34 @@ class Verification:
         fields = reply.fields | {"message": f"Before the script: {reply.fields['message']}"}
         return await run.ended(lifecycle=FAILED, reason=NOT_ANSWERED, retry=True, **fields)
 
+    def _after_guard(self, phase: Phase) -> Phase:
+        """The same phase; a script that the guard found applied is not sent, and its effect may be gone since."""
+
+        async def asked() -> Outcome | None:
+            outcome = await phase()
+            if outcome is None or outcome.reason != "AlreadyApplied":
+                return outcome
+            self._begin()
+            return await self._judge() or outcome
+
+        return asked
+
     async def _after_commit(self) -> Outcome | None:
         run = self._run
-        run.phase = "verify"
-        run.stopwatch.begin_phase("verifying")
+        self._begin()
         await reach("host.before_verify")
         assert run.report_intent is not None
         if await run.report_intent(COMMITTED) is False:
             raise IntentRefused
+        return await self._judge()
+
+    def _begin(self) -> None:
+        self._run.phase = "verify"
+        self._run.stopwatch.begin_phase("verifying")
+
+    async def _judge(self) -> Outcome | None:
+        """After a script that committed, in this attempt or before; None: the query holds."""
+        run = self._run
         if not await self._clean_session():
             message = f"{SCRIPT[COMMITTED]}; the verify query follows on another connection."
             return await run.ended(
@@ -154,8 +177,7 @@ class Verification:
         """An earlier attempt sent the script; it is not sent in this one."""
         run, script = self._run, self._run.task.script_outcome
         assert script is not None
-        run.phase = "verify"
-        run.stopwatch.begin_phase("verifying")
+        self._begin()
         await reach("host.before_verify")
         reply = await self._ask(locked=script == UNKNOWN)
         await reach("host.verified")

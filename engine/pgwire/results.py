@@ -107,7 +107,7 @@ class ResultReader(MessageParser):
         elif kind == COMPLETE:
             self._on_complete(body)
         elif kind == NOTICE:
-            self._on_notice(fields(body))
+            self._on_notice(body)
         elif kind == COPY_DATA:
             self._counted(len(body))
         else:
@@ -161,7 +161,12 @@ class ResultReader(MessageParser):
         result.digest.update(body)
         self.sink.row(result, body)
 
-    def _on_notice(self, received: dict[str, str]) -> None:
+    def _on_notice(self, body: bytes) -> None:
+        """What follows a notice that is not kept is only counted: a script may send millions."""
+        if self._dropped_notices:
+            self._dropped_notices += 1
+            return
+        received = fields(body)
         notice = {name: received[code] for name, code in NOTICE_FIELDS.items() if code in received}
         size = sum(map(len, notice.values()))
         if len(self.notices) >= MAX_NOTICES or self._notice_bytes + size > MAX_NOTICE_BYTES:

@@ -21,6 +21,7 @@ from engine.model.sqlstates import retryable
 FAILURES = frozenset({"Failed", "TimedOut"})
 DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 SECONDS = (86_400, 3_600, 60, 1)  # of the groups of DURATION
+MOST_SECONDS = 1_000 * 365 * 86_400  # a pause that a time in PostgreSQL can end
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def duration_seconds(text: str) -> float:
     match = DURATION.fullmatch(text)
     assert match is not None
     parts = zip(match.groups(default="0"), SECONDS, strict=True)
-    return float(sum(int(number) * seconds for number, seconds in parts))
+    return float(min(MOST_SECONDS, sum(int(number) * seconds for number, seconds in parts)))
 
 
 @dataclass(slots=True)

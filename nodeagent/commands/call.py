@@ -16,7 +16,9 @@ async def call(invocation: Invocation, query: str, *args: Any) -> str:
             answer: str = await connection.fetchval(query, *args)
         invocation.check(answer)
         return answer
-    async with databases.operate(invocation.access, invocation.spec.timeout) as connection:
+    async with databases.operate(
+        invocation.access, invocation.spec.timeout, size=invocation.size
+    ) as connection:
 
         async def effect() -> str:
             answer: str = await connection.fetchval(query, *args)

@@ -18,7 +18,7 @@ from muster.core.settings import Settings
 from tests.support import arm
 from tests.support import raw_http
 from tests.support.jobs_fixture import start_jobs_api
-from workflows import target_groups
+from workflows import engine_requests
 
 VERSION = {"api-version": arm.SQL}
 JSON = {"Content-Type": "application/json"}
@@ -301,7 +301,7 @@ async def test_a_request_over_its_time_limit_is_504_and_leaves_nothing_half_done
 async def test_an_action_that_waits_for_an_engine_is_not_cut_by_the_limit(
     settings: Settings, targets: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target_groups, "PATIENCE", 1.0)
+    monkeypatch.setattr(engine_requests, "PATIENCE", 1.0)
     async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
         await jobs_api.a_job()
         limited = replace(jobs_api.plane.settings, request_limit=timedelta(milliseconds=700))

@@ -44,6 +44,22 @@ async def test_a_query_that_holds_after_the_commit_lets_the_attempt_succeed(targ
     assert await count(target) == 1
 
 
+@pytest.mark.parametrize("guard", [True, "job"])
+async def test_a_guard_that_found_the_script_applied_does_not_hide_that_its_effect_is_gone(
+    target, guard
+):
+    step, task = a_step(INSERT, verify=SEEN, guard=guard), target.task()
+    first = await target.run(step, task)
+    second = await target.run(step, renewed(task))
+    await target.execute("truncate t")
+    third = await target.run(step, renewed(task))
+
+    assert summary(first) == ("Succeeded", None, False, False)
+    assert summary(second) == ("Succeeded", "AlreadyApplied", False, False)
+    assert summary(third) == ("Failed", "VerifyFailed", False, False)
+    assert await count(target) == 0
+
+
 @pytest.mark.parametrize(
     "script", ["select 1", "vacuum t", "do $$ begin end $$; select 2"], ids=["read", "alone", "two"]
 )

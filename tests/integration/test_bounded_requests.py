@@ -23,7 +23,7 @@ from tests.support.adversary import Input, Request, cpu, inputs
 from tests.support.jobs_fixture import ACCOUNT, SERVER, JobsApi, start_jobs_api, ref
 from muster.core.settings import Settings
 from muster.roles.process import collect_rarely
-from workflows import reports, target_groups
+from workflows import engine_requests, reports
 from workflows.validation.target_group import MOST
 
 NAMES = {
@@ -79,7 +79,7 @@ async def dear(app: Any, one: Input) -> str | None:
 @pytest.mark.deep
 @pytest.mark.timeout(1200)
 async def test_no_input_costs_more_than_its_size(settings, targets, tmp_path, monkeypatch):
-    for waiting in (target_groups, reports):  # no engine is there to answer
+    for waiting in (engine_requests, reports):  # no engine is there to answer
         monkeypatch.setattr(waiting, "PATIENCE", 0.0)
     async with start_jobs_api(unhurried(settings), targets, tmp_path) as jobs_api:
         await jobs_api.a_job()

@@ -405,6 +405,40 @@ async def test_results_come_in_pages_that_may_end_inside_a_target(jobs_api, owne
     assert sizes == [2, 2, 2, 2]
 
 
+async def test_a_page_of_attempts_with_many_notices_is_short(jobs_api, owner, job):
+    run = await a_planned_run(owner, job, 1)
+    notices = [{"severity": "NOTICE", "message": "x" * 8000}] * 150
+    for attempt in range(1, 5):
+        await ran(
+            owner, run, 1, "Failed", attempt=attempt, target="WaitingForRetry", notices=notices
+        )
+    path = at(run, "steps/step1/targets", (await ids(owner, run))[1], "attempts")
+
+    pages = [await jobs_api.seen(path)]
+    while link := pages[-1].get("nextLink"):
+        pages.append((await jobs_api.call.get(link)).json())
+
+    assert [[each["name"] for each in page["value"]] for page in pages] == [["4", "3"], ["2", "1"]]
+
+
+async def test_a_page_of_results_has_few_cells_however_many_columns_the_targets_have(
+    jobs_api, owner, job
+):
+    run = await a_planned_run(owner, job, 2)
+    for ordinal, count in ((1, 100), (2, 40)):
+        names = " ".join(f"c{ordinal}_{n}" for n in range(1600))
+        await ran(
+            owner, run, ordinal, "Succeeded", results=[a_set(names, *[[None] * 1600] * count)]
+        )
+
+    pages = [await jobs_api.seen(at(run, "results"), __top="1000")]
+    while link := pages[-1].get("nextLink"):
+        pages.append((await jobs_api.call.get(link)).json())
+
+    assert [len(page["rows"]) for page in pages] == [62, 38, 40]
+    assert {len(page["columns"]) for page in pages} == {1603}
+
+
 async def test_results_of_several_steps_are_asked_for_by_step(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 1)
     await ran(owner, run, 1, "Succeeded", results=[a_set("v", ["one"])])

@@ -37,9 +37,8 @@ from nodeagent.items import (
     RunQuery,
     StartJob,
 )
+from nodeagent.command_table import COMMANDS, SPECS
 from nodeagent.protocol import (
-    COMMANDS,
-    SPECS,
     Class,
     DirectoryPool,
     DirectoryServer,
@@ -329,6 +328,26 @@ async def test_sessions_are_bounded_per_database_and_closed_when_idle(settings, 
                 await asyncio.sleep(0.02)
         stop.set()
         await sweeping
+
+
+async def test_large_writes_leave_a_session_for_others(settings, db, targets, monkeypatch):
+    monkeypatch.setattr("nodeagent.control_db.LARGE", 0)  # every write is large
+    async with agent_beside(replace(settings, node_agent_pool=2), db) as agent:
+        account = await a_control_database(targets)
+        await agent.install(account)
+        holder = await account.connect("root")
+        waiting = "select from pg_stat_activity where usename = $1 and wait_event_type = 'Lock'"
+        async with holder.transaction():
+            await holder.execute("select from jobs_internal.instance for update")
+            writes = [asyncio.create_task(agent.run(account, Pause())) for _ in range(6)]
+            async with asyncio.timeout(5):
+                while not await account.fetch(waiting, account.roles.agent):
+                    await asyncio.sleep(0.01)
+
+            assert (await agent.run(account, ReadEpoch())).epoch == 0
+
+        await holder.close()
+        assert {each.paused for each in await asyncio.gather(*writes)} == {True}
 
 
 async def test_a_command_that_takes_too_long_is_given_up_and_leaves_nothing(

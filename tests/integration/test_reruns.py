@@ -84,7 +84,7 @@ async def test_a_target_whose_outcome_is_unknown_is_not_failed(databases: Fleet)
         " where job_execution_id = $1 and ordinal = 1", run,
     )  # fmt: skip
     assert await names(databases, await rerun(databases, run)) == [databases.databases[1]]
-    again = await rerun(databases, run, outcomes=["unknown"])
+    again = await rerun(databases, run, outcomes=["Unknown"])
     assert await names(databases, again) == [databases.databases[0]]
 
 

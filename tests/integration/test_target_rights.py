@@ -15,7 +15,9 @@ from fsm.store import resource_by_key
 from nodeagent.protocol import DirectorySynced
 from tests.support import principals
 from tests.support import arm
+from tests.support.executions import Job, some_targets
 from tests.support.jobs_fixture import ACCOUNT, SERVER, SQL, a_step, start_jobs_api, ref
+from tests.support.outcomes import an_engine
 from workflows import engine_requests
 from workflows.roles import CONTRIBUTOR, JOB_OPERATOR, READER
 
@@ -213,6 +215,63 @@ async def test_with_the_right_on_the_server_every_way_is_open(jobs_api):
     assert outcomes == dict.fromkeys(outcomes, DONE)
 
 
+async def is_planned(jobs_api, run, server_id):
+    """The run has reached its first step, with one target there."""
+    async with an_engine(jobs_api) as owner:
+        query = """
+            select j.job_id, j.name, s.target_group_id
+              from jobs_internal.job_execution x
+              join jobs_internal.job j using (job_id)
+              join jobs_internal.job_step s on (s.job_id, s.version) = (x.job_id, x.job_version)
+             where x.job_execution_id = $1
+            """
+        await some_targets(owner, Job(*await owner.fetchrow(query, run)), run, 1)
+        await owner.execute("update jobs_internal.snapshot_target set server_id = $1", server_id)
+
+
+async def is_a_rerun(jobs_api, run, server_id):
+    await jobs_api.control(
+        "insert into jobs_internal.chosen_target (job_execution_id, step_id, target_id, target_type, server_id,"
+        " server_name, rule) values ($1, 1, $1, 'SqlDatabase', $2, 'other', $1)",
+        run,
+        server_id,
+    )
+
+
+@pytest.mark.parametrize("has_targets", [is_planned, is_a_rerun])
+async def test_the_targets_of_a_run_need_the_right_wherever_its_job_leads_by_now(
+    jobs_api, has_targets
+):
+    await others(jobs_api)
+    name = (await jobs_api.post("jobs/there/start")).json()["name"]
+    await has_targets(jobs_api, name, OTHER)
+    await jobs_api.made("targetGroups/others", members(server("srv")))
+
+    async def each(*grants):
+        caller = await a_caller(jobs_api, (SERVER, CONTRIBUTOR), *grants)
+        async with caller.call:
+            assert outcome(await caller.post("jobs/there/start")) == DONE
+            run = f"jobs/there/executions/{name}"
+            rerun = outcome(await caller.post(f"{run}/rerun", {"only": ["failed"]}))
+            return {rerun, outcome(await caller.post(f"{run}/resume"))}
+
+    assert await each() == {UNKNOWN}
+    assert await each((OTHER, READER)) == {LINKED}
+    assert await each((OTHER, JOB_OPERATOR)) == {(400, "ElasticJobsOperationFailed")}
+
+
+async def test_a_run_goes_on_only_for_those_who_may_use_the_servers_of_its_coming_steps(jobs_api):
+    await others(jobs_api)
+    run = (await jobs_api.post("jobs/there/start")).json()["name"]
+    await jobs_api.made("jobs/there/steps/first", a_step())  # the run keeps the version before
+    caller = await a_caller(jobs_api, (SERVER, CONTRIBUTOR))
+
+    async with caller.call:
+        refused = await caller.post(f"jobs/there/executions/{run}/resume")
+
+    assert outcome(refused) == UNKNOWN
+
+
 async def test_a_group_inside_a_group_inside_a_group_hides_no_server(jobs_api):
     await others(jobs_api)
     await jobs_api.made("targetGroups/one", members(nested("others")))
@@ -286,6 +345,20 @@ async def test_an_unknown_and_an_unreadable_server_get_the_same_answer_without_a
 
 def a_way(id):
     return {"properties": {"targetServerAzureResourceId": id}}
+
+
+async def test_a_host_name_of_a_server_that_the_caller_may_not_read_is_unknown_too(jobs_api):
+    for number in (1, 2):
+        path = f"{ELSEWHERE}/providers/Microsoft.Sql/servers/shared{number}"
+        await a_server(jobs_api, path, "shared.example.org")
+        await jobs_api.post("allowServer", {"server": f"shared{number}"})
+    caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR), (path, CONTRIBUTOR))
+
+    async with caller.call:
+        by_host = await caller.put("targetGroups/g", members(server("shared.example.org")))
+        by_name = await caller.put("targetGroups/g", members(server("shared2")))
+
+    assert (outcome(by_host), outcome(by_name)) == (UNKNOWN, DONE)
 
 
 async def test_a_request_with_many_unknown_servers_is_told_about_the_first_ones(jobs_api):

@@ -14,14 +14,13 @@ from fsm.launch.protocol import Kind
 from fsm.launch.workload import Workload
 from muster.core.clock import Clock
 from muster.core.errors import Conflict, Forbidden, InvalidRequest
+from nodeagent.command_table import COMMANDS, Spec
 from nodeagent.protocol import (
-    COMMANDS,
     Class,
     Drain,
     Pause,
     ReadEpoch,
     RemoveSchema,
-    Spec,
     SyncDirectory,
     UpgradeSchema,
     VerifySchema,

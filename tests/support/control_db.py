@@ -150,7 +150,8 @@ class Agent:
         return await self.run(account, account.install(self.keyring), command_id)
 
     async def run(self, account: Account, command: Any, command_id: UUID | None = None) -> Any:
-        from nodeagent.protocol import SPECS, Class
+        from nodeagent.command_table import SPECS
+        from nodeagent.protocol import Class
 
         role = "administrator" if SPECS[type(command)].cls is Class.ADMINISTER else "agent"
         login = account.login(self.keyring, role)

@@ -11,8 +11,8 @@ import msgspec
 
 from muster.core.clock import Clock
 from muster.core.errors import Conflict, InvalidRequest, NotFound, Unavailable
+from nodeagent.command_table import SPECS
 from nodeagent.protocol import (
-    SPECS,
     Class,
     DirectoryServer,
     DirectorySynced,

@@ -12,7 +12,9 @@ MOST = 2_147_483  # seconds and attempts: what clients can say
 DEFAULTS = {"initialRetryIntervalSeconds": 1, "maximumRetryIntervalSeconds": 120}
 PERCENT = re.compile(r"(?!0+(?:\.0+)?%)(?:100|[0-9]{1,2}(?:\.[0-9]+)?)%")
 ORDER = re.compile(r"random\([0-9]{1,18}\)|(?!random\()[^\x00-\x1f]{1,200}")
-PAUSE = re.compile(r"P(?=.)(?:[0-9]+D)?(?:T(?=.)(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+S)?)?")
+PAUSE = re.compile(
+    r"P(?=.)(?:[0-9]{1,4}D)?(?:T(?=.)(?:[0-9]{1,7}H)?(?:[0-9]{1,7}M)?(?:[0-9]{1,7}S)?)?"
+)
 SQLSTATE = re.compile(r"[0-9A-Z]{2}(?:[0-9A-Z]{3})?")
 PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 LARGEST_COUNT = 9_999_999
@@ -141,7 +143,7 @@ def rollout_errors(rollout: dict[str, Any] | None, where: str) -> list[FieldErro
         errors.append(FieldError(f"{where}.haltAfterFailures", message))
     pause = rollout.get("pauseBetween")
     if pause is not None and not PAUSE.fullmatch(pause):
-        message = "A duration such as PT10M."
+        message = "A duration such as PT10M, of at most 9999D, 9999999H, 9999999M and 9999999S."
         errors.append(FieldError(f"{where}.pauseBetween", message, "InvalidDuration"))
     order = rollout.get("orderBy")
     if order is not None and not ORDER.fullmatch(order):

@@ -447,3 +447,15 @@ async def test_a_key_that_comes_in_pieces_is_whole():
         guard.data_received(key[cut:] + READY)
 
         assert dialer.key == struct.pack("!ii", 77, 88)
+
+
+def test_notices_after_one_that_is_not_kept_are_counted_without_being_read(monkeypatch):
+    reader = listening()
+    reader.feed(notice(M="kept") + notice(M="x" * results.MAX_NOTICE_BYTES * 2) * 8)
+    reader.feed(notice(M="y" * 8000) * 8)
+    monkeypatch.setattr(results, "fields", None)
+
+    reader.feed(notice(M="small") * 5 + READY)
+
+    said = [each["message"] for each in reader.all_notices()]
+    assert (said[0], said[-1]) == ("kept", f"{22 - (len(said) - 1)} more not kept.")

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.scheduling.rollout import (
+    MOST_SECONDS,
     Halt,
     OpenWave,
     RolloutRules,
@@ -68,6 +69,11 @@ def test_waves_cover_every_target_once(waves, targets):
 )
 def test_durations(text, seconds):
     assert duration_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("digits", [10, 30, 400])
+def test_a_pause_ends_at_a_time_that_the_database_can_store(digits):
+    assert duration_seconds(f"P{'9' * digits}D") == MOST_SECONDS
 
 
 def test_only_targets_of_open_waves_start():

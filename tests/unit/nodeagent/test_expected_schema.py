@@ -9,7 +9,7 @@ from engine.db.membership import OLDEST_SCHEMA
 from muster.core.errors import Internal
 from muster.core.migrate import files, scripts
 from nodeagent.expected_schema import ExpectedSchema
-from nodeagent.protocol import COMMANDS
+from nodeagent.command_table import COMMANDS
 
 ROOT = Path(__file__).parents[3]
 TEXTS = {

@@ -5,15 +5,8 @@ import pytest
 
 from muster.core.errors import Fault, FieldError, Internal
 from nodeagent.commands import HANDLERS
-from nodeagent.protocol import (
-    COMMANDS,
-    SPECS,
-    Class,
-    DirectoryServer,
-    InstallSchema,
-    Roles,
-    SyncDirectory,
-)
+from nodeagent.command_table import COMMANDS, SPECS
+from nodeagent.protocol import Class, DirectoryServer, InstallSchema, Roles, SyncDirectory
 from nodeagent.wire import KINDS, CommandError, digest
 
 A_SERVER = DirectoryServer(server_id="/s", name="s", hosts=("h",))

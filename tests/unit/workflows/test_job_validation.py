@@ -211,6 +211,7 @@ def test_a_priority_is_refused_as_long_as_it_has_no_effect(priority):
         ({"rollout": {"waves": [True]}}, "rollout.waves"),
         ({"rollout": {"waves": [1], "haltAfterFailures": "0%"}}, "rollout.haltAfterFailures"),
         ({"rollout": {"waves": [1], "pauseBetween": "10m"}}, "rollout.pauseBetween"),
+        ({"rollout": {"waves": [1], "pauseBetween": "P10000D"}}, "rollout.pauseBetween"),
         ({"rollout": {"waves": [1], "orderBy": "random(x)"}}, "rollout.orderBy"),
         ({"rollout": {"waves": [1], "orderBy": ""}}, "rollout.orderBy"),
         ({"verify": {"sql": " "}}, "verify.sql"),

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.core.errors import Conflict
 from workflows.reports import OF_TARGET, joined
 
 
@@ -30,6 +32,15 @@ def test_a_second_column_of_one_name_is_another() -> None:
 
     assert table["columns"][3:] == ["a", "a"]
     assert [row[3:] for row in table["rows"]] == [[1, 2], [3, None]]
+
+
+def test_parts_that_would_make_a_huge_table_are_not_joined() -> None:
+    parts = [part([f"c{n}-{i}" for i in range(100)], *[[None] * 100] * 10) for n in range(100)]
+
+    with pytest.raises(Conflict) as refused:
+        joined(parts)
+
+    assert refused.value.code == "ControlSchemaDamaged"
 
 
 NAMES = st.lists(st.sampled_from("abc"), max_size=5)

@@ -11,7 +11,7 @@ begin
     with candidate as materialized (
         select n.step_id, d.*,
                case when p_target_ids is null then
-                   case when x.end_reason = 'OutcomeUnknown' then 'unknown' = any(p_only)
+                   case when x.end_reason = 'OutcomeUnknown' then 'unknown' = any(select lower(o) from unnest(p_only) o)
                         else lower(x.lifecycle) = any(select lower(o) from unnest(p_only) o) end
                else d.target_id = any(p_target_ids) end as chosen
           from step_execution e

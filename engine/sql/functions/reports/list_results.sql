@@ -10,9 +10,14 @@ set enable_mergejoin = off
 set enable_sort = off
 as $$
 declare
-    most_bytes constant bigint := 8 * 1024 * 1024;
+    most_bytes constant bigint := 2 * 1024 * 1024;
+    most_cells constant integer := 100000;  -- of the joined table: each row has the columns of all targets of the page
     step step_execution;
     one record;
+    kind text;
+    kinds text[] := '{}';  -- of columns
+    width integer := 3;
+    fit integer;  -- rows of that width
     part jsonb;
     parts jsonb[] := '{}';
     row_total integer := 0;
@@ -58,6 +63,16 @@ begin
             next := jsonb_build_object('ordinal', one.ordinal, 'row', 0);
             exit;
         end if;
+        kind := md5(jsonb_path_query_array(one.result, '$.columns[*].name')::text);
+        if kind <> all(kinds) then
+            kinds := kinds || kind;
+            width := width + jsonb_array_length(one.result -> 'columns');
+        end if;
+        fit := greatest(1, most_cells / width);
+        if cardinality(parts) > 0 and row_total >= fit then
+            next := jsonb_build_object('ordinal', one.ordinal, 'row', 0);
+            exit;
+        end if;
         select jsonb_build_object(
                    'serverName', one.server_name, 'databaseName', one.database_name, 'schemaName', one.schema_name,
                    'columns', jsonb_path_query_array(one.result, '$.columns[*].name'),
@@ -65,7 +80,7 @@ begin
                    'rows', coalesce(jsonb_agg(e.value order by e.n), '[]'))
           into part
           from jsonb_array_elements(one.result -> 'rows') with ordinality e (value, n)
-         where e.n > skip and e.n <= skip::bigint + p_top - row_total;
+         where e.n > skip and e.n <= skip::bigint + least(p_top, fit) - row_total;
         parts := parts || part;
         row_total := row_total + jsonb_array_length(part -> 'rows');
         bytes := bytes + octet_length(part::text);
