@@ -11,7 +11,7 @@ from engine.model.group_document import Directory, Document, Group
 from engine.model.server import Server
 from engine.scheduling.rollout import RolloutRules, StepRollout
 from engine.scheduling.run_state import NOT_STARTED, RunState
-from engine.scheduling.runs import Run, RunPhase, StepDefinition, StepRun
+from engine.scheduling.runs import Run, StepDefinition, StepPhase, StepRun
 from engine.targets.resolution import Resolution
 from muster.core.errors import Unavailable
 
@@ -29,9 +29,10 @@ EMPTY = Document(
 
 def a_step(state: RunState) -> StepRun:
     """Whose only target is a server that is to be listed now."""
-    plan = StepDefinition(1, "step", GROUP, "g", 60)
+    plan = StepDefinition(1, "step", timeout_seconds=60, target_group_name="g")
     run = Run(uuid4(), uuid4(), "job", 1, None, (plan,), {}, begun=True, canceled=False)
-    step = run.step = StepRun(run, plan, phase=RunPhase.QUEUED)
+    step = StepRun(run, plan, phase=StepPhase.QUEUED)
+    run.live.append(step)
     step.rollout = StepRollout(RolloutRules((1,)))
     state.runs[run.id] = run
     place = {"server_id": "/s", "pool_name": None, "database_name": None, "unlisted": True}
@@ -106,3 +107,19 @@ async def test_a_target_that_ended_meanwhile_is_not_listed():
     LateListing(SimpleNamespace(), SimpleNamespace(), state, lambda _: None).start()
 
     assert state.unlisted == {}
+
+
+def test_a_server_of_a_step_of_a_chain_is_tried_by_a_host():
+    state = RunState(4)
+    step = a_step(state)
+    follower = StepDefinition(2, "next", timeout_seconds=60, options={"advance": "perTarget"})
+    step.run.steps = (step.plan, follower)
+    target = step.waiting[1]
+    state.unlisted.clear()
+    target.due = 1.0
+    state.wait(step, target)
+
+    state.due(2.0)
+
+    assert state.unlisted == {}
+    assert list(target.queue.items) == [1]
