@@ -131,9 +131,20 @@ async def test_what_holds_already_is_not_done_again(fleet: Fleet):
     assert await fleet.everywhere("select count(*) from t") == [1, 1, 1]
 
 
-async def test_the_example_of_the_reference_page_works(fleet: Fleet):
-    (example,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
-    await fleet.root.execute(example)
+CHAIN, VERIFY = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+
+
+async def test_the_example_of_a_chain_works(fleet: Fleet):
+    await fleet.run("create table customer (plan text); insert into customer values ('gold')")
+    await fleet.root.execute(CHAIN)
+
+    assert await fleet.ended(await fleet.start("move column")) == "Succeeded"
+
+    assert await fleet.everywhere("select min(tier) from customer") == ["gold"] * 3
+
+
+async def test_the_example_of_verify_works(fleet: Fleet):
+    await fleet.root.execute(VERIFY)
 
     for reason in (None, "AlreadyHolds"):
         run = await fleet.start("add column")

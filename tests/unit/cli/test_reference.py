@@ -2,6 +2,8 @@
 
 import argparse
 import re
+import shlex
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,22 @@ def test_every_exit_code_is_told_with_its_meaning():
     rows = dict(re.findall(r"^\| (\d+) \| (.+) \|$", PAGE, re.MULTILINE))
 
     assert rows == {str(code.value): meaning for code, meaning in MEANINGS.items()}
+
+
+def examples():
+    for page in sorted((Path(__file__).parents[3] / "docs/reference").glob("*.md")):
+        for block in re.findall(r"```sh\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+            for line in block.replace("\\\n", " ").splitlines():
+                lexer = shlex.shlex(line, posix=True, punctuation_chars="|&><")
+                lexer.whitespace_split = True
+                words = list(takewhile(lambda word: word[0] not in "|&><", lexer))
+                if words and words[0] == "muster":
+                    yield pytest.param(words[1:], id=f"{page.stem}: {' '.join(words[1:4])}")
+
+
+@pytest.mark.parametrize("words", list(examples()))
+def test_every_example_of_the_reference_is_a_command(words, capsys):
+    try:
+        parser().parse_args(words)
+    except SystemExit:
+        pytest.fail(capsys.readouterr().err)
