@@ -33,6 +33,7 @@ async def check(
     right = f"{ACCOUNT}/allowServer/action"
     if await authorization.allows(services, call.principal, right, account):
         await target_servers.allow(services, call, here, named.servers)
+    await target_servers.refuse_others(services, caller, account, servers, named.servers)
 
 
 @contextlib.contextmanager

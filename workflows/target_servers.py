@@ -63,6 +63,10 @@ class Candidates(msgspec.Struct, frozen=True):
     def count(self) -> int:
         return len(self.usable) + len(self.others)
 
+    @property
+    def uids(self) -> set[str]:
+        return {*self.usable, *(server.uid for server in self.others)}
+
 
 class Named(msgspec.Struct, frozen=True):
     errors: list[FieldError]
@@ -124,17 +128,21 @@ async def check_named(
     return named
 
 
-async def refuse_ambiguous(
-    services: Services, call: Call, account: ResourceId, servers: Iterable[ServerName]
+async def refuse_others(
+    services: Services,
+    call: Call,
+    account: ResourceId,
+    servers: Iterable[ServerName],
+    usable: set[str],
 ) -> None:
-    """Host names of several servers of the account, of which the caller may use one: they mean none there."""
+    """Host names that another server of the account shares: there they are its name, or mean none."""
     servers, here = list(servers), await access.of(services, call, account)
     called = await _called(services, call, account, {each.name for each in servers}, here.uid)
     refuse(
         [
             FieldError(each.where, _absent(each.name), CODE)
             for each in servers
-            if each.name in called and called[each.name].count > 1
+            if each.name in called and not called[each.name].uids <= usable
         ][:MOST_ERRORS]
     )
 

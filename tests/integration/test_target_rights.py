@@ -575,3 +575,18 @@ async def test_a_group_that_names_a_thousand_servers_by_host_is_checked_in_time(
     given = members(*(server(f"{number}.EXAMPLE.org") for number in range(1, 1501)))
 
     assert outcome(await jobs_api.put("targetGroups/many", given)) == DONE
+
+
+async def test_a_host_name_that_stands_for_another_server_in_the_account_starts_nothing(jobs_api):
+    for number in (1, 2):
+        path = f"{ELSEWHERE}/providers/Microsoft.Sql/servers/shared{number}"
+        await a_server(jobs_api, path, "shared.example.org")
+    await jobs_api.post("allowServer", {"server": "shared1"})
+    operator = await a_caller(jobs_api, (ACCOUNT, JOB_OPERATOR), (path, CONTRIBUTOR))
+    place = {"serverName": "shared.example.org", "databaseName": "d"}
+
+    async with operator.call:
+        started = await operator.post("jobs/nightly/start", {"targets": [place]})
+
+    assert outcome(started) == UNKNOWN
+    assert await jobs_api.control("select from jobs_internal.chosen_target") == []
