@@ -87,6 +87,17 @@ async def test_live_runs_come_with_their_steps_and_how_far_they_are(execution, o
     assert await execution.engine.fetch(LIVE_RUNS, EPOCH, [execution.run, younger]) == []
 
 
+async def test_a_rollout_of_a_run_is_that_of_the_first_step_of_a_chain(execution, owner):
+    await owner.execute(
+        "update jobs_internal.job_execution set overrides = $1", '{"rollout": {"waves": [1]}}'
+    )
+    await set_steps(owner, options={"advance": "perTarget"})
+
+    (row,) = await execution.engine.fetch(LIVE_RUNS, EPOCH, [])
+
+    assert [step["options"] for step in json.loads(row["steps"])] == [{"advance": "perTarget"}] * 2
+
+
 async def test_a_run_begins_once(owner, engine):
     run = await a_run(owner, await a_job(owner))
 

@@ -12,7 +12,9 @@ begin
                    'targetGroupName', s.target_group_name,
                    'maxParallelism', coalesce((p_overrides ->> 'maxParallelism')::integer, s.max_parallelism),
                    'timeoutSeconds', coalesce((p_overrides ->> 'timeoutSeconds')::integer, s.timeout_seconds),
+                   -- The rollout of the first step of a chain holds for the others.
                    'options', s.options || case when p_overrides ? 'rollout'
+                                                 and s.options ->> 'advance' is distinct from 'perTarget'
                                                 then jsonb_build_object('rollout', p_overrides -> 'rollout')
                                                 else '{}' end,
                    'credentialId', s.credential_id, 'hasOutput', s.output_type is not null) order by s.step_id)
