@@ -21,6 +21,7 @@ from engine.model.sqlstates import retryable
 FAILURES = frozenset({"Failed", "TimedOut"})
 DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 SECONDS = (86_400, 3_600, 60, 1)  # of the groups of DURATION
+MOST_TARGETS = 10**7  # more than a step has, and than a wave can count
 MOST_SECONDS = 1_000 * 365 * 86_400  # a pause that a time in PostgreSQL can end
 
 
@@ -32,6 +33,7 @@ class RolloutRules:
     manual: bool = False  # each wave but the first waits for an operator
     retry_on: tuple[str, ...] = ()
     waves_given: bool = False  # the step has a rollout; otherwise the limit of the account holds
+    begins_with_one: bool = False  # the first wave is one target, and others follow if there are more targets
 
     @classmethod
     def of(cls, options: Mapping[str, Any], targets: int) -> Self:
@@ -39,13 +41,15 @@ class RolloutRules:
         rollout = options.get("rollout")
         if rollout is None:
             return cls((targets,), retry_on=retry_on)
+        ends, of_many = (wave_ends(rollout["waves"], each) for each in (targets, MOST_TARGETS))
         return cls(
-            wave_ends(rollout["waves"], targets),
+            ends,
             halt_after=rollout.get("haltAfterFailures", 1),
             pause=duration_seconds(rollout.get("pauseBetween", "PT0S")),
             manual=rollout.get("gate") == "manual",
             retry_on=retry_on,
             waves_given=True,
+            begins_with_one=ends[:1] == (1,) and len(of_many) > 1,
         )
 
     @property

@@ -220,9 +220,10 @@ class RunState:
                 expired[target] = step
             elif target.due is not None and target.due <= now:
                 target.due = None
-                if target.unlisted is None or step.run.is_in_chain(step.plan):
+                if not step.may_join(target):
                     self._enqueue(step, target)
                 else:
+                    target.listing = True
                     self.unlisted.setdefault(step, []).append(target)
                     self._watch(step, target)
         _remove_from_queues(expired)
@@ -271,7 +272,7 @@ class RunState:
                 self._enqueue(step.next, step.next.waiting[started], first=True)
 
     def _enqueue(self, step: StepRun, target: WaitingTarget, *, first: bool = False) -> None:
-        if step.may_start(target.ordinal):
+        if step.may_start(target.ordinal) and not target.listing:
             self.policy.put(target.queue, target.ordinal, first=first)
         self._watch(step, target)
 
@@ -282,6 +283,7 @@ class RunState:
 
     def retry(self, step: StepRun, target: WaitingTarget) -> None:
         """It could not be listed again: it is tried like any other target."""
+        target.listing = False
         if step.waiting.get(target.ordinal) is target and target.ordinal not in target.queue.items:
             self._enqueue(step, target)
 

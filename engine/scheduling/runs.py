@@ -230,6 +230,23 @@ class StepRun:
         held = 0 if self.previous is None else self.previous.waiting
         return self.busy == 0 and len(self.waiting) == held
 
+    def may_join(self, target: "WaitingTarget") -> bool:
+        """Whether the target is a server that is listed again, so that its databases join the step.
+
+        Not in a chain, whose targets are those of another step, and not as the whole first wave of a rollout: that
+        would have ended without an attempt, and the databases would all start at once.
+        """
+        is_first_wave = (
+            self.rollout is not None
+            and self.rollout.rules.begins_with_one
+            and target.ordinal == 1
+        )
+        return (
+            target.unlisted is not None
+            and not is_first_wave
+            and not self.run.is_in_chain(self.plan)
+        )
+
     def may_start(self, ordinal: int) -> bool:
         return (self.rollout is None or self.rollout.may_start(ordinal)) and (
             self.previous is None or self.previous.may_start(ordinal)
@@ -257,6 +274,7 @@ class WaitingTarget:
     watched: float | None = None  # the deadline that has a timer
     # A server that could not be listed, or one of its databases: its id and the name of the database or "".
     unlisted: tuple[str, str] | None = None
+    listing: bool = False  # it is being listed, and must not start meanwhile
 
     @classmethod
     def of(cls, row: Mapping[str, Any], queue: Queue[StepRun]) -> Self:

@@ -11,7 +11,7 @@ from engine.model.group_document import Directory, Document, Group
 from engine.model.server import Server
 from engine.scheduling.rollout import RolloutRules, StepRollout
 from engine.scheduling.run_state import NOT_STARTED, RunState
-from engine.scheduling.runs import Run, StepDefinition, StepPhase, StepRun
+from engine.scheduling.runs import Run, StepDefinition, StepPhase, StepRun, WaitingTarget
 from engine.targets.resolution import Resolution
 from muster.core.errors import Unavailable
 
@@ -109,17 +109,45 @@ async def test_a_target_that_ended_meanwhile_is_not_listed():
     assert state.unlisted == {}
 
 
+def is_due(state: RunState, step: StepRun) -> WaitingTarget:
+    """The pause after an attempt has passed."""
+    target = step.waiting[1]
+    state.unlisted.clear()
+    target.due = 1.0
+    state.wait(step, target)
+    state.due(2.0)
+    return target
+
+
 def test_a_server_of_a_step_of_a_chain_is_tried_by_a_host():
     state = RunState(4)
     step = a_step(state)
     follower = StepDefinition(2, "next", timeout_seconds=60, options={"advance": "perTarget"})
     step.run.steps = (step.plan, follower)
-    target = step.waiting[1]
-    state.unlisted.clear()
-    target.due = 1.0
-    state.wait(step, target)
 
-    state.due(2.0)
+    target = is_due(state, step)
 
     assert state.unlisted == {}
     assert list(target.queue.items) == [1]
+
+
+def test_a_server_that_is_the_first_wave_is_tried_by_a_host():
+    state = RunState(4)
+    step = a_step(state)
+    step.rollout.rules = RolloutRules.of({"rollout": {"waves": [1, "100%"]}}, 1)
+
+    target = is_due(state, step)
+
+    assert state.unlisted == {}
+    assert list(target.queue.items) == [1]
+
+
+def test_a_server_does_not_start_while_it_is_listed():
+    state = RunState(4)
+    step = a_step(state)
+
+    target = is_due(state, step)
+    state.enqueue_waiting(step)  # a halted run is resumed
+
+    assert state.unlisted == {step: [target]}
+    assert list(target.queue.items) == []

@@ -244,3 +244,16 @@ def test_a_core_that_starts_again_decides_alike_from_the_newest_ends(ends, limit
     both = (decide(each, waiting=1, same_error_limit=limit, now=1.0) for each in (first, again))
     one, other = (None if each is None else each.rule for each in both)
     assert one == other
+
+
+@pytest.mark.parametrize(
+    ("waves", "targets", "begins_with_one"),
+    [([1, "100%"], 1, True), (["5%", "100%"], 10, True), ([2, "100%"], 9, False), (["100%"], 1, False),
+     ([1], 0, False)],
+)  # fmt: skip
+def test_a_first_wave_of_one_is_known_also_while_there_is_only_one_target(
+    waves, targets, begins_with_one
+):
+    rules = RolloutRules.of({"rollout": {"waves": waves}}, targets)
+
+    assert rules.begins_with_one == begins_with_one
