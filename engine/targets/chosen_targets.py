@@ -2,7 +2,7 @@
 
 - A rerun: targets of an earlier run, its origin. In a step that the origin has reached they are those of its snapshot.
   In a step that it has not reached, and for a server that could not be listed then, the group is resolved again and
-  only chosen targets are kept.
+  only chosen targets are kept; if a caller had named the targets, they are resolved as in that run.
 - A plan: exactly the targets of its snapshots, as they were then.
 - The caller: databases, schemas, and whole servers, which are resolved like the members of a target group.
 """
@@ -35,9 +35,12 @@ class ChosenTargets:
     pinned: bool = False  # also what could not be listed is as it was
 
     @classmethod
-    def of_rerun(cls, rows: Iterable[Row], *, in_origin: bool) -> Self:
+    def of_rerun(cls, rows: Iterable[Row], *, in_origin: bool, named: bool = False) -> Self:
+        """`named`: a caller named them, so the group need not have them."""
         chosen = [row for row in rows if row["in_step"]] if in_origin else list(rows)
         listed = [row for row in chosen if row["database_name"] is not None]
+        if named and not (in_origin and len(listed) == len(chosen)):
+            return cls.of_caller(chosen)
         return cls(
             stored=listed if in_origin else [],
             servers=frozenset(

@@ -203,6 +203,27 @@ async def test_a_named_schema_that_does_not_exist_is_not_replaced_by_another(dat
     assert await databases.lifecycle(run) == "Succeeded"
 
 
+async def test_a_rerun_of_named_targets_goes_on_to_steps_whose_group_lacks_them(databases: Fleet):
+    # given a run on a database that the group does not have, and a failure in the first step
+    await databases.call("sp_add_target_group", target_group_name="one")
+    await databases.call(
+        "sp_add_target_group_member", target_group_name="one", target_type="SqlDatabase",
+        server_name="fleet", database_name=databases.databases[1],
+    )  # fmt: skip
+    await databases.job("job", "select 1/0", EFFECT, group="one", retry_attempts=0)
+    run = await start(databases, targets=[place(databases.databases[0])])
+    await databases.call("sp_update_jobstep", job_name="job", step_name="step1", command=EFFECT)
+    # when it runs again, and that run again
+    again = await databases.call("sp_rerun_execution", job_execution_id=run)
+    await databases.ended(again)
+    third = await databases.call(
+        "sp_rerun_execution", job_execution_id=again, outcomes=["succeeded"]
+    )
+    await databases.ended(third)
+    # then both steps run on the database
+    assert await databases.everywhere(COUNT) == [4] + [0] * (DATABASES - 1)
+
+
 async def test_a_run_has_its_own_timeout_retries_and_rollout(databases: Fleet):
     await databases.job("job", "select pg_sleep(60)", options={"rollout": {"waves": ["100%"]}})
     overrides = {"timeoutSeconds": 1, "rollout": {"waves": [1], "haltAfterFailures": 1}}

@@ -167,7 +167,8 @@ class Planner:
         rows = await self._connection.fetch(Q.chosen_targets, *key)
         if run.chosen == "rerun":
             in_origin = await self._connection.value(Q.is_step_of_origin, *key)
-            return ChosenTargets.of_rerun(rows, in_origin=in_origin)
+            named = await self._connection.value(Q.origin_named_targets, *key[:2])
+            return ChosenTargets.of_rerun(rows, in_origin=in_origin, named=named)
         return (
             ChosenTargets.of_plan(rows) if run.chosen == "plan" else ChosenTargets.of_caller(rows)
         )

@@ -313,8 +313,8 @@ def _enter(run: Run, plan: StepDefinition | None) -> None:
 
 
 def _asks_servers(run: Run, document: Document) -> bool:
-    """Targets that the caller named may be whole servers."""
-    return run.chosen == "caller" or needs_listing(document)
+    """Targets that a caller named may be whole servers, also in a rerun."""
+    return run.chosen in {"caller", "rerun"} or needs_listing(document)
 
 
 def _mark_planned(step: StepRun) -> None:

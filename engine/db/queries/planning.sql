@@ -86,6 +86,10 @@ select server_id, database_name, schema_name from jobs_internal.earlier_targets(
 -- Whether the origin of the rerun had targets in this step.
 select jobs_internal.is_step_of_origin($1, $2, $3);
 
+-- name: origin_named_targets
+-- Whether the targets of a rerun were once named by a caller.
+select jobs_internal.origin_named_targets($1, $2);
+
 -- name: plan_input
 -- The steps of a job with their scripts and earlier durations.
 select jobs_internal.plan_input($1, $2)::text;
@@ -98,6 +102,7 @@ select jobs_internal.store_snapshot($1, $2, $3, $4, $5, $6::text::jsonb, $7, $8,
 -- name: store_plan
 -- Stores a plan with the snapshots of its steps.
 select jobs_internal.store_plan($1, $2, $3, $4, $5::text::jsonb, $6, $7);
+
 -- name: unlisted_document
 -- The target group as it was when the step began, for servers that are listed again; null: they can't be.
 select jobs_internal.unlisted_document($1, $2, $3)::text;
