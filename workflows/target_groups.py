@@ -71,9 +71,7 @@ async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Wri
     except InvalidRequest as refused:
         if refused.code != "InvalidTargetServer":
             raise
-        await target_servers.refuse_others(
-            services, call, account, members.servers, named.servers
-        )
+        await target_servers.refuse_others(services, call, account, members.servers, named.servers)
         raise Unavailable(  # every server was found above: only the account's copy is older
             "A server of the group is not in the directory of the job account yet. That takes seconds; "
             "the same request can be sent again.",

@@ -21,7 +21,7 @@ from engine.core.runs.planner import (
     snapshot_columns,
 )
 from engine.model.group_document import Document
-from engine.scheduling.forecast import least_seconds
+from engine.scheduling.forecast import job_seconds, least_seconds
 from engine.scheduling.limits import budget_of
 from engine.scheduling.rollout import RolloutRules
 from engine.scheduling.runs import StepDefinition
@@ -87,7 +87,7 @@ class PlanMaker:
             async with self._store.calling(WRITE_TIMEOUT) as tx:
                 await tx.execute(Q.plenty_of_time)
                 snapshots = await self._store_snapshots(tx, plan_id, given.steps)
-                document = msgspec.json.encode(_document(steps)).decode()
+                document = msgspec.json.encode(_document(given.steps, steps)).decode()
                 columns = list(snapshots), list(snapshots.values())
                 await tx.execute(
                     Q.store_plan, epoch, plan_id, given.job_id, given.version, document, *columns
@@ -196,13 +196,12 @@ class PlanMaker:
         return {id: snapshots[key] for id, key in keys.items() if key in snapshots}
 
 
-def _document(steps: list[dict[str, Any]]) -> dict[str, Any]:
-    """The steps follow each other, so their shortest durations add up; unknown if one is."""
-    seconds = [step.get("shortestSeconds") for step in steps]
-    known = [each for each in seconds if each is not None]
+def _document(definitions: Sequence[StepDefinition], steps: list[dict[str, Any]]) -> dict[str, Any]:
+    seconds = (step.get("shortestSeconds") for step in steps)
+    per_target = (step.is_per_target for step in definitions)
     return {
         "count": sum(step.get("count", 0) for step in steps),
-        "shortestSeconds": sum(known) if len(known) == len(seconds) else None,
+        "shortestSeconds": job_seconds(zip(per_target, seconds, strict=True)),
         "steps": steps,
     }
 

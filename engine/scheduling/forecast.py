@@ -43,3 +43,19 @@ def least_seconds(
         total += max(rounds.values(), default=0) * seconds
         begin = end
     return total
+
+
+def job_seconds(steps: Iterable[tuple[bool, float | None]]) -> float | None:
+    """Of a job, by its steps: whether one goes on per target, and its least seconds. None: those of one are unknown.
+
+    Steps of a chain overlap, so only the longest of them counts.
+    """
+    chains: list[float] = []
+    for is_per_target, seconds in steps:
+        if seconds is None:
+            return None
+        if is_per_target:
+            chains[-1] = max(chains[-1], seconds)
+        else:
+            chains.append(seconds)
+    return sum(chains)

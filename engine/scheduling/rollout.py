@@ -33,7 +33,9 @@ class RolloutRules:
     manual: bool = False  # each wave but the first waits for an operator
     retry_on: tuple[str, ...] = ()
     waves_given: bool = False  # the step has a rollout; otherwise the limit of the account holds
-    begins_with_one: bool = False  # the first wave is one target, and others follow if there are more targets
+    begins_with_one: bool = (
+        False  # the first wave is one target, and others follow if there are more targets
+    )
 
     @classmethod
     def of(cls, options: Mapping[str, Any], targets: int) -> Self:

@@ -237,9 +237,7 @@ class StepRun:
         would have ended without an attempt, and the databases would all start at once.
         """
         is_first_wave = (
-            self.rollout is not None
-            and self.rollout.rules.begins_with_one
-            and target.ordinal == 1
+            self.rollout is not None and self.rollout.rules.begins_with_one and target.ordinal == 1
         )
         return (
             target.unlisted is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.scheduling.forecast import least_seconds
+from engine.scheduling.forecast import job_seconds, least_seconds
 from engine.scheduling.rollout import RolloutRules
 
 WAVES = {"rollout": {"waves": [1, 5], "pauseBetween": "PT10S"}}
@@ -29,3 +29,16 @@ def test_the_shortest_duration(places, budgets, max_parallelism, options, rounds
     least = least_seconds(places, rules, budgets, max_parallelism, seconds=2.0)
 
     assert least == rounds * 2.0 + pauses
+
+
+@pytest.mark.parametrize(
+    ("steps", "least"),
+    [
+        ([(False, 3.0), (False, 4.0)], 7.0),
+        ([(False, 3.0), (True, 4.0), (True, 1.0), (False, 2.0)], 6.0),
+        ([(False, 3.0), (True, None)], None),
+        ([], 0),
+    ],
+)
+def test_steps_of_a_chain_overlap(steps, least):
+    assert job_seconds(steps) == least
