@@ -98,6 +98,32 @@ async def test_a_rollout_of_a_run_is_that_of_the_first_step_of_a_chain(execution
     assert [step["options"] for step in json.loads(row["steps"])] == [{"advance": "perTarget"}] * 2
 
 
+async def test_of_two_starts_of_a_plan_at_once_the_second_is_refused(owner, account):
+    job, plan = await a_job(owner, steps=1), uuid4()
+    snapshot = await a_snapshot(owner, job.group, 1)
+    await owner.execute(
+        "insert into jobs_internal.plan (plan_id, job_id, job_version, document, created_by)"
+        " values ($1, $2, 1, '{}', 'anna')", plan, job.id,
+    )  # fmt: skip
+    await owner.execute(
+        "insert into jobs_internal.plan_snapshot values ($1, 1, $2)", plan, snapshot
+    )
+    start = "select jobs.sp_start_job('nightly', plan_id => $1)"
+    early, late = [await account.connect("root") for _ in range(2)]
+    transaction = early.transaction()
+    await transaction.start()
+    run = await early.fetchval(start, plan)
+    later = asyncio.create_task(late.execute(start, plan))
+    await waits(owner, late)
+
+    await transaction.commit()
+
+    with pytest.raises(asyncpg.PostgresError, match=f"started before, as execution {run}"):
+        await later
+    await early.close()
+    await late.close()
+
+
 async def test_a_run_begins_once(owner, engine):
     run = await a_run(owner, await a_job(owner))
 

@@ -1,13 +1,13 @@
 -- for: owner
 create or replace function jobs_internal.find_plan(p_job jobs_internal.job, p_plan uuid) returns jobs_internal.plan
-language plpgsql stable security definer
+language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
     wanted plan;
     problem text;
 begin
-    select * into wanted from plan p where (p.plan_id, p.job_id) = (p_plan, p_job.job_id);
+    select * into wanted from plan p where (p.plan_id, p.job_id) = (p_plan, p_job.job_id) for no key update;
     problem := case
         when wanted.plan_id is null then format('job "%s" has no plan %s: plans expire after three days', p_job.name, p_plan)
         when wanted.expires_at <= clock_timestamp()
@@ -25,4 +25,4 @@ begin
     end if;
     return wanted;
 end $$;
-comment on function jobs_internal.find_plan(jobs_internal.job, uuid) is 'A plan of the job that may be started; raises otherwise.';
+comment on function jobs_internal.find_plan(jobs_internal.job, uuid) is 'A plan of the job that may be started, locked; raises otherwise.';
