@@ -11,8 +11,13 @@ from tests.fuzz.fuzzing import ASKED, fuzz
 from tests.support.accounts import SERVER, account, start_control_plane
 from tests.support.arm import TOKEN
 
-# An answer of resolve needs an engine; the tests of the whole stack have one.
-UNANSWERED = "--exclude-operation-id=JobTargetGroups_Resolve"
+# Their answers need an engine; the tests of the whole stack have one.
+UNANSWERED = [
+    f"--exclude-operation-id={operation}"
+    for operation in (
+        "JobTargetGroups_Resolve", "JobTargetGroups_Doctor", "JobCredentials_Test", "Jobs_Plan",
+    )
+]  # fmt: skip
 LOGIN = {"username": "u", "password": "p"}
 
 
@@ -27,7 +32,7 @@ def test_no_answer_inside_an_account_surprises(settings, targets, tmp_path: Path
             lambda: control_plane.http.get(f"{account('a')}/jobs").status_code == 200
         )
         there = fill(control_plane)
-        arguments = [r"--include-path-regex=jobAgents/\{jobAgentName\}/", UNANSWERED]
+        arguments = [r"--include-path-regex=jobAgents/\{jobAgentName\}/", *UNANSWERED]
         if not ASKED:
             arguments.append("--phases=examples,fuzzing,stateful")
         fuzz(control_plane.plane.url, TOKEN, tmp_path, there, *arguments, short=2)

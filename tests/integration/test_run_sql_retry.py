@@ -385,9 +385,9 @@ async def test_live_targets_are_those_that_are_not_over_with_what_they_have(exec
     began = (await execution.target(2))["start_time"]
     assert tuple(two) == (
         2, "InProgress", 1, None, began + timedelta(seconds=43200), "/servers/2", "p", "db2", "s",
-        "gpu", 1, execution.host, two["invocation_id"], "InProgress",
+        "gpu", 1, execution.host, two["invocation_id"], "InProgress", False,
     )  # fmt: skip
     assert str(two["invocation_id"]) == running["invocation_id"]
     assert tuple(three) == (
-        3, "Created", 0, None, None, "/servers/3", "p", "db3", "s", "gpu", None, None, None, None,
+        3, "Created", 0, None, None, "/servers/3", "p", "db3", "s", "gpu", None, None, None, None, False,
     )  # fmt: skip
