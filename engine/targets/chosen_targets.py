@@ -51,7 +51,7 @@ class ChosenTargets:
 
     @classmethod
     def of_plan(cls, rows: Iterable[Row]) -> Self:
-        """A server that could not be listed stays a target, which fails: nobody approved what it has now."""
+        """A server that could not be listed stays a target, which fails: its databases are not in the plan."""
         return cls(stored=[row for row in rows if row["in_step"]], pinned=True)
 
     @classmethod
