@@ -21,7 +21,7 @@ class Names:
 class Lookup:
     """Of one run. Each step is asked for once, and only when a hint has a placeholder.
 
-    `group` and `credential` are what the user said where there is no step to ask for, as in `muster exec`;
+    `group` and `credential` are those of the command line where there is no step to ask for, as in `muster exec`;
     None: the targets were named without a group.
     """
 

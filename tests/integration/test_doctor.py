@@ -58,11 +58,11 @@ def test_a_creation_that_is_stuck_names_the_missing_launcher(stack):
     with asleep(stack, "launcher"):
         operation = begin(stack, "stuck")
 
-        told = diagnosis(stack, "stuck", "No launcher is alive", {"starting_instance"})
+        report = diagnosis(stack, "stuck", "No launcher is alive", {"starting_instance"})
 
-    assert told["healthy"] is False
-    assert told["waitsFor"] == "a launcher with capacity for the engine"
-    assert told["since"]
+    assert report["healthy"] is False
+    assert report["waitsFor"] == "a launcher with capacity for the engine"
+    assert report["since"]
     assert stack.follow(operation)["status"] == "Succeeded"
 
 
