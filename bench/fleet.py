@@ -46,7 +46,7 @@ RAISED = (
 )
 TARGET_SERVER = f"{GROUP}/providers/Microsoft.Sql/servers/targets"
 USER, PASSWORD = "targets_admin", "correct horse"
-RUN_TIMEOUT = 600.0  # seconds
+RUN_TIMEOUT = 1800.0  # seconds
 
 TIMES = """
 select x.lifecycle, x.end_time is not null as over, extract(epoch from x.end_time) as ended,
@@ -117,9 +117,25 @@ class Fleet:
         members = [{"serverName": "targets", **login, **member}]
         self.stack.put(f"{self.account}/targetGroups/{name}", {"properties": {"members": members}})
 
+    def numbered_schemas(self, count: int) -> str:
+        """A group of so many targets, spread over the databases; nothing is made at the server for them."""
+        name = f"numbered_{count}"
+        databases = ", ".join(f"'{each}'" for each in self.databases)
+        query = (
+            f"select 'targets' as server_name, (array[{databases}])[1 + n % {len(self.databases)}] as database_name,"
+            f" 's' || n as schema_name from generate_series(0, {count - 1}) n"
+        )
+        self.a_group(name, type="SqlQuery", databaseName=self.databases[0], query=query)
+        return name
+
     def start(self, job: str) -> UUID:
         answer = self.stack.client.post(f"{self.account}/jobs/{job}/start").raise_for_status()
         return UUID(answer.json()["name"])
+
+    def cancel(self, job: str, run: UUID) -> None:
+        path = f"{self.account}/jobs/{job}/executions/{run}/cancel"
+        self.stack.client.post(path).raise_for_status()
+        until(lambda: self.wait(self.root.fetchrow(TIMES, run))["over"], seconds=RUN_TIMEOUT)
 
     def run(self, job: str) -> RunTimes:
         requested = time.time()
