@@ -31,7 +31,7 @@ class Lookup:
         self._api = api
         self._run = run
         self.has_group = group is not None
-        self._said = {"targetGroup": group, "credential": credential} if group else None
+        self._step = {"targetGroup": group, "credential": credential} if group else None
         self._account = run.path.partition("/jobs/")[0]
         self._found: dict[tuple[str, str], Names] = {}
 
@@ -48,7 +48,7 @@ class Lookup:
 
     def _names(self, step: str, server: str) -> Names:
         path = self._run.path.partition("/executions/")[0]
-        names: dict[str, Any] | None = self._said
+        names: dict[str, Any] | None = self._step
         if names is None:
             shown = self._api.find(under(path, "steps", step)) if step else None
             if shown is None:

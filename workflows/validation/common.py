@@ -148,7 +148,7 @@ def labels(where: str, values: dict[str, str] | None) -> list[FieldError]:
 def within(where: str, value: Any, low: float, high: float) -> list[FieldError]:
     if value is None or low <= value <= high:
         return []
-    return [FieldError(where, f"Must be between {low:g} and {high:g}; it is {value}.")]
+    return [FieldError(where, f"Must be between {low:.15g} and {high:.15g}; it is {value}.")]
 
 
 def fixed(where: str, new: Any, old: Any, why: str) -> list[FieldError]:

@@ -34,6 +34,11 @@ def targets(errors):
     return {error.target for error in errors}
 
 
+def test_limits_of_a_number_are_written_without_an_exponent():
+    (error,) = common.within("properties.timeoutSeconds", 0, 1, 2**31 - 1)
+    assert error.message == "Must be between 1 and 2147483647; it is 0."
+
+
 def test_which_characters_are_invisible():
     categories = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
     characters = [chr(code) for code in range(sys.maxunicode + 1)]
