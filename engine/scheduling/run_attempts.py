@@ -43,14 +43,13 @@ class Counters(msgspec.Struct, frozen=True):
         """From the targets that newly succeeded in each attempt, in their order."""
         counters = cls()
         for number in newly_succeeded:
-            counters = counters.after(number > 0)
+            counters = counters.after(progress=number > 0)
         return counters
 
-    def after(self, progress: bool) -> Self:
-        successive, without, with_progress = msgspec.structs.astuple(self)
+    def after(self, *, progress: bool) -> Self:
         if progress:
-            return type(self)(0, without, with_progress + 1)
-        return type(self)(successive + 1, without + 1, with_progress)
+            return type(self)(0, self.without_progress, self.with_progress + 1)
+        return type(self)(self.successive + 1, self.without_progress + 1, self.with_progress)
 
 
 class Pass(msgspec.Struct, frozen=True):
@@ -75,7 +74,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 def decide(rules: RunAttemptRules, earlier: Counters, ended: Pass, now: float) -> Decision:
     """`earlier`: of the attempts before the one that has ended."""
-    counters = earlier.after(ended.newly_succeeded > 0)
+    counters = earlier.after(progress=ended.newly_succeeded > 0)
     if not ended.remaining:
         return Decision(Next.END, counters)
     reached = _reached(rules, counters)

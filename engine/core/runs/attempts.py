@@ -7,7 +7,6 @@ stay live and the run waits for its next attempt, or the steps end as those of a
 from collections.abc import Callable
 
 from engine.core.runs.execution_store import ExecutionStore, Q
-from engine.process.exit_codes import Disagreement
 from engine.scheduling.run_attempts import Counters, Decision, Next, Pass, decide
 from engine.scheduling.runs import Run
 from muster.core import telemetry
@@ -29,6 +28,7 @@ class RunAttempts:
         return (
             run.attempt_rules is not None
             and not run.pass_ended
+            and not run.outdated
             and not run.is_stopping
             and run.next_of_chain() is None
             and all(step.finished for step in run.live)
@@ -38,6 +38,7 @@ class RunAttempts:
         return (
             run.next_attempt is not None
             and run.next_attempt <= self._now()
+            and not run.outdated
             and not run.is_stopping
             and all(step.is_queued for step in run.live)
         )
@@ -47,21 +48,21 @@ class RunAttempts:
         decision, ended = await self._decide(run)
         if decision.next is Next.WAIT:
             assert decision.due is not None
-            reply = await self._executions.value(
+            ((reply,),) = await self._executions.rows(
                 Q.wait_for_attempt, run.id, ended.newly_succeeded, ended.remaining, decision.due,
                 decision.message, limit=COUNT_TIMEOUT,
             )  # fmt: skip
-            if reply == "Unfinished":
-                raise Disagreement(f"run {run.id} has targets that live")
             if reply == "Waits":
                 run.next_attempt = decision.due
                 log.info("run waits for its next attempt", run=run.id, why=decision.message)
+            elif reply == "Unfinished":  # a target was retried
+                run.outdated = True
         else:
             await self._executions.rows(
                 Q.end_attempts, run.id, ended.newly_succeeded, ended.remaining, decision.limit,
                 decision.message,
             )  # fmt: skip
-        run.pass_ended = run.next_attempt is None
+        run.pass_ended = run.next_attempt is None and not run.outdated
         await reach("core.attempt_ended")
 
     async def _decide(self, run: Run) -> tuple[Decision, Pass]:
@@ -70,9 +71,9 @@ class RunAttempts:
         ended = Pass(row["newly_succeeded"], row["remaining"])
         return decide(run.attempt_rules, Counters.of(row["earlier"]), ended, self._now()), ended
 
-    async def begin(self, run: Run) -> bool:
-        """False: the run is being cancelled."""
+    async def begin(self, run: Run) -> None:
+        """The run is loaded again, with the targets that went back to Created."""
         await reach("core.before_attempt")
-        begun = await self._executions.value(Q.begin_attempt, run.id, limit=BEGIN_TIMEOUT)
+        await self._executions.rows(Q.begin_attempt, run.id, limit=BEGIN_TIMEOUT)
+        run.outdated = True
         await reach("core.attempt_begun")
-        return bool(begun)

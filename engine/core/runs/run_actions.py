@@ -9,6 +9,7 @@ from collections.abc import Callable
 import asyncpg
 from msgspec.structs import replace
 
+from engine.core.runs.attempts import RunAttempts
 from engine.core.runs.cancellations import Cancellations
 from engine.core.runs.execution_store import ExecutionStore, Q, ReservationBatch
 from engine.core.runs.planner import BEGUN, Planner, StepPlan, reason_of, refuse, snapshot_id
@@ -45,9 +46,12 @@ class RunActions(RunConditions):
         begin_gate: QueueGate,
         queue_gate: QueueGate,
         rollouts: Rollouts,
+        attempts: RunAttempts,
         wake: Callable[[Run], None],
     ) -> None:
-        super().__init__(begin_gate=begin_gate, queue_gate=queue_gate, rollouts=rollouts)
+        super().__init__(
+            begin_gate=begin_gate, queue_gate=queue_gate, rollouts=rollouts, attempts=attempts
+        )
         self._clock = clock
         self._executions = executions
         self._planner = planner
@@ -187,11 +191,14 @@ class RunActions(RunConditions):
             self._run_state.load(step, row)
 
     async def load_targets(self, step: StepRun) -> None:
-        """Loads the targets of a step that was planned before."""
+        """Loads the targets of a step that was planned before. A failure that is recorded meanwhile counts twice
+        rather than not at all.
+        """
+        key = (step.run.day, step.run.id, step.plan.step_id)
+        rows = await self._executions.rows(Q.live_targets, *key, limit=LOAD_TIMEOUT)
         await self._rollouts.load(step)
         await self._load_previous(step)
-        key = (step.run.day, step.run.id, step.plan.step_id)
-        for row in await self._executions.rows(Q.live_targets, *key, limit=LOAD_TIMEOUT):
+        for row in rows:
             self._run_state.load(step, dict(row))
         self._run_state.follow(step)
         self._queued(step)
@@ -225,6 +232,14 @@ class RunActions(RunConditions):
     async def abort_step(self, step: StepRun) -> None:
         await self._rollouts.abort(step)
 
+    # Attempts
+
+    async def end_pass(self, run: Run) -> None:
+        await self._attempts.end_pass(run)
+
+    async def begin_attempt(self, run: Run) -> None:
+        await self._attempts.begin(run)
+
     # Chains
 
     async def skip_targets(self, step: StepRun) -> None:
@@ -253,8 +268,9 @@ class RunActions(RunConditions):
         else:
             lifecycle = await self._executions.value(Q.end_step, run.id, id, None, None)
         await reach("core.step_ended")
-        if lifecycle is None and step.is_queued:
-            raise Disagreement(f"step {id} of run {run.id} has targets that live")
+        if lifecycle is None and step.is_queued:  # a target was retried
+            run.outdated = True
+            return
         if lifecycle is None:  # its targets were planned while it was being cancelled
             await self.load_targets(step)
             return
@@ -294,6 +310,14 @@ class RunActions(RunConditions):
             raise Disagreement(f"run {run.id} has steps that live")
         self._remove(run)
 
+    def forget_run(self, run: Run) -> None:
+        """Its tasks go on at their hosts; the next updates contain it again."""
+        for step in run.live:
+            for invocation in self._run_state.invocations(step).values():
+                self._run_state.release(invocation)
+            self._run_state.remove_waiting(step)
+        self._remove(run)
+
     def _remove(self, run: Run) -> None:
         """Removes an ended run, and wakes the runs of its job that waited for its end."""
         self._run_state.remove_run(run)
@@ -308,6 +332,9 @@ class RunActions(RunConditions):
 def _enter(run: Run, plan: StepDefinition | None) -> None:
     assert plan is not None
     reached = run.reached.get(plan.step_id)
+    run.pass_ended = False
+    if plan.step_id not in run.reached:
+        run.next_attempt = None  # the steps that waited for it were cancelled
     canceled = run.canceled or (reached is not None and reached.cancel_requested)
     run.live.append(StepRun(run, plan, canceled=canceled))
 

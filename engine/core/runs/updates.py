@@ -8,6 +8,7 @@ import msgspec
 
 from engine.core.runs.cancellations import Cancellation
 from engine.core.runs.rollouts import RolloutUpdate
+from engine.scheduling.run_attempts import RunAttemptRules
 from engine.scheduling.runs import ReachedStep, Run, StepDefinition
 
 
@@ -21,8 +22,11 @@ class _RunRow(msgspec.Struct, frozen=True):
     cancel_requested_at: str | None
     chosen: Literal["rerun", "plan", "caller"] | None
     overrides: dict[str, Any]
+    retries: int
     steps: tuple[StepDefinition, ...]
     reached: tuple[ReachedStep, ...]
+    run_attempts: RunAttemptRules | None = None
+    next_attempt: float | None = None
 
 
 class _CancellationRow(msgspec.Struct, frozen=True):
@@ -30,6 +34,11 @@ class _CancellationRow(msgspec.Struct, frozen=True):
     job_execution_id: UUID
     step_id: int | None
     ordinal: int | None
+
+
+class _RetriesRow(msgspec.Struct, frozen=True):
+    job_execution_id: UUID
+    retries: int
 
 
 def runs(text: str) -> list[Run]:
@@ -46,6 +55,9 @@ def runs(text: str) -> list[Run]:
             canceled=each.cancel_requested_at is not None,
             chosen=each.chosen,
             limit=each.overrides.get("limit"),
+            retries=each.retries,
+            attempt_rules=each.run_attempts,
+            next_attempt=each.next_attempt,
         )
         for each in _read(text, _RunRow)
     ]
@@ -56,6 +68,10 @@ def cancellations(text: str) -> list[Cancellation]:
         Cancellation(each.cancellation_id, each.job_execution_id, each.step_id, each.ordinal)
         for each in _read(text, _CancellationRow)
     ]
+
+
+def retries(text: str) -> dict[UUID, int]:
+    return {each.job_execution_id: each.retries for each in _read(text, _RetriesRow)}
 
 
 def rollouts(text: str) -> list[RolloutUpdate]:

@@ -127,6 +127,7 @@ create trigger a_run_moves_legally before update of lifecycle on jobs_internal.j
     execute function jobs_internal.refuse_move();
 
 drop function if exists jobs_internal.live_runs(bigint, uuid[]);
+drop function if exists jobs_internal.retry_targets(uuid, integer, integer[]);
 drop function if exists jobs_internal.sync_directory(bigint, jsonb, integer);
 drop function if exists jobs.sp_add_job(
     text, text, boolean, text, integer, timestamptz, timestamptz, text, text, text, integer, text, boolean, integer, text,

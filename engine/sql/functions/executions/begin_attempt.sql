@@ -13,6 +13,7 @@ begin
     if run.lifecycle <> 'WaitingForRetry' or run.cancel_requested_at is not null then
         return false;
     end if;
+    perform lock_dispatch();
     update job_execution x
        set lifecycle    = 'WaitingForChildJobExecutions',
            wait_reason  = null,
@@ -33,6 +34,9 @@ begin
             select t.ordinal from target_execution t
              where t.run_day = run.run_day and t.job_execution_id = p_run and t.step_id = step and t.repeatable), true);
     end loop;
+    -- The core loads the run again.
+    update job_execution x set retries = x.retries + 1 where x.job_execution_id = p_run;
+    perform pg_notify('muster_execution', '');
     return true;
 end $$;
 comment on function jobs_internal.begin_attempt(bigint, uuid) is
