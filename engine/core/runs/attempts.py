@@ -52,10 +52,10 @@ class RunAttempts:
                 Q.wait_for_attempt, run.id, ended.newly_succeeded, ended.remaining, decision.due,
                 decision.message, limit=COUNT_TIMEOUT,
             )  # fmt: skip
-            if reply == "Waits":
+            if reply == "waits":
                 run.next_attempt = decision.due
                 log.info("run waits for its next attempt", run=run.id, why=decision.message)
-            elif reply == "Unfinished":  # a target was retried
+            elif reply == "unfinished":  # a target was retried
                 run.outdated = True
         else:
             await self._executions.rows(

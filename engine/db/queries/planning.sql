@@ -117,7 +117,7 @@ select ordinal, server_id, pool_name, database_name, unlisted, skipped
 select earlier, newly_succeeded, remaining from jobs_internal.attempt_outcome($1, $2);
 
 -- name: wait_for_attempt
--- The run waits for its next attempt: Waits, Stopped or Unfinished.
+-- The run waits for its next attempt: waits, stopped or unfinished.
 select jobs_internal.wait_for_attempt($1, $2, $3, $4, $5, $6);
 
 -- name: end_attempts

@@ -14,15 +14,15 @@ begin
     select * into strict run from job_execution x where x.job_execution_id = p_run for no key update;
     sentence := format('Attempt %s: %s. Attempt %s begins at %s.', run.attempt, p_message, run.attempt + 1, iso_time(due));
     if run.lifecycle = 'WaitingForRetry' then
-        return 'Waits';
+        return 'waits';
     elsif run.end_time is not null or run.cancel_requested_at is not null
           or exists (select from step_execution e
                       where (e.run_day, e.job_execution_id) = (run.run_day, p_run) and e.end_time is null
                         and coalesce(e.cancel_requested_at, e.aborted_at) is not null) then
-        return 'Stopped';
+        return 'stopped';
     elsif exists (select from target_execution t
                    where t.run_day = run.run_day and t.job_execution_id = p_run and t.end_time is null) then
-        return 'Unfinished';
+        return 'unfinished';
     end if;
     update run_attempt a
        set lifecycle       = 'Failed',
@@ -45,8 +45,8 @@ begin
            last_message = sentence
      where x.job_execution_id = p_run;
     perform pg_notify('muster_execution', '');
-    return 'Waits';
+    return 'waits';
 end $$;
 comment on function jobs_internal.wait_for_attempt(bigint, uuid, integer, integer, double precision, text) is
-    'The running attempt of a run has failed, and the run waits for the next one until then. Stopped: the run is being '
-    'cancelled or was aborted, and does not wait. Unfinished: a target has not ended. Repeating the call is harmless.';
+    'The running attempt of a run has failed, and the run waits for the next one until then. stopped: the run is being '
+    'cancelled or was aborted, and does not wait. unfinished: a target has not ended. Repeating the call is harmless.';
