@@ -151,6 +151,7 @@ async def test_check_50_a_run_that_waits_for_its_next_attempt_is_cancelled_at_on
     assert (await databases.steps(run))[0]["lifecycle"] == "Canceled"
 
 
+@pytest.mark.deep
 async def test_check_50_a_run_that_waits_for_an_older_one_is_cancelled_at_once(databases: Fleet):
     name, first = await start(databases, NEEDS_ROW, rules=MUCH_LATER, overlap="queueOne")
     await waiting(databases, first)
@@ -180,6 +181,7 @@ async def test_another_run_leaves_out_what_a_waiting_run_takes_again(databases: 
     assert await databases.ended(first) == "Canceled"
 
 
+@pytest.mark.deep
 async def test_the_next_step_follows_when_the_attempts_are_through(databases: Fleet):
     rules = {"enabled": True, "backoffSeconds": [3600]}
     _, run = await start(databases, NEEDS_ROW, "insert into effect values (3)", rules=rules)
@@ -235,6 +237,7 @@ async def test_a_halt_is_no_end_of_a_pass_and_an_abort_ends_the_attempts(databas
     assert await attempts(databases, run) == [("Failed", 0, 2)]
 
 
+@pytest.mark.deep
 async def test_failures_of_earlier_attempts_do_not_halt_the_next_one(databases: Fleet):
     await heal(databases, *databases.databases[:6])
     options = {"rollout": {"waves": [6, "100%"], "haltAfterFailures": 2}}
@@ -247,6 +250,7 @@ async def test_failures_of_earlier_attempts_do_not_halt_the_next_one(databases: 
     assert await databases.ended(run) == "Succeeded"
 
 
+@pytest.mark.deep
 async def test_an_operator_may_retry_a_target_while_the_run_waits(databases: Fleet):
     await heal(databases, *databases.databases[1:])
     rules = {"enabled": True, "backoffSeconds": [0, 3600]}
@@ -272,6 +276,7 @@ async def test_an_operator_may_retry_a_target_while_the_run_waits(databases: Fle
     assert await databases.ended(run) == "Succeeded"
 
 
+@pytest.mark.deep
 async def test_a_run_keeps_the_rules_that_it_was_created_with(databases: Fleet):
     name, run = await start(databases, NEEDS_ROW, rules=MUCH_LATER)
     await waiting(databases, run)
@@ -291,6 +296,7 @@ async def test_a_run_keeps_the_rules_that_it_was_created_with(databases: Fleet):
         await databases.ended(each)
 
 
+@pytest.mark.deep
 async def test_jobs_without_a_rule_have_that_of_the_account(databases: Fleet):
     default = json.dumps({"enabled": True, "maxSuccessiveWithoutProgress": 1})
     change = "update jobs_internal.instance set run_attempts = $1"
