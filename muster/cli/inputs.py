@@ -54,9 +54,9 @@ def password(file: Path | None, prompt: str = "Password", *, is_new: bool = Fals
         secret = getpass.getpass(f"{prompt}: ") if asks else sys.stdin.read()
     plain = secret.rstrip("\r\n")
     if not plain:
-        raise Refused("the password is empty")
+        raise Refused(f"the {prompt.lower()} is empty")
     if is_new and asks and getpass.getpass(f"{prompt} again: ") != secret:
-        raise Refused("the two passwords differ; nothing was changed")
+        raise Refused(f"the two {prompt.lower()}s differ; nothing was changed")
     return Secret(plain)
 
 
