@@ -171,9 +171,10 @@ class Backup:
             for name in (*KEPT, *tls)
             if (self.root / name).exists()
         }
-        environment = kept_settings(self.root) or dict(surroundings())
-        environment.setdefault(PREFIX + "DATABASE_URL", "unused")
-        keys = Settings.load(environment).keys
+        wanted = (PREFIX + "KEYS", PREFIX + "KEYS_FILE")
+        environment = kept_settings(self.root) or surroundings()
+        ours = {name: environment[name] for name in wanted if environment.get(name)}
+        keys = Settings.load(ours | {PREFIX + "DATABASE_URL": "unused"}).keys
         if keys is not None:
             found["secrets/keys"] = keys.reveal()
         if "secrets/keys" not in found:

@@ -16,12 +16,15 @@ update workload
  where ended_at is null;
 
 -- name: forget_ended
+-- No process of theirs is here.
 update workload set gone_at = clock_timestamp() where gone_at is null;
 
 -- name: forget_launchers
+-- Each launcher registers again when it starts.
 delete from launcher;
 
 -- name: free_machines
+-- Their runners belong to the installation that was backed up.
 update machine set lease_owner = null, lease_until = null where lease_owner is not null;
 
 -- name: mark_accounts
