@@ -298,6 +298,12 @@ def test_a_plan_is_stored_and_started_and_targets_are_named_without_a_group(stac
     )
     shown = stack.client.get(f"{job}/plans/{planned['name']}").json()["properties"]
     assert shown == plan | {"jobExecutionId": started["name"]}
+    newest = stack.client.post(f"{job}/plan").raise_for_status().json()["name"]
+    listed = stack.client.get(f"{job}/plans").raise_for_status().json()["value"]
+    assert [each["name"] for each in listed] == [newest, planned["name"]]
+    assert listed[1]["properties"] == shown
+    refused = stack.client.post(f"{job}/start", json={"planId": planned["name"]})
+    assert (refused.status_code, refused.json()["error"]["target"]) == (400, "planId")
     assert until(lambda: ended(stack, started["id"])) == "Succeeded"
     # and a query and a start run on named targets
     target = {"serverName": "fleet", "databaseName": "plan_2"}

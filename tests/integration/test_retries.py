@@ -44,7 +44,7 @@ async def retry(fleet: Fleet, run, step: int = 1, database: int = 0) -> None:
 async def refusal(fleet: Fleet, run, step: int = 1, database: int = 0) -> tuple[str, str]:
     with pytest.raises(asyncpg.PostgresError) as caught:
         await retry(fleet, run, step, database)
-    assert caught.value.sqlstate == "MU013"
+    assert caught.value.sqlstate == "MU017"
     return caught.value.message, caught.value.hint
 
 

@@ -19,8 +19,8 @@ begin
         raise exception 'execution % was not found', sp_retry_target.job_execution_id
             using errcode = 'MU010', column = 'job_execution_id';
     elsif run.end_time is not null then
-        perform raise_error('MU013', 'job_execution_id', format('execution %s has finished: %s', run.job_execution_id,
-                                                                run.lifecycle), to_rerun);
+        perform raise_error('MU017', 'job_execution_id', format('execution %s has finished: %s', run.job_execution_id,
+                                                                run.lifecycle), to_rerun, 'ExecutionNotRetryable');
     elsif (select j.system from job j where j.job_id = run.job_id) then
         raise exception 'execution % is a query of Muster itself and is not retried', run.job_execution_id
             using errcode = 'MU013', column = 'job_execution_id';
@@ -33,12 +33,13 @@ begin
         raise exception 'execution % has no step "%", or has not reached it', run.job_execution_id,
               sp_retry_target.step_name using errcode = 'MU010', column = 'step_name';
     elsif step.end_time is not null then
-        perform raise_error('MU013', 'step_name', format('step "%s" of execution %s has finished: %s', step.step_name,
-                                                         run.job_execution_id, step.lifecycle), to_rerun);
+        perform raise_error('MU017', 'step_name', format('step "%s" of execution %s has finished: %s', step.step_name,
+                                                         run.job_execution_id, step.lifecycle), to_rerun,
+                            'ExecutionNotRetryable');
     elsif coalesce(run.cancel_requested_at, step.cancel_requested_at, step.aborted_at) is not null then
-        perform raise_error('MU013', 'step_name', format('step "%s" of execution %s is being %s', step.step_name,
+        perform raise_error('MU017', 'step_name', format('step "%s" of execution %s is being %s', step.step_name,
             run.job_execution_id, case when step.aborted_at is null then 'canceled' else 'aborted' end),
-            'Wait for its end. ' || to_rerun);
+            'Wait for its end. ' || to_rerun, 'ExecutionNotRetryable');
     end if;
     place := (select d.ordinal from snapshot_target d
                where (d.snapshot_id, d.target_id) = (step.snapshot_id, sp_retry_target.target_id));
@@ -77,7 +78,8 @@ begin
         advice := 'Wait for the end of the run. ' || to_rerun;
     end if;
     if refusal is not null then
-        perform raise_error('MU013', 'target_id', format('target %s %s', sp_retry_target.target_id, refusal), advice);
+        perform raise_error('MU017', 'target_id', format('target %s %s', sp_retry_target.target_id, refusal), advice,
+                            'ExecutionNotRetryable');
     end if;
     perform retry_targets(run.job_execution_id, step.step_id, array[place]);
     perform write_audit('sp_retry_target', jsonb_build_object(
