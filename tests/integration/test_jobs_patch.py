@@ -185,3 +185,15 @@ async def test_a_patch_is_checked_as_a_whole_step_would_be(jobs_api):
         assert target in {None, answer.json()["error"]["target"]}, patch
     absent = await jobs_api.patch("jobs/nightly/steps/none", {"guard": True})
     assert problem(absent) == (404, "ResourceNotFound")
+
+
+async def test_the_attempts_of_runs_are_changed_field_by_field_and_removed(jobs_api):
+    rules = {"enabled": True, "backoffSeconds": [1, 2]}
+    await jobs_api.made("jobs/nightly", {"properties": JOB | {"runAttempts": rules}})
+
+    more = await changed(jobs_api, "jobs/nightly", {"runAttempts": {"maxWithProgress": 3}})
+    assert more["runAttempts"] == rules | {"maxWithProgress": 3}
+    refused = await jobs_api.patch("jobs/nightly", {"runAttempts": {"enabled": None}})
+    assert refused.status_code == 400
+    assert refused.json()["error"]["target"] == "properties.runAttempts.enabled"
+    assert "runAttempts" not in await changed(jobs_api, "jobs/nightly", {"runAttempts": None})

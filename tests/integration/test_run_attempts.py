@@ -307,3 +307,66 @@ async def test_jobs_without_a_rule_have_that_of_the_account(databases: Fleet):
         assert sum(await databases.everywhere(COUNT)) == 0
     finally:
         await databases.root.execute(change, json.dumps({"enabled": False}))
+
+
+@pytest.mark.deep
+async def test_a_target_that_timed_out_is_taken_again_with_its_whole_time(databases: Fleet):
+    slow = """do $$ begin
+        if not exists (select from effect) then perform pg_sleep(60); end if;
+    end $$"""
+    _, run = await start(databases, slow, rules=MUCH_LATER, step_timeout_seconds=1)
+    await waiting(databases, run)
+    assert await databases.lifecycles(run) == {"TimedOut": DATABASES}
+
+    await heal(databases, *databases.databases)
+    await due_now(databases, run)
+    await restart_core(databases)
+
+    assert await databases.ended(run) == "Succeeded"
+    assert await attempts(databases, run) == [("Failed", 0, 8), ("Succeeded", 8, 0)]
+
+
+@pytest.mark.deep
+async def test_a_script_that_committed_is_not_repeated_when_its_verify_query_had_no_answer(
+    databases: Fleet,
+):
+    function = """
+        create or replace function answered() returns boolean language plpgsql as $$ begin
+            if to_regclass('absent') is null then raise 'not yet' using errcode = '40001'; end if;
+            return true;
+        end $$"""
+    for name in databases.databases:
+        await databases.execute(name, function)
+    options = {"verify": {"sql": "select answered()", "expect": "true"}}
+    _, run = await start(
+        databases, "insert into effect values (1)", rules=MUCH_LATER, options=options
+    )
+    await waiting(databases, run)
+
+    for name in databases.databases:
+        await databases.execute(name, "create table absent ()")
+    await due_now(databases, run)
+    await restart_core(databases)
+
+    assert await databases.ended(run) == "Succeeded"
+    assert await databases.everywhere(COUNT) == [1] * DATABASES
+
+
+@pytest.mark.deep
+async def test_the_targets_of_an_attempt_that_begins_in_a_pause_start_after_it(databases: Fleet):
+    name, run = await start(databases, NEEDS_ROW, rules=MUCH_LATER)
+    await waiting(databases, run)
+    await heal(databases, *databases.databases)
+    await databases.call("sp_update_job", job_name=name, paused=True)
+    await due_now(databases, run)
+    await restart_core(databases)
+
+    async def second_attempt() -> bool:
+        return (await row_of(databases, run))["attempt"] == 2
+
+    await until(second_attempt)
+    await databases.run("select 1")  # the core reads the pause and works
+    assert await databases.lifecycles(run) == {"Created": DATABASES}
+
+    await databases.call("sp_update_job", job_name=name, paused=False)
+    assert await databases.ended(run) == "Succeeded"

@@ -277,6 +277,33 @@ async def test_an_attempt_waits_only_when_every_target_has_ended(execution, no_r
     assert (await execution.target(3))["lifecycle"] == "Canceled"
 
 
+async def test_a_run_is_shown_with_its_attempts(execution, no_retries):
+    await report(execution, "again", "no", "ok")
+    await wait(execution, 1, 1, due=4102444800.0)
+
+    shown = json.loads(
+        await execution.owner.fetchval(
+            "select jobs_internal.run_item(x) -> 'properties' from jobs_internal.job_execution x"
+        )
+    )
+    summary = json.loads(
+        await execution.owner.fetchval(
+            "select jobs_internal.summarize_run(x) -> 'summary' from jobs_internal.job_execution x"
+        )
+    )
+
+    (attempt,) = shown["runAttempts"]
+    assert (shown["lifecycle"], shown["waitReason"]) == ("WaitingForRetry", "NextRunAttempt")
+    assert (shown["currentAttempts"], shown["provisioningState"]) == (1, "InProgress")
+    assert shown["nextAttemptTime"] == attempt["nextAttemptTime"] == "2100-01-01T00:00:00Z"
+    assert (attempt["newlySucceeded"], attempt["remaining"]) == (1, 1)
+    assert (summary["attempt"], summary["runAttempts"]) == (1, shown["runAttempts"])
+    row = await execution.owner.fetchrow(
+        "select current_attempts, next_attempt_start_time from jobs.job_executions where step_id is null"
+    )
+    assert tuple(row) == (1, datetime(2100, 1, 1, tzinfo=UTC))
+
+
 @pytest.mark.deep
 async def test_a_cancelled_run_does_not_wait(execution, no_retries):
     await report(execution, "again", "again", "again")

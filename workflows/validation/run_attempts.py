@@ -14,8 +14,11 @@ LONGEST_PAUSE = 86_400
 
 def run_attempts(rules: dict[str, Any] | None, *, defaults: bool = False) -> list[FieldError]:
     """`defaults`: of an account; its numbers also hold for jobs that turn attempts on themselves."""
-    if not rules:
+    if rules is None:
         return []
+    if rules.get("enabled") is None:  # a PATCH may leave it out
+        message = "This field is required: true or false."
+        return [FieldError(f"{WHERE}.enabled", message, "MissingRequiredParameter")]
     errors = [
         error
         for name in LIMITS

@@ -21,7 +21,7 @@ COMMANDS = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)).splitlines()
 def found(body):
     findings = Findings(merge=False)
     clean = shape_of(JobProperties)(body, "properties", findings)
-    return [error.target for error in [*findings.errors, *job("j", clean)]]
+    return [error.target for error in findings.errors or job("j", clean)]
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -54,6 +54,12 @@ def test_every_command_of_the_reference_is_a_command(command):
 )
 def test_what_is_wrong_is_named(rules, field):
     assert found({"runAttempts": rules}) == [f"properties.runAttempts.{field}"]
+
+
+def test_a_patch_must_not_leave_out_whether_a_run_has_attempts():
+    (error,) = run_attempts({"maxWithProgress": 3})
+
+    assert error.target == "properties.runAttempts.enabled"
 
 
 def test_numbers_of_an_account_hold_for_jobs_that_turn_attempts_on():
