@@ -103,6 +103,8 @@ async def test_check_48_an_error_that_is_not_retried_ends_the_run_in_its_first_a
     assert await databases.ended(run) == "Failed"
     assert await attempts(databases, run) == [("Failed", 0, 0)]
     assert len(await databases.tasks(run)) == DATABASES
+    message = (await row_of(databases, run))["last_message"]
+    assert message.endswith("No further attempt: nothing may be repeated.")
 
 
 async def test_the_last_attempt_says_which_limit_ended_the_run(databases: Fleet):
@@ -370,3 +372,19 @@ async def test_the_targets_of_an_attempt_that_begins_in_a_pause_start_after_it(d
 
     await databases.call("sp_update_job", job_name=name, paused=False)
     assert await databases.ended(run) == "Succeeded"
+
+
+@pytest.mark.deep
+async def test_a_step_that_is_cancelled_while_it_waits_lets_the_next_one_begin(databases: Fleet):
+    options = {"onFailure": "continue"}
+    effect = "insert into effect values (3)"
+    _, run = await start(databases, NEEDS_ROW, effect, rules=MUCH_LATER, options=options)
+    await waiting(databases, run)
+
+    await databases.call("sp_stop_step", job_execution_id=run, step_name="step1")
+
+    assert await databases.ended(run) == "Canceled"
+    lifecycles = [step["lifecycle"] for step in await databases.steps(run)]
+    assert lifecycles == ["Canceled", "Succeeded"]
+    assert await attempts(databases, run) == [("Failed", 0, 8), ("Failed", 8, 0)]
+    assert (await row_of(databases, run))["not_before"] is None

@@ -10,6 +10,7 @@ begin
        set lifecycle    = 'WaitingForChildJobExecutions',
            start_time   = coalesce(x.start_time, clock_timestamp()),
            wait_reason  = null,
+           not_before   = null,
            last_message = case x.lifecycle when 'Created' then 'Job execution started.' else x.last_message end
      where x.job_execution_id = p_run.job_execution_id;
     perform start_run_attempt(p_run.job_execution_id);

@@ -50,7 +50,10 @@ begin
                remaining       = coalesce(a.remaining, p.repeatable)
           from attempt_progress(run) p
          where a.job_execution_id = p_run and a.end_time is null
-        returning case when a.reached_limit is not null then a.message end into stopped;
+        returning case when a.reached_limit is not null then a.message
+                       when outcome in ('Failed', 'TimedOut') and a.remaining = 0
+                       then 'No further attempt: nothing may be repeated.' end
+             into stopped;
     end if;
     update job_execution x
        set lifecycle    = outcome,

@@ -6,13 +6,14 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 declare
-    due constant timestamptz := to_timestamp(p_due);
+    due constant timestamptz := greatest(to_timestamp(p_due), clock_timestamp());
     run job_execution;
     sentence text;
 begin
     perform check_epoch(p_epoch);
     select * into strict run from job_execution x where x.job_execution_id = p_run for no key update;
-    sentence := format('Attempt %s: %s. Attempt %s begins at %s.', run.attempt, p_message, run.attempt + 1, iso_time(due));
+    sentence := format('Attempt %s: %s. Attempt %s begins at %s.', run.attempt, p_message, run.attempt + 1,
+                       iso_time(date_trunc('second', due)));
     if run.lifecycle = 'WaitingForRetry' then
         return 'waits';
     elsif run.end_time is not null or run.cancel_requested_at is not null
