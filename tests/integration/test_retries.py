@@ -33,6 +33,14 @@ select d.target_id
  where x.job_execution_id = $1 and x.step_id = $2 and d.database_name = $3
 """
 
+FAILED = """
+select x.job_execution_id, d.target_id
+  from jobs_internal.target_execution x
+  join jobs_internal.job_execution r using (run_day, job_execution_id)
+  join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal)
+ where x.lifecycle = 'Failed' and r.end_time is null
+"""
+
 
 async def retry(fleet: Fleet, run, step: int = 1, database: int = 0) -> None:
     target = await fleet.root.fetchval(TARGET, run, step, fleet.databases[database])
@@ -127,13 +135,50 @@ async def test_a_retry_when_the_core_is_about_to_end_the_step_keeps_the_step(dat
     retried = []
 
     async def retry_once() -> None:
-        if not retried:
-            retried.append(True)
-            await databases.execute(broken, "create table effect (n int)")
-            await retry(databases, run)
+        if retried:
+            return
+        retried.append(True)
+        await databases.execute(broken, "create table effect (n int)")
+        connection = await databases.account.connect("root")
+        try:
+            run, target = await connection.fetchrow(FAILED)
+            await connection.execute("select jobs.sp_retry_target($1, 'step1', $2)", run, target)
+        finally:
+            await connection.close()
 
     with failpoints.armed({"core.before_step_end": retry_once}):
         run = await databases.start("job")
         assert await databases.ended(run) == "Succeeded"
     assert retried
     assert await attempts(databases, run) == ["Failed", "Succeeded"]
+
+
+async def test_tasks_that_run_while_the_run_is_loaded_again_keep_their_slots_and_their_results(
+    databases: Fleet,
+):
+    slow = f"""
+    do $$ begin
+        if current_database() ~ '_7$' then perform pg_sleep(2); end if;
+    end $$;
+    {NEEDS_TABLE.replace("_7$", "none")}
+    """
+    await databases.job("job", slow, retry_attempts=0)
+    run = await databases.start("job")
+    await reached(databases, run, 1, 1, "Failed")
+    await reached(databases, run, 1, DATABASES - 2)
+    await databases.execute(databases.databases[0], CREATE_TABLE)
+
+    await retry(databases, run)
+
+    await reached(databases, run, 1, DATABASES - 1)
+    assert (await by_database(databases, run, 1))["7"][0] == "InProgress"
+    assert await databases.ended(run) == "Succeeded"
+    assert len(await databases.tasks(run)) == DATABASES + 1
+
+    async def free() -> bool:
+        run_state = core_of(databases).hosting.cluster_state.run_state
+        instance = run_state.tree.instance
+        return not run_state.running and instance.room == instance.slots
+
+    await until(free)
+    assert core_of(databases).hosting.restarts["core"] == 0
