@@ -6,6 +6,7 @@ from api import examples, schemas
 from api.endpoint import SKIP_TOKEN, TOP, VERSION, Endpoint, Kind
 from api.paging import MOST
 from api.resource import Action
+from api.row_formats import CSV, NDJSON
 from api.schemas import Schema, ref
 from api.versions import PATTERN, Versions
 
@@ -189,6 +190,8 @@ def _success(endpoint: Endpoint, status: str) -> Schema:
     if schema is not None:
         example = {"typical": {"value": examples.response(endpoint)}}
         answer["content"] = {JSON: {"schema": schema, "examples": example}}
+        if endpoint.report and endpoint.report.rows:
+            answer["content"] |= {media: {"schema": {"type": "string"}} for media in (CSV, NDJSON)}
     return answer
 
 

@@ -97,6 +97,7 @@ class Report:
     query: tuple[Query, ...] = ()
     paged: bool = False  # part by part, each with the link to the next
     tagged: bool = False  # has an ETag: a client that polls gets 304 while nothing changes
+    rows: UseCase | None = None  # the same as rows, for CSV and NDJSON
 
 
 @dataclass(frozen=True, kw_only=True)
