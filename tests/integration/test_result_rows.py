@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import os
+import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -169,3 +172,61 @@ async def test_targets_that_succeed_while_a_file_is_read_are_not_in_it(jobs_api,
     rest = [part.rows for page in [page async for page in pages] for part in page]
 
     assert [len(each) for each in rest] == [1]
+
+
+MANY = """
+insert into jobs_internal.task (run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, epoch, host_id,
+                                lifecycle, start_time, end_time, notices, results)
+select run_day, job_execution_id, step_id, ordinal, 1, gen_random_uuid(), 1, gen_random_uuid(), 'Succeeded',
+       clock_timestamp(), clock_timestamp(), '[]', jsonb_build_array($2::text::jsonb || jsonb_build_object('rows', (
+           select jsonb_agg(jsonb_build_array(n, md5((ordinal * n)::text))) from generate_series(1, $3) n)))
+  from jobs_internal.target_execution where job_execution_id = $1
+"""
+SUCCEEDED = """
+update jobs_internal.target_execution
+   set lifecycle = 'InProgress', attempts = 1, start_time = clock_timestamp(), attempt_start_time = clock_timestamp()
+ where job_execution_id = $1
+"""
+ENDED = """
+update jobs_internal.target_execution
+   set lifecycle = 'Succeeded', end_time = clock_timestamp() where job_execution_id = $1
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+async def test_a_million_rows_of_a_thousand_targets_need_the_memory_of_a_page(
+    jobs_api, owner, job, form
+):
+    """API, node agent and client are this process; it prints how much it grew."""
+    run = await a_planned_run(owner, job, 1000)
+    description = json.dumps(a_set("n text") | {"rowCount": 1000})
+    await owner.execute(MANY, run, description, 1000)
+    await owner.execute(SUCCEEDED, run)
+    await owner.execute(ENDED, run)
+    url, query = jobs_api.url(at(run, "results")), SQL | {"format": form}
+    headers = {"Authorization": f"Bearer {arm.TOKEN}"}
+    lines = size = most = 0
+
+    async with served(jobs_api.app) as base, httpx.AsyncClient(headers=headers) as client:
+        begin = time.monotonic()
+        before = resident()
+        async with client.stream("GET", base + url, params=query, timeout=60) as answer:
+            async for chunk in answer.aiter_bytes():
+                lines += chunk.count(b"\n")
+                size += len(chunk)
+                most = max(most, resident())
+
+    seconds = time.monotonic() - begin
+    print(
+        f"\n{form}: {lines} lines, {size / 1e6:.1f} MB in {seconds:.1f} s;"
+        f" memory {before / 1e6:.0f} MB, at most {most / 1e6:.0f} MB"
+    )
+    assert lines == 1_000_000 + (form == "csv")
+    assert most - before < 50_000_000
+
+
+def resident() -> int:
+    """Bytes of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
