@@ -239,12 +239,12 @@ def _action(
 ) -> Endpoint:
     return Endpoint(
         operation_id=f"{kind.title}_{action.title}",
-        method="POST",
+        method=action.method,
         kind=Kind.ACTION,
         path=path,
         depth=depth,
         type=kind,
-        action=f"{right}/{name}/action",
+        action=f"{right}/{name}/action" if action.method == "POST" else f"{right}/write",
         versions=kind.versions,
         act=action,
         query=action.query,

@@ -109,11 +109,13 @@ async def act(
     assert action
     raw = await body.read(context, receive)
     arguments = await compute(_arguments, action, context, raw, size=len(raw))
-    key, digest = auth_pipeline.idempotency(context, raw, action=True)
+    key, digest = auth_pipeline.idempotency(context, raw, action=action.method == "POST")
     call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
     answer = await action.run(services.workflows, call, context.id, *arguments)
     if action.gives is None:
         return Answer(context, 200)
+    if isinstance(answer, Report):
+        return json_answer(context, 200, answer.content, _etag(answer))
     return json_answer(context, 200, _shown(endpoint.type, answer))
 
 

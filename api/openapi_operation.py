@@ -99,7 +99,7 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
             top = {"type": "integer", "minimum": 1, "maximum": MOST}
             parameters.append({"name": TOP, "in": "query", "schema": top})
         parameters.append({"name": SKIP_TOKEN, "in": "query", "schema": {"type": "string"}})
-    if endpoint.kind in {Kind.PUT, Kind.PATCH, Kind.DELETE}:
+    if endpoint.method in {"PUT", "PATCH", "DELETE"}:
         parameters.append({"name": "If-Match", "in": "header", "schema": {"type": "string"}})
         key = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
         parameters.append({"name": "Idempotency-Key", "in": "header", "schema": key})
