@@ -60,7 +60,7 @@ class Stream(Answer):
             try:
                 await self._send(send, gone)
             except Exception:
-                log.exception("a stream was broken off", request_id=self.context.request_id)
+                log.exception("stream failed", request_id=self.context.request_id)
                 raise
             finally:
                 gone.cancel()

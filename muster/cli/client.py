@@ -1,6 +1,7 @@
 """The client of the REST API: address and token from the environment, errors in one form."""
 
 import argparse
+import contextlib
 import ssl
 import sys
 import time
@@ -98,6 +99,23 @@ class Api:
         while link := page.get("nextLink"):
             page = _document(self._send("GET", link))
             yield page
+
+    @contextlib.contextmanager
+    def stream(self, path: str, query: Query) -> Iterator["httpx.Response"]:
+        """An answer that is read as it arrives; one that breaks off is an error."""
+        import httpx
+
+        url, parameters = self._address(path, query)
+        with self._http.stream("GET", url, params=parameters) as answer:
+            if answer.is_error:
+                answer.read()
+                _document(answer)
+            try:
+                yield answer
+            except httpx.TransportError as error:
+                raise Refused(
+                    f"the answer broke off, what was written is not complete: {error}"
+                ) from error
 
     def all(self, path: str, query: Query = NOTHING) -> list[dict[str, Any]]:
         return [item for page in self.pages(path, query) for item in page["value"]]
