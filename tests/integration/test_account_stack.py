@@ -19,7 +19,8 @@ pytestmark = pytest.mark.newest
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory):
-    with muster_up(tmp_path_factory.mktemp("stack"), MUSTER_ACCOUNT_CHECK="500ms") as stack:
+    settings = {"MUSTER_ACCOUNT_CHECK": "500ms", "MUSTER_WORKLOAD_HEARTBEAT": "500ms"}
+    with muster_up(tmp_path_factory.mktemp("stack"), **settings) as stack:
         a_server(stack)
         yield stack
         for account in stack.get(f"{SERVER}/jobAgents")["value"]:

@@ -1,5 +1,7 @@
 """The page that Prometheus reads: names, labels, and nothing that would make it invalid."""
 
+from pathlib import Path
+
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -78,3 +80,16 @@ def test_an_installation_without_engines_has_no_series_of_them():
     text = metrics.text_of(metrics.families([])).decode()
 
     assert samples(text) == {}
+
+
+def test_the_page_about_metrics_has_every_name():
+    page = (Path(__file__).parents[3] / "docs/reference/metrics.md").read_text("utf-8")
+    rows = "".join(line for line in page.splitlines() if line.startswith("| `muster_"))
+    text = metrics.text_of([*metrics.of_installation(1), *metrics.families(some_reports())])
+
+    families = text_string_to_metric_families(text.decode())
+    names = {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
+    names -= {"muster_build"}  # its sample is muster_build_info
+
+    assert {name for name in names if f"`{name}`" not in rows} == set()
+    assert "`muster_build_info`" in rows
