@@ -54,7 +54,7 @@ class Endpoint:
 
     @property
     def waits(self) -> float:
-        return (self.verb.waits if self.verb else 0) + (self.act.waits if self.act else 0)
+        return sum(each.waits for each in (self.verb, self.act, self.report) if each)
 
     @cached_property
     def accepted(self) -> dict[str, str]:

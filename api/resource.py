@@ -102,6 +102,7 @@ class Report:
     paged: bool = False  # part by part, each with the link to the next
     tagged: bool = False  # has an ETag: a client that polls gets 304 while nothing changes
     rows: UseCase | None = None  # the same as rows, for CSV and NDJSON
+    waits: float = 0  # seconds that it may take beyond the limit of every request
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,9 +42,11 @@ COMMAND_TAGS = View(
         "commandTags": [{"statement": 1, "tag": "UPDATE 3", "rows": 3}],
     },
 )
+READING_COLUMNS = 120.0  # seconds for the columns of all targets, before a file begins
 RESULTS = Report(
     run=reports.results,
     rows=result_rows.of_run,
+    waits=READING_COLUMNS,
     title="GetResults",
     gives=object_of(
         "set columns rows targets truncated",

@@ -22,6 +22,7 @@ VERSION = {"api-version": "2025-01-01"}
 DEFAULT_URL = "http://127.0.0.1:8080"
 PATIENCE = 30.0  # seconds for an API that was there and is away
 LONGEST_ANSWER = 60.0  # seconds; resolving asks every server of a group
+LONGEST_FILE = 180.0  # seconds until a file begins, and between two parts of it
 BUSY = {429, 503}
 OURS = {  # of the API, which speaks to REST and psql → of this command line
     "until jobs.sp_resume()": "until muster account resume, or jobs.sp_resume() in psql",
@@ -106,7 +107,7 @@ class Api:
         import httpx
 
         url, parameters = self._address(path, query)
-        with self._http.stream("GET", url, params=parameters) as answer:
+        with self._http.stream("GET", url, params=parameters, timeout=LONGEST_FILE) as answer:
             if answer.is_error:
                 answer.read()
                 _document(answer)

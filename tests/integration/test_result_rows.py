@@ -43,6 +43,15 @@ def at(run, *more):
     return "/".join(["jobs/nightly/executions", str(run), *map(str, more)])
 
 
+async def a_while_ago(owner, run):
+    """A file of a step that runs has no target that ended within the last moments."""
+    await owner.execute(
+        "update jobs_internal.target_execution set end_time = end_time - interval '1 minute'"
+        " where job_execution_id = $1",
+        run,
+    )
+
+
 async def attempts_of(owner, run, ordinal):
     target = await owner.fetchval(
         "select d.target_id from jobs_internal.snapshot_target d"
@@ -71,6 +80,7 @@ async def test_results_are_read_as_files_and_so_are_tags_and_messages(jobs_api, 
     await ran(owner, run, 2, "Failed", results=[a_set("a b", [9, "no"])])
     await ran(owner, run, 3, "Succeeded", results=[a_set("b c b", [3, "", 5], truncated=True)])
     await ran(owner, run, 4, "Succeeded", results=[{"statement": 1, "tag": "CREATE TABLE"}])
+    await a_while_ago(owner, run)
 
     joined = await jobs_api.get(at(run, "results"), format="csv")
     lines = await jobs_api.call.get(
@@ -140,6 +150,7 @@ async def test_a_file_whose_rows_go_away_while_it_is_read_is_broken_off(jobs_api
     row = ["x" * 1000]
     for ordinal in range(1, 41):
         await ran(owner, run, ordinal, "Succeeded", results=[a_set("v", *[row] * 500)])
+    await a_while_ago(owner, run)
 
     async with served(jobs_api.app) as url:
         path = f"{url}{jobs_api.url(at(run, 'results'))}"
@@ -163,6 +174,7 @@ async def test_targets_that_succeed_while_a_file_is_read_are_not_in_it(jobs_api,
     """A run that goes on: the file is of the moment at which it began."""
     run = await a_planned_run(owner, job, 3)
     await ran(owner, run, 1, "Succeeded", results=[a_set("v", *[["1"]] * 1001)])
+    await a_while_ago(owner, run)
     id = ResourceId.parse(jobs_api.url(at(run)))
     rows = await result_rows.of_run(jobs_api.plane, a_call("GET", query={}), id)
     pages = aiter(rows.pages)
@@ -204,6 +216,7 @@ async def test_a_million_rows_of_a_thousand_targets_need_the_memory_of_a_page(
     await owner.execute(MANY, run, description, 1000)
     await owner.execute(SUCCEEDED, run)
     await owner.execute(ENDED, run)
+    await a_while_ago(owner, run)
     url, query = jobs_api.url(at(run, "results")), SQL | {"format": form}
     headers = {"Authorization": f"Bearer {arm.TOKEN}"}
     lines = size = most = 0

@@ -12,8 +12,11 @@ as $$
 declare
     most_bytes constant bigint := 16 * 1024 * 1024;  -- as stored
     most_targets constant integer := 5000;
-    until constant timestamptz := coalesce((p_after ->> 'until')::timestamptz, clock_timestamp());
     step constant step_execution := step_of_results(p_run, p_step);
+    -- While the step runs, results may be recorded with an earlier time and not be visible yet.
+    until constant timestamptz := coalesce(
+        (p_after ->> 'until')::timestamptz,
+        clock_timestamp() - case when step.end_time is null then interval '2 seconds' else interval '0' end);
     one record;
     names jsonb;
     columns jsonb[] := '{}';
