@@ -171,6 +171,7 @@ def refusals() -> dict[str, Schema]:
 
 OTHER = "Any other refusal."
 REQUEST_ID = ("x-ms-request-id",)
+OF_FILES = ("muster-targets", "muster-truncated-targets")  # of CSV and NDJSON
 POLLING = ("Azure-AsyncOperation", "Location", "Retry-After")
 
 
@@ -182,6 +183,8 @@ def _success(endpoint: Endpoint, status: str) -> Schema:
         headers = (*headers, *POLLING)
     if endpoint.kind in {Kind.STATUS, Kind.RESULT}:
         headers = (*headers, "Retry-After")
+    if endpoint.report and endpoint.report.rows:
+        headers = (*headers, *OF_FILES)
     answer: Schema = {
         "description": examples.meaning(endpoint, status),
         "headers": _headers(headers),

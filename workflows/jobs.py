@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from muster.core import schedule
-from muster.core.errors import refuse
+from muster.core.errors import FieldError, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import PutJob, StartJob
 from workflows import executions, items, run_targets, target_servers
@@ -97,7 +97,11 @@ async def put_schedule(
 ) -> Report:
     """Replaces the schedule as PUT of the job would; everything else of the job stays."""
     here = await items.enter(services, call, id)
+    if body.get("interval") is not None:
+        body = {"type": "Recurring", **body}
     wrong = validate(id.name, {"schedule": body})
+    if body.get("interval") is not None and body["type"] == "Once":
+        wrong.append(FieldError("interval", "A schedule of type Once has no interval."))
     refuse([replace(each, target=_inside(each.target)) for each in wrong])
     await _check_schedule(services, call, id, {"schedule": body})
     document = {"schedule": NO_SCHEDULE | _schedule(body)}

@@ -211,6 +211,11 @@ async def test_a_schedule_is_replaced_and_everything_else_of_the_job_stays(jobs_
     assert await refused(jobs_api, {"cron": "0 25 * * *"}) == (400, "cron")
     assert await refused(jobs_api, {"misfire": {"policy": "never"}}) == (400, "misfire.policy")
     assert await refused(jobs_api, {"intervall": "PT1H"}) == (400, "intervall")
+    assert await refused(jobs_api, {"type": "Once", "interval": "PT1H"}) == (400, "interval")
+    both = {"cron": "0 3 * * *", "interval": "PT1H"}
+    assert (await refused(jobs_api, both))[0] == 400
+    hourly = await jobs_api.put("jobs/nightly/schedule", {"interval": "PT1H"})
+    assert (hourly.json()["type"], hourly.json()["interval"]) == ("Recurring", "PT1H")
     missing = await jobs_api.put("jobs/missing/schedule", new)
     assert problem(missing) == (404, "ResourceNotFound")
 
