@@ -51,7 +51,7 @@ async def read(db: Database) -> list[Report]:
 
 def _report(row: Row) -> Report | None:
     """None: of another version, or not what one of ours would send."""
-    document = row["metrics"] or {}
+    document = {} if row["metrics"] is None else row["metrics"]
     counts: EngineCounts | HostCounts
     try:
         if row["kind"] == "engine":

@@ -52,7 +52,7 @@ def password(file: Path | None, prompt: str = "Password", *, is_new: bool = Fals
         secret = text(file)
     else:
         secret = getpass.getpass(f"{prompt}: ") if asks else sys.stdin.read()
-    what = prompt.split()[0].lower()
+    what = prompt.split(maxsplit=1)[0].lower()
     plain = secret.rstrip("\r\n")
     if not plain:
         raise Refused(f"the {what} is empty")
