@@ -156,6 +156,12 @@ class Run:
         """A cancellation or an abort ends it, or some of its live steps."""
         return self.canceled or self.aborted or any(step.canceled for step in self.live)
 
+    def step_entered(self, plan: StepDefinition) -> None:
+        """A pass over further targets; a new step begins only if the steps that waited were cancelled."""
+        self.pass_ended = False
+        if plan.step_id not in self.reached:
+            self.next_attempt = None
+
     def find(self, step_id: int) -> "StepRun | None":
         """A live step."""
         return next((step for step in self.live if step.plan.step_id == step_id), None)

@@ -18,10 +18,11 @@ from engine.core.runs.rollouts import Rollouts
 from engine.core.runs.run_conditions import RunConditions, next_step
 from engine.model.group_document import Document
 from engine.process.exit_codes import Disagreement
+from engine.process.metrics import CoreMetrics
 from engine.scheduling.previous_targets import PreviousTargets
 from engine.scheduling.rollout import StepRollout
 from engine.scheduling.run_state import RunState
-from engine.scheduling.runs import ReachedStep, Run, StepDefinition, StepPhase, StepRun
+from engine.scheduling.runs import FINISHED, ReachedStep, Run, StepDefinition, StepPhase, StepRun
 from engine.targets.resolver import needs_listing
 from muster.core import telemetry
 from muster.core.clock import Clock
@@ -48,16 +49,16 @@ class RunActions(RunConditions):
         rollouts: Rollouts,
         attempts: RunAttempts,
         wake: Callable[[Run], None],
+        metrics: CoreMetrics,
     ) -> None:
-        super().__init__(
-            begin_gate=begin_gate, queue_gate=queue_gate, rollouts=rollouts, attempts=attempts
-        )
+        super().__init__(begin_gate, queue_gate, rollouts, attempts)
         self._clock = clock
         self._executions = executions
         self._planner = planner
         self._run_state = run_state
         self._cancellations = cancellations
         self._wake = wake
+        self._metrics = metrics
         self.documents: dict[str, Document] = {}  # target groups by name, as they are right now
 
     # Beginning
@@ -79,6 +80,8 @@ class RunActions(RunConditions):
             run.overlaps = reply == "Queued"
             self._leave_steps(run)
         elif not run.begun:
+            if reply in FINISHED:
+                self._metrics.run_ended(run.job_name, reply)
             self._remove(run)
         return run.begun
 
@@ -224,15 +227,13 @@ class RunActions(RunConditions):
         if step.finished:
             self._wake(step.run)
 
-    # Rollouts
+    # Rollouts and attempts
 
     async def apply_decision(self, step: StepRun) -> None:
         await self._rollouts.apply(step)
 
     async def abort_step(self, step: StepRun) -> None:
         await self._rollouts.abort(step)
-
-    # Attempts
 
     async def end_pass(self, run: Run) -> None:
         await self._attempts.end_pass(run)
@@ -308,6 +309,7 @@ class RunActions(RunConditions):
     def _apply_run_end(self, run: Run, lifecycle: str | None) -> None:
         if lifecycle is None:
             raise Disagreement(f"run {run.id} has steps that live")
+        self._metrics.run_ended(run.job_name, lifecycle)
         self._remove(run)
 
     def forget_run(self, run: Run) -> None:
@@ -332,9 +334,7 @@ class RunActions(RunConditions):
 def _enter(run: Run, plan: StepDefinition | None) -> None:
     assert plan is not None
     reached = run.reached.get(plan.step_id)
-    run.pass_ended = False
-    if plan.step_id not in run.reached:
-        run.next_attempt = None  # the steps that waited for it were cancelled
+    run.step_entered(plan)
     canceled = run.canceled or (reached is not None and reached.cancel_requested)
     run.live.append(StepRun(run, plan, canceled=canceled))
 

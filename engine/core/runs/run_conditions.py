@@ -10,7 +10,6 @@ from engine.scheduling.runs import FINISHED, Run, StepDefinition, StepRun
 class RunConditions:
     def __init__(
         self,
-        *,
         begin_gate: QueueGate,
         queue_gate: QueueGate,
         rollouts: Rollouts,

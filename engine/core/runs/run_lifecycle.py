@@ -129,6 +129,7 @@ class RunLifecycle:
             rollouts=self.rollouts,
             attempts=RunAttempts(executions, now),
             wake=self.wake,
+            metrics=context.metrics,
         )
 
     @property

@@ -34,7 +34,7 @@ class Closed:
 
 def actions(state: RunState, *, queue_gate=None) -> RunActions:
     gate = a_gate(state)
-    others = dict.fromkeys(("clock", "executions", "planner", "cancellations", "wake"))
+    others = dict.fromkeys(("clock", "executions", "planner", "cancellations", "wake", "metrics"))
     return RunActions(
         **others,
         rollouts=SimpleNamespace(decision=lambda step: None),
