@@ -14,8 +14,7 @@ from muster.core.failpoints import reach
 
 log = telemetry.get(__name__)
 
-COUNT_TIMEOUT = 60.0  # seconds to count the targets of a run; a fleet has a million at most
-BEGIN_TIMEOUT = 120.0  # seconds to take that many targets back
+TIMEOUT = 60.0  # seconds to count the targets of a run, or to take them back; it may have a million
 
 
 class RunAttempts:
@@ -50,7 +49,7 @@ class RunAttempts:
             assert decision.due is not None
             ((reply,),) = await self._executions.rows(
                 Q.wait_for_attempt, run.id, ended.newly_succeeded, ended.remaining, decision.due,
-                decision.message, limit=COUNT_TIMEOUT,
+                decision.message, limit=TIMEOUT,
             )  # fmt: skip
             if reply == "waits":
                 run.next_attempt = decision.due
@@ -67,13 +66,13 @@ class RunAttempts:
 
     async def _decide(self, run: Run) -> tuple[Decision, Pass]:
         assert run.attempt_rules is not None
-        (row,) = await self._executions.rows(Q.attempt_outcome, run.id, limit=COUNT_TIMEOUT)
+        (row,) = await self._executions.rows(Q.attempt_outcome, run.id, limit=TIMEOUT)
         ended = Pass(row["newly_succeeded"], row["remaining"])
         return decide(run.attempt_rules, Counters.of(row["earlier"]), ended, self._now()), ended
 
     async def begin(self, run: Run) -> None:
         """The run is loaded again, with the targets that went back to Created."""
         await reach("core.before_attempt")
-        await self._executions.rows(Q.begin_attempt, run.id, limit=BEGIN_TIMEOUT)
+        await self._executions.rows(Q.begin_attempt, run.id, limit=TIMEOUT)
         run.outdated = True
         await reach("core.attempt_begun")
