@@ -99,7 +99,7 @@ class QueueFixture:
     async def transaction(self) -> AsyncIterator[Any]:
         """Waits for locks without limit: on a busy machine many callers of one lock need longer than production allows."""
         async with self.db.transaction() as tx:
-            await tx.execute("set local lock_timeout = 0")
+            await tx.execute("set local lock_timeout = 0; set local statement_timeout = 0")
             yield tx
 
     async def enqueue(self, kind: Kind = Kind.ENGINE, *, how: str = "run", **more: Any) -> Workload:
