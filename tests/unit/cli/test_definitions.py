@@ -574,6 +574,35 @@ def test_options_of_a_query_need_one_and_agree(muster, a_job, more):
     assert a_job.sent("PUT", STEP) == []
 
 
+OUTPUT = ("--output-server", "o", "--output-database", "d", "--output-table", "t")
+
+
+@pytest.mark.parametrize(
+    ("more", "sent"),
+    [
+        ((), {}),
+        (("--output-schema", "S", "--output-include-target"), {"schemaName": "S", "includeTarget": True}),
+        (("--output-on-mismatch", "ADDCOLUMN"), {"onMismatch": "addColumn"}),
+        (("--output-credential", "w"), {"credential": f"{ACCOUNT}/credentials/w"}),
+    ],
+)  # fmt: skip
+def test_the_rows_of_a_step_go_to_a_table(muster, a_job, more, sent):
+    made = ("job", "create", "nightly", "-g", "prod", "-c", "select 1")
+
+    assert muster(*made, *OUTPUT, *more)[0] == 0
+
+    place = {"serverName": "o", "databaseName": "d", "tableName": "t"}
+    assert a_job.sent("PUT", STEP)[-1]["properties"]["output"] == place | sent
+
+
+@pytest.mark.parametrize("more", [OUTPUT[:4], ("--output-include-target",)])
+def test_an_output_names_its_place(muster, a_job, more):
+    code, _, err = muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *more)
+
+    assert (code, "--output-table" in err) == (1, True)
+    assert a_job.sent("PUT", STEP) == []
+
+
 def test_what_is_not_said_is_not_sent(muster, a_job):
     muster("job", "create", "nightly", "-g", "prod", "-c", "select 1")
 
