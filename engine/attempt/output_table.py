@@ -141,7 +141,7 @@ def begin(name: str, left: float, *, preset: bool, own_path: bool) -> str:
 
 
 def lock_table(table: OutputTable, output: StepOutput) -> str:
-    """Until the transaction ends nobody else makes or widens the table."""
+    """Until the transaction ends no other session makes or widens the table."""
     key = _key(f"{table.schema}.{output.table_name}".encode())
     return f"select pg_catalog.pg_advisory_xact_lock({TABLE_LOCKS},{key})"
 

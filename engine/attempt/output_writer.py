@@ -25,7 +25,7 @@ from engine.pgwire.errors import UnexpectedAnswer
 from engine.pgwire.result_set import rows_of
 from engine.pool.pool import ConnectionPool
 from engine.pool.pooled_connection import PooledConnection
-from muster.core.errors import Fault, NotFound
+from muster.core.errors import Fault, NotFound, Unavailable
 from muster.core.failpoints import reach
 
 T = TypeVar("T")
@@ -99,10 +99,13 @@ class OutputWriter:
                 f"The output's server '{output.server_name}' is not in the account's directory.",
                 code="InvalidTargetServer",
             )
+        if place.servers[0].disabled:
+            message = f"The output's server '{output.server_name}' is disabled."
+            raise Unavailable(message, code="ServerDisabled")
         if place.credential is None:
             raise NotFound(
-                "No credential is configured for the output: name one in the output or in the step, a jobCredential"
-                " on its server, or a defaultCredential on the account.",
+                "No credential is configured for the output: name one in the output, the step or the target"
+                " group, a jobCredential on its server, or a defaultCredential on the account.",
                 code="CredentialMissing",
             )
         credential = place.credential

@@ -4,6 +4,7 @@ A file has a header with the columns, the DataRow messages of the first result s
 with their number and checksum. A file without its footer counts as lost.
 """
 
+import contextlib
 import re
 import struct
 import zlib
@@ -189,6 +190,8 @@ class RowSpool:
 
     def _fail(self, message: str, *, retry: bool) -> None:
         self.failure = SpoolFailure(message, retry)
+        with contextlib.suppress(OSError):
+            self.close_file()
         if self._reader.listening:
             self._reader.break_off("its rows can't be kept")
 
