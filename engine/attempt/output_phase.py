@@ -73,8 +73,7 @@ class OutputPhase:
             return None
         began = asyncio.get_running_loop().time()
         written = await self._written(entry, step, outcome)
-        if written.lifecycle == SUCCEEDED or not written.checkpoint:
-            path.unlink(missing_ok=True)
+        self._folder.written.set()
         milliseconds = round((asyncio.get_running_loop().time() - began) * 1000, 1)
         return replace(written, timings=outcome.timings | {"output": milliseconds})
 

@@ -4,6 +4,7 @@ A file has a header with the columns, the DataRow messages of the first result s
 with their number and checksum. A file without its footer counts as lost.
 """
 
+import asyncio
 import contextlib
 import re
 import struct
@@ -59,6 +60,7 @@ class SpoolEntry(NamedTuple):
 class SpoolFolder:
     def __init__(self, folder: Path, limit: int) -> None:
         self.limit = limit  # bytes of all files
+        self.written = asyncio.Event()  # rows were written: their files are no longer needed
         self._folder = folder
 
     def path(self, task: Task, attempt: int) -> Path:

@@ -1,4 +1,7 @@
-"""Deletes spool files whose rows will not be written: their step has ended, or the target succeeded elsewhere."""
+"""Deletes spool files whose rows are no longer needed, as the control database knows it.
+
+An attempt does not delete its own file: it may have been taken from its host, and the next one reads the same file.
+"""
 
 import asyncio
 from datetime import timedelta
@@ -14,7 +17,8 @@ from muster.core.sql import Queries
 log = telemetry.get(__name__)
 Q = Queries("engine.db.queries", "executions.sql")
 
-PAUSE = timedelta(minutes=1)
+PAUSE = timedelta(seconds=10)
+REPORT_TIME = timedelta(seconds=1)  # until the outcome of an attempt is recorded
 
 
 class SpoolCleaner:
@@ -32,7 +36,10 @@ class SpoolCleaner:
                 raise
             except (Fault, OSError) as error:
                 log.info("can't clean the spool", why=str(error))
-            await self._clock.sleep(PAUSE)
+            await self._clock.sleep_or(self._folder.written, PAUSE)
+            if self._folder.written.is_set():
+                await self._clock.sleep(REPORT_TIME)
+            self._folder.written.clear()
 
     async def clean(self) -> None:
         entries = await asyncio.to_thread(self._folder.entries)
