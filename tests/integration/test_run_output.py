@@ -1,9 +1,12 @@
 """A step with an output, from its start to its end: rows are written once, and no script is repeated for them."""
 
 import asyncio
+import re
+from pathlib import Path
 
 import pytest
 
+from engine.attempt.row_spool import SpoolFolder
 from engine.host.main import JobTaskHost
 from muster.core import failpoints
 from tests.support.fleet import Fleet, start_fleet
@@ -11,6 +14,7 @@ from tests.support.launching import until
 
 pytestmark = [pytest.mark.newest, pytest.mark.targets]
 
+PAGE = (Path(__file__).parents[2] / "docs/reference/output.md").read_text("utf-8")
 SELECT = "select current_database()::text as name, n from generate_series(1, 3) n"
 SCRIPT = f"insert into t values ($(attempt)); {SELECT}"
 AWAY = """
@@ -170,7 +174,7 @@ async def weak_role(fleet: Fleet, targets) -> str:
     "point",
     [
         "host.before_output",
-        "host.output_copied",
+        pytest.param("host.output_copied", marks=pytest.mark.deep),
         pytest.param("host.output_committed", marks=pytest.mark.deep),
         pytest.param("host.spooled", marks=pytest.mark.deep),
         pytest.param("host.before_record", marks=pytest.mark.deep),
@@ -183,6 +187,7 @@ async def test_a_host_that_is_lost_repeats_no_script_and_doubles_no_row(fleet: F
     assert await fleet.everywhere("select count(*) from t") == [1, 1, 1]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("options", [{}, {"idempotent": True}], ids=str)
 async def test_rows_that_are_lost_with_their_host_end_the_target_or_repeat_the_script(
     fleet: Fleet, options
@@ -232,7 +237,7 @@ async def lose_host(fleet: Fleet, point, options, *, lose_rows=False, end="Succe
     return run
 
 
-@pytest.mark.parametrize("how", ["cancel", "time"])
+@pytest.mark.parametrize("how", ["cancel", pytest.param("time", marks=pytest.mark.deep)])
 async def test_an_output_that_takes_long_is_stopped(fleet: Fleet, how):
     await fleet.execute(fleet.databases[0], SLOW)
     timeout = 2 if how == "time" else 60
@@ -262,6 +267,7 @@ async def test_an_output_that_takes_long_is_stopped(fleet: Fleet, how):
     assert await written(fleet) == []
 
 
+@pytest.mark.deep
 async def test_more_rows_than_a_statement_may_return_go_through_the_disk(fleet: Fleet):
     script = "select n, repeat('x', 100) || E'\\\\\\t\\n' as text from generate_series(1, 120000) n"
 
@@ -285,6 +291,7 @@ async def test_a_verify_query_comes_before_the_output(fleet: Fleet):
     assert await written(fleet) == [row for row in expected(fleet) if row[0] != fleet.databases[1]]
 
 
+@pytest.mark.deep
 async def test_a_script_without_a_result_set_writes_nothing(fleet: Fleet):
     run = await fleet.run("insert into t values (1)", **output(fleet))
 
@@ -296,6 +303,7 @@ async def test_a_script_without_a_result_set_writes_nothing(fleet: Fleet):
     assert await fleet.query(0, "select from pg_tables where tablename = 'Rows'") == []
 
 
+@pytest.mark.deep
 async def test_statements_that_commit_one_by_one_have_an_output_too(fleet: Fleet):
     await fleet.execute(
         fleet.databases[0],
@@ -308,3 +316,78 @@ async def test_statements_that_commit_one_by_one_have_an_output_too(fleet: Fleet
     assert await fleet.lifecycles(run) == {"Succeeded": 3}, await fleet.all(run)
     assert await written(fleet, table='dbo."Rows"') == expected(fleet)
     assert [*{extra for _, extra in await written(fleet, "name, extra", 'dbo."Rows"')}] == [7]
+
+
+async def test_the_example_of_the_reference_works(fleet: Fleet):
+    (example,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    await fleet.root.execute(AWAY.replace("away", "reports"))
+    await fleet.root.execute(RETURNED.replace("away", "reports"))
+
+    await fleet.root.execute(example.replace("'fleet'", f"'{fleet.databases[0]}'"))
+
+    assert await fleet.ended(await fleet.start("sizes")) == "Succeeded"
+    rows = await fleet.query(0, "select target_database = database, bytes > 0 from sizes")
+    assert [tuple(row) for row in rows] == [(True, True)] * 3
+
+
+@pytest.mark.deep
+async def test_a_hundred_targets_write_into_one_new_table_at_once(fleet: Fleet):
+    await fleet.execute(
+        fleet.databases[1], "do $$ begin for n in 1..100 loop execute 'create schema s' || n; end loop; end $$"
+    )  # fmt: skip
+    await fleet.call("sp_add_target_group", target_group_name="many")
+    await fleet.call(
+        "sp_add_target_group_member", target_group_name="many", target_type="SqlSchema",
+        server_name="fleet", database_name=fleet.databases[1], schema_pattern="s%",
+    )  # fmt: skip
+    options = {"output": {"includeTarget": True}}
+
+    run = await fleet.run(
+        "select n from generate_series(1, 10) n", group="many", **output(fleet), options=options
+    )
+
+    assert await fleet.lifecycles(run) == {"Succeeded": 100}, await fleet.all(run)
+    rows = await fleet.query(0, 'select count(*), count(distinct internal_execution_id), count(distinct target_schema) from "Rows"')  # fmt: skip
+    assert tuple(rows[0]) == (1000, 100, 100)
+    assert [each["attempts"] for each in await fleet.targets_of(run)] == [1] * 100
+
+
+@pytest.mark.deep
+async def test_a_result_that_does_not_fit_on_the_disk_is_rolled_back(
+    settings, db, account, targets, tmp_path
+):
+    async with start_fleet(
+        settings, db, targets, tmp_path, account=account, databases=1, outputSpoolSize=2**20
+    ) as fleet:
+        await fleet.query(0, "create table t (n int)")
+        script = "insert into t values (1); select repeat('x', 1000) as text from generate_series(1, 3000)"
+
+        run = await fleet.run(script, **output(fleet))
+
+        (target,) = await fleet.targets_of(run)
+        assert (target["end_reason"], target["attempts"]) == ("OutputFailed", 1)
+        assert "MUSTER_OUTPUT_SPOOL_SIZE is 1048576 bytes" in target["last_message"]
+        assert await fleet.everywhere("select count(*) from t") == [0]
+
+
+@pytest.mark.deep
+async def test_a_full_disk_is_retried_with_the_script_since_nothing_was_committed(
+    fleet: Fleet, monkeypatch
+):
+    create, full = SpoolFolder.create, [1, 2, 3]
+
+    def create_on_full_disk(self, path):
+        return Path("/dev/full").open("wb") if full and full.pop() else create(self, path)
+
+    monkeypatch.setattr(SpoolFolder, "create", create_on_full_disk)
+
+    run = await fleet.run(SCRIPT, **output(fleet), options={"jitter": 0})
+
+    assert await fleet.lifecycles(run) == {"Succeeded": 3}
+    assert await fleet.everywhere("select array_agg(n) from t") == [[2], [2], [2]]
+    assert await written(fleet) == expected(fleet)
+    (first, second) = [task for task in await fleet.tasks(run) if task["ordinal"] == 1]
+    assert (first["end_reason"], second["end_reason"]) == ("OutputFailed", None)
+    assert (
+        first["message"] == "The rows can't be written to the host's disk: No space left on device."
+    )

@@ -1,4 +1,4 @@
--- expand: rows of a step go to an output table: which attempt has them, and when they are no longer needed
+-- expand: rows of a step go to an output table; the attempt that has them is known
 alter type jobs_internal.dispatched_task add attribute committed_attempt integer;
 comment on column jobs_internal.dispatched_task.script_outcome is
     'committed, unknown or verified: what an earlier attempt knows about the script, which this one does not send. It '

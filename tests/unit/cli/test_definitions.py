@@ -1,8 +1,12 @@
 """`muster server|group|credential|job …`: what is typed becomes what the API takes."""
 
+import shlex
+import re
 import io
 import json
 import sys
+
+from pathlib import Path
 
 import pytest
 
@@ -593,6 +597,21 @@ def test_the_rows_of_a_step_go_to_a_table(muster, a_job, more, sent):
 
     place = {"serverName": "o", "databaseName": "d", "tableName": "t"}
     assert a_job.sent("PUT", STEP)[-1]["properties"]["output"] == place | sent
+
+
+def test_the_example_of_an_output_is_the_one_of_rest(muster, a_job):
+    page = (Path(__file__).parents[3] / "docs/reference/output.md").read_text("utf-8")
+    (command,) = re.findall(r"```sh\nmuster (.*?)\n```", page)
+    (document,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    words = shlex.split(command)
+
+    code, _, err = muster(
+        *("nightly" if word == "sizes" and at == 2 else word for at, word in enumerate(words))
+    )
+
+    assert (code, err) == (0, "")
+    (sent,) = a_job.sent("PUT", STEP)
+    assert sent["properties"]["output"] == json.loads(document)["output"]
 
 
 @pytest.mark.parametrize("more", [OUTPUT[:4], ("--output-include-target",)])
