@@ -75,7 +75,7 @@ class OutputPhase:
         written = await self._written(entry, step, outcome)
         self._folder.written.set()
         milliseconds = round((asyncio.get_running_loop().time() - began) * 1000, 1)
-        return replace(written, timings=outcome.timings | {"output": milliseconds})
+        return replace(written, timings=outcome.timings | {"writing": milliseconds})
 
     async def _written(self, entry: ExecutorTask, step: Step, outcome: Outcome) -> Outcome:
         task, output = entry.task, step.output
