@@ -37,6 +37,7 @@ class OutputPlace(msgspec.Struct, frozen=True):
     identity: UUID  # of the control database: sealed secrets are bound to it
     servers: tuple[TargetServer, ...]  # at most one
     credential: VersionedCredential | None
+    rejected: bool = False  # the server's private endpoint was
 
 
 FindPlace = Callable[[Task], Awaitable[OutputPlace]]
@@ -99,8 +100,9 @@ class OutputWriter:
                 f"The output's server '{output.server_name}' is not in the account's directory.",
                 code="InvalidTargetServer",
             )
-        if place.servers[0].disabled:
-            message = f"The output's server '{output.server_name}' is disabled."
+        if place.rejected or place.servers[0].disabled:
+            why = "has a private endpoint that was rejected" if place.rejected else "is disabled"
+            message = f"The output's server '{output.server_name}' {why}."
             raise Unavailable(message, code="ServerDisabled")
         if place.credential is None:
             raise NotFound(

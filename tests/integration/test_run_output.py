@@ -391,3 +391,31 @@ async def test_a_full_disk_is_retried_with_the_script_since_nothing_was_committe
     assert (
         first["message"] == "The rows can't be written to the host's disk: No space left on device."
     )
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("update jobs_internal.server_directory set disabled = true where name = 'away'", "is disabled"),
+        ("insert into jobs_internal.private_endpoint (private_endpoint_id, name, server_id, status, created_by, modified_by)"
+         " values (gen_random_uuid(), 'e', '/away', 'Rejected', 'x', 'x')", "has a private endpoint that was rejected"),
+        ("update jobs_internal.server_directory set job_credential = null where name = 'away'",
+         "No credential is configured for the output"),
+        ("delete from jobs_internal.server_directory where name = 'away'", "is not in the account's directory"),
+        ("update jobs_internal.server_directory set port = 1 where name = 'away'", "port 1"),
+    ],
+)  # fmt: skip
+async def test_a_server_that_must_not_be_used_gets_no_rows(fleet: Fleet, change, message):
+    await fleet.root.execute(AWAY)
+    await fleet.root.execute(RETURNED)
+    await fleet.job("away", SCRIPT, **output(fleet, server_name="away"), retry_attempts=0)
+    await fleet.root.execute(change)
+
+    run = await fleet.start("away")
+
+    assert await fleet.ended(run) == "Failed"
+    for each in await fleet.targets_of(run):
+        assert (each["end_reason"], each["attempts"]) == ("OutputFailed", 1)
+        assert message in each["last_message"]
+    assert await fleet.query(0, "select from pg_tables where tablename = 'Rows'") == []

@@ -22,8 +22,10 @@ begin
         (select c.credential_id from credential c, server_directory v
           where v.server_id = found_id and lower(c.name) = lower(v.job_credential)));
     return read_servers(array[found_id]) || jsonb_build_object(
+        'rejected', exists (select from private_endpoint e
+                             where lower(e.server_id) = lower(found_id) and e.status = 'Rejected'),
         'credential', (select to_jsonb(c) from read_credentials(array[used]) c));
 end $$;
 comment on function jobs_internal.output_place(date, uuid, integer, integer) is
     'The server that the output of a target is written to, like read_servers, and the credential: that of the output, '
-    'of the step, of the member of the target group, or the jobCredential of the server. Either may be missing.';
+    'of the step, of the member of the target group, or the jobCredential of the server. Either may be missing. rejected: its private endpoint was.';
