@@ -37,6 +37,7 @@ from engine.process.bootstrap import Bootstrap
 from engine.process.exit_codes import FINAL, Fenced, most_severe
 from engine.process.lease import Lease
 from engine.process.lifecycle import any_of
+from engine.process.metrics import HostMetrics
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.db import Row
@@ -81,6 +82,7 @@ class JobTaskHost:
         self._spools = SpoolFolder(
             bootstrap.spool_folder, bootstrap.workload_settings.output_spool_size
         )
+        self._metrics = HostMetrics()
         self._task_runner = TaskRunner(
             self._registry,
             self._definitions,
@@ -89,6 +91,7 @@ class JobTaskHost:
             clock,
             self._enqueue,
             self._spools,
+            metrics=self._metrics,
             batch_reads=bootstrap.workload_settings.batch_reads,
         )
 
@@ -246,6 +249,7 @@ class JobTaskHost:
             "state": "starting",
             "slots": self.workers.slots,
             "running": self.workers.running,
+            "metrics": self._metrics.report(self._pool.sessions()),
         }
         if state := self._state:
             report |= {"state": state.state, "paused": state.paused, "draining": state.draining}

@@ -31,6 +31,7 @@ from engine.pool.errors import Full
 from engine.pool.pool import ConnectionPool
 from engine.pool.pooled_connection import PooledConnection
 from engine.process.exit_codes import FINAL
+from engine.process.metrics import HostMetrics
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.errors import Fault, InvalidRequest
@@ -67,6 +68,7 @@ class TaskRunner:
         enqueue: Callable[[Task], None],
         spools: SpoolFolder,
         *,
+        metrics: HostMetrics | None = None,
         batch_reads: bool = True,
     ) -> None:
         self.unbatchable_steps = UnbatchableSteps()
@@ -76,6 +78,7 @@ class TaskRunner:
         self._pool = pool
         self._clock = clock
         self._enqueue = enqueue  # for the next free worker
+        self._metrics = metrics or HostMetrics()
         self._batch_reads = batch_reads
         self._outputs = OutputPhase(spools, definitions.output_place, pool, self._report_intent)
         self._last: Task | None = None
@@ -191,6 +194,7 @@ class TaskRunner:
         final = await self._outputs.after(entry, step, outcome)
         await reach("host.finished")
         if final is not None:
+            self._metrics.attempt_ended(final.timings)
             self._reporter.finished(entry.task, final)
 
     async def _execute(
@@ -221,6 +225,7 @@ class TaskRunner:
         for task, outcome in outcomes:
             if outcome.bytes > LARGE_RESULT:
                 self.unbatchable_steps.add(task)
+            self._metrics.attempt_ended(outcome.timings)
             self._reporter.finished(task, outcome)
 
     def _executor(self, context: ExecutorContext, tasks: Sequence[Task]) -> Executor:
