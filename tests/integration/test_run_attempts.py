@@ -388,3 +388,31 @@ async def test_a_step_that_is_cancelled_while_it_waits_lets_the_next_one_begin(d
     assert lifecycles == ["Canceled", "Succeeded"]
     assert await attempts(databases, run) == [("Failed", 0, 8), ("Failed", 8, 0)]
     assert (await row_of(databases, run))["not_before"] is None
+
+
+@pytest.mark.deep
+async def test_an_attempt_writes_a_failed_output_without_repeating_the_script(databases: Fleet):
+    first = databases.databases[0]
+    refusing = """
+        drop table if exists report;
+        create table report (internal_execution_id uuid, n int);
+        create or replace function refuse() returns trigger language plpgsql as $$ begin
+            raise 'not now' using errcode = '40001';
+        end $$;
+        create trigger refuse before insert on report for each row execute function refuse()"""
+    await databases.execute(first, refusing)
+    script = "insert into effect values (1); select 7 as n"
+    _, run = await start(
+        databases, script, rules=MUCH_LATER, output_type="SqlDatabase", output_server_name="fleet",
+        output_database_name=first, output_schema_name="public", output_table_name="report",
+    )  # fmt: skip
+    await waiting(databases, run)
+
+    await databases.execute(first, "drop trigger refuse on report")
+    await due_now(databases, run)
+    await restart_core(databases)
+
+    assert await databases.ended(run) == "Succeeded"
+    assert await databases.everywhere(COUNT) == [1] * DATABASES
+    assert (await databases.query(first, "select count(*) from report"))[0][0] == DATABASES
+    await databases.execute(first, "drop table report")
