@@ -26,10 +26,13 @@ Kind = Literal[
     "jobs/executions/steps/targets",
     "jobs/executions/steps/targets/attempts",
     "privateEndpoints",
+    "webhooks",
+    "webhooks/deliveries",
+    "events",
     "activityLog",
 ]
 # Of a run, or of one of its targets
-About = Literal["summary", "errors", "results", "messages", "why"]
+About = Literal["summary", "errors", "results", "messages", "why", "events"]
 Document = dict[str, Any]
 
 
@@ -97,6 +100,22 @@ class DecidePrivateEndpoint(_Frozen, frozen=True):
     name: str
     status: Literal["Approved", "Rejected"]
     server_id: str  # as it was when its people were asked
+
+
+class PutWebhook(_Frozen, frozen=True):
+    name: str
+    document: Document
+    secret: str | None = None  # sealed for the account; None keeps what is there
+    condition: Document = {}
+
+
+class SendTestEvent(_Frozen, frozen=True):
+    name: str
+
+
+class ReplayDeliveries(_Frozen, frozen=True):
+    name: str
+    event_ids: tuple[UUID, ...] | None = None  # None: all dead letters
 
 
 class PatchItem(_Frozen, frozen=True):
@@ -217,6 +236,14 @@ class Deleted(_Result, frozen=True):
 
 class Canceled(_Result, frozen=True):
     canceled: bool
+
+
+class TestEventSent(_Result, frozen=True, rename="camel"):
+    test_id: UUID
+
+
+class DeliveriesReplayed(_Result, frozen=True):
+    replayed: int
 
 
 class Asked(_Result, frozen=True):

@@ -12,7 +12,8 @@ from nodeagent.protocol import SyncDirectory
 async def run(invocation: Invocation) -> str:
     args = invocation.args
     rows = await compute(_rows, args, size=args.size)
-    return await call(invocation, Q.sync_directory, args.revision, rows, args.same_error_limit)
+    limits = args.same_error_limit, args.auto_disable and text(args.auto_disable)
+    return await call(invocation, Q.sync_directory, args.revision, rows, *limits)
 
 
 def _rows(args: SyncDirectory) -> str:

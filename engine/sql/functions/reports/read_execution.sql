@@ -19,11 +19,12 @@ begin
         when 'errors' then list_errors(run, after, top)
         when 'results' then list_results(run, p_options ->> 'step', coalesce((p_options ->> 'set')::integer, 1), after, top)
         when 'messages' then list_messages(run, p_options ->> 'step', after, top)
-        when 'why' then explain_target(run, p_path[3], p_path[4]) end;
+        when 'why' then explain_target(run, p_path[3], p_path[4])
+        when 'events' then list_events(run, after, top) end;
     if answer is null then
         perform raise_error('MU012', 'p_kind', format('there is no kind %s', p_kind));
     end if;
     return jsonb_build_object('answer', answer);
 end $$;
 comment on function jobs_internal.read_execution(text, text[], jsonb) is
-    'A report about a run or a part of it: the item itself, summary, errors, results, messages or why.';
+    'A report about a run or a part of it: the item itself, summary, errors, results, messages, why or events.';

@@ -45,6 +45,7 @@ begin
     if found then
         perform raise_error('MU012', wrong.field, wrong.field || ' ' || wrong.meaning);
     end if;
+    perform check_auto_disable(p_new.auto_disable);
     if p_new.priority is distinct from 0 then
         perform raise_error('MU012', 'priority', 'a priority other than 0 is not supported by this version',
             'Leave it out.', 'OptionNotSupported');
