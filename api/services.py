@@ -1,9 +1,10 @@
 """What the handlers need; made once per app."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from api.authentication import Authenticator
+from api.event_stream_limits import EventStreamLimits
 from api.links import Links
 from api.paging import Paging
 from api.resource import ResourceType
@@ -29,6 +30,7 @@ class Services:
     paging: Paging
     types: dict[str, ResourceType]  # by ARM type in lower case
     readiness: Readiness
+    event_streams: EventStreamLimits = field(default_factory=EventStreamLimits)
 
     def type_of(self, id: ResourceId) -> ResourceType:
         return self.types[id.type.lower()]

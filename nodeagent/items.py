@@ -28,7 +28,6 @@ Kind = Literal[
     "privateEndpoints",
     "webhooks",
     "webhooks/deliveries",
-    "events",
     "activityLog",
 ]
 # Of a run, or of one of its targets
@@ -56,7 +55,10 @@ class ListItems(_Frozen, frozen=True):
 
 
 class ReadExecution(_Frozen, frozen=True):
-    """An execution, also of a deleted job, or a report on it; `options` are the reader's."""
+    """An execution, also of a deleted job, or a report on it; `options` are the reader's.
+
+    With an empty path and kind `events`: the events of the account.
+    """
 
     kind: Kind | About
     path: tuple[str, ...]

@@ -3,6 +3,7 @@
 from msgspec import UNSET
 
 from api.resource import Action, ResourceType, Sync, UseCase, View
+from api.resources import event_feeds
 from api.resources import execution_parts as parts
 from api.resources import execution_reports as reports
 from api.resources.jobs import JOBS
@@ -89,6 +90,7 @@ EXECUTIONS = ResourceType(
         "messages": reports.MESSAGES,
     },
     reports={"summary": reports.SUMMARY, "results": reports.RESULTS},
+    feeds={"events": event_feeds.OF_EXECUTION},
 )
 
 STEP_EXECUTIONS = ResourceType(

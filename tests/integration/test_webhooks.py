@@ -164,5 +164,3 @@ async def test_a_webhook_is_tested_without_a_run(databases: Fleet):
         (row,) = await ended_deliveries(databases, "ops", 1)
         assert (row["kind"], row["status"]) == ("test", "Delivered")
         assert receiver.kinds() == ["test"] and other.requests == []
-
-

@@ -21,8 +21,6 @@ begin
         return list_executions(p_kind, p_path, p_after, p_top, p_filters);
     elsif p_kind = 'activityLog' then
         return list_audit(p_after, p_top, p_filters);
-    elsif p_kind = 'events' then
-        return list_events(null, p_after, top);
     elsif p_kind = 'webhooks/deliveries' then
         return list_deliveries(p_path[1], p_after, top, p_filters);
     elsif p_kind not in ('credentials', 'targetGroups', 'privateEndpoints', 'webhooks', 'jobs', 'jobs/versions',

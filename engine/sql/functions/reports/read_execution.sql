@@ -13,6 +13,9 @@ begin
     if p_kind like 'jobs/executions%' then
         return jsonb_build_object('answer', show_execution(p_kind, p_path, deleted));
     end if;
+    if p_kind = 'events' and cardinality(p_path) = 0 then
+        return jsonb_build_object('answer', list_events(null, after, top));
+    end if;
     run := find_run(p_path[1], p_path[2], deleted);
     answer := case p_kind
         when 'summary' then summarize_run(run)
