@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from muster.cli import account_servers, lookup, output
+from muster.cli import account_servers, auto_disable, events, lookup, output
 from muster.cli.arguments import Commands, Parser, count, noun, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -47,6 +47,7 @@ def add(commands: Commands) -> None:
         metavar="N",
         help="halt a run when so many targets in a row fail with the same error; default: 50; 0: never",
     )
+    auto_disable.add(one, "off; for jobs that do not say it themselves")
     one.add_argument("--location", default="local", help="default: local")
     verb(verbs, "list", list_accounts, "list all accounts that the token can see")
     _of_name(verb(verbs, "show", show_account, "show an account and its engine"))
@@ -55,6 +56,8 @@ def add(commands: Commands) -> None:
     one = _of_name(verb(verbs, "pause", pause, "start nothing new until resume"))
     one.add_argument("--cancel-running", action="store_true", help="also cancel running executions")
     _of_name(verb(verbs, "resume", resume, "start runs again after pause"))
+    one = _of_name(verb(verbs, "events", events.of_account, "list the events of an account"))
+    events.add_options(one)
     account_servers.add(verbs)
 
 
@@ -82,11 +85,14 @@ def create(options: argparse.Namespace) -> int:
             default = there["properties"].get("defaultCredential")
         if default:
             properties["defaultCredential"] = default
-        limit = options.halt_after_same_errors
-        if limit is None:
-            limit = there["properties"].get("haltAfterConsecutiveSameError")
-        if limit is not None:
-            properties["haltAfterConsecutiveSameError"] = limit
+        limits = {
+            "haltAfterConsecutiveSameError": options.halt_after_same_errors,
+            "autoDisable": options.auto_disable,
+        }
+        for each, given in limits.items():
+            value = there["properties"].get(each) if given is None else given
+            if value is not None:
+                properties[each] = value
         made = api.put(path, body)
         output.show(options, made, Table(COLUMNS, [_row(made)]))
         return Exit.SUCCEEDED

@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from muster.cli import (
+    auto_disable,
     inputs,
     job_state,
     lookup,
@@ -58,6 +59,7 @@ def _add_create(verbs: Commands) -> None:
     one.add_argument("--credential", metavar="NAME", help="credential; default: that of the group")
     one.add_argument("--description", metavar="TEXT")
     schedules.add(one)
+    auto_disable.add(one, "as the account says")
     one.add_argument(
         "--timeout", type=duration, help="of one target with all attempts: 90, 15m, 2h"
     )
@@ -109,6 +111,8 @@ def create(options: argparse.Namespace) -> int:
         properties = {"schedule": schedules.read(options)}
         if options.description:
             properties["description"] = options.description
+        if options.auto_disable:
+            properties["autoDisable"] = options.auto_disable
         old = api.find(path) if options.replace else None
         if old is None:
             _make(api, options, path, properties, step)
@@ -293,7 +297,7 @@ def _show(api: Api, options: argparse.Namespace, path: str, *, first: bool = Fal
         for properties in [each["properties"]]
     ]
     if options.output == "table":
-        notes = _when(job["properties"], upcoming)
+        notes = [*_when(job["properties"], upcoming), *auto_disable.describe(job["properties"])]
         if first and schedules.starts_at_once(options):
             notes = ["first run: now", *notes]
         elif first:

@@ -5,6 +5,7 @@ from typing import Any
 
 from muster.cli import (
     causes,
+    events,
     lookup,
     notices,
     output,
@@ -72,6 +73,7 @@ def add(commands: Commands) -> None:
     one.add_argument("--wait", action="store_true", help="watch the run and exit with its result")
     one.add_argument("--timeout", type=duration, help="wait at most so long: 90, 15m, 2h")
     _of_run(verb(verbs, "abort", abort, "end a run that is halted or waits for its next wave"))
+    events.add_options(_of_run(verb(verbs, "events", events.of_run, "list the events of a run")))
     _of_run(verb(verbs, "errors", errors, "list what went wrong, one line for each cause"))
     one = _of_run(verb(verbs, "results", show_results, "join the results of all targets"))
     one.add_argument("--step", metavar="NAME", help="needed when the run has several")
