@@ -20,6 +20,7 @@ from muster.core.webhook import Receiver, request
 TIMEOUT = 10.0  # seconds, for everything
 LARGEST_HEAD = 16 * 1024  # bytes of status line and headers
 LARGEST_BODY = 64 * 1024  # bytes that are read and thrown away, so that the receiver can finish
+BODY_TIMEOUT = 1.0  # seconds for that; the status counts
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-5]\d\d)[ \r]")
 INTERIM_ANSWERS = 5
 REDIRECTS = range(300, 400)
@@ -58,10 +59,11 @@ class WebhookClient:
             writer.write(sent)
             await writer.drain()
             status = await _status(reader)
-            with contextlib.suppress(OSError):
-                left = LARGEST_BODY
-                while left > 0 and (chunk := await reader.read(left)):
-                    left -= len(chunk)
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(BODY_TIMEOUT):
+                    left = LARGEST_BODY
+                    while left > 0 and (chunk := await reader.read(left)):
+                        left -= len(chunk)
             return status
         finally:
             writer.transport.abort()
