@@ -7,6 +7,7 @@ import pytest
 from tests.chaos.run_invariants import EFFECT, INVARIANTS, PROBE, Recorded, judge, told, violations
 from tests.support.fleet import Fleet, start_fleet, plane
 from tests.support.launching import until
+from tests.support.webhook_receiver import add_webhook, published
 
 pytestmark = pytest.mark.newest
 together = pytest.mark.asyncio(loop_scope="module")
@@ -71,6 +72,11 @@ PLANTED = {
     "R09": f"update jobs_internal.target_execution set lifecycle = 'Failed' where step_id = 1 and {RUN}",
     "R09 early": f"update jobs_internal.target_execution set end_time = end_time + interval '1 h' where step_id = 1 and {RUN}",
     "R09 skipped": f"update jobs_internal.target_execution set end_reason = 'PreviousStepNotSucceeded' where step_id = 2 and {RUN}",
+    "E01": f"delete from jobs_internal.event where kind = 'runEnded' and {RUN}",
+    "E01 twice": """insert into jobs_internal.outbox (kind, job_execution_id, payload)
+                    select 'runEnded', job_execution_id, '{}' from jobs_internal.job_execution where end_time is not null""",
+    "E02": """update jobs_internal.webhook set modified_at = '-infinity', events = '{succeeded,failed}'""",
+    "E03": "update jobs_internal.event_counter set last_number = last_number + 1",
 }  # fmt: skip
 
 
@@ -83,6 +89,7 @@ async def history(postgres, targets, folder):
     ):
         for name in fleet.databases:
             await fleet.query(name, PROBE)
+        await add_webhook(fleet, "ops", "http://127.0.0.1:1/", events=["failed"])
         await fleet.job("retried", EFFECT, options={"guard": True})
         await fleet.call(
             "sp_add_jobstep", job_name="retried", step_name="after", command=TWICE,
@@ -99,6 +106,7 @@ async def history(postgres, targets, folder):
         await fleet.root.execute("select jobs.sp_stop_job($1)", runs[2])
         ends = [await fleet.ended(run) for run in runs]
         assert ends == ["Succeeded", "Failed", "Canceled"]
+        await until(lambda: published(fleet))
         yield fleet
 
 

@@ -110,3 +110,14 @@ async def deliveries(fleet: Fleet, name: str) -> list[dict[str, Any]]:
         "select jobs_internal.list_deliveries($1, null, 1000, '{}')::text", name
     )
     return [item["properties"] for item in json.loads(text)["items"]]
+
+
+async def published(fleet: Fleet) -> bool:
+    """Every event has its number, and every delivery its row."""
+    return not await fleet.root.fetchval("select exists (select from jobs_internal.outbox)")
+
+
+async def settled(fleet: Fleet) -> bool:
+    """No delivery is due or waits for another attempt, either."""
+    pending = "select exists (select from jobs_internal.webhook_delivery where status = 'Pending')"
+    return await published(fleet) and not await fleet.root.fetchval(pending)
