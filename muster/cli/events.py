@@ -5,9 +5,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from muster.cli import lookup, output, runs
+from muster.cli import client, lookup, output, runs
 from muster.cli.arguments import Parser, count
-from muster.cli.client import PATIENCE, Api, calling, monotonic, sleep
+from muster.cli.client import PATIENCE, Api, calling
 from muster.cli.exits import Exit
 from muster.cli.output import moment
 
@@ -66,13 +66,13 @@ def follow(api: Api, path: str, after: int | None, *, until_now: bool) -> Iterat
                 elif kind:
                     yield json.loads(data)
         except httpx.TransportError:
-            lost_at = lost_at or monotonic()
-            if monotonic() - lost_at > PATIENCE:
+            lost_at = lost_at or client.monotonic()
+            if client.monotonic() - lost_at > PATIENCE:
                 raise
         else:
             if until_now:
                 return
-        sleep(PAUSE)
+        client.sleep(PAUSE)
 
 
 def _messages(lines: Iterator[str]) -> Iterator[tuple[str, str, str]]:

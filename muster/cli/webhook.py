@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from muster.cli import inputs, lookup, output
+from muster.cli import client, inputs, lookup, output
 from muster.cli.arguments import Commands, Parser, add_choice, count, noun, of_account, verb
-from muster.cli.client import Api, calling, monotonic, sleep, under
+from muster.cli.client import Api, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
 
@@ -127,16 +127,16 @@ def test(options: argparse.Namespace) -> int:
         path = _path(api, options)
         before = {each["eventId"] for each in _tests(api, path)}
         api.post(f"{path}/test")
-        until = monotonic() + TEST_PATIENCE
+        until = client.monotonic() + TEST_PATIENCE
         while True:
             new = [each for each in _tests(api, path) if each["eventId"] not in before]
             if new and new[0]["attempts"]:
                 _show_deliveries(options, new[:1])
                 return Exit.SUCCEEDED if new[0]["status"] == "Delivered" else Exit.USAGE
-            if monotonic() > until:
+            if client.monotonic() > until:
                 output.aside(["The event was not sent yet: muster webhook deliveries shows it."])
                 return Exit.WAIT_TIMED_OUT
-            sleep(0.5)
+            client.sleep(0.5)
 
     return calling(options, sent)
 
