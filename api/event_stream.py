@@ -83,8 +83,8 @@ async def _chunks(
     page: EventPage, read: Read, authorize: Callable[[], Awaitable[None]], *, follow: bool
 ) -> AsyncIterator[bytes]:
     now = asyncio.get_running_loop().time
-    begun = authorized = now()
-    sent = begun
+    begun = authorized = sent = now()
+    known = -1  # the position that the client knows even if there are no events
     yield RETRY
     while True:
         chunk = _encoded(page)
@@ -97,8 +97,9 @@ async def _chunks(
         if not page.full:
             if not follow or now() - begun > LONGEST:
                 return
-            if page.items or sent == begun:
-                yield f"id: {page.position}\n\n".encode()
+            if page.position != known:
+                known = page.position
+                yield f"id: {known}\n\n".encode()
             await asyncio.sleep(POLL_INTERVAL)
         if now() - authorized > AUTHORIZE_INTERVAL:
             await authorize()
