@@ -33,6 +33,7 @@ EPOCH = "epoch"  # the highest that we gave to an engine
 SEEN = "seenEpoch"  # the highest that was installed so far: a lower one means a restore
 IDENTITY = "identity"  # of the control database as we installed or acknowledged it
 OID = "databaseOid"
+FROM_BACKUP = "restoredFromBackupOf"  # the time of the backup that the installation comes from
 ACKNOWLEDGED = "acknowledged"  # conditions that an administrator has acknowledged
 RESTORED, CLONED = "ControlDatabaseRestored", "ControlDatabaseCloned"
 STRANGE = {RESTORED, CLONED}  # until an administrator acknowledges it
@@ -170,6 +171,12 @@ def same_database(ctx: Context, read: EpochRead) -> None:
                 code=RESTORED,
             )
         if read.database_oid == ctx.scratch[OID]:
+            if made_at := ctx.scratch.get(FROM_BACKUP):
+                raise PreconditionFailed(
+                    f"Muster was restored from a backup of {made_at}. "
+                    "Look at what ran since then, then POST …/acknowledge.",
+                    code=RESTORED,
+                )
             return
     raise PreconditionFailed(
         "The control database is not the one that the account was linked to. "
@@ -203,7 +210,12 @@ async def _accept(ctx: Context, where: Control) -> Wait:
         just_installed = read.epoch == 0 and seen & GONE
         if strange.code not in seen and not just_installed:
             raise
-    scratch = {IDENTITY: str(read.identity), OID: read.database_oid, SEEN: read.epoch}
+    scratch = {
+        IDENTITY: str(read.identity),
+        OID: read.database_oid,
+        SEEN: read.epoch,
+        FROM_BACKUP: None,
+    }
     return Wait(
         timedelta(0), "an engine for what was acknowledged", scratch={**scratch, SIGNAL: {}}
     )

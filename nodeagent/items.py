@@ -168,6 +168,15 @@ class RerunExecution(_Frozen, frozen=True):
     document: Document = {}
 
 
+class RetryTarget(_Frozen, frozen=True):
+    """A target that ended without success starts again, in the same execution."""
+
+    job: str
+    execution_id: UUID
+    step: str
+    target: str
+
+
 class RunQuery(_Frozen, frozen=True):
     """A run of the system job `adhoc`: script, target group, timeout, options, overrides."""
 

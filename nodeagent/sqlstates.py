@@ -34,6 +34,7 @@ EXACT: dict[str, Meaning] = {
 }
 # What the functions of the control database raise on purpose: their words are ours. The field stands
 # in `column`, a special code in `constraint`.
+FIELDS = {"plan_id": "planId", "target_id": "targetId"}  # as REST names these parameters
 OWN: dict[str, Meaning] = {
     "MU010": (NotFound, "ResourceNotFound"),
     "MU011": (Conflict, "Conflict"),
@@ -87,7 +88,8 @@ def _own(error: asyncpg.PostgresError) -> Fault:
         _sentence(text) for text in (_text(error), fields["detail"], fields["hint"]) if text
     ]
     code = getattr(error, "constraint_name", None) or code
-    return kind(" ".join(sentences), code=code, target=fields["column_name"] or None)
+    column = fields["column_name"] or None
+    return kind(" ".join(sentences), code=code, target=FIELDS.get(column or "", column))
 
 
 def _told(error: asyncpg.PostgresError) -> str:

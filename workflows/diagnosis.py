@@ -190,7 +190,8 @@ def _about_database(facts: Facts) -> list[str]:
     if codes & {"ControlDatabaseRestored", "ControlDatabaseCloned"}:
         return [
             "The control database is not in the state that the account left it in. Look at what ran "
-            "since then; if this database is meant, POST …/acknowledge. Nothing starts before that."
+            "since then; if this database is meant, POST …/acknowledge (`muster account acknowledge`). "
+            "Nothing starts before that."
         ]
     return [
         "The control database can't be reached or was dropped. Restore it under its old name; the "

@@ -18,6 +18,7 @@ from nodeagent.items import (
     Kind,
     ReadExecution,
     RerunExecution,
+    RetryTarget,
     StartJob,
 )
 from workflows import access, items, target_servers
@@ -154,6 +155,18 @@ async def rerun(services: Services, call: Call, id: ResourceId, body: dict[str, 
     command = RerunExecution(job=job, execution_id=UUID(name), document=body)
     written = await items.write(services, call, id, here, FAMILY.action("rerun/action"), command)
     return FAMILY.item(written.item, here)
+
+
+async def retry(services: Services, call: Call, id: ResourceId) -> Item:
+    """The target starts again, so the caller must be allowed to use its server."""
+    here = await items.enter(services, call, id)
+    items.possible(OF_TARGET.kind, path_of(id), id)
+    await check_start(services, call, id)
+    await _check_targets(services, call, id)
+    job, name, step, target = path_of(id)
+    command = RetryTarget(job=job, execution_id=UUID(name), step=step, target=target)
+    written = await items.write(services, call, id, here, OF_TARGET.action("retry/action"), command)
+    return OF_TARGET.item(written.item, here)
 
 
 def _rerun_errors(body: dict[str, Any]) -> list[FieldError]:

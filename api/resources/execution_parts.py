@@ -132,6 +132,7 @@ OF_QUERY = {
     "properties": SHOWN,
 }
 ITEM = {"$ref": "#/components/schemas/JobExecution"}
+TARGET_ITEM = {"$ref": "#/components/schemas/JobTargetExecution"}
 EXAMPLE = {
     "id": f"{ACCOUNT_ID}/jobs/vacuum/executions/{EXECUTION_ID}",
     "name": EXECUTION_ID,
@@ -144,4 +145,10 @@ OF_TARGET = {
     "targetId": "0b5c3c58-7a0e-4a3f-8f53-4f4c4f0f9a11",
     "currentAttempts": 1,
     "target": {"type": "SqlDatabase", "serverName": "eu1", "databaseName": "tenant_1"},
+}
+RETRIED = {
+    "id": f"{EXAMPLE['id']}/steps/analyze/targets/{OF_TARGET['targetId']}",
+    "name": OF_TARGET["targetId"],
+    "type": "Microsoft.Sql/servers/jobAgents/jobs/executions/steps/targets",
+    "properties": {**SHOWN, **OF_TARGET},
 }

@@ -82,7 +82,7 @@ EXECUTIONS = ResourceType(
         "targets": View(
             run=executions.OF_ALL_STEPS.list_page,
             title="ListTargets",
-            item={"$ref": "#/components/schemas/JobTargetExecution"},
+            item=parts.TARGET_ITEM,
             example={"properties": {**parts.SHOWN, **parts.OF_TARGET}},
             query=parts.OF_TARGETS,
         ),
@@ -128,7 +128,16 @@ TARGET_EXECUTIONS = ResourceType(
     shown_example={**parts.SHOWN, **parts.OF_TARGET},
     get=Sync(executions.OF_TARGET.get, query=(parts.DELETED,)),
     list=Sync(executions.OF_TARGET.list_page, query=parts.OF_TARGETS),
-    actions={"cancel": _cancel(executions.cancel_target)},
+    actions={
+        "cancel": _cancel(executions.cancel_target),
+        "retry": Action(
+            run=executions.retry,
+            title="Retry",
+            gives=parts.TARGET_ITEM,
+            makes="JobTargetExecution",
+            answer=parts.RETRIED,
+        ),
+    },
     reports={"why": reports.WHY},
 )
 

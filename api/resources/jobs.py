@@ -130,4 +130,5 @@ JOB_PLANS = ResourceType(
     example={},
     shown_example=PLAN_SHOWN,
     get=Sync(plans.FAMILY.get),
+    list=Sync(plans.FAMILY.list_page),
 )

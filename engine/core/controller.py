@@ -152,9 +152,15 @@ class Controller(Service):
             run_state.policy.wake(run_state.tree.set_hosts(slots, run_state.used_slots()))
 
     async def _read_updates(self, run_state: RunState, lifecycle: RunLifecycle) -> None:
-        """Reads new runs and cancellations."""
+        """Reads new runs, and what operators want of the known ones."""
         self._has_updates.clear()
         (row,) = await self._executions.rows(Q.news, list(run_state.runs))
+        outdated = lifecycle.outdated_runs(updates.retries(row["retries"]))
+        if outdated:
+            await reach("core.before_retry")
+            for run in outdated:
+                lifecycle.forget(run)
+            (row,) = await self._executions.rows(Q.news, list(run_state.runs))
         for run in updates.runs(row["runs"]):
             run_state.runs[run.id] = run
             lifecycle.pending.add(run)
@@ -162,6 +168,8 @@ class Controller(Service):
         lifecycle.pending.update(lifecycle.rollouts.update(updates.rollouts(row["rollouts"])))
         if row["document"] is not None:
             lifecycle.documents[row["group_name"]] = read_document(row["document"])
+        if outdated:
+            await reach("core.retried")
 
     # Results and deadlines
 

@@ -93,8 +93,8 @@ class DefinitionCache:
         id = task.credential_id
         if id is None:
             raise NotFound(
-                "No credential is configured for this target: name a credential in the step or in the target group,"
-                " a jobCredential on the server, or a defaultCredential on the account.",
+                "No credential is configured for this target: name a credential in the step, the query or the target"
+                " group, a jobCredential on the server, or a defaultCredential on the account.",
                 code="CredentialMissing",
             )
 

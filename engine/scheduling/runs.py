@@ -123,6 +123,8 @@ class Run:
         None  # what chose its targets; None: the groups
     )
     limit: int | None = None  # so many targets of each step
+    retries: int = 0  # how often its targets were retried before it was loaded
+    outdated: bool = False  # the database has a target that is missing here
     ended: bool = False
     retry_at: float = (
         0.0  # after an unexpected error: it is not advanced before, by the monotonic clock

@@ -391,6 +391,7 @@ create table jobs_internal.job_execution (
     wait_reason text,
     end_reason text,
     last_message text not null default 'Job execution created.'::text,
+    retries integer not null default 0,
     constraint a_door_of_a_run_is_known CHECK ((door = ANY (ARRAY['rest'::text, 'fsm'::text, 'psql'::text, 'engine'::text]))),
     constraint a_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text, 'WaitingForChildJobExecutions'::text, 'WaitingForRetry'::text, 'Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))),
     constraint a_run_belongs_to_the_day_of_its_creation CHECK ((run_day = ((create_time AT TIME ZONE 'UTC'::text))::date)),
@@ -401,6 +402,7 @@ create table jobs_internal.job_execution (
     constraint only_a_plan_has_a_plan CHECK (((origin = 'plan'::text) = (plan_of IS NOT NULL))),
     constraint only_a_rerun_has_an_origin CHECK (((origin = 'rerun'::text) = (rerun_of IS NOT NULL))),
     constraint only_a_slot_has_a_slot CHECK (((origin = 'slot'::text) = (slot IS NOT NULL))),
+    constraint retries_are_counted CHECK ((retries >= 0)),
     constraint what_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))))
 );
 CREATE UNIQUE INDEX a_plan_is_started_once ON jobs_internal.job_execution USING btree (plan_of) WHERE (plan_of IS NOT NULL);
@@ -408,6 +410,7 @@ CREATE UNIQUE INDEX a_slot_fires_once ON jobs_internal.job_execution USING btree
 CREATE INDEX job_execution_by_job ON jobs_internal.job_execution USING btree (job_id, create_time DESC, job_execution_id DESC);
 CREATE INDEX job_execution_by_origin ON jobs_internal.job_execution USING btree (rerun_of) WHERE (rerun_of IS NOT NULL);
 CREATE INDEX job_execution_by_time ON jobs_internal.job_execution USING btree (create_time DESC, job_execution_id DESC);
+CREATE INDEX job_execution_with_retries ON jobs_internal.job_execution USING btree (job_execution_id) WHERE ((end_time IS NULL) AND (retries > 0));
 CREATE INDEX live_job_execution ON jobs_internal.job_execution USING btree (job_id) WHERE (end_time IS NULL);
 CREATE CONSTRAINT TRIGGER a_run_ends_after_its_steps AFTER UPDATE OF end_time ON jobs_internal.job_execution DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.end_time IS NULL) AND (new.end_time IS NOT NULL))) EXECUTE FUNCTION end_after_steps();
 CREATE TRIGGER a_run_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.job_execution FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text)))) EXECUTE FUNCTION refuse_move();
@@ -755,7 +758,11 @@ create table jobs_internal.target_execution (
     constraint attempts_never_vanish CHECK ((attempts >= 0)),
     constraint target_execution_pkey PRIMARY KEY (run_day, job_execution_id, step_id, ordinal)
 );
-CREATE TRIGGER a_target_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.target_execution FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text) OR ((((old.lifecycle = 'Created'::text) AND (new.lifecycle = 'WaitingForRetry'::text)) OR ((old.lifecycle = 'WaitingForRetry'::text) AND (new.lifecycle = 'Succeeded'::text))) OR ((old.lifecycle = 'Created'::text) AND (new.lifecycle = 'Succeeded'::text)))))) EXECUTE FUNCTION refuse_move();
+CREATE TRIGGER a_target_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.target_execution FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND
+        CASE
+            WHEN (new.lifecycle = 'Created'::text) THEN ((old.end_time IS NULL) OR (old.lifecycle = 'Succeeded'::text) OR (new.free_attempts <> new.attempts) OR (COALESCE(new.start_time, new.tried_at) IS NOT NULL))
+            ELSE ((old.end_time IS NOT NULL) OR ((((old.lifecycle = 'Created'::text) AND (new.lifecycle = 'WaitingForRetry'::text)) OR ((old.lifecycle = 'WaitingForRetry'::text) AND (new.lifecycle = 'Succeeded'::text))) OR ((old.lifecycle = 'Created'::text) AND (new.lifecycle = 'Succeeded'::text))))
+        END)) EXECUTE FUNCTION refuse_move();
 
 create table jobs_internal.target_group (
     target_group_id uuid not null default gen_random_uuid(),

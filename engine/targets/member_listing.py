@@ -232,8 +232,9 @@ class MemberListing:
         credential = named or self._default_credential
         if credential is None:
             raise NotFound(
-                f"No credential may list the databases of '{server.name}': name a refreshCredential in the"
-                " target group, a jobCredential on the server, or a defaultCredential on the account.",
+                f"No credential may list the databases of '{server.name}': name a credential in the step"
+                " or the query, a refreshCredential in the target group, a jobCredential on the server, or a"
+                " defaultCredential on the account.",
                 code="CredentialMissing",
             )
         return credential

@@ -58,6 +58,8 @@ def add(commands: Commands) -> None:
     _of_name(verb(verbs, "resume", resume, "start runs again after pause"))
     one = _of_name(verb(verbs, "events", events.of_account, "list the events of an account"))
     events.add_options(one)
+    about = "start the engine of an account whose control database was restored or copied"
+    _of_name(verb(verbs, "acknowledge", acknowledge, about))
     account_servers.add(verbs)
 
 
@@ -146,6 +148,17 @@ def pause(options: argparse.Namespace) -> int:
 
 def resume(options: argparse.Namespace) -> int:
     return _set(options, "resume", {})
+
+
+def acknowledge(options: argparse.Namespace) -> int:
+    def post(api: Api) -> int:
+        id = lookup.account(api, options)
+        reply = api.post(f"{id}/acknowledge")
+        row = [id.rsplit("/", 1)[-1], reply["acknowledged"]]
+        output.show(options, reply, Table(("account", "acknowledged"), [row]))
+        return Exit.SUCCEEDED
+
+    return calling(options, post)
 
 
 def _of_name(made: Parser) -> Parser:

@@ -35,6 +35,12 @@ class Fix:
     hint: str = ""
 
 
+CREDENTIAL_MISSING = Fix(LOGIN)
+UNNAMED_CREDENTIAL = Fix(  # of a query without a group
+    "muster exec --credential NAME …",
+    "Or set one for every target that no group, step or server names one for: muster account create ACCOUNT "
+    "--default-credential NAME. muster credential list shows those that exist.",
+)
 UNREACHABLE = Fix(SERVER, "Is the server up, and are its host and port right? muster server list")
 UNRESOLVED = Fix(GROUP)
 FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else is looked at first
@@ -52,7 +58,7 @@ FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else 
         SERVER + " --client-certificate-file FILE --client-key-file FILE",
         "The key is sealed again for the account when it is given again.",
     ),
-    "CredentialMissing": Fix(LOGIN),
+    "CredentialMissing": CREDENTIAL_MISSING,
     "CredentialNotForServer": Fix(
         LOGIN + " --server NAME",
         "The credential lists the servers that it is for: name all of them, this one as well.",
@@ -100,9 +106,12 @@ def of(run: Run, each: dict[str, Any], lookup: Lookup | None = None) -> Fix | No
     fix = _known(run, each)
     if fix is None or not PLACEHOLDER.search(fix.command):
         return fix
+    if lookup and not lookup.has_group:  # the targets were named without a group
+        if fix is CREDENTIAL_MISSING:
+            return UNNAMED_CREDENTIAL
+        if fix.command == GROUP:
+            return Fix("", fix.hint)
     names = lookup.of(each) if lookup else Names()
-    if lookup and not lookup.has_group and fix.command == GROUP:
-        return Fix("", fix.hint)  # the targets were named without a group
     user = NAMED_CREDENTIAL.search(each.get("message") or "")
     login = REFUSED.search(each.get("message") or "")
     match = {

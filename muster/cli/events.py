@@ -111,6 +111,8 @@ def _text(kind: str, data: dict[str, Any]) -> str:
             for each in data.get("failures", ())
         ]
         return "; ".join([f"step {data['stepId']}: {counts}", *failures])
+    if kind == "targetsRetried":
+        return f"step {data['stepId']}: {data['number']}"
     if kind == "waveStarted":
         return f"{data['stepName']}: wave {data['wave']} of {data['waves']}"
     parts = [data.get("stepName"), data.get("lifecycle"), data.get("lastMessage")]

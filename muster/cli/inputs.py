@@ -52,11 +52,12 @@ def password(file: Path | None, prompt: str = "Password", *, is_new: bool = Fals
         secret = text(file)
     else:
         secret = getpass.getpass(f"{prompt}: ") if asks else sys.stdin.read()
+    what = prompt.split(maxsplit=1)[0].lower()
     plain = secret.rstrip("\r\n")
     if not plain:
-        raise Refused("the password is empty")
+        raise Refused(f"the {what} is empty")
     if is_new and asks and getpass.getpass(f"{prompt} again: ") != secret:
-        raise Refused("the two passwords differ; nothing was changed")
+        raise Refused(f"the two {what}s differ; nothing was changed")
     return Secret(plain)
 
 

@@ -3,12 +3,13 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from muster.cli import account, credential, group, job, query, run, server, target, webhook
 from muster.cli.arguments import EXIT_CODES, Commands, Parser
 from muster.cli.exits import Exit
+from muster.core.settings import Secret
 from muster.core.version import VERSION
 
 ROLES = {
@@ -58,6 +59,7 @@ def parser() -> Parser:
     config.add_argument("what", choices=["print", "reference"])
     config.add_argument("--data-dir", type=Path, help="print: of a `muster up` (default: by XDG)")
     config.set_defaults(run=_config)
+    _add_backup(commands)
     audit = commands.add_parser("audit", help="the audit of the metadata database")
     checks = audit.add_subparsers(dest="what", required=True, metavar="COMMAND")
     verify = checks.add_parser("verify", help="find events that were changed, removed or added")
@@ -99,6 +101,26 @@ def _add_processes(commands: Commands) -> None:
         one.set_defaults(run=_workload)
 
 
+def _add_backup(commands: Commands) -> None:
+    backup = commands.add_parser(
+        "backup", help="copy the data directory of a `muster up`, which may run meanwhile"
+    )
+    backup.add_argument("folder", type=Path, metavar="DIR", help="new folder of the backup")
+    backup.add_argument("--data-dir", type=Path, help="of the `muster up` (default: by XDG)")
+    backup.set_defaults(run=_backup)
+    restore = commands.add_parser("restore", help="make a data directory from a backup")
+    restore.add_argument("folder", type=Path, metavar="DIR", help="folder of the backup")
+    restore.add_argument("--data-dir", type=Path, help="new data directory (default: by XDG)")
+    restore.set_defaults(run=_restore)
+    for each in (backup, restore):
+        each.add_argument(
+            "--passphrase-file",
+            type=Path,
+            metavar="FILE",
+            help="holds the passphrase that seals keys and passwords; - is stdin; default: asked for",
+        )
+
+
 def _demo(options: argparse.Namespace) -> int:
     from muster.cli import demo
 
@@ -133,6 +155,38 @@ def _up(options: argparse.Namespace) -> int:
         allow_target=tuple(options.allow_target),
     )
     return up.main(chosen)
+
+
+def _backup(options: argparse.Namespace) -> int:
+    from muster.roles import backup, up
+
+    def run(phrase: Secret) -> int:
+        return backup.main(options.data_dir or up.default_data_dir(), options.folder, phrase)
+
+    return _with_passphrase(options, run, is_new=True)
+
+
+def _restore(options: argparse.Namespace) -> int:
+    from muster.roles import restore, up
+
+    def run(phrase: Secret) -> int:
+        return restore.main(options.folder, options.data_dir or up.default_data_dir(), phrase)
+
+    return _with_passphrase(options, run, is_new=False)
+
+
+def _with_passphrase(
+    options: argparse.Namespace, run: Callable[[Secret], int], *, is_new: bool
+) -> int:
+    from muster.cli import inputs
+    from muster.cli.client import Refused
+
+    try:
+        phrase = inputs.password(options.passphrase_file, "Passphrase", is_new=is_new)
+    except Refused as refused:
+        print(f"muster: {refused}", file=sys.stderr)
+        return Exit.USAGE
+    return run(phrase)
 
 
 def _verify_audit(options: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from muster.cli.output import Table, many, moment
 
 SERVERS = ("step", "name", "server", "targets", "connections", "disabled")
 TARGETS = ("step", "wave", "server", "database", "schema", "is", "reason")
+PLANS = ("plan", "version", "created", "by", "targets", "expires", "run")
 MOST_NAMED = 5
 
 
@@ -22,6 +23,9 @@ def add(verbs: Commands) -> None:
     one.add_argument("name", metavar="JOB")
     one.add_argument("--show", metavar="PLAN", help="only show this one, which was stored before")
     one.add_argument("--targets", action="store_true", help="each target, and what is left out")
+    about = "list the plans of a job that have not expired, the newest first"
+    one = of_account(verb(verbs, "plans", list_plans, about))
+    one.add_argument("name", metavar="JOB")
 
 
 def plan(options: argparse.Namespace) -> int:
@@ -37,6 +41,22 @@ def plan(options: argparse.Namespace) -> int:
         return Exit.SUCCEEDED
 
     return calling(options, show)
+
+
+def list_plans(options: argparse.Namespace) -> int:
+    def show(api: Api) -> int:
+        items = api.all(under(lookup.account(api, options), "jobs", options.name, "plans"))
+        output.show(options, {"value": items}, Table(PLANS, [_row(item) for item in items]))
+        return Exit.SUCCEEDED
+
+    return calling(options, show)
+
+
+def _row(item: dict[str, Any]) -> list[Any]:
+    properties, system = item["properties"], item["systemData"]
+    created, expires = moment(system["createdAt"]), moment(properties["expiresAt"])
+    about = [item["name"], properties["jobVersion"], created, system["createdBy"]]
+    return [*about, properties["count"], expires, properties.get("jobExecutionId")]
 
 
 def _servers(steps: Iterable[dict[str, Any]]) -> Iterator[list[Any]]:

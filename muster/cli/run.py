@@ -12,6 +12,7 @@ from muster.cli import (
     progress,
     reruns,
     results,
+    retries,
     rollouts,
     run_origin,
     run_watch,
@@ -68,6 +69,8 @@ def add(commands: Commands) -> None:
     one.add_argument("--reason", help="kept with the cancellation")
     one = _of_run(verb(verbs, "rerun", rerun, "run a job again on targets of an earlier run"))
     reruns.add(one, TARGET)
+    about = "retry targets that ended without success in a run that goes on"
+    retries.add(_of_run(verb(verbs, "retry", retry, about)), TARGET)
     about = "go on with a halted run, or start the next wave of one that waits for it"
     one = _of_run(verb(verbs, "resume", resume, about))
     one.add_argument("--wait", action="store_true", help="watch the run and exit with its result")
@@ -169,6 +172,10 @@ def cancel(options: argparse.Namespace) -> int:
 
 def rerun(options: argparse.Namespace) -> int:
     return _on_run(options, lambda api, run: reruns.rerun(api, run, options))
+
+
+def retry(options: argparse.Namespace) -> int:
+    return _on_run(options, lambda api, run: retries.retry(api, run, options))
 
 
 def resume(options: argparse.Namespace) -> int:

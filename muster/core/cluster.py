@@ -66,6 +66,7 @@ ACCESS = """\
 # Written by Muster before each start.
 local all all scram-sha-256
 host all all 127.0.0.1/32 scram-sha-256
+host replication {superuser} 127.0.0.1/32 scram-sha-256
 """
 
 
@@ -117,7 +118,7 @@ class Cluster:
         make_folder(self.directory, 0o700 if self.account.is_us else 0o711)
         async with locked(self.directory, self.clock):
             if self._made():
-                self._binaries()
+                self.binaries()
                 return
             await asyncio.to_thread(self._sweep)
             await self._initialise()
@@ -168,7 +169,7 @@ class Cluster:
     def _made(self) -> bool:
         return (self.data / "PG_VERSION").is_file()
 
-    def _binaries(self) -> Binaries:
+    def binaries(self) -> Binaries:
         """A cluster keeps the programs of its PG_VERSION for life."""
         major = self.major
         if self._made():
@@ -210,7 +211,7 @@ class Cluster:
 
     async def _initialise(self) -> None:
         """A name of its own: an initdb that outlived its caller can't spoil this one."""
-        binaries = self._binaries()
+        binaries = self.binaries()
         draft = self.directory / f"data.{secrets.token_hex(4)}"
         draft.mkdir(mode=0o700)
         self._give(draft)
@@ -236,7 +237,7 @@ class Cluster:
         await self._end_orphans()
         port = self._choose_port()
         self._configure(port)
-        binaries = self._binaries()
+        binaries = self.binaries()
         argv = [str(binaries.pg_ctl), "start", "--silent", "--wait", f"--pgdata={self.data}"]
         with self._open_log() as log:
             at = log.tell()
@@ -288,7 +289,8 @@ class Cluster:
 
     def _configure(self, port: int) -> None:
         settings = CONFIGURATION.format(port=port, max_connections=self.max_connections)
-        for name, text in (("postgresql.conf", settings), ("pg_hba.conf", ACCESS)):
+        access = ACCESS.format(superuser=SUPERUSER)
+        for name, text in (("postgresql.conf", settings), ("pg_hba.conf", access)):
             write_private(self.data / name, text)
             self._give(self.data / name)
 

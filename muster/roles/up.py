@@ -24,7 +24,7 @@ from muster.core.files import make_folder, write_private
 from muster.core.process import is_zombie, zombies
 from muster.core.settings import PREFIX, Settings, SettingsError, surroundings
 from muster.core.version import VERSION
-from muster.roles import metadata
+from muster.roles import metadata, restore
 from muster.roles.datadir import DataDir, alone
 from muster.roles.process import set_limits
 from muster.roles.supervisor import Command, Supervisor, role_command
@@ -111,6 +111,8 @@ class Up:
             say(f"  metadata database: {ONE_ROLE}")
         if applied:
             say(f"  metadata database: {len(applied)} migrations applied")
+        if made_at := await restore.take_over(settings, self.root):
+            say(f"  restored from a backup of {made_at}: accounts wait to be acknowledged")
         self.supervisor = self._supervise(settings)
         documents = await self.supervisor.start()
         url = str(documents.get("api", {}).get("url", ""))

@@ -118,6 +118,10 @@ select jobs_internal.continue_execution($1, $2, $3)::text;
 -- The new execution.
 select jobs_internal.rerun_execution($1, $2, $3::text::jsonb)::text;
 
+-- name: retry_target
+-- The target.
+select jobs_internal.retry_target($1, $2, $3, $4)::text;
+
 -- name: run_query
 -- The execution.
 select jobs_internal.run_query($1::text::jsonb)::text;

@@ -1,11 +1,12 @@
 """What goes on while a fault happens on the road: places, jobs that pass all of them, and their runs."""
 
+import socket
 from typing import Any
 from uuid import UUID
 
 from muster.core.failpoints import DECLARED
 from tests.chaos.run_invariants import EFFECT, PROBE
-from tests.support.fleet import Fleet
+from tests.support.fleet import SERVER, Fleet
 from tests.support.launching import until
 
 POINTS = sorted(point for point in DECLARED if point.startswith(("core.", "host.")))
@@ -32,6 +33,35 @@ do $$ begin
 end $$;
 {EFFECT}
 """
+# Fails in the first database until the table `ready` is there, and waits for it in the last one.
+PARTLY_READY = f"""
+do $$ begin
+    if to_regclass('ready') is null and current_database() ~ '_0$' then
+        raise exception 'not here' using errcode = '42P01';
+    elsif to_regclass('ready') is null and current_database() ~ '_2$' then
+        raise exception 'not yet' using errcode = '40001';
+    end if;
+end $$;
+{EFFECT}
+"""
+ONCE_A_SECOND = {
+    "retry_attempts": 1000,
+    "initial_retry_interval_seconds": 1,
+    "maximum_retry_interval_seconds": 1,
+}
+# The server `later` as it is known: hosts read it again.
+MOVE_SERVER = """
+with moved as (
+    update jobs_internal.server_directory set port = $1, revision = revision + 1 where name = 'later' returning revision
+)
+update jobs_internal.directory_revision set revision = (select revision from moved)
+"""
+TARGET_ID = """
+select d.target_id
+  from jobs_internal.target_execution x
+  join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal)
+ where x.job_execution_id = $1 and x.lifecycle = 'Failed'
+"""
 DONE = "select last_value - (not is_called)::int from tries"
 
 
@@ -52,6 +82,16 @@ def chains(point: str) -> bool:
 def reruns(point: str) -> bool:
     """A rerun of `repeated`, whose first run failed everywhere, passes it."""
     return point == "core.targets_chosen"
+
+
+def retries(point: str) -> bool:
+    """The run `partly` passes it: an operator retries the target that failed while another one waits."""
+    return point in {"core.before_retry", "core.retried"}
+
+
+def joins(point: str) -> bool:
+    """The run `late` passes it: its server can't be reached at first, and is listed while the step runs."""
+    return point.endswith(("join", "joined"))
 
 
 def expected_end(point: str) -> str:
@@ -82,6 +122,15 @@ async def prepare(fleet: Fleet) -> None:
                 "sp_add_jobstep", job_name=name, step_name=f"step{number}", command=EFFECT, **more
             )
 
+    await fleet.job("partly", PARTLY_READY, **ONCE_A_SECOND)
+    await fleet.root.execute(SERVER, "/later", "later", fleet.targets.port, 20, 10_000)
+    await fleet.call("sp_add_target_group", target_group_name="late")
+    await fleet.call(
+        "sp_add_target_group_member", target_group_name="late", target_type="SqlDatabase", server_name="later",
+        database_name=f"{fleet.databases[0][:-1]}*", refresh_credential_name="fleet",
+    )  # fmt: skip
+    await fleet.job("late", EFFECT, group="late", **ONCE_A_SECOND)
+
 
 async def begin(fleet: Fleet, point: str) -> UUID:
     """The run that passes this place; one that is to be cancelled is on its way."""
@@ -89,6 +138,10 @@ async def begin(fleet: Fleet, point: str) -> UUID:
         return await begin_staged(fleet, abort="abort" in point)
     if chains(point):
         return await fleet.start("chained")
+    if retries(point):
+        return await begin_retried(fleet)
+    if joins(point):
+        return await begin_late(fleet)
     if not cancels(point):
         for name in fleet.databases:
             await fleet.query(name, "alter sequence tries restart")
@@ -126,6 +179,30 @@ async def begin_rerun(fleet: Fleet) -> UUID:
     return await fleet.call(
         "sp_rerun_execution", job_execution_id=origin, outcomes=["failed", "skipped"]
     )
+
+
+async def begin_retried(fleet: Fleet) -> UUID:
+    for name in fleet.databases:
+        await fleet.query(name, "drop table if exists ready")
+    run = await fleet.start("partly")
+    await until(lambda: fleet.in_state(run, "Failed", 1))
+    target = await fleet.root.fetchval(TARGET_ID, run)
+    for name in fleet.databases[:-1]:
+        await fleet.query(name, "create table ready ()")
+    await fleet.call("sp_retry_target", job_execution_id=run, step_name="step1", target_id=target)
+    await until(lambda: fleet.in_state(run, "Succeeded", len(fleet.databases) - 1))
+    await fleet.query(fleet.databases[-1], "create table ready ()")
+    return run
+
+
+async def begin_late(fleet: Fleet) -> UUID:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    await fleet.root.execute(MOVE_SERVER, port)
+    run = await fleet.start("late")
+    await until(lambda: fleet.in_state(run, "WaitingForRetry", 1))
+    await fleet.root.execute(MOVE_SERVER, fleet.targets.port)
+    return run
 
 
 async def overdone(fleet: Fleet, run: UUID) -> list[str]:

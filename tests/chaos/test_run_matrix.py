@@ -15,6 +15,7 @@ import pytest
 
 from engine.core.runs import run_actions
 from engine.core.main import Core
+from engine.targets import server_retry
 from muster.core import failpoints
 from tests.chaos.run_cells import POINTS, begin, expected_end, overdone, prepare
 from tests.chaos.run_invariants import violations
@@ -76,6 +77,7 @@ def make_fleet(postgres, targets, tmp_path_factory):
 @pytest.mark.parametrize("cell", CHOSEN, ids=str)
 async def test_a_fault_on_the_road_leaves_nothing_wrong(cell: Cell, fleet: Fleet, monkeypatch):
     monkeypatch.setattr(run_actions, "FAILURE_PAUSE", 0.5)
+    monkeypatch.setattr(server_retry, "UNREACHABLE_TIMEOUT", 0.0)
     action: str | Callable = "raise times:1" if cell.fault == RAISES else Replacement(fleet)
 
     with failpoints.armed({cell.point: action}) as armed:
@@ -119,5 +121,5 @@ class Replacement:
 
 
 def test_every_place_on_the_road_is_a_cell():
-    assert len(POINTS) == 29
+    assert len(POINTS) == 33
     assert {cell.point for cell in CELLS if cell.fault == RAISES} == set(POINTS)

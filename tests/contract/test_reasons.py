@@ -21,7 +21,7 @@ OTHERS = LIFECYCLES | {
     "Include", "SqlServer", "SqlElasticPool", "SqlDatabase", "SqlSchema",  # members of groups
     "FailureLimit", "SameError",  # rules that halt a step
     "Once", "Late", "Newer", "UntilNextRow",                           # slots of schedules
-    "EpochNotInCharge", "HostNotKnown", "Incompatible", "InternalServerError",  # codes of faults
+    "ExecutionNotRetryable", "EpochNotInCharge", "HostNotKnown", "Incompatible", "InternalServerError",  # codes of faults
     "TargetTimeout", "TargetUnreachable", "Rejected",  # the last one of a private endpoint
 }  # fmt: skip
 

@@ -298,6 +298,12 @@ def test_a_plan_is_stored_and_started_and_targets_are_named_without_a_group(stac
     )
     shown = stack.client.get(f"{job}/plans/{planned['name']}").json()["properties"]
     assert shown == plan | {"jobExecutionId": started["name"]}
+    newest = stack.client.post(f"{job}/plan").raise_for_status().json()["name"]
+    listed = stack.client.get(f"{job}/plans").raise_for_status().json()["value"]
+    assert [each["name"] for each in listed] == [newest, planned["name"]]
+    assert listed[1]["properties"] == shown
+    refused = stack.client.post(f"{job}/start", json={"planId": planned["name"]})
+    assert (refused.status_code, refused.json()["error"]["target"]) == (400, "planId")
     assert until(lambda: ended(stack, started["id"])) == "Succeeded"
     # and a query and a start run on named targets
     target = {"serverName": "fleet", "databaseName": "plan_2"}
@@ -312,6 +318,30 @@ def test_a_plan_is_stored_and_started_and_targets_are_named_without_a_group(stac
         1,
         {"retryAttempts": 0},
     )
+
+
+@pytest.mark.deep
+def test_a_target_of_a_halted_run_is_retried(stack):
+    # given a run that its first target has halted
+    account = an_account(stack, "retries")
+    for name in ("retry_1", "retry_2"):
+        stack.psql("postgres", f"create database {name}")
+    a_job(stack, account, "fill", "insert into late values (1)", "retry_1", "retry_2")
+    body = {"overrides": {"rollout": {"waves": [1, "100%"]}, "retryAttempts": 0}}
+    run = stack.client.post(f"{account}/jobs/fill/start", json=body).raise_for_status().json()["id"]
+    halted = until(lambda: stack.client.get(f"{run}/summary").json().get("waitReason") == "Halted")
+    assert halted
+    only = {"lifecycle": "Failed"}
+    (failed,) = stack.client.get(f"{run}/targets", params=only).json()["value"]
+    # when the cause is gone, the target is retried and the run resumed
+    for name in ("retry_1", "retry_2"):
+        stack.psql(name, "create table late (n int)")
+    again = stack.client.post(f"{failed['id']}/retry").raise_for_status().json()
+    assert again["properties"]["lifecycle"] == "Created"
+    assert stack.client.post(f"{failed['id']}/retry").status_code == 409
+    stack.client.post(f"{run}/resume").raise_for_status()
+    # then it succeeds everywhere
+    assert until(lambda: ended(stack, run)) == "Succeeded"
 
 
 def ended(stack, execution):

@@ -94,7 +94,9 @@ async def test_files_are_private_and_passwords_are_needed(cluster: Cluster) -> N
     owner = (cluster.directory / "data").stat().st_uid
     assert (owner != 0) and (cluster.directory / "superuser").stat().st_uid == os.geteuid()
     hba = (cluster.data / "pg_hba.conf").read_text()
-    assert "trust" not in hba and hba.count("scram-sha-256") == 2
+    rules = [line.split() for line in hba.splitlines() if not line.startswith("#")]
+    assert {rule[-1] for rule in rules} == {"scram-sha-256"}
+    assert [rule[2] for rule in rules if rule[1] == "replication"] == ["postgres"]
     with pytest.raises(asyncpg.InvalidPasswordError):
         async with connected(cluster, password="wrong"):
             pass

@@ -487,6 +487,37 @@ async def test_a_step_or_a_target_is_canceled_alone(jobs_api, owner, job):
     )  # fmt: skip
 
 
+async def test_a_target_that_failed_is_retried(jobs_api, owner, job):
+    run = await a_planned_run(owner, job, 3)
+    await ran(owner, run, 1, "Failed")
+    await ran(owner, run, 2, "Succeeded")
+    target = await ids(owner, run)
+
+    async def retry(ordinal):
+        return await jobs_api.post(at(run, "steps/STEP1/targets", target[ordinal], "retry"))
+
+    again = await retry(1)
+    refused = [await retry(ordinal) for ordinal in (1, 2, 3)]
+
+    assert again.status_code == 200
+    shown = again.json()["properties"]
+    assert (shown["lifecycle"], shown["currentAttempts"]) == ("Created", 1)
+    assert "endTime" not in shown and "endReason" not in shown
+    assert again.json()["name"] == str(target[1])
+    assert {problem(each) for each in refused} == {(409, "ExecutionNotRetryable")}
+    errors = [each.json()["error"] for each in refused]
+    assert {each["target"] for each in errors} == {"targetId"}
+    assert "without success" in errors[0]["message"] and "rerun" in errors[1]["message"]
+    attempts = await jobs_api.seen(at(run, "steps/step1/targets", target[1], "attempts"))
+    assert [each["properties"]["lifecycle"] for each in attempts["value"]] == ["Failed"]
+    await jobs_api.post(at(run, "steps/step1/cancel"))
+    await owner.execute("update jobs_internal.target_execution set end_time = now(), lifecycle = 'Failed'"
+                        " where ordinal = 1")  # fmt: skip
+    assert "being canceled" in (await retry(1)).json()["error"]["message"]
+    absent = at(run, "steps/step1/targets", uuid4(), "retry")
+    assert problem(await jobs_api.post(absent)) == (404, "ResourceNotFound")
+
+
 async def test_a_summary_and_a_why_tell_who_wanted_it_to_stop(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 2)
     await ran(owner, run, 1, "InProgress", backend_pid=7)
@@ -854,12 +885,13 @@ async def test_a_query_needs_the_servers_and_to_write_also_the_jobs(jobs_api):
 async def test_an_operator_stops_parts_and_a_reader_only_reads(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 1)
     target = (await ids(owner, run))[1]
-    paths = [at(run, "steps/step1/targets", target, "cancel"), at(run, "steps/step1/cancel")]
+    of_target = at(run, "steps/step1/targets", target)
+    paths = [f"{of_target}/cancel", at(run, "steps/step1/cancel")]
     reader = await a_caller(jobs_api, (ACCOUNT, READER))
     operator = await a_caller(jobs_api, (ACCOUNT, JOB_OPERATOR))
 
     async with reader.call, operator.call:
-        refused = [await reader.post(path) for path in paths]
+        refused = [await reader.post(path) for path in (*paths, f"{of_target}/retry")]
         read = [await reader.get(at(run, below)) for below in ("summary", "errors", "results")]
         stopped = [await operator.post(path) for path in paths]
 

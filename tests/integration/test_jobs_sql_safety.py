@@ -25,6 +25,7 @@ OPERATORS = {
     "sp_resume_execution",
     "sp_abort_execution",
     "sp_rerun_execution",
+    "sp_retry_target",
     "sp_pause",
     "sp_resume",
 }

@@ -18,6 +18,7 @@ from nodeagent.items import (
     CancelExecution,
     ContinueExecution,
     RerunExecution,
+    RetryTarget,
     DecidePrivateEndpoint,
     DeleteItem,
     Diagnose,
@@ -88,6 +89,9 @@ EXAMPLES = {
     "rerun_execution": RerunExecution(
         job="j", execution_id=UUID(int=1), document={"only": ["failed"]}
     ),
+    "retry_target": RetryTarget(
+        job="j", execution_id=UUID(int=1), step="s", target=str(UUID(int=4))
+    ),
     "cancel_execution": CancelExecution(job="j", execution_id=UUID(int=1), reason="enough"),
     "ask": Ask(request_id=UUID(int=2), kind="resolve", args={"targetGroup": "g"}),
     "read_request": ReadRequest(request_id=UUID(int=2)),
@@ -109,7 +113,7 @@ insert into jobs_internal.snapshot (snapshot_id, target_group_id, group_hash, di
 values (gen_random_uuid(), gen_random_uuid(), '', 1, 1, '');
 insert into jobs_internal.snapshot_target (snapshot_id, ordinal, target_id, target_type, server_id, server_name,
                                            database_name, rule)
-select s.snapshot_id, 1, gen_random_uuid(), 'SqlDatabase', '/s', 's', 'd', gen_random_uuid() from jobs_internal.snapshot s;
+select s.snapshot_id, 1, '00000000-0000-0000-0000-000000000004', 'SqlDatabase', '/s', 's', 'd', gen_random_uuid() from jobs_internal.snapshot s;
 insert into jobs_internal.step_execution (run_day, job_execution_id, step_id, step_name, content_hash, snapshot_id,
                                           lifecycle, halted_at, halt_rule, wait_reason)
 select x.run_day, x.job_execution_id, 1, 's', '', s.snapshot_id, 'WaitingForChildJobExecutions', now(),

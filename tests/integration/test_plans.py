@@ -83,6 +83,26 @@ async def test_a_plan_shows_targets_budgets_and_what_is_unknown_and_starts_nothi
     assert await databases.everywhere(COUNT) == [0] * DATABASES
 
 
+async def test_plans_are_listed_in_pages_the_newest_first_until_they_expire(databases: Fleet):
+    await databases.job("job", EFFECT)
+    plans = [str((await planned(databases))[0]) for _ in range(3)]
+    await databases.root.execute(
+        "update jobs_internal.plan set expires_at = now() where plan_id::text = $1", plans[0]
+    )
+    found, after = [], None
+    for _ in plans:
+        text = await databases.root.fetchval(
+            "select jobs_internal.list_items('jobs/plans', '{job}', $1, 1, '{}')",
+            json.dumps(after) if after else None,
+        )
+        page = json.loads(text)
+        found += [item["path"][-1] for item in page["items"]]
+        after = page["next"]
+        if after is None:
+            break
+    assert found == [plans[2], plans[1]]
+
+
 async def test_the_shortest_duration_comes_from_earlier_attempts(databases: Fleet):
     await databases.job("job", "select pg_sleep(0.2)", max_parallelism=2)
     await start(databases)

@@ -17,6 +17,7 @@ from engine.scheduling.runs import Run, StepRun, WaitingTarget
 from engine.targets.resolution import Resolution, Target
 from muster.core import telemetry
 from muster.core.errors import Fault, Unavailable
+from muster.core.failpoints import reach
 
 log = telemetry.get(__name__)
 
@@ -51,6 +52,9 @@ class LateListing:
                 self._targets[step] = targets
                 self._tasks.start(step, self._list(step, targets))
 
+    def __contains__(self, step: StepRun) -> bool:
+        return step in self._tasks
+
     def end(self) -> None:
         self._tasks.cancel_all()
 
@@ -75,6 +79,7 @@ class LateListing:
         assert step.rollout is not None
         key = step.run.id, step.plan.step_id, target.ordinal
         columns = (*snapshot_columns(listed), step.rollout.rules.wave_starts)
+        await reach("core.before_join")
         try:
             rows = await self._executions.rows(Q.join_targets, *key, *columns, limit=JOIN_TIMEOUT)
         except Fault as fault:
@@ -83,6 +88,7 @@ class LateListing:
         if rows:
             joined = [dict(row) for row in rows if row["ordinal"] != target.ordinal]
             self._run_state.replace(step, target.ordinal, joined)
+            await reach("core.joined")
             log.info("targets joined the step", run=step.run.id, targets=len(joined))
 
     def _ended(self, step: StepRun, error: BaseException | None) -> None:

@@ -187,11 +187,14 @@ class RunActions(RunConditions):
             self._run_state.load(step, row)
 
     async def load_targets(self, step: StepRun) -> None:
-        """Loads the targets of a step that was planned before."""
+        """Loads the targets of a step that was planned before. A failure that is recorded meanwhile counts twice
+        rather than not at all.
+        """
+        key = (step.run.day, step.run.id, step.plan.step_id)
+        rows = await self._executions.rows(Q.live_targets, *key, limit=LOAD_TIMEOUT)
         await self._rollouts.load(step)
         await self._load_previous(step)
-        key = (step.run.day, step.run.id, step.plan.step_id)
-        for row in await self._executions.rows(Q.live_targets, *key, limit=LOAD_TIMEOUT):
+        for row in rows:
             self._run_state.load(step, dict(row))
         self._run_state.follow(step)
         self._queued(step)
@@ -253,8 +256,9 @@ class RunActions(RunConditions):
         else:
             lifecycle = await self._executions.value(Q.end_step, run.id, id, None, None)
         await reach("core.step_ended")
-        if lifecycle is None and step.is_queued:
-            raise Disagreement(f"step {id} of run {run.id} has targets that live")
+        if lifecycle is None and step.is_queued:  # a target was retried
+            run.outdated = True
+            return
         if lifecycle is None:  # its targets were planned while it was being cancelled
             await self.load_targets(step)
             return
@@ -292,6 +296,14 @@ class RunActions(RunConditions):
     def _apply_run_end(self, run: Run, lifecycle: str | None) -> None:
         if lifecycle is None:
             raise Disagreement(f"run {run.id} has steps that live")
+        self._remove(run)
+
+    def forget_run(self, run: Run) -> None:
+        """Its tasks go on at their hosts; the next updates contain it again."""
+        for step in run.live:
+            for invocation in self._run_state.invocations(step).values():
+                self._run_state.release(invocation)
+            self._run_state.remove_waiting(step)
         self._remove(run)
 
     def _remove(self, run: Run) -> None:

@@ -43,7 +43,7 @@ class RunConditions:
         return step.canceled and _is_first(step)
 
     def may_end(self, step: StepRun) -> bool:
-        return step.finished and _is_first(step)
+        return step.finished and _is_first(step) and not step.run.outdated
 
     def is_aborted(self, step: StepRun) -> bool:
         """Targets wait that an operator does not want to start any more."""

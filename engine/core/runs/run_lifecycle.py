@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum, auto
 from typing import Any, Generic, TypeVar
+from uuid import UUID
 
 from engine.context.core_context import CoreContext
 from engine.core.runs.background import BackgroundTasks
@@ -82,7 +83,7 @@ STEP_MOVES: tuple[Move[StepRun], ...] = (
     Move(S.PLANNED,       do.may_write_apart,  do.write_apart,      (S.QUEUED, S.LEFT, S.ENTERED), By.BACKGROUND),
     Move(S.PLANNED,       do.may_queue_small,  do.load_plan,        (S.LOADED,), By.RESERVE),
     Move(S.LOADED,        do.always,           do.write_plan,       (S.QUEUED, S.LEFT), By.RESERVE),
-    Move(S.QUEUED,        do.may_end,          do.end_step,         (S.LEFT,)),
+    Move(S.QUEUED,        do.may_end,          do.end_step,         (S.LEFT, S.QUEUED)),
     Move(S.QUEUED,        do.is_aborted,       do.abort_step,       (S.QUEUED,)),
     Move(S.QUEUED,        do.has_skipped,      do.skip_targets,     (S.QUEUED,)),
     Move(S.QUEUED,        do.has_decision,     do.apply_decision,   (S.QUEUED,)),
@@ -104,6 +105,7 @@ class RunLifecycle:
         now: Callable[[], float],
     ) -> None:
         self._clock = context.clock
+        self._run_state = run_state
         self._wake_controller = wake
         self.pending: set[Run] = set()  # runs that may move
         self._background = BackgroundTasks(self._background_ended)
@@ -131,6 +133,19 @@ class RunLifecycle:
     def end(self) -> None:
         self._background.cancel_all()
         self.late_listing.end()
+
+    def outdated_runs(self, retries: dict[UUID, int]) -> list[Run]:
+        """Runs with targets that were retried after they were loaded, unless servers are being listed for them."""
+        return [
+            run
+            for run in self._run_state.runs.values()
+            if (run.outdated or run.retries < retries.get(run.id, 0))
+            and not any(step in self._background or step in self.late_listing for step in run.live)
+        ]
+
+    def forget(self, run: Run) -> None:
+        """The next updates contain the run, with the targets that were retried."""
+        self._actions.forget_run(run)
 
     def wake(self, run: Run) -> None:
         """The run may move, and the controller is woken to advance it."""

@@ -21,6 +21,7 @@ class _RunRow(msgspec.Struct, frozen=True):
     cancel_requested_at: str | None
     chosen: Literal["rerun", "plan", "caller"] | None
     overrides: dict[str, Any]
+    retries: int
     steps: tuple[StepDefinition, ...]
     reached: tuple[ReachedStep, ...]
 
@@ -30,6 +31,11 @@ class _CancellationRow(msgspec.Struct, frozen=True):
     job_execution_id: UUID
     step_id: int | None
     ordinal: int | None
+
+
+class _RetriesRow(msgspec.Struct, frozen=True):
+    job_execution_id: UUID
+    retries: int
 
 
 def runs(text: str) -> list[Run]:
@@ -46,6 +52,7 @@ def runs(text: str) -> list[Run]:
             canceled=each.cancel_requested_at is not None,
             chosen=each.chosen,
             limit=each.overrides.get("limit"),
+            retries=each.retries,
         )
         for each in _read(text, _RunRow)
     ]
@@ -56,6 +63,10 @@ def cancellations(text: str) -> list[Cancellation]:
         Cancellation(each.cancellation_id, each.job_execution_id, each.step_id, each.ordinal)
         for each in _read(text, _CancellationRow)
     ]
+
+
+def retries(text: str) -> dict[UUID, int]:
+    return {each.job_execution_id: each.retries for each in _read(text, _RetriesRow)}
 
 
 def rollouts(text: str) -> list[RolloutUpdate]:

@@ -7,8 +7,8 @@ select extract(epoch from pg_catalog.clock_timestamp())::double precision as now
 
 -- name: news
 -- Unfinished runs that the core does not have, the oldest first, open cancellations, rollouts that an operator resumed
--- or aborted, and the group that new runs begin with.
-select runs::text, orders::text, rollouts::text, group_name, document::text from jobs_internal.poll_updates($1, $2);
+-- or aborted, how often targets were retried, and the group that new runs begin with.
+select runs::text, orders::text, rollouts::text, retries::text, group_name, document::text from jobs_internal.poll_updates($1, $2);
 
 -- name: plenty_of_time
 -- A longer timeout, for the plan of a large fleet.

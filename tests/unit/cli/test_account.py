@@ -116,6 +116,14 @@ def test_the_doctor_tells_of_a_pause_and_its_end(muster, rest):
     assert out.splitlines()[-1] == ("  paused     nothing new starts until: muster account resume")
 
 
+def test_an_account_is_acknowledged(muster, rest):
+    rest.on("POST", f"{ACCOUNT}/acknowledge", {"acknowledged": True})
+
+    code, out, _ = muster("account", "acknowledge", "demo", "-o", "tsv")
+
+    assert (code, out.splitlines()) == (0, ["account\tacknowledged", "demo\ttrue"])
+
+
 def test_an_account_is_paused_and_resumed(muster, rest):
     rest.on("POST", f"{ACCOUNT}/pause", {"paused": True, "canceled": 2})
     rest.on("POST", f"{ACCOUNT}/resume", {"paused": False})

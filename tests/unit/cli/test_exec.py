@@ -143,6 +143,19 @@ def test_a_group_without_targets_is_told_as_the_cause(muster, rest):
     ]
 
 
+def test_a_missing_credential_of_named_targets_names_the_option_and_the_accounts_default(
+    muster, rest
+):
+    rest.on("GET", f"{RUN}/summary", a_summary("Failed", Failed=1))
+    missing = a_cause(None, 1, "No credential is configured for this target.")
+    rest.on("GET", f"{RUN}/errors", listed(missing | {"reason": "CredentialMissing"}))
+
+    _, out, _ = muster("exec", "--server", "eu1", "-c", "select 1")
+
+    assert "  → muster exec --credential NAME …\n" in out
+    assert "muster account create ACCOUNT --default-credential NAME" in out
+
+
 def test_a_write_that_was_not_allowed_names_the_option(muster, rest):
     rest.on("GET", f"{RUN}/summary", a_summary("Failed", Failed=1))
     refused = "cannot execute DELETE in a read-only transaction"

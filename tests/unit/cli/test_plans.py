@@ -5,7 +5,7 @@ import json
 import pytest
 
 from muster.cli import run_origin
-from tests.unit.cli.fake_rest import ACCOUNT, JOB, RUN_ID, a_run
+from tests.unit.cli.fake_rest import ACCOUNT, JOB, RUN_ID, a_run, listed
 
 PLAN_ID = "7c1e0f5a-93c4-4f0e-8a2b-5d6b7c8d9e10"
 STEP = {
@@ -77,6 +77,25 @@ def test_a_plan_with_a_step_that_has_no_targets_can_not_be_started(muster, rest)
 
     assert "step 1 main: can't be planned: CredentialMissing: No credential." in out
     assert "--plan" not in out
+
+
+def test_plans_are_listed_with_the_runs_that_were_started(muster, rest):
+    made = {"createdAt": "2031-01-01T00:00:00.25Z", "createdBy": "anna"}
+    started = PLAN["properties"] | {"jobExecutionId": RUN_ID}
+    plans = (
+        {**PLAN, "systemData": made},
+        {"name": "p2", "properties": started, "systemData": made},
+    )
+    rest.on("GET", f"{JOB}/plans", listed(*plans))
+
+    code, out, _ = muster("job", "plans", "nightly", "-o", "tsv")
+
+    at, until = "2031-01-01T00:00:00Z", "2031-01-04T00:00:00Z"
+    assert code == 0
+    assert [line.split("\t") for line in out.splitlines()[1:]] == [
+        [PLAN_ID, "2", at, "anna", "3", until, ""],
+        ["p2", "2", at, "anna", "3", until, RUN_ID],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -102,3 +102,25 @@ def test_a_target_of_two_servers_is_a_question(muster, with_targets):
 
     assert code == 1 and "fleet-1/tenant_07" in err and "fleet-2/tenant_07" in err
     assert muster("run", "cancel", "nightly", "--target", "nowhere")[0] == 6
+
+
+def test_targets_are_retried_when_all_of_them_are_known(muster, three_runs):
+    rest = three_runs
+    found = a_target("tenant_07", "Failed"), a_target("tenant_08", "TimedOut")
+    rest.on("GET", f"{RUN}/targets", listed(*found))
+    for each in found:
+        name = each["name"]
+        again = a_target(name.removeprefix("id-of-"), "Created", waitReason="Halted")
+        rest.on("POST", f"{RUN}/steps/main/targets/{name}/retry", again)
+
+    words = ("run", "retry", "nightly", "--target", "tenant_07", "--target")
+    code, out, _ = muster(*words, "fleet-1/tenant_08", "-o", "tsv")
+
+    rows = [line.split("\t")[2:] for line in out.splitlines()[1:]]
+    assert (code, rows) == (0, [
+        ["main", "fleet-1/tenant_07", "Created", "Halted"],
+        ["main", "fleet-1/tenant_08", "Created", "Halted"],
+    ])  # fmt: skip
+    retried = len([each for each in rest.requests if each.method == "POST"])
+    assert muster(*words, "nowhere")[0] == 6
+    assert len([each for each in rest.requests if each.method == "POST"]) == retried == 2

@@ -24,13 +24,13 @@ begin
     elsif p_kind = 'webhooks/deliveries' then
         return list_deliveries(p_path[1], p_after, top, p_filters);
     elsif p_kind not in ('credentials', 'targetGroups', 'privateEndpoints', 'webhooks', 'jobs', 'jobs/versions',
-                         'jobs/steps', 'jobs/versions/steps') then
+                         'jobs/plans', 'jobs/steps', 'jobs/versions/steps') then
         perform raise_error('MU012', 'p_kind', format('there is no kind %s', p_kind));
     elsif cardinality(p_path) > 0 then
         parent_id := get_item('jobs', p_path) ->> 'uid';
         perform get_item('jobs/versions', p_path) where p_kind = 'jobs/versions/steps';
     end if;
-    -- Numbered items are ordered by rank, other items by name.
+    -- Numbered items are ordered by rank, plans by their age, other items by name.
     for entry in
         with found (rank, name) as (
             select 0, c.name from credential c where p_kind = 'credentials'
@@ -45,6 +45,10 @@ begin
             union all
             select -v.version, v.version::text from job_version v where p_kind = 'jobs/versions' and v.job_id = parent_id
             union all
+            select (-1000 * extract(epoch from p.created_at))::bigint, p.plan_id::text
+              from plan p
+             where p_kind = 'jobs/plans' and p.job_id = parent_id and p.expires_at > clock_timestamp()
+            union all
             select s.step_id, s.name
               from job_step s
              where p_kind in ('jobs/steps', 'jobs/versions/steps') and s.job_id = parent_id
@@ -53,7 +57,7 @@ begin
             select f.rank, f.name, row_number() over (order by f.rank, lower(f.name) collate "C") as place
               from found f
              where (p_after is null
-                    or (f.rank, lower(f.name) collate "C") > ((p_after ->> 'rank')::integer, lower(p_after ->> 'name')))
+                    or (f.rank, lower(f.name) collate "C") > ((p_after ->> 'rank')::bigint, lower(p_after ->> 'name')))
                and (only_names is null or lower(f.name) = any(only_names))
         )
         select n.rank, n.name, n.place from next n where n.place <= top + 1 order by n.place

@@ -6,6 +6,8 @@ language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
 begin
+    -- In the order in which a retry of its targets takes the locks.
+    perform from job_execution x where x.job_execution_id = p_run for no key update;
     step := end_step(p_epoch, p_run, p_step_id);
     if step is not null then
         run := end_run(p_epoch, p_run);

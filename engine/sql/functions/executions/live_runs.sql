@@ -2,7 +2,8 @@
 create or replace function jobs_internal.live_runs(p_epoch bigint, p_known uuid[])
 returns table (job_execution_id uuid, job_id uuid, job_name text, job_version integer, run_day date,
                create_time timestamptz, priority integer, overlap text, lifecycle text, job_paused boolean,
-               cancel_requested_at timestamptz, overrides jsonb, chosen text, steps jsonb, reached jsonb)
+               cancel_requested_at timestamptz, overrides jsonb, chosen text, retries integer, steps jsonb,
+               reached jsonb)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -15,6 +16,7 @@ begin
                 when x.plan_of is not null then 'plan'
                 when exists (select from chosen_target t where t.job_execution_id = x.job_execution_id)
                 then 'caller' end,
+           x.retries,
            coalesce(s.steps, '[]'),
            coalesce(e.reached, '[]')
       from job_execution x

@@ -38,7 +38,15 @@ begin
       from target g
      where x.run_day >= day
        and (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (g.d, g.r, g.s, g.o)
-       and x.lifecycle = 'Created';
+       and x.lifecycle = 'Created'
+       -- Its target of the step before may have been retried since the core decided.
+       and not exists (
+           select from snapshot_target d
+             join snapshot_target b on b.target_id = d.target_id and b.snapshot_id = previous.snapshot_id
+             join target_execution p
+               on (p.run_day, p.job_execution_id, p.step_id, p.ordinal)
+                  = (day, p_run, previous.step_id, b.ordinal)
+            where (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal) and p.end_time is null);
     get diagnostics ended = row_count;
     perform write_target_event(p_run, p_step_id, 'Skipped', ended);
 end $$;

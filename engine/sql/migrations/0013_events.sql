@@ -37,7 +37,7 @@ comment on table jobs_internal.event is
 comment on column jobs_internal.event.number is 'Position in the order of events of the account, from 1.';
 comment on column jobs_internal.event.event_id is 'Identifies the event for receivers of webhooks.';
 comment on column jobs_internal.event.kind is 'runStarted, runWaiting, runEnded, stepStarted, stepEnded, waveStarted, stepHalted, '
-    'stepResumed, targetsEnded, slotLate, slotMissed, autoDisableWarning, autoDisabled or test.';
+    'stepResumed, targetsEnded, targetsRetried, slotLate, slotMissed, autoDisableWarning, autoDisabled or test.';
 comment on column jobs_internal.event.job_id is 'The job.';
 comment on column jobs_internal.event.job_execution_id is 'The run; null for an event of a job or schedule.';
 comment on column jobs_internal.event.notifications is
