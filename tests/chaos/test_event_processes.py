@@ -1,6 +1,6 @@
 """Every place on the way of an event to a receiver × kill -9, and a crash of the control database: none is lost or doubled.
 
-One seeded cell in `make test`; MUSTER_TEST_CELLS=all (`make chaos`) runs every one.
+One seeded cell in `make deep`; MUSTER_TEST_CELLS=all (`make chaos`) runs every one.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from tests.support.fleet import plane
 from tests.support.launching import until
 from tests.support.webhook_receiver import Receiver, add_webhook, deliveries, receiving, settled
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 together = pytest.mark.asyncio(loop_scope="module")
 
 SEED = int(os.environ.get("MUSTER_TEST_SEED", "2"))

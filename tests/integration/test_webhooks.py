@@ -59,6 +59,7 @@ async def test_59_three_attempts_and_a_failure_are_one_notification(databases: F
         assert request.event_id == row["eventId"] == request.document["eventId"]
 
 
+@pytest.mark.deep
 async def test_59_a_receiver_that_answers_500_leaves_the_job_as_it_is(
     databases: Fleet, short_pauses
 ):
@@ -93,6 +94,7 @@ async def test_a_receiver_can_verify_who_sent_it(databases: Fleet):
         assert request.headers["muster-signature"] == f"v1={expected}"
 
 
+@pytest.mark.deep
 async def test_a_success_after_a_failure_is_also_a_recovery(databases: Fleet):
     async with receiving() as receiver:
         await add_webhook(databases, "ops", receiver.url, events=["recovered"])
@@ -114,6 +116,7 @@ async def test_a_success_after_a_failure_is_also_a_recovery(databases: Fleet):
         await databases.execute(database, "drop table here")
 
 
+@pytest.mark.deep
 async def test_a_webhook_with_jobs_gets_no_others(databases: Fleet):
     async with receiving() as receiver:
         await databases.job("Wanted", "select 1")

@@ -71,6 +71,7 @@ WRONG = (
 )
 
 
+@pytest.mark.deep
 async def test_a_wrong_webhook_is_refused_with_its_field(jobs_api):
     for wrong, target in WRONG:
         answer = await jobs_api.put("webhooks/ops", {"properties": WEBHOOK | wrong})
@@ -82,6 +83,7 @@ async def test_a_wrong_webhook_is_refused_with_its_field(jobs_api):
     assert answer.status_code == 400 and "needs a secret" in answer.text
 
 
+@pytest.mark.deep
 async def test_dead_letters_are_listed_and_sent_again(jobs_api):
     await jobs_api.made("webhooks/ops", {"properties": WEBHOOK})
     await jobs_api.control(PUBLISH, 2, None)
@@ -103,6 +105,7 @@ async def test_dead_letters_are_listed_and_sent_again(jobs_api):
     assert (await jobs_api.post("webhooks/ops/replay", unknown)).status_code == 400
 
 
+@pytest.mark.deep
 async def test_a_test_writes_one_event(jobs_api):
     await jobs_api.made("webhooks/ops", {"properties": WEBHOOK})
 
@@ -113,6 +116,7 @@ async def test_a_test_writes_one_event(jobs_api):
     assert (await jobs_api.post("webhooks/none/test")).status_code == 404
 
 
+@pytest.mark.deep
 async def test_a_policy_of_auto_disable_is_kept_and_checked(jobs_api):
     policy = {"failures": 5, "days": 0.5}
     made = await jobs_api.made("jobs/nightly", {"properties": {"autoDisable": policy}})
@@ -151,6 +155,7 @@ async def test_an_account_has_a_stream_of_events(jobs_api):
     assert missing.status_code == 404
 
 
+@pytest.mark.deep
 async def test_an_execution_has_its_own_stream(jobs_api):
     await jobs_api.a_job()
     run = (await jobs_api.post("jobs/nightly/start")).json()["name"]
@@ -166,6 +171,7 @@ async def test_an_execution_has_its_own_stream(jobs_api):
     assert (await jobs_api.get(at(other, "events"))).status_code == 404
 
 
+@pytest.mark.deep
 async def test_a_stream_needs_the_right_to_read(jobs_api):
     stranger = arm.calling(jobs_api.app, "no token of ours")
     answer = await stranger.get(f"{ACCOUNT}/events", params=SQL)
