@@ -91,6 +91,7 @@ class WebhookSender(Service):
         self._private_key = context.targets.private_key
         self._recording = asyncio.Lock()  # one session at a time
         self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._begun: dict[UUID, float] = {}  # by webhook: when its last attempt began
 
     @property
     def pause(self) -> timedelta:
@@ -110,9 +111,12 @@ class WebhookSender(Service):
         # Those that are being sent are among the rows.
         async with self._recording, store.calling() as tx:
             rows = await tx.fetch(Q.due_deliveries, store.epoch, 2 * MAX_PARALLEL_OF_WEBHOOK)
-        for row in rows:
-            delivery = msgspec.convert(dict(row), Delivery)
+        deliveries = [msgspec.convert(dict(row), Delivery) for row in rows]
+        # Receivers that hang must not take the places of the others again and again.
+        deliveries.sort(key=lambda each: self._begun.get(each.webhook_id, 0.0))
+        for delivery in deliveries:
             if self._may_begin(delivery):
+                self._begun[delivery.webhook_id] = self.context.clock.monotonic()
                 task = asyncio.create_task(self._deliver(delivery))
                 self._tasks[delivery.key] = task
                 task.add_done_callback(partial(self._on_end, delivery.key))

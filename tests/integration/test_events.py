@@ -36,7 +36,7 @@ async def events_of(fleet: Fleet, run, after: int = 0) -> list[dict]:
     return (await page())["items"]
 
 
-async def test_a_run_tells_each_change_once_and_in_order(databases: Fleet):
+async def test_a_run_writes_each_change_once_and_in_order(databases: Fleet):
     run = await databases.run("select 1", "select 1/0", retry_attempts=0)
 
     events = await events_of(databases, run)
@@ -115,7 +115,7 @@ async def test_an_event_that_commits_late_is_not_skipped(databases: Fleet):
 
 
 async def test_expired_events_are_deleted_and_a_reader_learns_that(databases: Fleet):
-    await databases.run("select 1")
+    await events_of(databases, await databases.run("select 1"))
     counter = await databases.root.fetchrow("select * from jobs_internal.event_counter")
     await databases.root.execute(
         "update jobs_internal.event set created_at = created_at - interval '8 days' where number <= 2"

@@ -43,7 +43,7 @@ def _url(url: str, settings: Settings) -> list[FieldError]:
 
 
 def _secret(secret: str | None) -> list[FieldError]:
-    """What is wrong is said without repeating it."""
+    """The message never contains the secret."""
     if not secret:
         return []  # the old one stays; a new webhook without one is refused by the control database
     if not SHORTEST_SECRET <= len(secret) <= LONGEST_SECRET:

@@ -52,9 +52,9 @@ async def text(made):
 async def test_events_have_their_number_as_id_and_end_with_the_run():
     made, asked = chunks(page(3, 5), page(7, ended=True))
 
-    told = await text(made)
+    sent = await text(made)
 
-    assert told == (
+    assert sent == (
         "retry: 2000\n\n"
         'id: 3\nevent: runEnded\ndata: {"number":3,"kind":"runEnded","data":{}}\n\n'
         'id: 5\nevent: runEnded\ndata: {"number":5,"kind":"runEnded","data":{}}\n\n'
@@ -65,13 +65,13 @@ async def test_events_have_their_number_as_id_and_end_with_the_run():
     assert asked == [5]
 
 
-async def test_a_stream_without_events_tells_its_position_first():
+async def test_a_stream_without_events_begins_with_its_position():
     made, _ = chunks(page(position=41), page(42, ended=True))
 
     assert "id: 41\n\n" in await text(made)
 
 
-async def test_a_gap_is_told():
+async def test_a_gap_is_an_event_of_its_own():
     made, _ = chunks(page(9, missed=True, ended=True))
 
     assert "event: gap\n" in await text(made)

@@ -147,30 +147,19 @@ begin
                    ended_at         = excluded.ended_at,
                    result_hash      = excluded.result_hash
              where target_ledger.ended_at <= excluded.ended_at  -- a later end may have been written first
-        ), ended as (
-            select d.job_id, d.job_execution_id, d.step_id, d.outcome, count(*) as number
+        ), event as (
+            -- One row for each step of the batch. publish_events describes the targets that failed.
+            insert into outbox (kind, job_id, job_execution_id, payload)
+            select 'targetsEnded', d.job_id, d.job_execution_id, jsonb_strip_nulls(jsonb_build_object(
+                       'stepId', d.step_id, 'counts', jsonb_build_object(
+                           'Succeeded', nullif(count(*) filter (where d.outcome = 'Succeeded'), 0),
+                           'Failed', nullif(count(*) filter (where d.outcome = 'Failed'), 0),
+                           'TimedOut', nullif(count(*) filter (where d.outcome = 'TimedOut'), 0),
+                           'Canceled', nullif(count(*) filter (where d.outcome = 'Canceled'), 0)),
+                       'failed', (array_agg(d.ordinal) filter (where d.outcome in ('Failed', 'TimedOut')))[:20]))
               from decision d
              where d.outcome <> 'WaitingForRetry'
-             group by d.job_id, d.job_execution_id, d.step_id, d.outcome
-        ), event as (
-            -- One row for each step of the batch, with some of its failures.
-            insert into outbox (kind, job_id, job_execution_id, payload)
-            select 'targetsEnded', e.job_id, e.job_execution_id,
-                   jsonb_build_object('stepId', e.step_id, 'counts', jsonb_object_agg(e.outcome, e.number))
-                   || case when bool_or(e.outcome in ('Failed', 'TimedOut')) then jsonb_build_object('failures', (
-                          select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
-                                     'targetId', s.target_id, 'serverName', s.server_name,
-                                     'databaseName', s.database_name, 'schemaName', s.schema_name,
-                                     'lifecycle', f.outcome, 'endReason', f.reason, 'sqlstate', f.sqlstate,
-                                     'attempts', f.attempts, 'message', left(f.last_message, 500))))
-                            from (select d.* from decision d
-                                   where (d.job_execution_id, d.step_id) = (e.job_execution_id, e.step_id)
-                                     and d.outcome in ('Failed', 'TimedOut')
-                                   limit 20) f
-                            join snapshot_target s on (s.snapshot_id, s.ordinal) = (f.snapshot_id, f.ordinal)))
-                      else '{}' end
-              from ended e
-             group by e.job_id, e.job_execution_id, e.step_id
+             group by d.job_id, d.job_execution_id, d.step_id
         )
         select d.invocation_id, 'result', d.outcome, d.attempts,
                extract(epoch from d.not_before)::double precision,
