@@ -8,6 +8,7 @@ from api.event_stream_limits import EventStreamLimits
 from api.links import Links
 from api.paging import Paging
 from api.resource import ResourceType
+from api.stream import Streams
 from api.throttle import Throttle
 from fsm.operations import Operation
 from muster.core.ids import ResourceId
@@ -31,6 +32,7 @@ class Services:
     types: dict[str, ResourceType]  # by ARM type in lower case
     readiness: Readiness
     event_streams: EventStreamLimits = field(default_factory=EventStreamLimits)
+    streams: Streams = field(default_factory=Streams)
 
     def type_of(self, id: ResourceId) -> ResourceType:
         return self.types[id.type.lower()]

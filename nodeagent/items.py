@@ -30,8 +30,19 @@ Kind = Literal[
     "webhooks/deliveries",
     "activityLog",
 ]
-# Of a run, or of one of its targets
-About = Literal["summary", "errors", "results", "messages", "why", "events"]
+# Of a run, of one of its targets, or of an attempt there
+About = Literal[
+    "summary",
+    "errors",
+    "results",
+    "resultColumns",
+    "commandTags",
+    "messages",
+    "why",
+    "events",
+    "attemptResults",
+    "attemptMessages",
+]
 Document = dict[str, Any]
 
 

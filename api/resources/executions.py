@@ -3,7 +3,7 @@
 from msgspec import UNSET
 
 from api.resource import Action, ResourceType, Sync, UseCase, View
-from api.resources import event_feeds
+from api.resources import event_feeds, result_reports
 from api.resources import execution_parts as parts
 from api.resources import execution_reports as reports
 from api.resources.jobs import JOBS
@@ -88,8 +88,9 @@ EXECUTIONS = ResourceType(
         ),
         "errors": reports.ERRORS,
         "messages": reports.MESSAGES,
+        "commandTags": result_reports.COMMAND_TAGS,
     },
-    reports={"summary": reports.SUMMARY, "results": reports.RESULTS},
+    reports={"summary": reports.SUMMARY, "results": result_reports.RESULTS},
     feeds={"events": event_feeds.OF_EXECUTION},
 )
 
@@ -157,4 +158,6 @@ ATTEMPTS = ResourceType(
     shown_example=reports.ATTEMPT_EXAMPLE,
     get=Sync(executions.ATTEMPTS.get, query=(parts.DELETED,)),
     list=Sync(executions.ATTEMPTS.list_page, query=(parts.DELETED,)),
+    views={"messages": reports.ATTEMPT_MESSAGES},
+    reports={"results": result_reports.ATTEMPT_RESULTS},
 )
