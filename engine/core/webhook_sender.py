@@ -33,6 +33,8 @@ INTERVAL = timedelta(seconds=1)
 MAX_PARALLEL = 32  # deliveries of the account
 MAX_PARALLEL_OF_WEBHOOK = 2  # a receiver that hangs leaves the others their share
 
+DELIVERED, RETRIED, DEAD_LETTER = "delivered", "retried", "failed"  # outcomes of an attempt
+
 Key = tuple[UUID, int]  # webhook, event
 
 
@@ -155,6 +157,8 @@ class WebhookSender(Service):
             async with self._recording, store.calling() as tx:
                 record = delivered, answer.status, answer.error, None if delivered else pause
                 await tx.execute(Q.record_delivery, store.epoch, *delivery.key, *record)
+            outcome = DELIVERED if delivered else DEAD_LETTER if pause is None else RETRIED
+            self.context.metrics.deliveries[outcome] += 1
             await reach("events.delivery_recorded")
 
     async def _send(self, delivery: Delivery) -> Answer:
