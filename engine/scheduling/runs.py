@@ -37,7 +37,6 @@ class StepDefinition(msgspec.Struct, frozen=True, rename="camel"):
     target_group_name: str | None = None  # None: each run names its targets
     max_parallelism: int | None = None  # in each pool, and at each server outside of its pools
     options: dict[str, Any] = {}
-    has_output: bool = False
     credential_id: UUID | None = None
 
     @property
