@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from api.resource import Action, At, Query, Report, ResourceType, Verb, View
+from api.resource import Action, At, Feed, Query, Report, ResourceType, Verb, View
 from api.versions import Versions
 
 
@@ -18,6 +18,7 @@ class Kind(StrEnum):
     LIST = "list"
     ACTION = "action"
     REPORT = "report"
+    FEED = "feed"
     STATUS = "status"
     RESULT = "result"
 
@@ -46,6 +47,7 @@ class Endpoint:
     act: Action | None = None
     view: View | None = None
     report: Report | None = None
+    feed: Feed | None = None
     query: tuple[Query, ...] = field(default=())
 
     @property
@@ -213,6 +215,8 @@ def _of_item(kind: ResourceType, suffix: str, item: Path) -> Iterator[Endpoint]:
             verb=Verb(run=view.run),
             query=view.query,
         )
+    for name, feed in kind.feeds.items():
+        yield _feed(kind, feed, (*item, Segment(name)), depth)
     for name, report in kind.reports.items():
         yield Endpoint(
             operation_id=f"{kind.title}_{report.title}",
@@ -226,6 +230,21 @@ def _of_item(kind: ResourceType, suffix: str, item: Path) -> Iterator[Endpoint]:
             report=report,
             query=report.query,
         )
+
+
+def _feed(kind: ResourceType, feed: Feed, path: Path, depth: int) -> Endpoint:
+    return Endpoint(
+        operation_id=f"{kind.title}_{feed.title}",
+        method="GET",
+        kind=Kind.FEED,
+        path=path,
+        depth=depth,
+        type=kind,
+        action=f"{kind.arm_type}/read",
+        versions=kind.versions,
+        feed=feed,
+        query=feed.query,
+    )
 
 
 def _provider_actions(kind: ResourceType) -> Iterator[Endpoint]:

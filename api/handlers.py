@@ -9,6 +9,7 @@ from litestar.types import Receive
 
 from api import auth_pipeline, body, envelope, operations, paging, row_formats
 from api.endpoint import Endpoint, Kind
+from api.event_stream import events
 from api.request_context import RequestContext
 from api.resource import Action, ResourceType, UseCase
 from api.response import Answer, Headers, json_answer
@@ -193,6 +194,7 @@ HANDLERS: dict[Kind, Handler] = {
     Kind.LIST: list_,
     Kind.ACTION: act,
     Kind.REPORT: report,
+    Kind.FEED: events,
     Kind.STATUS: status,
     Kind.RESULT: result,
 }

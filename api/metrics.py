@@ -75,6 +75,11 @@ def _engine_families() -> dict[str, Any]:
         "slots": CounterMetricFamily(
             "muster_schedule_slots", "Slots of schedules, by outcome", labels=["account", "outcome"]
         ),
+        "deliveries": CounterMetricFamily(
+            "muster_webhook_attempts",
+            "Attempts to deliver an event to a webhook, by outcome",
+            labels=["account", "outcome"],
+        ),
         "lag": HistogramMetricFamily(
             "muster_schedule_lag_seconds",
             "From the time of a slot to the decision to start it",
@@ -99,6 +104,8 @@ def _add_engine(families: dict[str, Any], account: str, counts: EngineCounts) ->
         families["running"].add_metric([account, job], running)
     for outcome, number in counts.slots.items():
         families["slots"].add_metric([account, outcome], number)
+    for outcome, number in counts.deliveries.items():
+        families["deliveries"].add_metric([account, outcome], number)
     _add_histogram(families["lag"], [account], counts.lag)
     if counts.last_tick is not None:
         families["tick"].add_metric([account], counts.last_tick)

@@ -11,6 +11,7 @@ from api.schemas import Schema, ref
 from api.versions import PATTERN, Versions
 
 JSON = "application/json"
+TEXT = {"type": "string"}
 REFUSALS = {
     "400": "The request can never succeed as it is; all wrong fields are in `details`.",
     "401": "No token, or an invalid one.",
@@ -67,6 +68,8 @@ def _summary(endpoint: Endpoint) -> str:
         return f"{endpoint.act.title} of a {endpoint.type.singular}."
     if endpoint.view:
         return f"{endpoint.view.title} of a {endpoint.type.singular}."
+    if endpoint.feed:
+        return f"{endpoint.feed.title} of a {endpoint.type.singular}, as server-sent events."
     if endpoint.report:
         return f"{endpoint.report.title} of a {endpoint.type.singular}."
     return SUMMARY[endpoint.kind].format(endpoint.type.singular)
@@ -99,6 +102,8 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
             top = {"type": "integer", "minimum": 1, "maximum": MOST}
             parameters.append({"name": TOP, "in": "query", "schema": top})
         parameters.append({"name": SKIP_TOKEN, "in": "query", "schema": {"type": "string"}})
+    if endpoint.feed:
+        parameters.append({"name": "Last-Event-ID", "in": "header", "schema": TEXT})
     if endpoint.method in {"PUT", "PATCH", "DELETE"}:
         parameters.append({"name": "If-Match", "in": "header", "schema": {"type": "string"}})
         key = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
@@ -154,7 +159,7 @@ def _responses(endpoint: Endpoint, endpoints: tuple[Endpoint, ...]) -> dict[str,
 
 
 def _looks_inside(endpoint: Endpoint) -> bool:
-    return endpoint.view is not None and endpoint.view.inside
+    return endpoint.feed is not None or (endpoint.view is not None and endpoint.view.inside)
 
 
 def refusals() -> dict[str, Schema]:
@@ -189,6 +194,10 @@ def _success(endpoint: Endpoint, status: str) -> Schema:
         "description": examples.meaning(endpoint, status),
         "headers": _headers(headers),
     }
+    if endpoint.feed:
+        example = {"typical": {"value": endpoint.feed.example}}
+        answer["content"] = {"text/event-stream": {"schema": TEXT, "examples": example}}
+        return answer
     schema = _success_schema(endpoint, status)
     if schema is not None:
         example = {"typical": {"value": examples.response(endpoint)}}

@@ -106,6 +106,16 @@ class Report:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Feed:
+    """GET {resource}/{name}: server-sent events; `run` reads those after a position."""
+
+    run: UseCase
+    title: str
+    example: str
+    query: tuple[Query, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Polling:
     """The two kinds of URL under which the operations of a type are followed."""
 
@@ -159,6 +169,7 @@ class ResourceType:
     provider_actions: Mapping[str, Action] = field(default_factory=dict)  # at the subscription
     views: Mapping[str, View] = field(default_factory=dict)
     reports: Mapping[str, Report] = field(default_factory=dict)
+    feeds: Mapping[str, Feed] = field(default_factory=dict)
     polling: Polling | None = None
 
     @cached_property

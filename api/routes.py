@@ -23,7 +23,7 @@ def lines() -> Iterator[str]:
 
 def use_case(endpoint: Endpoint) -> str:
     """Module and name; of the handler where there is no use case: operations are only polled."""
-    declared = endpoint.verb or endpoint.act or endpoint.report
+    declared = endpoint.verb or endpoint.act or endpoint.report or endpoint.feed
     return qualified_name(declared.run if declared else HANDLERS[endpoint.kind])
 
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from api.authentication import Authenticator
+from api.event_stream_limits import EventStreamLimits
 from api.links import Links
 from api.paging import Paging
 from api.resource import ResourceType
@@ -30,6 +31,7 @@ class Services:
     paging: Paging
     types: dict[str, ResourceType]  # by ARM type in lower case
     readiness: Readiness
+    event_streams: EventStreamLimits = field(default_factory=EventStreamLimits)
     streams: Streams = field(default_factory=Streams)
 
     def type_of(self, id: ResourceId) -> ResourceType:

@@ -121,6 +121,7 @@ def _command(
         client_keys=keys,
         same_error_limit=limit,
         run_attempts=account.properties.get("runAttempts"),
+        auto_disable=account.properties.get("autoDisable"),
     )
     return command, command.digest
 

@@ -26,6 +26,8 @@ Kind = Literal[
     "jobs/executions/steps/targets",
     "jobs/executions/steps/targets/attempts",
     "privateEndpoints",
+    "webhooks",
+    "webhooks/deliveries",
     "activityLog",
 ]
 # Of a run, of one of its targets, or of an attempt there
@@ -37,6 +39,7 @@ About = Literal[
     "commandTags",
     "messages",
     "why",
+    "events",
     "attemptResults",
     "attemptMessages",
 ]
@@ -63,7 +66,10 @@ class ListItems(_Frozen, frozen=True):
 
 
 class ReadExecution(_Frozen, frozen=True):
-    """An execution, also of a deleted job, or a report on it; `options` are the reader's."""
+    """An execution, also of a deleted job, or a report on it; `options` are the reader's.
+
+    With an empty path and kind `events`: the events of the account.
+    """
 
     kind: Kind | About
     path: tuple[str, ...]
@@ -107,6 +113,22 @@ class DecidePrivateEndpoint(_Frozen, frozen=True):
     name: str
     status: Literal["Approved", "Rejected"]
     server_id: str  # as it was when its people were asked
+
+
+class PutWebhook(_Frozen, frozen=True):
+    name: str
+    document: Document
+    secret: str | None = None  # sealed for the account; None keeps what is there
+    condition: Document = {}
+
+
+class SendTestEvent(_Frozen, frozen=True):
+    name: str
+
+
+class ReplayDeliveries(_Frozen, frozen=True):
+    name: str
+    event_ids: tuple[UUID, ...] | None = None  # None: all dead letters
 
 
 class PatchItem(_Frozen, frozen=True):
@@ -236,6 +258,14 @@ class Deleted(_Result, frozen=True):
 
 class Canceled(_Result, frozen=True):
     canceled: bool
+
+
+class TestEventSent(_Result, frozen=True, rename="camel"):
+    test_id: UUID
+
+
+class DeliveriesReplayed(_Result, frozen=True):
+    replayed: int
 
 
 class Asked(_Result, frozen=True):

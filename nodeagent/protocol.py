@@ -145,11 +145,12 @@ class SyncDirectory(_Frozen, frozen=True, omit_defaults=True):
     client_keys: dict[str, str] = {}  # by server_id; sealed for the account's own key
     same_error_limit: int = 50  # of the account: haltAfterConsecutiveSameError
     run_attempts: dict[str, Any] | None = None  # of the account: runAttempts
+    auto_disable: dict[str, Any] | None = None  # of jobs that have no policy of their own
 
     @property
     def digest(self) -> str:
         """Of all but the keys: by it a change is noticed, and a key never seals alike."""
-        content = (self.servers, self.same_error_limit, self.run_attempts)
+        content = (self.servers, self.same_error_limit, self.run_attempts, self.auto_disable)
         return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
 
     @property

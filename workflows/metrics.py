@@ -26,6 +26,7 @@ class EngineCounts(msgspec.Struct, frozen=True, rename="camel"):
     runs: list[tuple[str, str, int]] = []  # that ended: job, state
     live: list[tuple[str, int, int, int]] = []  # job: runs, targets that wait, targets that run
     slots: dict[str, int] = {}  # by outcome
+    deliveries: dict[str, int] = {}  # by outcome
     lag: Histogram | None = None
     last_tick: float | None = None
 

@@ -20,6 +20,7 @@ from api.resources.servers import SERVERS
 from api.resources.steps import JOB_STEPS, VERSION_STEPS
 from api.resources.subscriptions import SUBSCRIPTIONS
 from api.resources.target_groups import TARGET_GROUPS
+from api.resources.webhooks import WEBHOOKS
 
 RESOURCES = (
     SUBSCRIPTIONS,
@@ -42,6 +43,7 @@ RESOURCES = (
     TARGET_EXECUTIONS,
     ATTEMPTS,
     PRIVATE_ENDPOINTS,
+    WEBHOOKS,
     ROLE_DEFINITIONS,
     ROLE_ASSIGNMENTS,
     LOCKS,

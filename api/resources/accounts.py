@@ -1,7 +1,7 @@
 """Job accounts, ARM's jobAgents: a Jobs application linked to a control database."""
 
 from api.resource import Action, Async, Parts, Polling, Query, ResourceType, Sync, View
-from api.resources import execution_parts, target_history
+from api.resources import event_feeds, execution_parts, target_history
 from api.resources.activity import ACTIVITY
 from api.resources.history import HISTORY
 from api.resources.servers import SERVERS
@@ -207,6 +207,7 @@ ACCOUNTS = ResourceType(
         ),
         "targets": target_history.HISTORY,
     },
+    feeds={"events": event_feeds.OF_ACCOUNT},
     polling=Polling(
         status="jobAgentAzureAsyncOperation",
         result="jobAgentOperationResults",

@@ -3,9 +3,9 @@
 from msgspec import UNSET
 
 from api.resource import Action, ResourceType, Sync, UseCase, View
+from api.resources import event_feeds, result_reports
 from api.resources import execution_parts as parts
 from api.resources import execution_reports as reports
-from api.resources import result_reports
 from api.resources.jobs import JOBS
 from api.versions import SQL
 from workflows import executions
@@ -91,6 +91,7 @@ EXECUTIONS = ResourceType(
         "commandTags": result_reports.COMMAND_TAGS,
     },
     reports={"summary": reports.SUMMARY, "results": result_reports.RESULTS},
+    feeds={"events": event_feeds.OF_EXECUTION},
 )
 
 STEP_EXECUTIONS = ResourceType(

@@ -24,6 +24,17 @@ SCHEDULE_SHOWN = {
 }
 YES_OR_NO = {"type": "string", "enum": ["true", "false"]}
 
+HEALTH = {
+    "type": "object",
+    "description": "Only of a job whose last run failed.",
+    "properties": {
+        "failuresInARow": {"type": "integer"},
+        "since": {"type": "string", "format": "date-time"},
+        "warnedAt": {"type": "string", "format": "date-time"},
+        "disabledAt": {"type": "string", "format": "date-time"},
+        "disabledReason": {"type": "string"},
+    },
+}
 
 JOBS = ResourceType(
     name="jobs",
@@ -34,7 +45,7 @@ JOBS = ResourceType(
     versions=SQL,
     parent=ACCOUNTS,
     properties=JobProperties,
-    observed={"version": {"type": "integer"}},
+    observed={"version": {"type": "integer"}, "health": HEALTH},
     pattern=NAME,
     name_example="vacuum",
     example={

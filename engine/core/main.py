@@ -11,6 +11,7 @@ from engine.context.core_context import CoreContext
 from engine.core.communicator import Communicator
 from engine.core.consistency_check import ConsistencyCheck
 from engine.core.controller import Controller
+from engine.core.event_publisher import EventPublisher
 from engine.core.heartbeat import Heartbeat
 from engine.core.listener import Listener
 from engine.core.maintainer import Maintainer
@@ -18,6 +19,7 @@ from engine.core.requests import Requests
 from engine.core.scheduler import Scheduler
 from engine.core.service import Service
 from engine.core.supervisor import JobHosting, ServiceFactories
+from engine.core.webhook_sender import WebhookSender
 from engine.db import membership
 from engine.db.control_db import ControlDatabase
 from engine.process.bootstrap import Bootstrap
@@ -42,6 +44,8 @@ SERVICES: tuple[type[Service], ...] = (
     Controller,
     Communicator,
     Requests,
+    EventPublisher,
+    WebhookSender,
 )
 
 

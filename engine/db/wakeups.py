@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict
 
 STARTS, RESULTS, TASKS, PAUSES = "muster_execution", "muster_result", "muster_task", "muster_pause"
+DELIVERIES = "muster_delivery"  # within the core: no notification of the database
 
 
 class WakeUps:

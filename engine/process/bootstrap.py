@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from engine.process.egress import Egress
+from engine.process.egress import Egress, WithoutEmbedded
 from fsm.launch.client import read_start
 from fsm.launch.protocol import Start
 from muster.core.address_source import Fixed
@@ -22,6 +22,7 @@ from muster.core.egress import Addresses
 from muster.core.endpoint import Endpoint
 from muster.core.enumeration import PROVIDER_DATABASES
 from muster.core.settings import Secret, Settings, SettingsError
+from muster.core.webhook import webhook_settings
 
 PASSWORD, PRIVATE_KEY = "engine_password", "private_key"
 CLIENT_KEY, VAULT_TOKEN = "client_key", "vault_token"
@@ -144,6 +145,12 @@ class Bootstrap:
     def target_connector(self) -> Connector:
         """For targets; the control plane decides which addresses are allowed, not the directory."""
         return Connector(self.settings(), self.egress, authority=self.workload_settings.target_ca)
+
+    def webhook_connector(self) -> Connector:
+        """For webhooks: the rules for targets, and the port of https."""
+        settings = webhook_settings(self.settings())
+        source = WithoutEmbedded(self.egress)
+        return Connector(settings, source, authority=self.workload_settings.target_ca)
 
 
 def read(path: Path) -> Start:

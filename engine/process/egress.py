@@ -8,6 +8,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
+from muster.core.address_source import Source
 from muster.core.egress import Addresses
 
 FetchAddresses = Callable[[], Awaitable[Addresses]]
@@ -37,3 +40,16 @@ class Egress:
                 self.replace(await self.ask())
                 self._fetched_at = sent
             return self._addresses
+
+
+class WithoutEmbedded:
+    """The same addresses for webhooks: embedded servers are no receivers."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    async def current(self) -> Addresses:
+        return msgspec.structs.replace(await self._source.current(), embedded=frozenset())
+
+    async def newest(self) -> Addresses:
+        return msgspec.structs.replace(await self._source.newest(), embedded=frozenset())

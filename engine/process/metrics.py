@@ -53,6 +53,7 @@ class CoreMetrics:
     attempts: Counter[tuple[str, str]] = field(default_factory=Counter)  # by job and state
     runs: Counter[tuple[str, str]] = field(default_factory=Counter)  # that ended, likewise
     slots: Counter[str] = field(default_factory=Counter)  # of schedules, by outcome
+    deliveries: Counter[str] = field(default_factory=Counter)  # attempts of webhooks, by outcome
     lag: Histogram = field(default_factory=lambda: Histogram(LAG_BUCKETS))
     last_tick: float | None = None  # of the scheduler
 
@@ -74,6 +75,7 @@ class CoreMetrics:
             "runs": [[*key, number] for key, number in self.runs.items()],
             "live": [[job, *sums] for job, sums in gauges.items()],
             "slots": dict(self.slots),
+            "deliveries": dict(self.deliveries),
             "lag": self.lag.report(),
             "lastTick": self.last_tick,
         }

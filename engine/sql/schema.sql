@@ -242,6 +242,27 @@ create table jobs_internal.dispatch (
 
 create table jobs_internal.dispatch_lock ();
 
+create table jobs_internal.event (
+    number bigint not null,
+    event_id uuid not null default gen_random_uuid(),
+    kind text not null,
+    job_id uuid,
+    job_execution_id uuid,
+    notifications text[] not null,
+    payload jsonb not null,
+    created_at timestamp with time zone not null,
+    constraint event_pkey PRIMARY KEY (number)
+);
+CREATE INDEX event_by_run ON jobs_internal.event USING btree (job_execution_id, number) WHERE (job_execution_id IS NOT NULL);
+
+create table jobs_internal.event_counter (
+    only_row boolean not null default true,
+    last_number bigint not null default 0,
+    pruned_number bigint not null default 0,
+    constraint event_counter_pkey PRIMARY KEY (only_row),
+    constraint there_is_one_event_counter CHECK (only_row)
+);
+
 create table jobs_internal.host (
     host_id uuid not null,
     epoch bigint not null,
@@ -282,6 +303,7 @@ create table jobs_internal.instance (
     released_at timestamp with time zone,
     same_error_limit integer not null default 50,
     run_attempts jsonb not null default '{"enabled": false}'::jsonb,
+    auto_disable jsonb,
     constraint a_limit_of_equal_errors_is_not_negative CHECK ((same_error_limit >= 0)),
     constraint a_schema_version_is_positive CHECK ((schema_version > 0)),
     constraint an_engine_has_a_start CHECK (((workload_id IS NULL) = (started_at IS NULL))),
@@ -326,6 +348,7 @@ create table jobs_internal.job (
     modified_at timestamp with time zone not null default clock_timestamp(),
     deleted_at timestamp with time zone,
     run_attempts jsonb,
+    auto_disable jsonb,
     constraint a_deleted_job_is_never_due CHECK (((deleted_at IS NULL) OR (next_slot IS NULL))),
     constraint a_job_version_counts CHECK ((version >= 0)),
     constraint a_misfire_has_a_limit CHECK ((misfire_within_seconds >= 0)),
@@ -401,6 +424,18 @@ CREATE CONSTRAINT TRIGGER a_run_agrees_with_its_attempts AFTER UPDATE OF lifecyc
 CREATE CONSTRAINT TRIGGER a_run_ends_after_its_steps AFTER UPDATE OF end_time ON jobs_internal.job_execution DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.end_time IS NULL) AND (new.end_time IS NOT NULL))) EXECUTE FUNCTION end_after_steps();
 CREATE TRIGGER a_run_keeps_the_rules_of_its_attempts BEFORE INSERT ON jobs_internal.job_execution FOR EACH ROW WHEN ((new.origin <> 'system'::text)) EXECUTE FUNCTION keep_attempt_rules();
 CREATE TRIGGER a_run_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.job_execution FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text) OR ((old.lifecycle = 'Created'::text) AND (new.lifecycle = ANY (ARRAY['WaitingForRetry'::text, 'Succeeded'::text, 'SucceededWithSkipped'::text]))) OR ((old.lifecycle = 'WaitingForRetry'::text) AND (new.lifecycle = ANY (ARRAY['Succeeded'::text, 'SucceededWithSkipped'::text, 'Skipped'::text])))))) EXECUTE FUNCTION refuse_move();
+CREATE TRIGGER a_run_writes_events AFTER UPDATE OF lifecycle ON jobs_internal.job_execution FOR EACH ROW WHEN (((old.lifecycle IS DISTINCT FROM new.lifecycle) AND (new.origin <> 'system'::text))) EXECUTE FUNCTION run_changed();
+
+create table jobs_internal.job_health (
+    job_id uuid not null,
+    failures integer not null,
+    since timestamp with time zone not null,
+    warned_at timestamp with time zone,
+    disabled_at timestamp with time zone,
+    constraint a_failing_job_has_failures CHECK ((failures > 0)),
+    constraint job_health_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id) ON DELETE CASCADE,
+    constraint job_health_pkey PRIMARY KEY (job_id)
+);
 
 create table jobs_internal.job_step (
     job_id uuid not null,
@@ -478,6 +513,17 @@ create table jobs_internal.migration (
 create table jobs_internal.name_lock (
     name text not null,
     constraint name_lock_pkey PRIMARY KEY (name)
+);
+
+create table jobs_internal.outbox (
+    entry bigint not null identity,
+    kind text not null,
+    job_id uuid,
+    job_execution_id uuid,
+    notifications text[] not null default '{}'::text[],
+    payload jsonb not null,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    constraint outbox_pkey PRIMARY KEY (entry)
 );
 
 create table jobs_internal.plan (
@@ -639,6 +685,7 @@ create table jobs_internal.slot (
     constraint slot_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id) ON DELETE CASCADE,
     constraint slot_pkey PRIMARY KEY (job_id, slot)
 );
+CREATE TRIGGER slots_write_events AFTER INSERT ON jobs_internal.slot REFERENCING NEW TABLE AS new_slots FOR EACH STATEMENT EXECUTE FUNCTION slots_decided();
 
 create table jobs_internal.snapshot (
     snapshot_id uuid not null,
@@ -709,9 +756,11 @@ create table jobs_internal.step_execution (
 );
 CREATE INDEX step_execution_by_operator ON ONLY jobs_internal.step_execution USING btree (job_execution_id) WHERE ((end_time IS NULL) AND (COALESCE(aborted_at, resumed_at) IS NOT NULL));
 CREATE INDEX step_execution_by_snapshot ON ONLY jobs_internal.step_execution USING btree (snapshot_id);
+CREATE TRIGGER a_new_step_writes_an_event AFTER INSERT ON jobs_internal.step_execution FOR EACH ROW EXECUTE FUNCTION step_changed();
 CREATE TRIGGER a_step_belongs_to_a_live_run BEFORE INSERT ON jobs_internal.step_execution FOR EACH ROW EXECUTE FUNCTION refuse_orphan();
 CREATE CONSTRAINT TRIGGER a_step_ends_after_its_targets AFTER UPDATE OF end_time ON jobs_internal.step_execution DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.end_time IS NULL) AND (new.end_time IS NOT NULL))) EXECUTE FUNCTION end_after_targets();
 CREATE TRIGGER a_step_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.step_execution FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text)))) EXECUTE FUNCTION refuse_move();
+CREATE TRIGGER a_step_writes_events AFTER UPDATE OF wave, halted_at, end_time ON jobs_internal.step_execution FOR EACH ROW WHEN ((((old.wave IS DISTINCT FROM new.wave) OR (old.halted_at IS DISTINCT FROM new.halted_at)) OR (old.end_time IS DISTINCT FROM new.end_time))) EXECUTE FUNCTION step_changed();
 
 create table jobs_internal.target_execution (
     run_day date not null,
@@ -870,6 +919,44 @@ END),
 CREATE UNIQUE INDEX one_live_attempt ON ONLY jobs_internal.task USING btree (run_day, job_execution_id, step_id, ordinal) WHERE (lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text]));
 CREATE TRIGGER a_task_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.task FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text) OR ((old.lifecycle = 'Created'::text) AND (new.lifecycle = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'TimedOut'::text])))))) EXECUTE FUNCTION refuse_move();
 
+create table jobs_internal.webhook (
+    webhook_id uuid not null default gen_random_uuid(),
+    name text not null,
+    url text not null,
+    secret text not null,
+    events text[] not null,
+    jobs text[] not null default '{}'::text[],
+    enabled boolean not null default true,
+    max_attempts integer not null default 8,
+    row_version bigint not null default nextval('row_version'::regclass),
+    created_by text not null,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    modified_by text not null,
+    modified_at timestamp with time zone not null default clock_timestamp(),
+    constraint a_webhook_event_is_known CHECK (((cardinality(events) > 0) AND (events <@ ARRAY['failed'::text, 'succeeded'::text, 'recovered'::text, 'late'::text, 'missed'::text, 'halted'::text, 'autoDisableWarning'::text, 'autoDisabled'::text]))),
+    constraint a_webhook_secret_is_sealed CHECK ((secret ~~ 'sealed:%'::text)),
+    constraint webhook_attempts_are_limited CHECK (((max_attempts >= 1) AND (max_attempts <= 20))),
+    constraint webhook_pkey PRIMARY KEY (webhook_id)
+);
+CREATE UNIQUE INDEX a_webhook_name_is_taken_once ON jobs_internal.webhook USING btree (lower(name));
+
+create table jobs_internal.webhook_delivery (
+    webhook_id uuid not null,
+    number bigint not null,
+    status text not null default 'Pending'::text,
+    attempts integer not null default 0,
+    not_before timestamp with time zone not null default clock_timestamp(),
+    last_attempt_at timestamp with time zone,
+    last_status_code integer,
+    last_error text,
+    constraint a_delivery_status_is_known CHECK ((status = ANY (ARRAY['Pending'::text, 'Delivered'::text, 'Failed'::text]))),
+    constraint webhook_delivery_number_fkey FOREIGN KEY (number) REFERENCES event(number) ON DELETE CASCADE,
+    constraint webhook_delivery_pkey PRIMARY KEY (webhook_id, number),
+    constraint webhook_delivery_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhook(webhook_id) ON DELETE CASCADE
+);
+CREATE INDEX pending_delivery ON jobs_internal.webhook_delivery USING btree (webhook_id, not_before) WHERE (status = 'Pending'::text);
+CREATE INDEX webhook_delivery_by_event ON jobs_internal.webhook_delivery USING btree (number);
+
 create view jobs.deleted_job_executions as
 SELECT job_execution_id,
     job_name,
@@ -984,35 +1071,39 @@ SELECT j.name AS job_name,
   WHERE ((j.deleted_at IS NULL) AND (NOT j.system));
 
 create view jobs.jobs as
-SELECT name AS job_name,
-    job_id,
-    version AS job_version,
-    description,
-    enabled,
-    schedule_interval_type,
-    schedule_interval_count,
-    schedule_start_time,
-    schedule_end_time,
-    schedule_cron,
-    schedule_time_zone,
-    NULLIF(next_slot, 'infinity'::timestamp with time zone) AS next_slot,
-    misfire_policy,
-    misfire_within_seconds,
-    overlap,
-    paused,
-    priority,
-    owner,
-    labels,
-    retention_days,
-    system,
-    row_version,
-    created_by,
-    created_at,
-    modified_by,
-    modified_at,
-    run_attempts
-   FROM job j
-  WHERE ((deleted_at IS NULL) AND (NOT system));
+SELECT j.name AS job_name,
+    j.job_id,
+    j.version AS job_version,
+    j.description,
+    j.enabled,
+    j.schedule_interval_type,
+    j.schedule_interval_count,
+    j.schedule_start_time,
+    j.schedule_end_time,
+    j.schedule_cron,
+    j.schedule_time_zone,
+    NULLIF(j.next_slot, 'infinity'::timestamp with time zone) AS next_slot,
+    j.misfire_policy,
+    j.misfire_within_seconds,
+    j.overlap,
+    j.paused,
+    j.priority,
+    j.owner,
+    j.labels,
+    j.retention_days,
+    j.system,
+    j.row_version,
+    j.created_by,
+    j.created_at,
+    j.modified_by,
+    j.modified_at,
+    j.run_attempts,
+    j.auto_disable,
+    COALESCE(h.failures, 0) AS failures_in_a_row,
+    h.disabled_at AS auto_disabled_at
+   FROM (job j
+     LEFT JOIN job_health h ON ((h.job_id = j.job_id)))
+  WHERE ((j.deleted_at IS NULL) AND (NOT j.system));
 
 create view jobs.jobstep_versions as
 SELECT j.name AS job_name,

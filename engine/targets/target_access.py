@@ -16,6 +16,7 @@ from engine.targets.discovery import Discovery
 from engine.targets.examination import Examination
 from muster.core.clock import Clock
 from muster.core.sql import Queries
+from muster.core.webhook_client import WebhookClient
 
 Q = Queries("engine.db.queries", "executions.sql")
 
@@ -26,6 +27,9 @@ class TargetAccess:
         self._connector = bootstrap.target_connector()
         self.credentials = Credentials.of(bootstrap, clock)
         self._provider_databases = bootstrap.workload_settings.provider_databases
+        self.webhook_client = WebhookClient(bootstrap.webhook_connector())
+        self.account_uid = bootstrap.account_uid
+        self.private_key = bootstrap.private_key
         self._admin_locks: dict[str, asyncio.Lock] = {}
 
     def admin_lock(self, server_id: str) -> asyncio.Lock:

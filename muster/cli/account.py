@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from muster.cli import account_servers, lookup, output, run_attempts
+from muster.cli import account_servers, auto_disable, events, lookup, output, run_attempts
 from muster.cli.arguments import Commands, Parser, count, noun, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -48,6 +48,7 @@ def add(commands: Commands) -> None:
         help="halt a run when so many targets in a row fail with the same error; default: 50; 0: never",
     )
     run_attempts.add(one, of_account=True)
+    auto_disable.add(one, "off; for jobs that do not say it themselves")
     one.add_argument("--location", default="local", help="default: local")
     verb(verbs, "list", list_accounts, "list all accounts that the token can see")
     _of_name(verb(verbs, "show", show_account, "show an account and its engine"))
@@ -56,6 +57,8 @@ def add(commands: Commands) -> None:
     one = _of_name(verb(verbs, "pause", pause, "start nothing new until resume"))
     one.add_argument("--cancel-running", action="store_true", help="also cancel running executions")
     _of_name(verb(verbs, "resume", resume, "start runs again after pause"))
+    one = _of_name(verb(verbs, "events", events.of_account, "list the events of an account"))
+    events.add_options(one)
     about = "start the engine of an account whose control database was restored or copied"
     _of_name(verb(verbs, "acknowledge", acknowledge, about))
     account_servers.add(verbs)
@@ -94,6 +97,7 @@ def _settings(options: argparse.Namespace, old: dict[str, Any]) -> dict[str, Any
         "defaultCredential": options.default_credential,
         "haltAfterConsecutiveSameError": options.halt_after_same_errors,
         "runAttempts": run_attempts.read(options),
+        "autoDisable": options.auto_disable,
     }
     settings = {name: old.get(name) if value is None else value for name, value in given.items()}
     return {name: value for name, value in settings.items() if value not in (None, "")}

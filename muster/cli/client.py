@@ -79,6 +79,15 @@ class Api:
         answer = self._send("GET", path, query=query)
         return None if answer.status_code == 404 else _document(answer)
 
+    def lines(self, path: str, query: Query = NOTHING) -> Iterator[str]:
+        """Of an answer that goes on, as they come; heartbeats come more often than the time limit."""
+        url, parameters = self._address(path, query)
+        with self._http.stream("GET", url, params=parameters) as answer:
+            if answer.is_error:
+                answer.read()
+                _document(answer)
+            yield from answer.iter_lines()
+
     def latest(self, path: str) -> dict[str, Any]:
         """The same object as before when nothing changed since."""
         etag, document = self._seen.get(path, ("", {}))

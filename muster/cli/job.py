@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from muster.cli import (
+    auto_disable,
     inputs,
     job_state,
     lookup,
@@ -60,6 +61,7 @@ def _add_create(verbs: Commands) -> None:
     one.add_argument("--credential", metavar="NAME", help="credential; default: that of the group")
     one.add_argument("--description", metavar="TEXT")
     schedules.add(one)
+    auto_disable.add(one, "as the account says")
     one.add_argument(
         "--timeout", type=duration, help="of one target with all attempts: 90, 15m, 2h"
     )
@@ -116,6 +118,8 @@ def create(options: argparse.Namespace) -> int:
         attempts = run_attempts.read(options)
         if attempts is not None:
             properties["runAttempts"] = attempts
+        if options.auto_disable:
+            properties["autoDisable"] = options.auto_disable
         old = api.find(path) if options.replace else None
         if old is None:
             _make(api, options, path, properties, step)
@@ -302,7 +306,8 @@ def _show(api: Api, options: argparse.Namespace, path: str, *, first: bool = Fal
     ]
     if options.output == "table":
         attempts = run_attempts.describe(job["properties"].get("runAttempts"))
-        notes = [*_when(job["properties"], upcoming), *attempts]
+        health = auto_disable.describe(job["properties"])
+        notes = [*_when(job["properties"], upcoming), *attempts, *health]
         if first and schedules.starts_at_once(options):
             notes = ["first run: now", *notes]
         elif first:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from muster.cli import account, credential, group, job, query, run, server, target
+from muster.cli import account, credential, group, job, query, run, server, target, webhook
 from muster.cli.arguments import EXIT_CODES, Commands, Parser
 from muster.cli.exits import Exit
 from muster.core.settings import Secret
@@ -48,7 +48,7 @@ def parser() -> Parser:
     top.add_argument("--version", action="version", version=f"muster {VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_processes(commands)
-    for each in (account, credential, server, group, job, run, target, query):
+    for each in (account, credential, server, group, job, run, target, query, webhook):
         each.add(commands)
     demo = commands.add_parser("demo", help="a short tour in a data directory of its own")
     demo.add_argument("--data-dir", type=Path, default=Path(".demo"))

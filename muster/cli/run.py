@@ -6,6 +6,7 @@ from typing import Any
 from muster.cli import (
     causes,
     command_tags,
+    events,
     lookup,
     notices,
     output,
@@ -79,6 +80,7 @@ def add(commands: Commands) -> None:
     one.add_argument("--timeout", type=duration, help="wait at most so long: 90, 15m, 2h")
     _of_run(verb(verbs, "abort", abort, "end a run that is halted or waits for its next wave"))
     _of_run(verb(verbs, "attempts", attempts, "list the attempts of a run"))
+    events.add_options(_of_run(verb(verbs, "events", events.of_run, "list the events of a run")))
     _of_run(verb(verbs, "errors", errors, "list what went wrong, one line for each cause"))
     one = _of_run(
         verb(verbs, "results", show_results, "join the results of all targets", of_rows=True)

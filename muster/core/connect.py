@@ -166,7 +166,7 @@ class Connector:
     ) -> T:
         """What the first of the endpoint's addresses that answers gives."""
         deadline = asyncio.get_running_loop().time() + limit
-        candidates = await self._candidates(endpoint, limit)
+        candidates = await self.candidates(endpoint, limit)
         last: Fault | None = None
         for attribute in rounds:
             for left, (host, address) in zip(
@@ -182,7 +182,7 @@ class Connector:
                     last = fault  # another host may do
         raise last or Unavailable("The endpoint names no server.", code="TargetUnreachable")
 
-    async def _candidates(self, endpoint: Endpoint, limit: float) -> list[tuple[str, Address]]:
+    async def candidates(self, endpoint: Endpoint, limit: float) -> list[tuple[str, Address]]:
         """Every address of every host; one that is not allowed refuses them all."""
         current = await self._source.current()
         try:

@@ -33,6 +33,11 @@ def belongs_to_server(account_uid: UUID, identity: UUID, server_id: str) -> str:
     return f"client-key/{account_uid}/{identity}/{server_id.lower()}"
 
 
+def belongs_to_webhook(account_uid: UUID, identity: UUID, webhook: str) -> str:
+    """What the secret of a webhook is bound to; no credential's name leads to the same."""
+    return f"webhook/{account_uid}/{identity}/{webhook.lower()}"
+
+
 def seal(public_key: str, plain: Secret, context: str) -> str:
     """`public_key` is base64, as the control database shows it."""
     there = X25519PublicKey.from_public_bytes(base64.b64decode(public_key, validate=True))

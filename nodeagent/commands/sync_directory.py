@@ -14,8 +14,12 @@ NO_RUN_ATTEMPTS = {"enabled": False}
 async def run(invocation: Invocation) -> str:
     args = invocation.args
     rows = await compute(_rows, args, size=args.size)
-    settings = args.same_error_limit, text(args.run_attempts or NO_RUN_ATTEMPTS)
-    return await call(invocation, Q.sync_directory, args.revision, rows, *settings)
+    rules = (
+        args.same_error_limit,
+        text(args.run_attempts or NO_RUN_ATTEMPTS),
+        args.auto_disable and text(args.auto_disable),
+    )
+    return await call(invocation, Q.sync_directory, args.revision, rows, *rules)
 
 
 def _rows(args: SyncDirectory) -> str:

@@ -82,6 +82,18 @@ select jobs_internal.put_private_endpoint($1, $2::text::jsonb, $3::text::jsonb):
 -- The private endpoint as it is now.
 select jobs_internal.decide_private_endpoint($1, $2, $3)::text;
 
+-- name: put_webhook
+-- The webhook as it is now.
+select jobs_internal.put_webhook($1, $2::text::jsonb, $3::text::jsonb)::text;
+
+-- name: send_test_event
+-- An event for this webhook alone is written.
+select jobs_internal.send_test_event($1)::text;
+
+-- name: replay_deliveries
+-- How many deliveries are due again.
+select jobs_internal.replay_deliveries($1, $2::uuid[])::text;
+
 -- name: delete_item
 -- Whether there was something to delete.
 select jobs_internal.delete_item($1, $2::text[], $3::text::jsonb, $4::text::jsonb)::text;

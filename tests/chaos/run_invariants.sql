@@ -308,3 +308,32 @@ select concat_ws('/', a.job_execution_id, a.number, a.start_time, b.next_start_t
   join jobs_internal.run_attempt b on (b.job_execution_id, b.number) = (a.job_execution_id, a.number - 1)
  where b.lifecycle <> 'Failed' or b.next_start_time is null
     or a.start_time < greatest(b.end_time, b.next_start_time - interval '1 s');
+
+-- name: E01_a_run_is_one_event_at_its_start_and_one_at_its_end
+select concat_ws('/', x.job_execution_id, k.kind, e.number) as what
+  from jobs_internal.job_execution x
+ cross join (values ('runStarted'), ('runEnded')) k (kind)
+ cross join lateral (
+       select count(*) as number
+         from (select kind, job_execution_id from jobs_internal.event
+               union all
+               select kind, job_execution_id from jobs_internal.outbox) e
+        where (e.job_execution_id, e.kind) = (x.job_execution_id, k.kind)) e
+ where x.origin <> 'system'
+   and e.number <> case when k.kind = 'runStarted' then (x.start_time is not null)::integer
+                        else (x.end_time is not null)::integer end;
+
+-- name: E02_each_event_that_a_webhook_wants_has_a_delivery
+-- It can't have two: they are the key of the table.
+select concat_ws('/', w.name, e.number, e.kind) as what
+  from jobs_internal.event e
+  join jobs_internal.webhook w on w.enabled and w.events && e.notifications and w.modified_at < e.created_at
+  left join jobs_internal.job j on j.job_id = e.job_id
+ where (w.jobs = '{}' or lower(j.name) in (select lower(g) from unnest(w.jobs) g))
+   and not exists (select from jobs_internal.webhook_delivery d where (d.webhook_id, d.number) = (w.webhook_id, e.number));
+
+-- name: E03_numbers_of_events_have_no_gap
+select concat_ws('/', c.last_number, c.pruned_number, e.number) as what
+  from jobs_internal.event_counter c
+ cross join (select count(*) as number, max(number) as last from jobs_internal.event) e
+ where c.pruned_number = 0 and (c.last_number, c.last_number) <> (e.number, coalesce(e.last, 0));

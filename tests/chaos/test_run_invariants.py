@@ -7,6 +7,7 @@ import pytest
 from tests.chaos.run_invariants import EFFECT, INVARIANTS, PROBE, Recorded, judge, told, violations
 from tests.support.fleet import Fleet, start_fleet, plane
 from tests.support.launching import until
+from tests.support.webhook_receiver import add_webhook, published
 
 pytestmark = pytest.mark.newest
 together = pytest.mark.asyncio(loop_scope="module")
@@ -75,6 +76,11 @@ PLANTED = {
     "R10 running": f"""update jobs_internal.run_attempt set lifecycle = 'InProgress', end_time = null where {RUN}""",
     "R10 early": f"""insert into jobs_internal.run_attempt select job_execution_id, number + 1, lifecycle, start_time,
                           end_time, 0 from jobs_internal.run_attempt where {RUN}""",
+    "E01": f"delete from jobs_internal.event where kind = 'runEnded' and {RUN}",
+    "E01 twice": """insert into jobs_internal.outbox (kind, job_execution_id, payload)
+                    select 'runEnded', job_execution_id, '{}' from jobs_internal.job_execution where end_time is not null""",
+    "E02": """update jobs_internal.webhook set modified_at = '-infinity', events = '{succeeded,failed}'""",
+    "E03": "update jobs_internal.event_counter set last_number = last_number + 1",
 }  # fmt: skip
 
 
@@ -87,6 +93,7 @@ async def history(postgres, targets, folder):
     ):
         for name in fleet.databases:
             await fleet.query(name, PROBE)
+        await add_webhook(fleet, "ops", "http://127.0.0.1:1/", events=["failed"])
         await fleet.job("retried", EFFECT, options={"guard": True})
         await fleet.call(
             "sp_add_jobstep", job_name="retried", step_name="after", command=TWICE,
@@ -105,6 +112,7 @@ async def history(postgres, targets, folder):
         await fleet.root.execute("select jobs.sp_stop_job($1)", runs[2])
         ends = [await fleet.ended(run) for run in runs]
         assert ends == ["Succeeded", "Failed", "Canceled"]
+        await until(lambda: published(fleet))
         yield fleet
 
 

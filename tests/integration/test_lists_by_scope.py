@@ -80,6 +80,14 @@ async def every_pair(jobs_api) -> dict[str, tuple[str, str]]:
     await both(f"{inside}/targetGroups", "targetGroups/fleet", "targetGroups/t2", groups)
     way = {"properties": {"targetServerAzureResourceId": SERVER}}
     await both(f"{inside}/privateEndpoints", "privateEndpoints/e1", "privateEndpoints/e2", way)
+    hook = {
+        "properties": {
+            "url": "https://w.example.org",
+            "secret": "0123456789abcdef",
+            "events": ["failed"],
+        }
+    }
+    await both(f"{inside}/webhooks", "webhooks/w1", "webhooks/w2", hook)
     await both(f"{inside}/jobs", "jobs/j1", "jobs/j2")
     await both(f"{inside}/jobs/steps", "jobs/j1/steps/s1", "jobs/j1/steps/s2", a_step())
     versions = (jobs_api.url("jobs/j1/versions/2"), jobs_api.url("jobs/j1/versions/1"))

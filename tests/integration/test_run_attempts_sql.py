@@ -368,5 +368,5 @@ async def test_rules_are_changed_and_removed_by_sql(owner):
 
     await owner.execute("select jobs.sp_update_job('nightly', description => 'x')")
     assert json.loads(await owner.fetchval(read)) == rules
-    await owner.execute("select jobs.sp_update_job('nightly', run_attempts => '{}')")
+    await owner.execute("select jobs.sp_update_job('nightly', run_attempts => 'null')")
     assert await owner.fetchval(read) is None

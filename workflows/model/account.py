@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from msgspec import UNSET
 
-from workflows.model.job import RunAttemptsProperties
+from workflows.model.job import AutoDisable, RunAttemptsProperties
 from workflows.model.wire import Maybe, Properties
 
 ACCOUNT = "Microsoft.Sql/servers/jobAgents"
@@ -24,6 +24,7 @@ class AccountProperties(Properties, frozen=True):
     # So many targets in a row with the same error halt a step without a rollout; 0: no limit.
     halt_after_consecutive_same_error: Maybe[int] = UNSET
     run_attempts: Maybe[RunAttemptsProperties] = UNSET  # where a job says nothing about it
+    auto_disable: Maybe[AutoDisable] = UNSET  # of jobs that say nothing about it; default: never
 
 
 class AllowedServer(Properties, frozen=True):

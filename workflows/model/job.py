@@ -45,8 +45,17 @@ class RunAttemptsProperties(Properties, frozen=True):
     backoff_seconds: Maybe[list[int]] = UNSET
 
 
+class AutoDisable(Properties, frozen=True):
+    """The schedule is disabled when both limits are reached; without values: 30 failures, 7 days."""
+
+    failures: Maybe[int] = UNSET  # in a row; 0: never
+    days: Maybe[float] = UNSET  # since the last success
+    warning_failures: Maybe[int] = UNSET  # default: two thirds of `failures`
+    warning_days: Maybe[float] = UNSET  # default: four sevenths of `days`
+
+
 class JobProperties(Properties, frozen=True):
-    READ_ONLY: ClassVar = frozenset({"version"})
+    READ_ONLY: ClassVar = frozenset({"version", "health"})
     ABOUT: ClassVar = {
         "priority": "Values other than 0 are not supported by this version and refused."
     }
@@ -60,6 +69,7 @@ class JobProperties(Properties, frozen=True):
     labels: Maybe[dict[str, str]] = UNSET
     retention_days: Maybe[int] = UNSET
     run_attempts: Maybe[RunAttemptsProperties] = UNSET
+    auto_disable: Maybe[AutoDisable] = UNSET  # default: that of the account
 
 
 class JobVersionProperties(Properties, frozen=True):

@@ -9,6 +9,7 @@ from muster.core.errors import FieldError, InvalidRequest
 from muster.core.schedule import Misfire, Schedule, ScheduleType
 from workflows.validation import common
 from workflows.validation.run_attempts import run_attempts
+from workflows.validation.webhook import auto_disable
 
 SCHEDULE = "properties.schedule"
 LONGEST_DESCRIPTION = 512
@@ -27,6 +28,7 @@ def job(name: str, properties: dict[str, Any]) -> list[FieldError]:
         *common.within(f"{where}.retentionDays", properties.get("retentionDays"), 1, 36_500),
         *common.labels(f"{where}.labels", properties.get("labels")),
         *run_attempts(properties.get("runAttempts")),
+        *auto_disable(properties.get("autoDisable")),
         *_schedule(properties.get("schedule") or {}),
     ]
 

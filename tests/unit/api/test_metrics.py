@@ -21,6 +21,7 @@ def some_reports():
     core.attempt_ended("nightly", "Succeeded")
     core.run_ended("nightly", "Succeeded")
     core.slots.update(fired=2, missed=1)
+    core.deliveries.update(delivered=3, failed=1)
     core.lag.observe(0.3)
     core.lag.observe(4000.0)
     core.last_tick = 1000.5
@@ -52,6 +53,7 @@ def test_what_engines_and_hosts_count_has_names_and_labels():
     assert found["muster_targets_running", *job] == 4
     account = ("account", "home/jobs")
     assert found["muster_schedule_slots_total", account, ("outcome", "missed")] == 1
+    assert found["muster_webhook_attempts_total", account, ("outcome", "failed")] == 1
     assert found["muster_scheduler_last_tick_timestamp_seconds", account] == 1000.5
     lag = {
         key[2][1]: n for key, n in found.items() if key[0] == "muster_schedule_lag_seconds_bucket"

@@ -26,7 +26,7 @@ def found_by_name(name: str) -> object:
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.operation_id)
 def test_the_printed_name_leads_to_the_declared_use_case(endpoint):
-    declared = endpoint.verb or endpoint.act or endpoint.report
+    declared = endpoint.verb or endpoint.act or endpoint.report or endpoint.feed
 
     name = routes.use_case(endpoint)
 

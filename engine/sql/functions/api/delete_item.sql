@@ -19,6 +19,8 @@ begin
         perform lock_job(p_path[1]);
     when 'privateEndpoints' then
         perform from private_endpoint e where lower(e.name) = lower(p_path[1]) for update;
+    when 'webhooks' then
+        perform from webhook w where lower(w.name) = lower(p_path[1]) for update;
     end case;
     begin
         item := get_item(p_kind, p_path);
@@ -41,6 +43,9 @@ begin
     when 'privateEndpoints' then
         delete from private_endpoint e where lower(e.name) = lower(p_path[1]);
         perform write_audit('delete_private_endpoint', jsonb_build_object('private_endpoint_name', item ->> 'name'));
+    when 'webhooks' then
+        delete from webhook w where lower(w.name) = lower(p_path[1]);
+        perform write_audit('delete_webhook', jsonb_build_object('webhook_name', item ->> 'name'));
     end case;
     return '{"deleted": true}';
 end $$;

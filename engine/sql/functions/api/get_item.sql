@@ -29,6 +29,8 @@ begin
                                           'status', e.status))
           into item
           from private_endpoint e where lower(e.name) = lower(p_path[1]);
+    when 'webhooks' then
+        select webhook_item(w) into item from webhook w where lower(w.name) = lower(p_path[1]);
     when 'jobs' then
         select job_item(j) into item
           from job j where lower(j.name) = lower(p_path[1]) and j.deleted_at is null and not j.system;

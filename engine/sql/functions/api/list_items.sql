@@ -21,8 +21,10 @@ begin
         return list_executions(p_kind, p_path, p_after, p_top, p_filters);
     elsif p_kind = 'activityLog' then
         return list_audit(p_after, p_top, p_filters);
-    elsif p_kind not in ('credentials', 'targetGroups', 'privateEndpoints', 'jobs', 'jobs/versions', 'jobs/plans',
-                         'jobs/steps', 'jobs/versions/steps') then
+    elsif p_kind = 'webhooks/deliveries' then
+        return list_deliveries(p_path[1], p_after, top, p_filters);
+    elsif p_kind not in ('credentials', 'targetGroups', 'privateEndpoints', 'webhooks', 'jobs', 'jobs/versions',
+                         'jobs/plans', 'jobs/steps', 'jobs/versions/steps') then
         perform raise_error('MU012', 'p_kind', format('there is no kind %s', p_kind));
     elsif cardinality(p_path) > 0 then
         parent_id := get_item('jobs', p_path) ->> 'uid';
@@ -36,6 +38,8 @@ begin
             select 0, g.name from target_group g where p_kind = 'targetGroups'
             union all
             select 0, e.name from private_endpoint e where p_kind = 'privateEndpoints'
+            union all
+            select 0, w.name from webhook w where p_kind = 'webhooks'
             union all
             select 0, j.name from job j where p_kind = 'jobs' and j.deleted_at is null and not j.system
             union all

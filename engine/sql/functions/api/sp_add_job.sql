@@ -18,7 +18,8 @@ create or replace function jobs.sp_add_job(
     owner text default null,
     labels jsonb default '{}',
     retention_days integer default null,
-    run_attempts jsonb default null
+    run_attempts jsonb default null,
+    auto_disable jsonb default null
 )
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
@@ -43,11 +44,12 @@ begin
     new.owner := nullif(owner, '');
     new.labels := labels;
     new.retention_days := nullif(retention_days, -1);
-    new.run_attempts := nullif(run_attempts, '{}');
+    new.run_attempts := nullif(run_attempts, 'null');
+    new.auto_disable := nullif(auto_disable, 'null');
     new := save_job('sp_add_job', null, new);
     job_id := new.job_id;
 end $$;
 comment on function jobs.sp_add_job(text, text, boolean, text, integer, timestamptz, timestamptz, text, text, text,
-                                    integer, text, boolean, integer, text, jsonb, integer, jsonb) is
+                                    integer, text, boolean, integer, text, jsonb, integer, jsonb, jsonb) is
     'Creates a job without steps. A schedule takes effect only when enabled; jobs.sp_start_job always works. '
     'run_attempts, such as {"enabled": true}: a run repeats its targets that have not succeeded.';

@@ -18,7 +18,8 @@ create or replace function jobs.sp_update_job(
     owner text default null,
     labels jsonb default null,
     retention_days integer default null,
-    run_attempts jsonb default null
+    run_attempts jsonb default null,
+    auto_disable jsonb default null
 ) returns void
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
@@ -50,9 +51,10 @@ begin
     new.owner := nullif(coalesce(owner, old.owner), '');
     new.labels := coalesce(labels, old.labels);
     new.retention_days := nullif(coalesce(retention_days, old.retention_days), -1);
-    new.run_attempts := nullif(coalesce(run_attempts, old.run_attempts), '{}');
+    new.run_attempts := nullif(coalesce(run_attempts, old.run_attempts), 'null');
+    new.auto_disable := nullif(coalesce(auto_disable, old.auto_disable), 'null');
     perform save_job('sp_update_job', old, new);
 end $$;
 comment on function jobs.sp_update_job(text, text, text, boolean, text, integer, timestamptz, timestamptz, text, text,
-                                       text, integer, text, boolean, integer, text, jsonb, integer, jsonb) is
-    'Changes the parameters that are passed; '''' empties a text, -1 a number, {} run_attempts.';
+                                       text, integer, text, boolean, integer, text, jsonb, integer, jsonb, jsonb) is
+    'Changes the parameters that are passed; '''' empties a text, -1 a number, ''null'' a document.';

@@ -24,6 +24,14 @@ begin
                         when 'Weeks' then format('P%sW', p_job.schedule_interval_count)
                         when 'Months' then format('P%sM', p_job.schedule_interval_count) end))),
             'paused', p_job.paused, 'priority', p_job.priority, 'owner', p_job.owner, 'labels', p_job.labels,
-            'retentionDays', p_job.retention_days, 'runAttempts', p_job.run_attempts));
+            'retentionDays', p_job.retention_days, 'runAttempts', p_job.run_attempts)
+            || jsonb_strip_nulls(jsonb_build_object('autoDisable', p_job.auto_disable, 'health', (
+                select jsonb_strip_nulls(jsonb_build_object(
+                           'failuresInARow', h.failures, 'since', iso_time(h.since), 'warnedAt', iso_time(h.warned_at),
+                           'disabledAt', iso_time(h.disabled_at), 'disabledReason', case when h.disabled_at is not null
+                               then format('The schedule was disabled after %s runs in a row failed, with no success since '
+                                           '%s. Enable it to count from 0 again.', h.failures, iso_time(h.since)) end))
+                  from job_health h
+                 where h.job_id = p_job.job_id))));
 end $$;
 comment on function jobs_internal.job_item(jobs_internal.job) is 'A job as the node agent reads it.';

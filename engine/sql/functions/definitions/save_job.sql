@@ -31,6 +31,9 @@ begin
     if p_old.paused and not p_new.paused then
         p_new.next_slot := null; -- a job of type Once may have waited for this
     end if;
+    if p_new.enabled and not p_old.enabled then
+        delete from job_health h where h.job_id = p_old.job_id; -- failures are counted from 0 again
+    end if;
     if p_old.job_id is null then
         p_new.job_id := gen_random_uuid();
         p_new.version := 0;
@@ -50,7 +53,9 @@ begin
                misfire_policy = p_new.misfire_policy, misfire_within_seconds = p_new.misfire_within_seconds,
                overlap = p_new.overlap, paused = p_new.paused, priority = p_new.priority, owner = p_new.owner,
                labels = p_new.labels, retention_days = p_new.retention_days, run_attempts = p_new.run_attempts,
-               row_version = p_new.row_version, modified_by = p_new.modified_by, modified_at = p_new.modified_at
+               auto_disable = p_new.auto_disable,
+               row_version = p_new.row_version,
+               modified_by = p_new.modified_by, modified_at = p_new.modified_at
          where job_id = p_new.job_id;
     end if;
     perform write_audit(p_action, jsonb_build_object(

@@ -154,6 +154,19 @@ begin
                    ended_at         = excluded.ended_at,
                    result_hash      = excluded.result_hash
              where target_ledger.ended_at <= excluded.ended_at  -- a later end may have been written first
+        ), event as (
+            -- One row for each step of the batch. publish_events describes the targets that failed.
+            insert into outbox (kind, job_id, job_execution_id, payload)
+            select 'targetsEnded', d.job_id, d.job_execution_id, jsonb_strip_nulls(jsonb_build_object(
+                       'stepId', d.step_id, 'counts', jsonb_build_object(
+                           'Succeeded', nullif(count(*) filter (where d.outcome = 'Succeeded'), 0),
+                           'Failed', nullif(count(*) filter (where d.outcome = 'Failed'), 0),
+                           'TimedOut', nullif(count(*) filter (where d.outcome = 'TimedOut'), 0),
+                           'Canceled', nullif(count(*) filter (where d.outcome = 'Canceled'), 0)),
+                       'failed', (array_agg(d.ordinal) filter (where d.outcome in ('Failed', 'TimedOut')))[:20]))
+              from decision d
+             where d.outcome <> 'WaitingForRetry'
+             group by d.job_id, d.job_execution_id, d.step_id
         )
         select d.invocation_id, 'result', d.outcome, d.attempts,
                extract(epoch from d.not_before)::double precision,

@@ -6,6 +6,7 @@ as $$
 declare
     now constant timestamptz := clock_timestamp();
     day constant date := (select x.run_day from job_execution x where x.job_execution_id = p_run);
+    ended bigint;
 begin
     perform check_epoch(p_epoch);
     perform lock_dispatch(), lock_reports();
@@ -25,6 +26,8 @@ begin
                               = (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
                           and t.lifecycle = 'InProgress')
     returning x.ordinal;
+    get diagnostics ended = row_count;
+    perform write_target_event(p_run, p_step_id, 'Canceled', ended);
 end $$;
 comment on function jobs_internal.abort_step(bigint, uuid, integer) is
     'Ends the targets of an aborted step on which no attempt runs, and returns them. Repeating it is harmless.';

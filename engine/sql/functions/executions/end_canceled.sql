@@ -8,6 +8,7 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
     now constant timestamptz := clock_timestamp();
+    ended bigint;
 begin
     -- The day is also compared by >=, so that the planner sees the primary key as the only short way.
     return query
@@ -30,6 +31,8 @@ begin
        and (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (g.d, g.r, g.s, g.o)
        and x.end_time is null
     returning x.ordinal;
+    get diagnostics ended = row_count;
+    perform write_target_event(p_run, p_step_id, 'Canceled', ended);
 end $$;
 comment on function jobs_internal.end_canceled(date, uuid, integer, integer[]) is
     'Ends the unfinished ones of these targets as Canceled, with their last error in the message, and returns them; '

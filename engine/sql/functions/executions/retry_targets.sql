@@ -55,6 +55,11 @@ begin
             returning x.ordinal
         )
         select array_agg(t.ordinal) into ordinals from retried t;
+        if ordinals is not null then
+            insert into outbox (kind, job_id, job_execution_id, payload)
+            values ('targetsRetried', run.job_id, p_run,
+                    jsonb_build_object('stepId', step.step_id, 'number', cardinality(ordinals)));
+        end if;
         if step.step_id = p_step_id then
             moved := ordinals;
             target_ids := array(select d.target_id from snapshot_target d

@@ -10,6 +10,7 @@ declare
     now constant timestamptz := clock_timestamp();
     day constant date := (select x.run_day from job_execution x where x.job_execution_id = p_run);
     previous step_execution;
+    ended bigint;
 begin
     perform check_epoch(p_epoch);
     perform lock_dispatch();
@@ -46,6 +47,8 @@ begin
                on (p.run_day, p.job_execution_id, p.step_id, p.ordinal)
                   = (day, p_run, previous.step_id, b.ordinal)
             where (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal) and p.end_time is null);
+    get diagnostics ended = row_count;
+    perform write_target_event(p_run, p_step_id, 'Skipped', ended);
 end $$;
 comment on function jobs_internal.skip_targets(bigint, uuid, integer, integer[]) is
     'Ends targets of a step with advance perTarget that have not succeeded in the step before. None of them has ever '

@@ -8,6 +8,7 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
     day constant date := (select x.run_day from job_execution x where x.job_execution_id = p_run);
+    ended bigint;
 begin
     perform check_epoch(p_epoch);
     perform lock_dispatch();
@@ -42,6 +43,8 @@ begin
                 join job_step s on (s.job_id, s.version, s.step_id) = (r.job_id, r.job_version, p_step_id)
                where r.job_execution_id = p_run) <= clock_timestamp()
     returning x.ordinal;
+    get diagnostics ended = row_count;
+    perform write_target_event(p_run, p_step_id, 'TimedOut', ended);
 end $$;
 comment on function jobs_internal.time_out_targets(bigint, uuid, integer, integer[]) is
     'Ends those of the targets that wait and whose timeout has passed, and returns them. Their message holds the '

@@ -13,6 +13,9 @@ begin
     if p_kind like 'jobs/executions%' then
         return jsonb_build_object('answer', show_execution(p_kind, p_path, deleted));
     end if;
+    if p_kind = 'events' and cardinality(p_path) = 0 then
+        return jsonb_build_object('answer', list_events(null, after, top));
+    end if;
     run := find_run(p_path[1], p_path[2], deleted);
     answer := case p_kind
         when 'summary' then summarize_run(run)
@@ -24,7 +27,8 @@ begin
         when 'messages' then list_messages(run, p_options ->> 'step', after, top)
         when 'attemptResults' then read_result_set(run, p_path, coalesce((p_options ->> 'set')::integer, 1))
         when 'attemptMessages' then list_notices(run, p_path, after, top)
-        when 'why' then explain_target(run, p_path[3], p_path[4]) end;
+        when 'why' then explain_target(run, p_path[3], p_path[4])
+        when 'events' then list_events(run, after, top) end;
     if answer is null then
         perform raise_error('MU012', 'p_kind', format('there is no kind %s', p_kind));
     end if;
@@ -32,4 +36,4 @@ begin
 end $$;
 comment on function jobs_internal.read_execution(text, text[], jsonb) is
     'A report about a run or a part of it: the item itself, summary, errors, results, their columns, '
-    'command tags, messages, why, or a result set or the messages of an attempt.';
+    'command tags, messages, events, why, or a result set or the messages of an attempt.';

@@ -1,0 +1,36 @@
+"""`--auto-disable`: when the schedule of a job that keeps failing is disabled."""
+
+import argparse
+import re
+from typing import Any
+
+POLICY = re.compile(r"(\d{1,5})/(\d{1,3})d?")
+
+
+def add(one: argparse.ArgumentParser, default: str) -> None:
+    one.add_argument(
+        "--auto-disable",
+        type=_policy,
+        metavar="N/DAYS",
+        help="disable the schedule after N failures in a row and no success for DAYS, such as 30/7;"
+        f" off: never; default: {default}",
+    )
+
+
+def describe(properties: dict[str, Any]) -> list[str]:
+    """Why the schedule is disabled, or that it fails."""
+    health = properties.get("health") or {}
+    if reason := health.get("disabledReason"):
+        return [reason]
+    if health:
+        return [f"failed {health['failuresInARow']} times in a row since {health['since']}"]
+    return []
+
+
+def _policy(text: str) -> dict[str, int]:
+    if text == "off":
+        return {"failures": 0}
+    match = POLICY.fullmatch(text)
+    if match is None or match[1] == "0":
+        raise argparse.ArgumentTypeError(f"'{text}' is neither N/DAYS, such as 30/7, nor off")
+    return {"failures": int(match[1]), "days": int(match[2])}
