@@ -141,6 +141,11 @@ alter table jobs_internal.instance add column auto_disable jsonb;
 comment on column jobs_internal.instance.auto_disable is 'The same for jobs that do not say it; null = never.';
 
 drop function if exists jobs_internal.sync_directory(bigint, jsonb, integer);
+drop function if exists jobs_internal.sync_directory(bigint, jsonb, integer, jsonb);
+drop function if exists jobs.sp_add_job(text, text, boolean, text, integer, timestamptz, timestamptz, text, text, text,
+                                        integer, text, boolean, integer, text, jsonb, integer, jsonb);
+drop function if exists jobs.sp_update_job(text, text, text, boolean, text, integer, timestamptz, timestamptz, text, text,
+                                           text, integer, text, boolean, integer, text, jsonb, integer, jsonb);
 drop function if exists jobs.sp_add_job(text, text, boolean, text, integer, timestamptz, timestamptz, text, text, text,
                                         integer, text, boolean, integer, text, jsonb, integer);
 drop function if exists jobs.sp_update_job(text, text, text, boolean, text, integer, timestamptz, timestamptz, text, text,
