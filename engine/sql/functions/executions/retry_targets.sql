@@ -81,6 +81,6 @@ begin
 end $$;
 comment on function jobs_internal.retry_targets(uuid, integer, integer[], boolean) is
     'Those of the targets that have ended, but not as Succeeded, go back to Created with a fresh budget of attempts and a '
-    'fresh timeout, if the step is unfinished; their attempts are kept. With '
-    'p_keep_checkpoint, a script that may have committed is not repeated before its verify query is asked. So do targets of later steps that were skipped '
-    'because of them. Returns the targets of the step that moved. The core then loads the run again.';
+    'fresh timeout, if the step is unfinished; their attempts are kept. So do targets of later steps that were skipped '
+    'because of them. With p_keep_checkpoint, a script that may have committed is not repeated before its verify query is '
+    'asked. Returns the targets of the step that moved. The core then loads the run again.';
