@@ -62,11 +62,14 @@ def _parse(raw: bytes) -> dict[str, str]:
 
 def _decode(raw: bytes) -> str:
     try:
-        return unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8")
+        text = unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidRequest(
             "The query string is not valid UTF-8.", code="InvalidQueryParameter"
         ) from None
+    if "\0" in text:  # PostgreSQL's text can't hold it
+        raise InvalidRequest("The query string holds a NUL.", code="InvalidQueryParameter")
+    return text
 
 
 _remembered = lru_cache(maxsize=512)(_parse)

@@ -20,7 +20,9 @@ CONFUSED = (
     ArithmeticError,
     AssertionError,
     AttributeError,
+    BufferError,
     LookupError,
+    RuntimeError,
     TypeError,
     ValueError,
 )
