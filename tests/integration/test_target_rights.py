@@ -470,6 +470,35 @@ async def test_the_list_of_servers_shows_those_that_the_caller_may_read(jobs_api
     assert [each["id"] for each in everything] == [SERVER, OTHER]
 
 
+async def test_a_server_that_the_caller_may_not_read_is_not_taken_from_an_account(jobs_api):
+    await others(jobs_api)
+    caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR))
+    names = ["other", "nothing"]
+
+    async with caller.call:
+        answers = [
+            await caller.post("disallowServer", {"server": name, "force": force})
+            for name in names
+            for force in (False, True)
+        ]
+
+    assert {outcome(answer) for answer in answers} == {UNKNOWN}
+    messages = [answer.json()["error"]["message"] for answer in answers]
+    assert messages[0].replace("other", "nothing") == messages[2]
+    assert await directory_of(jobs_api) == ["other", "srv"]
+
+
+async def test_databases_of_a_server_that_the_caller_may_not_use_are_not_listed(jobs_api):
+    await others(jobs_api)
+    caller = await a_caller(jobs_api, (ACCOUNT, JOB_OPERATOR))
+
+    async with caller.call:
+        resolved = await caller.post("targetGroups/others/resolve")
+        examined = await caller.post("targetGroups/others/doctor")
+
+    assert (outcome(resolved), outcome(examined)) == (UNKNOWN, UNKNOWN)
+
+
 async def test_a_server_is_taken_from_an_account_unless_groups_name_it(jobs_api):
     await others(jobs_api)
 
