@@ -57,19 +57,22 @@ def _parse(raw: bytes) -> dict[str, str]:
                 code="InvalidQueryParameter",
             )
         parameters[key] = _decode(value)
+        if "\0" in parameters[key]:  # PostgreSQL's text can't hold it
+            raise InvalidRequest(
+                f"The query parameter '{key[:50]}' holds a NUL.",
+                code="InvalidQueryParameter",
+                target=key[:50],
+            )
     return parameters
 
 
 def _decode(raw: bytes) -> str:
     try:
-        text = unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8")
+        return unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidRequest(
             "The query string is not valid UTF-8.", code="InvalidQueryParameter"
         ) from None
-    if "\0" in text:  # PostgreSQL's text can't hold it
-        raise InvalidRequest("The query string holds a NUL.", code="InvalidQueryParameter")
-    return text
 
 
 _remembered = lru_cache(maxsize=512)(_parse)
