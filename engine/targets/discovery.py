@@ -56,10 +56,10 @@ class Discovery:
         async with self._session(server, server.maintenance_database, credential) as connection:
             async with _timeout(server):
                 rows = await connection.fetch(Q.databases)
-        return [
-            ListedDatabase(name_in(row), left_out(dict(row), self._provider_databases))
-            for row in rows
-        ]
+            return [
+                ListedDatabase(name_in(row), left_out(dict(row), self._provider_databases))
+                for row in rows
+            ]
 
     async def schemas(
         self, server: Server, database: str, pattern: str, credential: Credential
@@ -67,7 +67,7 @@ class Discovery:
         async with self._session(server, database, credential) as connection:
             async with _timeout(server):
                 rows = await connection.fetch(Q.schemas, pattern)
-        return [name_in(row) for row in rows]
+            return [name_in(row) for row in rows]
 
     async def rows(
         self, server: Server, database: str, member: Member, credential: Credential

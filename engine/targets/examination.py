@@ -71,20 +71,20 @@ class Examination(Discovery):
         async with self._session(server, name, credential) as connection:
             rows = await connection.fetch(D.databases)
             control = {row["name"] for row in await connection.fetch(Q.control_databases)}
-        return [
-            ListedDatabase(name_in(row), reason)
-            if (reason := left_out(dict(row), self._provider_databases)) != NOT_GRANTED
-            or row["name"] in control
-            else ListedDatabase(name_in(row))
-            for row in rows
-        ]
+            return [
+                ListedDatabase(name_in(row), reason)
+                if (reason := left_out(dict(row), self._provider_databases)) != NOT_GRANTED
+                or row["name"] in control
+                else ListedDatabase(name_in(row))
+                for row in rows
+            ]
 
     async def schemas(
         self, server: Server, database: str, pattern: str, credential: Credential
     ) -> list[str]:
         async with self._session(server, database, credential) as connection:
             rows = await connection.fetch(Q.schemas, pattern)
-        return [name_in(row) for row in rows]
+            return [name_in(row) for row in rows]
 
     async def rights(
         self, server: Server, database: str | None, credential: Credential, needs: Needs

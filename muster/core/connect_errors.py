@@ -23,6 +23,7 @@ CONFUSED = (
     BufferError,
     LookupError,
     RuntimeError,
+    SystemError,
     TypeError,
     ValueError,
 )
