@@ -95,8 +95,9 @@ class Requests(Service):
         asked_at = self.context.clock.monotonic()
         args: dict[str, Any] = msgspec.json.decode(row["args"])
         examines = row["kind"] in EXAMINATIONS
+        # Functions of an older version do not name the caller.
         key = (
-            args["askedBy"],
+            args.get("askedBy", str(request)),
             "examination" if examines else "why" if row["kind"] == "why" else "listing",
         )
         turn = self._turns.setdefault(key, asyncio.Lock())
