@@ -54,7 +54,7 @@ class Endpoint:
 
     @property
     def waits(self) -> float:
-        return (self.verb.waits if self.verb else 0) + (self.act.waits if self.act else 0)
+        return sum(each.waits for each in (self.verb, self.act, self.report) if each)
 
     @cached_property
     def accepted(self) -> dict[str, str]:
@@ -239,12 +239,12 @@ def _action(
 ) -> Endpoint:
     return Endpoint(
         operation_id=f"{kind.title}_{action.title}",
-        method="POST",
+        method=action.method,
         kind=Kind.ACTION,
         path=path,
         depth=depth,
         type=kind,
-        action=f"{right}/{name}/action",
+        action=f"{right}/{name}/action" if action.method == "POST" else f"{right}/write",
         versions=kind.versions,
         act=action,
         query=action.query,

@@ -92,6 +92,8 @@ def successes(endpoint: Endpoint) -> tuple[str, ...]:
 def has_etag(endpoint: Endpoint) -> bool:
     if endpoint.report:
         return endpoint.report.tagged
+    if endpoint.act:
+        return endpoint.act.method == "PUT"
     kinds = {Kind.GET, Kind.PUT, Kind.PATCH, Kind.RESULT}
     return endpoint.kind in kinds and endpoint.type.versioned
 

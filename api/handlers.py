@@ -1,19 +1,20 @@
 """One handler per kind of endpoint; what is special about a type stands in its declaration."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
 import msgspec
 from litestar.types import Receive
 
-from api import auth_pipeline, body, envelope, operations, paging
+from api import auth_pipeline, body, envelope, operations, paging, row_formats
 from api.endpoint import Endpoint, Kind
 from api.request_context import RequestContext
-from api.resource import Action, ResourceType
+from api.resource import Action, ResourceType, UseCase
 from api.response import Answer, Headers, json_answer
 from api.services import Services
 from api.shape import Findings, shape_of
+from api.stream import Stream
 from fsm.operations import Operation
 from muster.core.errors import refuse
 from muster.core.ids import ResourceId
@@ -21,6 +22,7 @@ from muster.core.worker_thread import compute
 from workflows.model.item import Item, Report, WrittenItem
 from workflows.model.resource import Ancestor, Body, Call, Deleted, Page, Resource, Written
 from workflows.model.wire import Properties
+from workflows.result_rows import Rows
 
 Handler = Callable[[Services, Endpoint, RequestContext, Receive], Awaitable[Answer]]
 
@@ -108,11 +110,13 @@ async def act(
     assert action
     raw = await body.read(context, receive)
     arguments = await compute(_arguments, action, context, raw, size=len(raw))
-    key, digest = auth_pipeline.idempotency(context, raw, action=True)
+    key, digest = auth_pipeline.idempotency(context, raw, action=action.method == "POST")
     call = msgspec.structs.replace(call, idempotency_key=key, body_digest=digest)
     answer = await action.run(services.workflows, call, context.id, *arguments)
     if action.gives is None:
         return Answer(context, 200)
+    if isinstance(answer, Report):
+        return json_answer(context, 200, answer.content, _etag(answer))
     return json_answer(context, 200, _shown(endpoint.type, answer))
 
 
@@ -122,6 +126,8 @@ async def report(
     call = await auth_pipeline.admit(services, context)
     wanted = endpoint.report
     assert wanted
+    if wanted.rows is not None and (form := row_formats.wanted(context)) != "json":
+        return await _stream(services, context, call, wanted.rows, form)
     page = (services.paging.after(context), paging.top(context)) if wanted.paged else ()
     reply: Report = await wanted.run(services.workflows, call, context.id, *page)
     if _unchanged(call, reply):
@@ -131,6 +137,26 @@ async def report(
         base = services.links.base(context)
         content = {**content, "nextLink": services.paging.next_link(context, base, reply.next)}
     return json_answer(context, 200, content, _etag(reply))
+
+
+async def _stream(
+    services: Services, context: RequestContext, call: Call, run: UseCase, form: row_formats.Form
+) -> Answer:
+    row_formats.refuse_paging(context, form)
+    rows: Rows = await run(services.workflows, call, context.id)
+    headers = [
+        (b"content-type", row_formats.CONTENT_TYPES[form]),
+        (b"muster-targets", str(rows.targets).encode()),
+        (b"muster-truncated-targets", str(rows.truncated).encode()),
+    ]
+    return Stream(context, headers, _chunks(form, rows), services.streams)
+
+
+async def _chunks(form: row_formats.Form, rows: Rows) -> AsyncIterator[bytes]:
+    yield row_formats.header(form, rows.columns)
+    async for parts in rows.pages:
+        for chunk in row_formats.chunks(form, rows.columns, parts):
+            yield chunk
 
 
 async def status(services: Services, _: Endpoint, context: RequestContext, __: Receive) -> Answer:

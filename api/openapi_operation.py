@@ -6,6 +6,7 @@ from api import examples, schemas
 from api.endpoint import SKIP_TOKEN, TOP, VERSION, Endpoint, Kind
 from api.paging import MOST
 from api.resource import Action
+from api.row_formats import CSV, NDJSON
 from api.schemas import Schema, ref
 from api.versions import PATTERN, Versions
 
@@ -98,7 +99,7 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
             top = {"type": "integer", "minimum": 1, "maximum": MOST}
             parameters.append({"name": TOP, "in": "query", "schema": top})
         parameters.append({"name": SKIP_TOKEN, "in": "query", "schema": {"type": "string"}})
-    if endpoint.kind in {Kind.PUT, Kind.PATCH, Kind.DELETE}:
+    if endpoint.method in {"PUT", "PATCH", "DELETE"}:
         parameters.append({"name": "If-Match", "in": "header", "schema": {"type": "string"}})
         key = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
         parameters.append({"name": "Idempotency-Key", "in": "header", "schema": key})
@@ -170,6 +171,7 @@ def refusals() -> dict[str, Schema]:
 
 OTHER = "Any other refusal."
 REQUEST_ID = ("x-ms-request-id",)
+OF_FILES = ("muster-targets", "muster-truncated-targets")  # of CSV and NDJSON
 POLLING = ("Azure-AsyncOperation", "Location", "Retry-After")
 
 
@@ -181,6 +183,8 @@ def _success(endpoint: Endpoint, status: str) -> Schema:
         headers = (*headers, *POLLING)
     if endpoint.kind in {Kind.STATUS, Kind.RESULT}:
         headers = (*headers, "Retry-After")
+    if endpoint.report and endpoint.report.rows:
+        headers = (*headers, *OF_FILES)
     answer: Schema = {
         "description": examples.meaning(endpoint, status),
         "headers": _headers(headers),
@@ -189,6 +193,8 @@ def _success(endpoint: Endpoint, status: str) -> Schema:
     if schema is not None:
         example = {"typical": {"value": examples.response(endpoint)}}
         answer["content"] = {JSON: {"schema": schema, "examples": example}}
+        if endpoint.report and endpoint.report.rows:
+            answer["content"] |= {media: {"schema": {"type": "string"}} for media in (CSV, NDJSON)}
     return answer
 
 

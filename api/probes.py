@@ -5,11 +5,10 @@ from typing import Any
 from litestar import Request, get
 from litestar.handlers import HTTPRouteHandler
 
-from api import auth_pipeline, openapi
+from api import auth_pipeline, metrics, openapi
 from api.request_context import of
 from api.response import JSON, Answer, json_answer
 from api.services import Services
-from muster.core import telemetry
 from muster.core.errors import Unavailable
 
 PROBES = frozenset({b"/livez", b"/readyz", b"/metrics", b"/openapi.json"})
@@ -33,10 +32,10 @@ def probes(services: Services) -> list[HTTPRouteHandler]:
         return json_answer(context, 200, {"status": "ok"})
 
     @get("/metrics")
-    async def metrics(request: AnyRequest) -> Answer:
+    async def numbers(request: AnyRequest) -> Answer:
         context = of(request.scope)
         await auth_pipeline.admit_to_metrics(services, context)
-        return Answer(context, 200, telemetry.metrics(), [TEXT])
+        return Answer(context, 200, await metrics.rendered(services.workflows.db), [TEXT])
 
     @get("/openapi.json")
     async def description(request: AnyRequest) -> Answer:
@@ -44,4 +43,4 @@ def probes(services: Services) -> list[HTTPRouteHandler]:
         await auth_pipeline.authenticate(services, context)
         return Answer(context, 200, openapi.rendered(), [JSON])
 
-    return [livez, readyz, metrics, description]
+    return [livez, readyz, numbers, description]

@@ -52,10 +52,14 @@ def Async(run: UseCase, *, query: tuple[Query, ...] = (), waits: float = 0) -> V
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """POST {resource}/{name}: takes an object or nothing, gives an object."""
+    """POST {resource}/{name}: takes an object or nothing, gives an object.
+
+    With `method` PUT it replaces a part of the resource, which has the resource's ETag.
+    """
 
     run: UseCase
     title: str
+    method: str = "POST"
     takes: type[Properties] | None = None
     gives: Mapping[str, Any] | None = field(
         default_factory=lambda: {"type": "object"}
@@ -97,6 +101,8 @@ class Report:
     query: tuple[Query, ...] = ()
     paged: bool = False  # part by part, each with the link to the next
     tagged: bool = False  # has an ETag: a client that polls gets 304 while nothing changes
+    rows: UseCase | None = None  # the same as rows, for CSV and NDJSON
+    waits: float = 0  # seconds that it may take beyond the limit of every request
 
 
 @dataclass(frozen=True, kw_only=True)

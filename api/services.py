@@ -1,12 +1,13 @@
 """What the handlers need; made once per app."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from api.authentication import Authenticator
 from api.links import Links
 from api.paging import Paging
 from api.resource import ResourceType
+from api.stream import Streams
 from api.throttle import Throttle
 from fsm.operations import Operation
 from muster.core.ids import ResourceId
@@ -29,6 +30,7 @@ class Services:
     paging: Paging
     types: dict[str, ResourceType]  # by ARM type in lower case
     readiness: Readiness
+    streams: Streams = field(default_factory=Streams)
 
     def type_of(self, id: ResourceId) -> ResourceType:
         return self.types[id.type.lower()]

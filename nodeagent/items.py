@@ -28,8 +28,18 @@ Kind = Literal[
     "privateEndpoints",
     "activityLog",
 ]
-# Of a run, or of one of its targets
-About = Literal["summary", "errors", "results", "messages", "why"]
+# Of a run, of one of its targets, or of an attempt there
+About = Literal[
+    "summary",
+    "errors",
+    "results",
+    "resultColumns",
+    "commandTags",
+    "messages",
+    "why",
+    "attemptResults",
+    "attemptMessages",
+]
 Document = dict[str, Any]
 
 

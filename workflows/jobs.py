@@ -1,25 +1,35 @@
 """Jobs of an account: their schedule, their start, their next runs."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 from muster.core import schedule
-from muster.core.errors import refuse
+from muster.core.errors import FieldError, refuse
 from muster.core.ids import ResourceId
 from nodeagent.items import PutJob, StartJob
 from workflows import executions, items, run_targets, target_servers
 from workflows.access import path_of
 from workflows.accesscache import Access
 from workflows.items import Family, present
-from workflows.model.item import Item, WrittenItem
+from workflows.model.item import Item, Report, WrittenItem
+from workflows.model.job import MisfireProperties, ScheduleProperties
 from workflows.model.resource import Body, Call, Deleted, Page
 from workflows.resource_kind import merged
 from workflows.services import Services
+from workflows.validation.job import SCHEDULE, schedule_of
 from workflows.validation.job import job as validate
-from workflows.validation.job import schedule_of
 from workflows.validation.start import start as validate_start
 
+NO_SCHEDULE: dict[str, Any] = dict.fromkeys(
+    (
+        *ScheduleProperties.__struct_encode_fields__,
+        "intervalType",
+        "intervalCount",
+    )
+)
+NO_MISFIRE: dict[str, Any] = dict.fromkeys(MisfireProperties.__struct_encode_fields__)
 NO_INTERVAL = dict.fromkeys(("interval", "intervalType", "intervalCount"))
 OURS_ALONE = {"intervalType", "intervalCount", "since"}  # REST has `interval`
 
@@ -76,6 +86,38 @@ def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
     elif "interval" in schedule_patch:
         schedule |= NO_INTERVAL
     return {**patch, "schedule": schedule}
+
+
+async def read_schedule(services: Services, call: Call, id: ResourceId) -> Report:
+    return _schedule_of(await FAMILY.get(services, call, id))
+
+
+async def put_schedule(
+    services: Services, call: Call, id: ResourceId, body: dict[str, Any]
+) -> Report:
+    """Replaces the schedule as PUT of the job would; everything else of the job stays."""
+    here = await items.enter(services, call, id)
+    if body.get("interval") is not None:
+        body = {"type": "Recurring", **body}
+    wrong = validate(id.name, {"schedule": body})
+    if body.get("interval") is not None and body["type"] == "Once":
+        wrong.append(FieldError("interval", "A schedule of type Once has no interval."))
+    refuse([replace(each, target=_inside(each.target)) for each in wrong])
+    await _check_schedule(services, call, id, {"schedule": body})
+    document = {"schedule": NO_SCHEDULE | _schedule(body)}
+    document["schedule"]["misfire"] = NO_MISFIRE | (body.get("misfire") or {})
+    return _schedule_of((await FAMILY.patch(services, call, id, here, document)).item)
+
+
+def _schedule_of(job: Item) -> Report:
+    """With the ETag of the job."""
+    tag = None if job.row_version is None else str(job.row_version)
+    return Report(content=job.properties["schedule"], tag=tag)
+
+
+def _inside(target: str) -> str:
+    """A field of the body, which is the schedule."""
+    return target.removeprefix(f"{SCHEDULE}.")
 
 
 async def _check_schedule(

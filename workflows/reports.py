@@ -61,6 +61,32 @@ async def results(
     return Report(content=present(content), next=_next(document))
 
 
+async def command_tags(
+    services: Services, call: Call, id: ResourceId, after: str | None, top: int
+) -> Page:
+    """What each statement did at each target that succeeded."""
+    page = await executions.read(services, call, id, "commandTags", _paged(call, after, top))
+    return Page(items=[_tagged(each) for each in page["items"]], next=_next(page))
+
+
+def _tagged(target: dict[str, Any]) -> dict[str, Any]:
+    return {**target, "commandTags": [present(each) for each in target["commandTags"]]}
+
+
+async def attempt_results(services: Services, call: Call, id: ResourceId) -> Report:
+    """One of the result sets that an attempt returned, as far as it was kept."""
+    wanted, _ = executions.filters(call.query)
+    document = await executions.read(services, call, id, "attemptResults", wanted)
+    return Report(content=present(document))
+
+
+async def attempt_messages(
+    services: Services, call: Call, id: ResourceId, after: str | None, top: int
+) -> Page:
+    page = await executions.read(services, call, id, "attemptMessages", _paged(call, after, top))
+    return Page(items=page["items"], next=_next(page))
+
+
 async def why(services: Services, call: Call, id: ResourceId) -> Report:
     """As far as the rows tell; for whose turn it is the engine is asked."""
     wanted, _ = executions.filters(call.query)

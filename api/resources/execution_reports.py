@@ -1,25 +1,16 @@
-"""Reports about executions: summary, errors, results, why; and the properties of an attempt."""
+"""Reports about executions: summary, errors, messages, why; and the properties of an attempt."""
 
 from typing import Any
 
 from api.resource import Query, Report, View
 from api.resources.execution_parts import DELETED, EXECUTION_ID, OBSERVED, TEXT, TIME, WHOLE
+from api.resources.report_schemas import COUNT, TARGET, TARGET_ID, list_of, object_of
+from api.resources.result_reports import RESULT_SET, RESULT_SET_EXAMPLE
 from workflows import reports
 
-COUNT = {"type": "integer", "format": "int64"}
 NUMBER = {"type": "number"}
 COUNTS = {"type": "object", "additionalProperties": COUNT}
 LIFECYCLE = OBSERVED["lifecycle"]
-TARGET_ID = "0b5c3c58-7a0e-4a3f-8f53-4f4c4f0f9a11"
-
-
-def _object(required: str = "", **properties: Any) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    return {**schema, "required": required.split()} if required else schema
-
-
-def _list(item: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": item}
 
 
 PART = {
@@ -34,15 +25,8 @@ PART = {
     "total": COUNT,
     "done": COUNT,
 }
-TARGET: dict[str, Any] = {
-    "stepName": TEXT,
-    "targetId": TEXT,
-    "serverName": TEXT,
-    "databaseName": TEXT,
-    "schemaName": TEXT,
-}
-CANCELLATIONS = _list(
-    _object(
+CANCELLATIONS = list_of(
+    object_of(
         "requestedBy requestedAt door",
         requestedBy=TEXT,
         requestedAt=TIME,
@@ -56,7 +40,7 @@ CANCELLATIONS = _list(
 SUMMARY = Report(
     run=reports.summary,
     title="GetSummary",
-    gives=_object(
+    gives=object_of(
         "lifecycle counts total done ratePerSecond steps byServer byReason",
         jobExecutionId=TEXT,
         jobName=TEXT,
@@ -70,12 +54,12 @@ SUMMARY = Report(
         limit=WHOLE,
         overrides={"type": "object"},
         rerunOf=TEXT,
-        reruns=_list(TEXT),
+        reruns=list_of(TEXT),
         **PART,
         ratePerSecond=NUMBER,
         etaSeconds=NUMBER,
-        steps=_list(
-            _object(
+        steps=list_of(
+            object_of(
                 "stepId stepName lifecycle",
                 stepId=WHOLE,
                 stepName=TEXT,
@@ -86,11 +70,11 @@ SUMMARY = Report(
                 **PART,
             )
         ),
-        byServer=_list(_object("counts total", serverName=TEXT, counts=COUNTS, total=COUNT)),
-        byWave=_list(
-            _object("wave counts total", stepId=WHOLE, wave=WHOLE, counts=COUNTS, total=COUNT)
+        byServer=list_of(object_of("counts total", serverName=TEXT, counts=COUNTS, total=COUNT)),
+        byWave=list_of(
+            object_of("wave counts total", stepId=WHOLE, wave=WHOLE, counts=COUNTS, total=COUNT)
         ),
-        byReason=_list(_object("reason count", reason=TEXT, count=COUNT)),
+        byReason=list_of(object_of("reason count", reason=TEXT, count=COUNT)),
         cancellations=CANCELLATIONS,
     ),
     query=(DELETED,),
@@ -149,7 +133,7 @@ SUMMARY = Report(
 ERRORS = View(
     run=reports.errors,
     title="ListErrors",
-    item=_object(
+    item=object_of(
         "count retrying targets",
         fingerprint=TEXT,
         sqlstate=TEXT,
@@ -160,7 +144,7 @@ ERRORS = View(
         column=WHOLE,
         count=COUNT,
         retrying=COUNT,
-        targets=_list(_object(**TARGET, attempts=WHOLE)),
+        targets=list_of(object_of(**TARGET, attempts=WHOLE)),
     ),
     query=(DELETED,),
     example={
@@ -183,25 +167,20 @@ ERRORS = View(
         ],
     },
 )
+NOTICE = object_of(
+    "message",
+    severity=TEXT,
+    sqlstate=TEXT,
+    message=TEXT,
+    detail=TEXT,
+    hint=TEXT,
+    context=TEXT,
+)
+NOTICE_EXAMPLE = {"severity": "NOTICE", "sqlstate": "00000", "message": "42 rows moved"}
 MESSAGES = View(
     run=reports.messages,
     title="ListMessages",
-    item=_object(
-        "notices",
-        **TARGET,
-        attempt=WHOLE,
-        notices=_list(
-            _object(
-                "message",
-                severity=TEXT,
-                sqlstate=TEXT,
-                message=TEXT,
-                detail=TEXT,
-                hint=TEXT,
-                context=TEXT,
-            )
-        ),
-    ),
+    item=object_of("notices", **TARGET, attempt=WHOLE, notices=list_of(NOTICE)),
     query=(Query(name="step", description="Only of this step."), DELETED),
     example={
         "stepName": "analyze",
@@ -209,45 +188,13 @@ MESSAGES = View(
         "serverName": "eu1",
         "databaseName": "tenant_1",
         "attempt": 1,
-        "notices": [{"severity": "NOTICE", "sqlstate": "00000", "message": "42 rows moved"}],
-    },
-)
-RESULTS = Report(
-    run=reports.results,
-    title="GetResults",
-    gives=_object(
-        "set columns rows targets truncated",
-        stepName=TEXT,
-        set=WHOLE,
-        columns=_list(TEXT),
-        rows=_list(_list({})),
-        targets=COUNT,
-        truncated={"type": "boolean"},
-        nextLink={"type": "string", "format": "uri"},
-    ),
-    query=(
-        Query(name="step", description="The step; needed where the execution has several."),
-        Query(
-            name="set",
-            description="Which of the script's result sets, from 1.",
-            schema={"type": "integer", "minimum": 1, "maximum": 10_000},
-        ),
-        DELETED,
-    ),
-    paged=True,
-    example={
-        "stepName": "analyze",
-        "set": 1,
-        "columns": ["serverName", "databaseName", "schemaName", "version"],
-        "rows": [["eu1", "tenant_1", None, "PostgreSQL 18.0"]],
-        "targets": 1,
-        "truncated": False,
+        "notices": [NOTICE_EXAMPLE],
     },
 )
 WHY = Report(
     run=reports.why,
     title="GetWhy",
-    gives=_object(
+    gives=object_of(
         "lifecycle message details",
         lifecycle=LIFECYCLE,
         waitReason=TEXT,
@@ -265,6 +212,13 @@ WHY = Report(
         "details": {"attempts": 0},
         "cancellations": [],
     },
+)
+ATTEMPT_MESSAGES = View(
+    run=reports.attempt_messages,
+    title="ListMessages",
+    item=NOTICE,
+    query=(DELETED,),
+    example=NOTICE_EXAMPLE,
 )
 ATTEMPT: dict[str, Any] = {
     **{
@@ -299,21 +253,12 @@ ATTEMPT: dict[str, Any] = {
     "rows": COUNT,
     "bytes": COUNT,
     "timings": {"type": "object"},
-    "blockers": _list({"type": "object"}),
-    "notices": _list({}),
+    "blockers": list_of({"type": "object"}),
+    "notices": list_of({}),
     "xactId": TEXT,
     "resultHash": TEXT,
     "resultSets": WHOLE,
-    "results": _list(
-        _object(
-            statement=WHOLE,
-            tag=TEXT,
-            columns=_list(_object(name=TEXT, type=TEXT)),
-            rows=_list(_list({})),
-            rowCount=COUNT,
-            truncated={"type": "boolean"},
-        )
-    ),
+    "results": list_of(object_of(**RESULT_SET)),
 }
 ATTEMPT_EXAMPLE = {
     "jobVersion": 1,
@@ -332,14 +277,5 @@ ATTEMPT_EXAMPLE = {
     "statementNo": 1,
     "rows": 1,
     "resultSets": 1,
-    "results": [
-        {
-            "statement": 1,
-            "tag": "SELECT 1",
-            "columns": [{"name": "version", "type": "text"}],
-            "rows": [["PostgreSQL 18.0"]],
-            "rowCount": 1,
-            "truncated": False,
-        }
-    ],
+    "results": [RESULT_SET_EXAMPLE],
 }

@@ -5,6 +5,7 @@ from msgspec import UNSET
 from api.resource import Action, ResourceType, Sync, UseCase, View
 from api.resources import execution_parts as parts
 from api.resources import execution_reports as reports
+from api.resources import result_reports
 from api.resources.jobs import JOBS
 from api.versions import SQL
 from workflows import executions
@@ -87,8 +88,9 @@ EXECUTIONS = ResourceType(
         ),
         "errors": reports.ERRORS,
         "messages": reports.MESSAGES,
+        "commandTags": result_reports.COMMAND_TAGS,
     },
-    reports={"summary": reports.SUMMARY, "results": reports.RESULTS},
+    reports={"summary": reports.SUMMARY, "results": result_reports.RESULTS},
 )
 
 STEP_EXECUTIONS = ResourceType(
@@ -155,4 +157,6 @@ ATTEMPTS = ResourceType(
     shown_example=reports.ATTEMPT_EXAMPLE,
     get=Sync(executions.ATTEMPTS.get, query=(parts.DELETED,)),
     list=Sync(executions.ATTEMPTS.list_page, query=(parts.DELETED,)),
+    views={"messages": reports.ATTEMPT_MESSAGES},
+    reports={"results": result_reports.ATTEMPT_RESULTS},
 )

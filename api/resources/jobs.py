@@ -1,14 +1,27 @@
 """Jobs of a job account, their versions, their start and their next runs."""
 
-from api.resource import Action, Query, ResourceType, Sync, View
+from api.resource import Action, Query, Report, ResourceType, Sync, View
 from api.resources.accounts import ACCOUNTS
 from api.resources.execution_parts import EXAMPLE, ITEM, NAME, UUID
 from api.resources.plan_parts import PLAN, PLAN_EXAMPLE, PLAN_ID, PLAN_ITEM, PLAN_SHOWN
 from api.versions import SQL
 from workflows import engine_requests, jobs, plans
-from workflows.model.job import JobProperties, JobVersionProperties
+from workflows.model.job import JobProperties, JobVersionProperties, ScheduleProperties
 from workflows.model.start import PlanProperties, Start
 
+SCHEDULE = {"$ref": "#/components/schemas/ScheduleProperties"}
+SCHEDULE_GIVEN = {
+    "type": "Recurring",
+    "interval": "P1D",
+    "startTime": "2031-01-01T02:00:00Z",
+    "enabled": True,
+}
+SCHEDULE_SHOWN = {
+    **SCHEDULE_GIVEN,
+    "endTime": "9999-12-31T11:59:59Z",
+    "misfire": {"policy": "runOnce"},
+    "overlap": "skipTarget",
+}
 YES_OR_NO = {"type": "string", "enum": ["true", "false"]}
 
 
@@ -27,12 +40,7 @@ JOBS = ResourceType(
     example={
         "properties": {
             "description": "Keeps the statistics of all tenants fresh.",
-            "schedule": {
-                "type": "Recurring",
-                "interval": "P1D",
-                "startTime": "2031-01-01T02:00:00Z",
-                "enabled": True,
-            },
+            "schedule": SCHEDULE_GIVEN,
         }
     },
     shown_example={"version": 1},
@@ -65,6 +73,16 @@ JOBS = ResourceType(
             },
             answer=EXAMPLE,
         ),
+        "schedule": Action(
+            run=jobs.put_schedule,
+            title="ReplaceSchedule",
+            method="PUT",
+            takes=ScheduleProperties,
+            gives=SCHEDULE,
+            requires_body=True,
+            example=SCHEDULE_GIVEN,
+            answer=SCHEDULE_SHOWN,
+        ),
         "plan": Action(
             run=plans.make,
             title="Plan",
@@ -72,6 +90,15 @@ JOBS = ResourceType(
             makes="JobPlan",
             waits=engine_requests.PATIENCE,
             answer=PLAN_EXAMPLE,
+        ),
+    },
+    reports={
+        "schedule": Report(
+            run=jobs.read_schedule,
+            title="GetSchedule",
+            gives=SCHEDULE,
+            tagged=True,
+            example=SCHEDULE_SHOWN,
         ),
     },
     views={

@@ -7,6 +7,7 @@ from engine.context.cluster_state import ClusterState
 from engine.db.control_db import ControlDatabase
 from engine.db.wakeups import WakeUps
 from engine.process.lease import Lease
+from engine.process.metrics import CoreMetrics
 from engine.targets.target_access import TargetAccess
 from muster.core.clock import Clock
 
@@ -22,3 +23,4 @@ class CoreContext:
     capacity: int  # task slots of the account
     targets: TargetAccess
     wakeups: WakeUps = field(default_factory=WakeUps)
+    metrics: CoreMetrics = field(default_factory=CoreMetrics)

@@ -184,6 +184,11 @@ class Controller(Service):
             run_state.inbox += read_items(row["items"])
         inbox, run_state.inbox = run_state.inbox, []
         now = self._now
+        for completion in inbox:
+            if completion.kind == "result" and (
+                task := run_state.running.get(completion.invocation_id)
+            ):
+                self.context.metrics.attempt_ended(task.step.run.job_name, completion.lifecycle)
         steps = {run_state.apply_result(completion, now) for completion in inbox}
         for step in steps - {None}:
             if step is not None and lifecycle.may_move(step.run):

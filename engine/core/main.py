@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from engine.db.control_db import ControlDatabase
 from engine.process.bootstrap import Bootstrap
 from engine.process.exit_codes import Fenced
 from engine.process.lease import Lease
+from engine.process.metrics import CoreMetrics
 from engine.process.retry import retry_until_available
 from engine.targets.target_access import TargetAccess
 from muster.core import telemetry
@@ -55,6 +57,7 @@ class Core:
         self._lease = lease
         self._clock = clock
         self._targets = TargetAccess(bootstrap, clock)
+        self._metrics = CoreMetrics()
         self._is_unsure = False  # an earlier try to acquire leadership may have succeeded
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -75,6 +78,7 @@ class Core:
             "epoch": self._store.epoch,
             "state": "starting",
             "restarts": dict(self.hosting.restarts),
+            "metrics": self._metrics.report(self._live_runs()),
         }
         if cluster_state := self.hosting.cluster_state:
             report |= {
@@ -86,6 +90,14 @@ class Core:
                 "parts": {name: service.status for name, service in self.hosting.services.items()},
             }
         return report
+
+    def _live_runs(self) -> Iterator[tuple[str, int, int]]:
+        """The job of each, and how many targets of it wait and run."""
+        cluster_state = self.hosting.cluster_state
+        run_state = cluster_state.run_state if cluster_state else None
+        for run in run_state.runs.values() if run_state else ():
+            waiting = sum(len(step.waiting) for step in run.live)
+            yield run.job_name, waiting, sum(step.busy for step in run.live)
 
     async def _acquire_leadership(self) -> bool:
         """Returns True, or raises Fenced when a newer epoch has leadership."""
@@ -120,5 +132,6 @@ class Core:
             host_patience=self._bootstrap.host_patience,
             capacity=self._bootstrap.workload_settings.capacity,
             targets=self._targets,
+            metrics=self._metrics,
         )
         return {service.name: partial(service, context) for service in SERVICES}

@@ -167,6 +167,7 @@ class Scheduler(Service):
         self._wait = self.context.heartbeat
         if not beat.draining:
             await self.decide_due()
+        self.context.metrics.last_tick = self.context.clock.now().timestamp()
 
     async def decide_due(self) -> None:
         while due := await self._read_due():
@@ -208,8 +209,11 @@ class Scheduler(Service):
             row = await tx.fetchrow(Q.decide_slots, store.epoch, *_columns(batch))
         counts = dict(row or {})
         decided = int(counts.pop("jobs", 0))
+        self.context.metrics.slots.update(counts)
         if any(counts.values()):
             log.info("decided slots", **counts)
+        for slot, now in _fired(batch):
+            self.context.metrics.lag.observe((now - slot).total_seconds())
         return decided
 
     async def _disable(self, job: ScheduledJob, error: Exception) -> int:
@@ -220,6 +224,14 @@ class Scheduler(Service):
             return int(
                 await tx.fetchval(Q.break_schedule, store.epoch, job.job_id, job.row_version, why)
             )
+
+
+def _fired(batch: list[Decision]) -> Iterator[tuple[datetime, datetime]]:
+    """Each slot that fires, and when that was decided."""
+    for decision in batch:
+        for slot in decision.slots:
+            if slot.outcome is SlotOutcome.FIRED:
+                yield slot.at, decision.job.now
 
 
 def _pause_until(seconds: float | None) -> timedelta:

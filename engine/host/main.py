@@ -35,6 +35,7 @@ from engine.process.bootstrap import Bootstrap
 from engine.process.exit_codes import FINAL, Fenced, most_severe
 from engine.process.lease import Lease
 from engine.process.lifecycle import any_of
+from engine.process.metrics import HostMetrics
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.db import Row
@@ -76,6 +77,7 @@ class JobTaskHost:
         self._pool = ConnectionPool(
             bootstrap.target_connector(), credentials, clock, self._on_contact
         )
+        self._metrics = HostMetrics()
         self._task_runner = TaskRunner(
             self._registry,
             self._definitions,
@@ -83,6 +85,7 @@ class JobTaskHost:
             self._pool,
             clock,
             self._enqueue,
+            metrics=self._metrics,
             batch_reads=bootstrap.workload_settings.batch_reads,
         )
 
@@ -239,6 +242,7 @@ class JobTaskHost:
             "state": "starting",
             "slots": self.workers.slots,
             "running": self.workers.running,
+            "metrics": self._metrics.report(self._pool.sessions()),
         }
         if state := self._state:
             report |= {"state": state.state, "paused": state.paused, "draining": state.draining}

@@ -28,6 +28,7 @@ from engine.pool.errors import Full
 from engine.pool.pool import ConnectionPool
 from engine.pool.pooled_connection import PooledConnection
 from engine.process.exit_codes import FINAL
+from engine.process.metrics import HostMetrics
 from muster.core import telemetry
 from muster.core.clock import Clock
 from muster.core.errors import Fault, InvalidRequest
@@ -63,6 +64,7 @@ class TaskRunner:
         clock: Clock,
         enqueue: Callable[[Task], None],
         *,
+        metrics: HostMetrics | None = None,
         batch_reads: bool = True,
     ) -> None:
         self.unbatchable_steps = UnbatchableSteps()
@@ -72,6 +74,7 @@ class TaskRunner:
         self._pool = pool
         self._clock = clock
         self._enqueue = enqueue  # for the next free worker
+        self._metrics = metrics or HostMetrics()
         self._batch_reads = batch_reads
         self._last: Task | None = None
 
@@ -182,6 +185,7 @@ class TaskRunner:
         for task, outcome in outcomes:
             if outcome.bytes > LARGE_RESULT:
                 self.unbatchable_steps.add(task)
+            self._metrics.attempt_ended(outcome.timings)
             self._reporter.finished(task, outcome)
 
     def _executor(self, context: ExecutorContext, tasks: Sequence[Task]) -> Executor:

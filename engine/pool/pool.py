@@ -9,7 +9,7 @@ credential and database, after DISCARD ALL succeeded. `deadline` is of the clock
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -138,6 +138,11 @@ class ConnectionPool:
             session.abandon()
         while work := self._background | self._opening:
             await asyncio.wait(work)
+
+    def sessions(self) -> Iterator[tuple[str, int, int]]:
+        """For each server its name, how many sessions are open, and how many requests wait for one."""
+        for pool in self._server_pools.values():
+            yield pool.server.name, pool.open, len(pool.waiters)
 
     def why(self, server_id: str) -> str:
         """The wait_reason of requests for that server."""

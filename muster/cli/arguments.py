@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NoReturn, TypeAlias
 
 from muster.cli.exits import MEANINGS, Exit
-from muster.cli.output import FORMS
+from muster.cli.output import FORMS, OF_ROWS
 from muster.cli.typed import did_you_mean, duration, one_of
 
 __all__ = (
@@ -64,8 +64,9 @@ def noun(commands: Commands, name: str, about: str) -> Commands:
     return made.add_subparsers(dest="verb", required=True, metavar="VERB")
 
 
-def verb(verbs: Commands, name: str, run: Run, about: str) -> Parser:
+def verb(verbs: Commands, name: str, run: Run, about: str, *, of_rows: bool = False) -> Parser:
     """A command that calls the API."""
+    forms = OF_ROWS if of_rows else FORMS
     made = verbs.add_parser(
         name,
         help=about,
@@ -74,7 +75,7 @@ def verb(verbs: Commands, name: str, run: Run, about: str) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.set_defaults(run=run)
-    add_choice(made, "-o", "--output", choices=FORMS, default="table", help="default: table")
+    add_choice(made, "-o", "--output", choices=forms, default="table", help="default: table")
     made.add_argument("--url", help="of the API; default: MUSTER_URL or http://127.0.0.1:8080")
     return made
 

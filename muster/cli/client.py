@@ -1,6 +1,7 @@
 """The client of the REST API: address and token from the environment, errors in one form."""
 
 import argparse
+import contextlib
 import ssl
 import sys
 import time
@@ -21,6 +22,7 @@ VERSION = {"api-version": "2025-01-01"}
 DEFAULT_URL = "http://127.0.0.1:8080"
 PATIENCE = 30.0  # seconds for an API that was there and is away
 LONGEST_ANSWER = 60.0  # seconds; resolving asks every server of a group
+LONGEST_FILE = 180.0  # seconds until a file begins, and between two parts of it
 BUSY = {429, 503}
 OURS = {  # of the API, which speaks to REST and psql → of this command line
     "until jobs.sp_resume()": "until muster account resume, or jobs.sp_resume() in psql",
@@ -98,6 +100,23 @@ class Api:
         while link := page.get("nextLink"):
             page = _document(self._send("GET", link))
             yield page
+
+    @contextlib.contextmanager
+    def stream(self, path: str, query: Query) -> Iterator["httpx.Response"]:
+        """An answer that is read as it arrives; one that breaks off is an error."""
+        import httpx
+
+        url, parameters = self._address(path, query)
+        with self._http.stream("GET", url, params=parameters, timeout=LONGEST_FILE) as answer:
+            if answer.is_error:
+                answer.read()
+                _document(answer)
+            try:
+                yield answer
+            except httpx.TransportError as error:
+                raise Refused(
+                    f"the answer broke off, what was written is not complete: {error}"
+                ) from error
 
     def all(self, path: str, query: Query = NOTHING) -> list[dict[str, Any]]:
         return [item for page in self.pages(path, query) for item in page["value"]]

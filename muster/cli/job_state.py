@@ -1,4 +1,4 @@
-"""`muster job pause|resume|enable|disable`: whether a job starts, without touching anything else of it."""
+"""`muster job pause|resume|enable|disable|schedule`: whether and when a job starts; the rest of it stays."""
 
 import argparse
 from shlex import quote
@@ -21,6 +21,11 @@ def add(verbs: Commands) -> None:
         ("disable", disable, "stop the schedule of a job from starting it; job start still works"),
     ):
         of_account(verb(verbs, name, run, about)).add_argument("name", metavar="JOB")
+    about = "replace the schedule of a job; everything else of it stays"
+    one = of_account(verb(verbs, "schedule", schedule, about))
+    one.add_argument("name", metavar="JOB")
+    schedules.add(one)
+    one.add_argument("--none", action="store_true", help="the job has no schedule any more")
 
 
 def pause(options: argparse.Namespace) -> int:
@@ -39,26 +44,41 @@ def disable(options: argparse.Namespace) -> int:
     return _change(options, {"schedule": {"enabled": False}})
 
 
+def schedule(options: argparse.Namespace) -> int:
+    def put(api: Api) -> int:
+        path = under(lookup.account(api, options), "jobs", options.name)
+        body = schedules.read(options)
+        if ("type" in body) == options.none:
+            raise Refused("use one of --cron, --every, --at and --none")
+        api.put(f"{path}/schedule", body)
+        return _show(api, options, path, api.get(path))
+
+    return calling(options, put)
+
+
 def _change(options: argparse.Namespace, properties: dict[str, Any]) -> int:
     def patch(api: Api) -> int:
         path = under(lookup.account(api, options), "jobs", options.name)
         if properties.get("schedule") == {"enabled": True}:
             _scheduled(api.get(path), options.name)
-        job = api.patch(path, {"properties": properties})
-        upcoming = api.get(f"{path}/nextRuns", {"$top": 1})["value"]
-        current = job["properties"]
-        schedule = current.get("schedule") or {}
-        row = [
-            job["name"],
-            schedules.describe(schedule),
-            schedule.get("enabled", False),
-            current.get("paused", False),
-            moment(upcoming[0]["time"]) if upcoming else None,
-        ]
-        output.show(options, job, Table(COLUMNS, [row]))
-        return Exit.SUCCEEDED
+        return _show(api, options, path, api.patch(path, {"properties": properties}))
 
     return calling(options, patch)
+
+
+def _show(api: Api, options: argparse.Namespace, path: str, job: dict[str, Any]) -> int:
+    upcoming = api.get(f"{path}/nextRuns", {"$top": 1})["value"]
+    current = job["properties"]
+    schedule = current.get("schedule") or {}
+    row = [
+        job["name"],
+        schedules.describe(schedule),
+        schedule.get("enabled", False),
+        current.get("paused", False),
+        moment(upcoming[0]["time"]) if upcoming else None,
+    ]
+    output.show(options, job, Table(COLUMNS, [row]))
+    return Exit.SUCCEEDED
 
 
 def _scheduled(job: dict[str, Any], name: str) -> None:
@@ -66,5 +86,5 @@ def _scheduled(job: dict[str, Any], name: str) -> None:
     if schedules.describe(job["properties"].get("schedule") or {}) is None:
         raise Refused(
             f"the job '{name}' has no schedule: muster job start {quote(name)} runs it now, and "
-            "muster job create --replace with --cron, --every or --at gives it one"
+            "muster job schedule with --cron, --every or --at gives it one"
         )

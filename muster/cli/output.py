@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from muster.core.settings import surroundings
 
 FORMS = ("table", "json", "tsv")
+OF_ROWS = (*FORMS, "csv", "ndjson")  # of commands that show rows of targets
 GAP = 2
 NARROWEST = 8  # a column is not cut below this
 GREEN, YELLOW, RED, PLAIN = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"

@@ -6,11 +6,13 @@ from typing import Any
 
 from muster.cli import (
     causes,
+    command_tags,
     group,
     inputs,
     lookup,
     output,
     progress,
+    result_files,
     results,
     run_targets,
     run_watch,
@@ -29,7 +31,7 @@ MOST_ROWS = 1000
 
 def add(commands: Commands) -> None:
     about = "run SQL on a group or on named targets now; read only and rolled back unless --write"
-    one = of_account(verb(commands, "exec", execute, about))
+    one = of_account(verb(commands, "exec", execute, about, of_rows=True))
     one.add_argument("-g", "--group", help="the targets; or --target, --server")
     run_targets.add(one)
     inputs.add_script(one)
@@ -165,18 +167,20 @@ def _follow(api: Api, run: Run, options: argparse.Namespace, sql: str) -> int:
 def _show(
     api: Api, run: Run, summary: dict[str, Any], options: argparse.Namespace, sql: str
 ) -> None:
-    rows = results.read(api, run) if summary["steps"] else results.NONE
     wrong = causes.read(api, run, summary) if run_watch.outcome(summary) else []
     failed, lookup = [], Lookup(api, run, options.group, options.credential)
     for each in wrong:
         failed += [f"failed: {progress.cause(each)}", *causes.advised(run, each, lookup)]
     if wrong:
         failed.append(f"{causes.total(wrong, summary)} muster run errors {run.id} shows more.")
-    more = results.further(api, run, rows) if _has_several(sql) else []
-    document = {**rows, "summary": summary, "errors": wrong}
-    notes = [progress.sentence(summary)]
-    results.show(options, rows, document, notes=notes, warnings=[*more, *failed])
-    if summary["steps"]:
+    begun = bool(summary["steps"])
+    read = results.first if options.output in result_files.FORMS else results.read
+    page = read(api, run) if begun else results.NONE
+    changes = command_tags.read(api, run) if begun and options.write else []
+    more = results.further(api, run, page) if _has_several(sql) else []
+    notes, warnings = [progress.sentence(summary)], [*more, *failed]
+    results.show(api, run, options, page, changes, notes=notes, warnings=warnings)
+    if begun:
         output.aside(beside(api, run))
 
 

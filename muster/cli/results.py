@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
-from muster.cli import output
+from muster.cli import command_tags, output, result_files
 from muster.cli.client import Api
 from muster.cli.output import Table
 from muster.cli.runs import Run
@@ -35,6 +35,11 @@ def read(api: Api, run: Run, *, step: str | None = None, set: int = 1) -> dict[s
     }
 
 
+def first(api: Api, run: Run, *, step: str | None = None, set: int = 1) -> dict[str, Any]:
+    """Enough to know the columns: the rows follow as a stream."""
+    return api.get(f"{run.path}/results", {"step": step, "set": set, "$top": 1})
+
+
 def further(api: Api, run: Run, page: dict[str, Any]) -> list[str]:
     """A note when the script gave more result sets than this one."""
     following = int(page.get("set", 1)) + 1
@@ -53,42 +58,66 @@ def is_table(page: dict[str, Any]) -> bool:
 
 
 def show(
+    api: Api,
+    run: Run,
     options: argparse.Namespace,
     page: dict[str, Any],
-    document: dict[str, Any],
+    changes: list[list[Any]],
     *,
     notes: Iterable[str] = (),
     warnings: Iterable[str] = (),
 ) -> None:
-    """`document` is what scripts get; people may ask for the first rows only.
+    """Rows; where no target returned any, `changes`: what each statement changed.
 
     `notes` are for people; `warnings` for everybody, beside the data where a script reads it.
     """
-    warnings = [*([CUT] if page["truncated"] else []), *warnings]
-    columns = [WHERE.get(name, name) for name in page["columns"]]
-    rows = page["rows"]
-    if options.output != "table":
-        output.show(options, document, Table(columns, rows))
-        output.aside(warnings)
+    if options.output == "table":
+        _show_people(options, page, changes, [*notes, *_cut(page), *warnings])
         return
-    if not is_table(page):
+    file = options.output in result_files.FORMS
+    if file and is_table(page):
+        query = {"step": page.get("stepName"), "set": page.get("set", 1)}
+        page |= {"truncated": result_files.copy(api, f"{run.path}/results", query, options.output)}
+    elif file:
+        columns = command_tags.COLUMNS if changes else command_tags.COLUMNS[: len(WHERE)]
+        result_files.write(options.output, columns, changes)
+    elif is_table(page) or not changes:
+        columns = tuple(WHERE.get(name, name) for name in page["columns"])
+        output.show(options, page, Table(columns, page["rows"]))
+    else:
+        output.show(options, page, Table(command_tags.FOR_PEOPLE, changes))
+    output.aside([*_cut(page), *warnings])
+
+
+def _show_people(
+    options: argparse.Namespace, page: dict[str, Any], changes: list[list[Any]], notes: list[str]
+) -> None:
+    totals = command_tags.totals(changes)
+    if is_table(page):
+        columns, rows = [WHERE.get(name, name) for name in page["columns"]], page["rows"]
+        number = output.many(len(rows), "row")
+        totals = [f"{number} from {output.many(page['targets'], 'target')}.", *totals]
+    else:
+        columns, rows = list(command_tags.FOR_PEOPLE), changes
+    if not (rows or is_table(page)):
         none = ["No target returned rows."] if page["targets"] else []
-        for line in (*none, *notes, *warnings):
+        for line in (*none, *notes):
             print(output.clean(line))
         return
-    lines = []
+    more = []
     if options.head is not None and len(rows) > options.head:
-        lines = [f"… {len(rows) - options.head} more"]
+        more = [f"… {len(rows) - options.head} more"]
         rows = rows[: options.head]
-    number = output.many(len(page["rows"]), "row")
-    lines.append(f"{number} from {output.many(page['targets'], 'target')}.")
     table = Table(columns, rows, optional=("database", "schema"))
-    output.show(options, document, table, notes=[*lines, *notes, *warnings])
+    output.show(options, page, table, notes=[*more, *totals, *notes])
+
+
+def _cut(page: dict[str, Any]) -> list[str]:
+    return [CUT] if page["truncated"] else []
 
 
 def _is_there(api: Api, run: Run, step: str | None, set: int) -> bool:
-    query = {"step": step, "set": set, "$top": 1}
-    return is_table(api.get(f"{run.path}/results", query))
+    return is_table(first(api, run, step=step, set=set))
 
 
 def _told_apart(names: list[str]) -> list[str]:

@@ -5,11 +5,13 @@ from typing import Any
 
 from muster.cli import (
     causes,
+    command_tags,
     lookup,
     notices,
     output,
     progress,
     reruns,
+    result_files,
     results,
     retries,
     rollouts,
@@ -76,7 +78,9 @@ def add(commands: Commands) -> None:
     one.add_argument("--timeout", type=duration, help="wait at most so long: 90, 15m, 2h")
     _of_run(verb(verbs, "abort", abort, "end a run that is halted or waits for its next wave"))
     _of_run(verb(verbs, "errors", errors, "list what went wrong, one line for each cause"))
-    one = _of_run(verb(verbs, "results", show_results, "join the results of all targets"))
+    one = _of_run(
+        verb(verbs, "results", show_results, "join the results of all targets", of_rows=True)
+    )
     one.add_argument("--step", metavar="NAME", help="needed when the run has several")
     one.add_argument(
         "--set", type=count, default=1, metavar="N", help="which result set; default: 1"
@@ -206,13 +210,14 @@ def show_results(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
         if options.set < 1:
             raise Refused("result sets are numbered from 1 on")
-        page = results.read(api, run, step=options.step, set=options.set)
+        read = results.first if options.output in result_files.FORMS else results.read
+        page = read(api, run, step=options.step, set=options.set)
         if not results.is_table(page) and options.set > 1:
             last = results.last_before(api, run, options.step, options.set)
             raise Refused(f"there is no result set {options.set}: {_sets(last)}", Exit.NOT_FOUND)
-        people = options.output == "table"
-        notes = results.further(api, run, page) if people else []
-        results.show(options, page, page, notes=notes)
+        changes = command_tags.read(api, run, options.step)
+        notes = results.further(api, run, page) if options.output == "table" else []
+        results.show(api, run, options, page, changes, notes=notes)
         output.aside(notices.beside(api, run, options.step))
         if not page["targets"]:
             output.aside([_none(run, api.get(f"{run.path}/summary"))])

@@ -10,6 +10,7 @@ from azure.core.credentials import AccessToken
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure.mgmt.sql import SqlManagementClient
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.stack import GROUP, SERVER, a_job, a_server, an_account, muster_up, until
 
@@ -18,7 +19,8 @@ pytestmark = pytest.mark.newest
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory):
-    with muster_up(tmp_path_factory.mktemp("stack"), MUSTER_ACCOUNT_CHECK="500ms") as stack:
+    settings = {"MUSTER_ACCOUNT_CHECK": "500ms", "MUSTER_WORKLOAD_HEARTBEAT": "500ms"}
+    with muster_up(tmp_path_factory.mktemp("stack"), **settings) as stack:
         a_server(stack)
         yield stack
         for account in stack.get(f"{SERVER}/jobAgents")["value"]:
@@ -420,9 +422,28 @@ def test_the_sdk_runs_a_job_over_twenty_databases_and_cancels_a_slow_one(stack):
 
         slow = str(client.job_executions.begin_create(*place, "slow").result().job_execution_id)
         until(lambda: busy(client, place, slow))
+        until(
+            lambda: (
+                counted(stack, "muster_target_attempts_total", job="quick", state="Succeeded") == 20
+            )
+        )
+        until(lambda: counted(stack, "muster_targets_running", job="slow"))
+        assert counted(stack, "muster_runs_total", job="quick", state="Succeeded") == 1
+        until(lambda: counted(stack, "muster_server_sessions", server="fleet"))
         client.job_executions.cancel(*place, "slow", slow)
         stopped = until(lambda: over(client.job_executions.get(*place, "slow", slow)))
         assert stopped.lifecycle == "Canceled"
+
+
+def counted(stack, name, **labels):
+    """The sum of the series with these labels, as Prometheus scrapes them."""
+    text = stack.client.get("/metrics").text
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
 
 
 def test_a_sleeping_step_lives_through_two_cores_and_an_update(stack):

@@ -360,7 +360,7 @@ async def test_results_are_one_table_over_all_targets_that_succeeded(jobs_api, o
     assert second["truncated"] is False
 
 
-async def test_messages_are_those_of_the_newest_attempt_that_is_over(jobs_api, owner, job):
+async def test_messages_are_those_of_every_attempt_that_has_finished(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 4)
     old, new = ([{"severity": "NOTICE", "message": said}] for said in ("old", "new"))
     await ran(owner, run, 1, "Failed", target="WaitingForRetry", notices=old)
@@ -373,13 +373,15 @@ async def test_messages_are_those_of_the_newest_attempt_that_is_over(jobs_api, o
 
     value = (await jobs_api.seen(at(run, "messages")))["value"]
 
-    assert value[0] == {
+    assert value[1] == {
         "stepName": "step1", "targetId": str((await ids(owner, run))[1]), "serverName": "s1",
         "databaseName": "db1", "attempt": 2, "notices": new,
     }  # fmt: skip
     said = [(e["stepName"], e["databaseName"], e["notices"][0]["message"]) for e in value]
-    assert said == [("step1", "db1", "new"), ("step1", "db3", "old"), ("step2", "db1", "new")]
-    assert (await jobs_api.seen(at(run, "messages"), step="STEP2"))["value"] == value[2:]
+    assert said == [
+        ("step1", "db1", "old"), ("step1", "db1", "new"), ("step1", "db3", "old"), ("step2", "db1", "new"),
+    ]  # fmt: skip
+    assert (await jobs_api.seen(at(run, "messages"), step="STEP2"))["value"] == value[3:]
     page = await jobs_api.seen(at(run, "messages"), __top="2")
     rest = (await jobs_api.call.get(page["nextLink"])).json()
     assert (page["value"] + rest["value"], "nextLink" in rest) == (value, False)

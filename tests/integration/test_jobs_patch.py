@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.support import arm
-from tests.support.jobs_fixture import a_step, start_jobs_api, ref
+from tests.support.jobs_fixture import SQL, a_step, start_jobs_api, ref
 
 pytestmark = pytest.mark.newest
 
@@ -185,3 +185,43 @@ async def test_a_patch_is_checked_as_a_whole_step_would_be(jobs_api):
         assert target in {None, answer.json()["error"]["target"]}, patch
     absent = await jobs_api.patch("jobs/nightly/steps/none", {"guard": True})
     assert problem(absent) == (404, "ResourceNotFound")
+
+
+async def test_a_schedule_is_replaced_and_everything_else_of_the_job_stays(jobs_api):
+    made = await jobs_api.made("jobs/nightly", {"properties": JOB})
+    before = await jobs_api.call.get(jobs_api.url("jobs/nightly/schedule"), params=SQL)
+    new = {"type": "Recurring", "cron": "0 3 * * *", "timeZone": "Europe/Berlin"}
+
+    replaced = await jobs_api.put(
+        "jobs/nightly/schedule", new, **{"If-Match": before.headers["etag"]}
+    )
+    again = await jobs_api.put("jobs/nightly/schedule", {}, **{"If-Match": before.headers["etag"]})
+
+    job = await jobs_api.get("jobs/nightly")
+    after = job.json()
+    assert (before.status_code, replaced.status_code) == (200, 200), replaced.text
+    assert before.json() == made["properties"]["schedule"]
+    assert problem(again) == (412, "PreconditionFailed")
+    assert replaced.json() == after["properties"]["schedule"] == {
+        **new, "enabled": False, "overlap": "skipTarget", "misfire": {"policy": "runOnce"},
+        "startTime": "0001-01-01T00:00:00Z", "endTime": "9999-12-31T11:59:59Z",
+    }  # fmt: skip
+    assert replaced.headers["etag"] == job.headers["etag"] != before.headers["etag"]
+    assert {**after["properties"], "schedule": None} == {**made["properties"], "schedule": None}
+    assert await refused(jobs_api, {"cron": "0 25 * * *"}) == (400, "cron")
+    assert await refused(jobs_api, {"misfire": {"policy": "never"}}) == (400, "misfire.policy")
+    assert await refused(jobs_api, {"intervall": "PT1H"}) == (400, "intervall")
+    assert await refused(jobs_api, {"type": "Once", "interval": "PT1H"}) == (400, "interval")
+    both = {"cron": "0 3 * * *", "interval": "PT1H"}
+    assert (await refused(jobs_api, both))[0] == 400
+    hourly = await jobs_api.put("jobs/nightly/schedule", {"interval": "PT1H"})
+    assert (hourly.json()["type"], hourly.json()["interval"]) == ("Recurring", "PT1H")
+    missing = await jobs_api.put("jobs/missing/schedule", new)
+    assert problem(missing) == (404, "ResourceNotFound")
+
+
+async def refused(jobs_api, schedule):
+    """Status and field of a refused schedule."""
+    answer = await jobs_api.put("jobs/nightly/schedule", schedule)
+    error = answer.json()["error"]
+    return answer.status_code, error.get("target") or error["details"][0]["target"]

@@ -6,7 +6,7 @@ import json
 import shutil
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -95,9 +95,16 @@ class QueueFixture:
     async def _on_end(self, _tx: Any, workload: Workload) -> None:
         self.ended.append(workload)
 
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Any]:
+        """Waits for locks without limit: on a busy machine many callers of one lock need longer than production allows."""
+        async with self.db.transaction() as tx:
+            await tx.execute("set local lock_timeout = 0; set local statement_timeout = 0")
+            yield tx
+
     async def enqueue(self, kind: Kind = Kind.ENGINE, *, how: str = "run", **more: Any) -> Workload:
         given = {"launch_group": "default", "spec": Spec(arguments=("--how", how))} | more
-        async with self.db.transaction() as tx:
+        async with self.transaction() as tx:
             return await self.queue.enqueue(tx, NewWorkload(kind=kind, **given))
 
     async def get(self, what: Workload | UUID) -> Workload:
@@ -113,24 +120,24 @@ class QueueFixture:
         )  # fmt: skip
 
     async def take(self, name: str = "D1", priority: Priority = Priority.DEFAULT, group="default"):
-        async with self.db.transaction() as tx:
+        async with self.transaction() as tx:
             return await claims.take(
                 tx, self.settings, launcher=name, group=group, priority=priority
             )
 
     async def claim(self, workload: Workload, name: str = "D1", group: str = "default") -> bool:
-        async with self.db.transaction() as tx:
+        async with self.transaction() as tx:
             won = await claims.claim(tx, self.settings, workload.id, launcher=name, group=group)
         return won is not None
 
     async def poll(self, quantity: int = 10, priority=Priority.DEFAULT, group="default"):
-        async with self.db.transaction() as tx:
+        async with self.transaction() as tx:
             return await claims.poll(
                 tx, self.settings, group=group, priority=priority, quantity=quantity
             )
 
     async def do(self, move: str, workload: Workload, *args: Any, **more: Any) -> Workload:
-        async with self.db.transaction() as tx:
+        async with self.transaction() as tx:
             return await getattr(self.queue, move)(tx, workload.id, *args, **more)
 
     async def beat(self, workload: Workload) -> None:

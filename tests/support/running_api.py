@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
 import httpx
 
+from api.server import make
 from muster.core.settings import Secret, Settings
 from muster.roles import api, fsm
 
@@ -78,3 +79,17 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+@contextlib.asynccontextmanager
+async def served(app: Any) -> AsyncIterator[str]:
+    """The app behind the server of production, in this event loop; its address."""
+    listener = api.listen("127.0.0.1:0")
+    server = make(app, None)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await server.up.wait()
+        yield api.address(listener, tls=False)["url"]
+    finally:
+        server.should_exit = True
+        await serving

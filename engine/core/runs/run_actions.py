@@ -17,10 +17,11 @@ from engine.core.runs.rollouts import Rollouts
 from engine.core.runs.run_conditions import RunConditions, next_step
 from engine.model.group_document import Document
 from engine.process.exit_codes import Disagreement
+from engine.process.metrics import CoreMetrics
 from engine.scheduling.previous_targets import PreviousTargets
 from engine.scheduling.rollout import StepRollout
 from engine.scheduling.run_state import RunState
-from engine.scheduling.runs import ReachedStep, Run, StepDefinition, StepPhase, StepRun
+from engine.scheduling.runs import FINISHED, ReachedStep, Run, StepDefinition, StepPhase, StepRun
 from engine.targets.resolver import needs_listing
 from muster.core import telemetry
 from muster.core.clock import Clock
@@ -46,6 +47,7 @@ class RunActions(RunConditions):
         queue_gate: QueueGate,
         rollouts: Rollouts,
         wake: Callable[[Run], None],
+        metrics: CoreMetrics,
     ) -> None:
         super().__init__(begin_gate=begin_gate, queue_gate=queue_gate, rollouts=rollouts)
         self._clock = clock
@@ -54,6 +56,7 @@ class RunActions(RunConditions):
         self._run_state = run_state
         self._cancellations = cancellations
         self._wake = wake
+        self._metrics = metrics
         self.documents: dict[str, Document] = {}  # target groups by name, as they are right now
 
     # Beginning
@@ -75,6 +78,8 @@ class RunActions(RunConditions):
             run.overlaps = reply == "Queued"
             self._leave_steps(run)
         elif not run.begun:
+            if reply in FINISHED:
+                self._metrics.run_ended(run.job_name, reply)
             self._remove(run)
         return run.begun
 
@@ -296,6 +301,7 @@ class RunActions(RunConditions):
     def _apply_run_end(self, run: Run, lifecycle: str | None) -> None:
         if lifecycle is None:
             raise Disagreement(f"run {run.id} has steps that live")
+        self._metrics.run_ended(run.job_name, lifecycle)
         self._remove(run)
 
     def forget_run(self, run: Run) -> None:

@@ -123,6 +123,7 @@ class RunLifecycle:
             queue_gate=begin_gate,
             rollouts=self.rollouts,
             wake=self.wake,
+            metrics=context.metrics,
         )
 
     @property

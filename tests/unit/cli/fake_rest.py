@@ -65,6 +65,8 @@ class Rest:
             answer = answer(request.url.params)
         if isinstance(answer, Exception):
             raise answer
+        if isinstance(answer, httpx.Response) and not answer.is_stream_consumed:
+            return answer
         if isinstance(answer, httpx.Response):
             return httpx.Response(
                 answer.status_code, headers=answer.headers, content=answer.content
@@ -165,6 +167,18 @@ def sets(*pages: dict[str, Any]) -> Callable[[httpx.QueryParams], dict[str, Any]
         return page | {"set": number}
 
     return told
+
+
+def file(body: str, *, truncated: int = 0) -> httpx.Response:
+    """Rows as a stream; a body without its end is one that broke off."""
+    return httpx.Response(
+        200, headers={"muster-truncated-targets": str(truncated)}, content=body.encode()
+    )
+
+
+def with_files(page: Any, **files: httpx.Response) -> Callable[[httpx.QueryParams], Any]:
+    """Results: `page` as JSON, and the files by ?format=."""
+    return lambda query: files[query["format"]] if "format" in query else page
 
 
 def a_target(database: str, lifecycle: str = "Succeeded", **properties: Any) -> dict[str, Any]:

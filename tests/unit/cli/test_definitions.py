@@ -524,6 +524,39 @@ def test_a_job_is_paused_resumed_enabled_and_disabled_by_a_patch(muster, a_job, 
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "sent"),
+    [
+        (
+            ("--cron", "0 4 * * *", "--overlap", "allow"),
+            {"type": "Recurring", "cron": "0 4 * * *", "timeZone": "UTC", "enabled": True, "overlap": "allow"},
+        ),
+        (("--none",), {}),
+    ],
+)  # fmt: skip
+def test_the_schedule_of_a_job_is_replaced(muster, a_job, words, sent):
+    a_job.on("PUT", f"{JOB}/schedule", {})
+
+    code, out, err = muster("job", "schedule", "nightly", *words)
+
+    assert (code, err) == (0, "")
+    assert a_job.sent("PUT", f"{JOB}/schedule") == [sent]
+    assert a_job.sent("PUT", JOB) == []
+    assert out.splitlines()[1].split() == [
+        "nightly", "0", "3", "*", "*", "*", "UTC", "true", "false", "2031-01-01T03:00:00Z",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--overlap", "allow"), ("--none", "--every", "1h", "--now")]
+)
+def test_a_new_schedule_is_one_or_none(muster, a_job, words):
+    code, _, err = muster("job", "schedule", "nightly", *words)
+
+    assert (code, "--cron, --every, --at and --none" in err) == (1, True)
+    assert a_job.sent("PUT", f"{JOB}/schedule") == []
+
+
 def test_a_job_without_a_schedule_is_not_enabled(muster, a_job):
     never = {"type": "Once", "startTime": "0001-01-01T00:00:00Z", "enabled": False}
     a_job.on("GET", JOB, {"name": "nightly", "properties": {"schedule": never}})

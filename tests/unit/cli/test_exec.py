@@ -7,7 +7,7 @@ import pytest
 from muster.cli import run_watch
 from muster.cli import main as cli
 from tests.unit.cli.fake_rest import (
-    ACCOUNT, RUN_ID, a_cause, a_page, a_run, a_summary, listed, refusal, sets,
+    ACCOUNT, RUN_ID, a_cause, a_page, a_run, a_summary, file, listed, refusal, sets, with_files,
 )  # fmt: skip
 
 RUN = f"{ACCOUNT}/jobs/adhoc/executions/{RUN_ID}"
@@ -100,9 +100,10 @@ def test_failures_are_listed_after_the_table(muster, rest):
     ]
     code, out, err = muster(*SELECT, "-o", "tsv")
     assert (code, len(out.splitlines())) == (2, 3) and "42P01" in err
-    document = json.loads(muster(*SELECT, "-o", "json")[1])
-    assert len(document["rows"]) == 2 and document["errors"][0]["sqlstate"] == "42P01"
-    assert document["summary"]["lifecycle"] == "Failed"
+    page = a_page(["eu1", "a", None, 1])
+    rest.on("GET", f"{RUN}/results", with_files(page, ndjson=file('{"n":1}\n{"n":2}\n')))
+    code, out, err = muster(*SELECT, "-o", "json")
+    assert (code, json.loads(out)) == (2, [{"n": 1}, {"n": 2}]) and "42P01" in err
 
 
 def test_what_was_cut_is_told_beside_the_data(muster, rest):
@@ -329,3 +330,21 @@ def test_what_targets_said_stands_beside_the_table(muster, rest):
 
     assert (code, err) == (0, "eu1/a: NOTICE: hello\n")
     assert "hello" not in out
+
+
+def test_a_write_shows_what_it_changed(muster, rest):
+    page = {"columns": COLUMNS[:3], "rows": [], "targets": 2, "truncated": False}
+    rest.on("GET", f"{RUN}/results", page)
+    tags = [{"statement": 1, "tag": "DELETE 2", "rows": 2}]
+    where = ({"serverName": "eu1", "databaseName": name} for name in "ab")
+    rest.on("GET", f"{RUN}/commandTags", listed(*({**each, "commandTags": tags} for each in where)))
+
+    _, out, _ = muster(*WRITE, "--yes", "--expect-targets", "3")
+
+    assert out.splitlines() == [
+        "server  database  statement  tag       rows",
+        "eu1     a                 1  DELETE 2     2",
+        "eu1     b                 1  DELETE 2     2",
+        "DELETE 4 on 2 targets.",
+        "2 of 2 targets succeeded.",
+    ]

@@ -2,9 +2,12 @@
 
 import json
 
+import httpx
 import pytest
 
-from tests.unit.cli.fake_rest import JOB, RUN, RUN_ID, a_page, a_run, a_summary, listed, sets
+from tests.unit.cli.fake_rest import (
+    JOB, RUN, RUN_ID, a_page, a_run, a_summary, file, listed, sets, with_files,
+)  # fmt: skip
 
 RESULTS = f"{RUN}/results"
 WHERE = ["serverName", "databaseName", "schemaName"]
@@ -47,9 +50,92 @@ def test_results_are_joined_over_pages_by_column_name(muster, rest):
         "Some targets returned more rows than are kept.",
     ]
     assert rest.asked(RESULTS)[0] == {"set": "2", "$top": "1000"}
-    document = json.loads(muster("run", "results", "nightly", "--set", "2", "-o", "json")[1])
-    assert document["rows"] == [["fleet-1", "a", None, 1, None], ["fleet-2", "b", None, 2, "x"]]
-    assert "nextLink" not in document and document["truncated"] is True
+
+
+def test_json_is_a_list_of_objects_and_files_are_passed_on_as_they_come(muster, rest):
+    lines = (
+        '{"target_server":"s","n":1.00000000000000000001}\n{"target_server":"\u2028","n":null}\n'
+    )
+    table = "target_server,n\r\ns,1\r\ns,\r\n"
+    page = a_page(["s", "d", None, 1])
+    rest.on("GET", RESULTS, with_files(page, ndjson=file(lines), csv=file(table, truncated=1)))
+
+    listed_ = muster("run", "results", "nightly", "-o", "json")
+    csv = muster("run", "results", "nightly", "-o", "csv")
+
+    assert json.loads(listed_[1]) == [
+        {"target_server": "s", "n": 1.00000000000000000001}, {"target_server": "\u2028", "n": None},
+    ]  # fmt: skip
+    assert "1.00000000000000000001" in listed_[1]
+    assert muster("run", "results", "nightly", "-o", "ndjson")[1] == lines
+    assert (csv[1].encode(), csv[2]) == (table.encode(), CUT)
+    assert rest.asked(RESULTS)[-1] == {"step": "main", "set": "1", "format": "ndjson"}
+
+
+def test_a_file_that_breaks_off_is_an_error(muster, rest):
+    def broken():
+        yield b'{"n":1}\n'
+        raise httpx.RemoteProtocolError("incomplete chunked read")
+
+    page = a_page(["s", "d", None, 1])
+    rest.on("GET", RESULTS, with_files(page, ndjson=httpx.Response(200, content=broken())))
+
+    code, out, err = muster("run", "results", "nightly", "-o", "ndjson")
+
+    assert (code, out) == (1, '{"n":1}\n')
+    assert "what was written is not complete" in err
+
+
+CHANGES = listed(
+    *(
+        {
+            "serverName": "s",
+            "databaseName": name,
+            "commandTags": [
+                {"statement": 1, "tag": f"UPDATE {rows}", "rows": rows},
+                {"statement": 2, "tag": "CREATE INDEX"},
+                {"statement": 3, "tag": "SELECT 1", "rows": 1},
+            ],
+        }
+        for name, rows in (("a", 3), ("b", 4))
+    )
+)
+
+
+def test_what_a_script_changed_is_shown_by_target_and_in_total(muster, rest):
+    rest.on("GET", RESULTS, a_page())
+    rest.on("GET", f"{RUN}/commandTags", CHANGES)
+
+    _, out, _ = muster("run", "results", "nightly")
+    listed_ = json.loads(muster("run", "results", "nightly", "-o", "json")[1])
+    csv = muster("run", "results", "nightly", "-o", "csv")[1]
+
+    assert out.splitlines() == [
+        "server  database  statement  tag           rows",
+        "s       a                 1  UPDATE 3      3",
+        "s       a                 2  CREATE INDEX",
+        "s       b                 1  UPDATE 4      4",
+        "s       b                 2  CREATE INDEX",
+        "UPDATE 7 on 2 targets.",
+        "CREATE INDEX on 2 targets.",
+    ]
+    where = {"target_server": "s", "target_database": "a", "target_schema": None}
+    assert listed_[0] == {**where, "statement": 1, "tag": "UPDATE 3", "rows": 3}
+    assert csv.splitlines()[:2] == [
+        "target_server,target_database,target_schema,statement,tag,rows",
+        "s,a,,1,UPDATE 3,3",
+    ]
+
+
+def test_totals_stand_below_rows_that_a_script_returned(muster, rest):
+    rest.on("GET", RESULTS, sets(a_page(["s", "a", None, 1])))
+    rest.on("GET", f"{RUN}/commandTags", CHANGES)
+
+    assert muster("run", "results", "nightly")[1].splitlines()[-3:] == [
+        "1 row from 2 targets.",
+        "UPDATE 7 on 2 targets.",
+        "CREATE INDEX on 2 targets.",
+    ]
 
 
 def test_columns_of_the_same_name_are_both_kept(muster, rest):
@@ -84,11 +170,10 @@ def test_head_is_for_people_only(muster, rest):
     assert muster("run", "results", "nightly", "--set", "0")[0] == 1
 
 
-@pytest.mark.parametrize("form", ["tsv", "json"])
-def test_what_was_cut_is_told_beside_the_data(muster, rest, form):
+def test_what_was_cut_is_told_beside_the_data(muster, rest):
     rest.on("GET", RESULTS, sets(a_page(["s", "d", None, 1], truncated=True)))
 
-    _, out, err = muster("run", "results", "nightly", "-o", form)
+    _, out, err = muster("run", "results", "nightly", "-o", "tsv")
 
     assert err == CUT and "kept" not in out
 

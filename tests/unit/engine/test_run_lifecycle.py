@@ -31,7 +31,9 @@ class Closed:
 
 def actions(state: RunState, *, queue_gate=None) -> RunActions:
     gate = a_gate(state)
-    others = dict.fromkeys(("clock", "executions", "planner", "cancellations", "rollouts", "wake"))
+    others = dict.fromkeys(
+        ("clock", "executions", "planner", "cancellations", "rollouts", "wake", "metrics")
+    )
     return RunActions(**others, run_state=state, begin_gate=gate, queue_gate=queue_gate or gate)
 
 

@@ -43,8 +43,7 @@ begin
                 where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
                       = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
                   and k.end_time is not null
-                order by k.attempt desc
-                limit 1) k
+                order by k.attempt) k
           join step_execution s
             on (s.run_day, s.job_execution_id, s.step_id) = (t.run_day, t.job_execution_id, t.step_id)
           join snapshot_target d on (d.snapshot_id, d.ordinal) = (t.snapshot_id, t.ordinal)
@@ -52,13 +51,17 @@ begin
            and (wanted is null or t.step_id = wanted)
            and (p_after is null
                 or (t.step_id, t.ordinal) >= ((p_after ->> 'stepId')::integer, (p_after ->> 'ordinal')::integer))
+           and (p_after is null
+                or (t.step_id, t.ordinal, k.attempt)
+                   >= ((p_after ->> 'stepId')::integer, (p_after ->> 'ordinal')::integer,
+                       coalesce((p_after ->> 'attempt')::integer, 0)))
            and (next is null
                 or (t.step_id, t.ordinal) < ((next ->> 'stepId')::integer, (next ->> 'ordinal')::integer))
            and jsonb_array_length(k.notices) > 0
-         order by t.step_id, t.ordinal
+         order by t.step_id, t.ordinal, k.attempt
     loop
         if cardinality(items) >= p_top or bytes >= most_bytes then
-            next := jsonb_build_object('stepId', one.step_id, 'ordinal', one.ordinal);
+            next := jsonb_build_object('stepId', one.step_id, 'ordinal', one.ordinal, 'attempt', one.attempt);
             exit;
         end if;
         item := jsonb_strip_nulls(jsonb_build_object(
@@ -71,4 +74,4 @@ begin
     return jsonb_build_object('items', to_jsonb(items), 'next', next);
 end $$;
 comment on function jobs_internal.list_messages(jobs_internal.job_execution, text, jsonb, integer) is
-    'A page of the notices of a step''s targets, in their order: those of the newest finished attempt.';
+    'A page of the notices of a step''s targets, in their order: those of every finished attempt.';

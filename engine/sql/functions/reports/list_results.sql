@@ -23,17 +23,12 @@ declare
     row_total integer := 0;
     bytes bigint := 0;
     skip integer := coalesce((p_after ->> 'row')::integer, 0);
+    -- Only of targets that had ended then: all pages of a stream are of one moment.
+    until constant timestamptz := p_after ->> 'until';
+    kept constant jsonb := jsonb_strip_nulls(jsonb_build_object('until', p_after -> 'until'));
     next jsonb;
 begin
-    if p_step is not null then
-        step := find_step(p_run, p_step);
-    elsif (select count(*) from step_execution s
-            where (s.run_day, s.job_execution_id) = (p_run.run_day, p_run.job_execution_id)) > 1 then
-        perform raise_error('MU012', 'step', 'the execution has several steps: name one');
-    else
-        select s.* into step from step_execution s
-         where (s.run_day, s.job_execution_id) = (p_run.run_day, p_run.job_execution_id);
-    end if;
+    step := step_of_results(p_run, p_step);
     -- In the order of the keys, so that a page reads only its own targets: this needs the settings above.
     for one in
         select t.ordinal, d.server_name, d.database_name, d.schema_name, r.result,
@@ -57,10 +52,11 @@ begin
          where (t.run_day, t.job_execution_id, t.step_id) = (step.run_day, step.job_execution_id, step.step_id)
            and t.ordinal >= coalesce((p_after ->> 'ordinal')::integer, 0)
            and t.lifecycle = 'Succeeded'
+           and (until is null or t.end_time <= until)
          order by t.ordinal
     loop
         if row_total >= p_top or bytes >= most_bytes then
-            next := jsonb_build_object('ordinal', one.ordinal, 'row', 0);
+            next := kept || jsonb_build_object('ordinal', one.ordinal, 'row', 0);
             exit;
         end if;
         kind := md5(jsonb_path_query_array(one.result, '$.columns[*].name')::text);
@@ -70,13 +66,13 @@ begin
         end if;
         fit := greatest(1, most_cells / width);
         if cardinality(parts) > 0 and row_total >= fit then
-            next := jsonb_build_object('ordinal', one.ordinal, 'row', 0);
+            next := kept || jsonb_build_object('ordinal', one.ordinal, 'row', 0);
             exit;
         end if;
         select jsonb_build_object(
                    'serverName', one.server_name, 'databaseName', one.database_name, 'schemaName', one.schema_name,
                    'columns', jsonb_path_query_array(one.result, '$.columns[*].name'),
-                   'truncated', coalesce((one.result ->> 'truncated')::boolean, false),
+                   'truncated', coalesce((one.result ->> 'truncated')::boolean, false), 'firstRow', skip,
                    'rows', coalesce(jsonb_agg(e.value order by e.n), '[]'))
           into part
           from jsonb_array_elements(one.result -> 'rows') with ordinality e (value, n)
@@ -85,7 +81,7 @@ begin
         row_total := row_total + jsonb_array_length(part -> 'rows');
         bytes := bytes + octet_length(part::text);
         if skip + jsonb_array_length(part -> 'rows') < one.rows then
-            next := jsonb_build_object('ordinal', one.ordinal, 'row', skip + jsonb_array_length(part -> 'rows'));
+            next := kept || jsonb_build_object('ordinal', one.ordinal, 'row', skip + jsonb_array_length(part -> 'rows'));
             exit;
         end if;
         skip := 0;

@@ -18,7 +18,12 @@ begin
         when 'summary' then summarize_run(run)
         when 'errors' then list_errors(run, after, top)
         when 'results' then list_results(run, p_options ->> 'step', coalesce((p_options ->> 'set')::integer, 1), after, top)
+        when 'resultColumns' then
+            list_result_columns(run, p_options ->> 'step', coalesce((p_options ->> 'set')::integer, 1), after)
+        when 'commandTags' then list_command_tags(run, p_options ->> 'step', after, top)
         when 'messages' then list_messages(run, p_options ->> 'step', after, top)
+        when 'attemptResults' then read_result_set(run, p_path, coalesce((p_options ->> 'set')::integer, 1))
+        when 'attemptMessages' then list_notices(run, p_path, after, top)
         when 'why' then explain_target(run, p_path[3], p_path[4]) end;
     if answer is null then
         perform raise_error('MU012', 'p_kind', format('there is no kind %s', p_kind));
@@ -26,4 +31,5 @@ begin
     return jsonb_build_object('answer', answer);
 end $$;
 comment on function jobs_internal.read_execution(text, text[], jsonb) is
-    'A report about a run or a part of it: the item itself, summary, errors, results, messages or why.';
+    'A report about a run or a part of it: the item itself, summary, errors, results, their columns, '
+    'command tags, messages, why, or a result set or the messages of an attempt.';

@@ -1,0 +1,58 @@
+"""Rows as JSON, CSV and NDJSON on stdout: written as they arrive, never all in memory."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from muster.cli.client import Api, Query
+
+FORMS = ("json", "csv", "ndjson")
+
+
+def copy(api: Api, path: str, query: Query, form: str) -> bool:
+    """The rows under `path`; whether rows of some targets are missing since a host keeps only so many."""
+    wanted = {**query, "format": "csv" if form == "csv" else "ndjson"}
+    with api.stream(path, wanted) as answer:
+        if form == "json":
+            _write_list(_lines(answer.iter_bytes()))
+        else:
+            for chunk in answer.iter_bytes():
+                sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+        return bool(int(answer.headers.get("muster-truncated-targets", 0)))
+
+
+def write(form: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """The same for rows that are there already."""
+    if form == "csv":
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\r\n").writerows([columns, *rows])
+        sys.stdout.buffer.write(text.getvalue().encode())
+        sys.stdout.buffer.flush()
+        return
+    lines = (json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) for row in rows)
+    if form == "json":
+        _write_list(lines)
+        return
+    for line in lines:
+        print(line)
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    """Only a line feed ends a line: a string may have other characters that end lines."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line.decode() for line in lines)
+
+
+def _write_list(lines: Iterable[str]) -> None:
+    """Each line is an object, and stays as it is: its numbers keep their digits."""
+    separator = "["
+    for line in lines:
+        print(f"{separator}\n  {line}", end="")
+        separator = ","
+    print("[]" if separator == "[" else "\n]")
