@@ -201,6 +201,8 @@ def _wanted(
         "hostPatience": settings.host_patience.total_seconds(),
         "partPatience": settings.engine_part_patience.total_seconds(),
         "batchReads": settings.batch_reads,
+        "outputSpoolDir": settings.output_spool_dir and str(settings.output_spool_dir),
+        "outputSpoolSize": settings.output_spool_size,
         "targetAllow": settings.target_allow,
         "targetDeny": settings.target_deny,
         "targetPorts": settings.target_ports,

@@ -101,7 +101,7 @@ async def _check(
 
 
 def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
-    """A merge-patch of `document`; null removes. An output can only be removed."""
+    """A merge-patch of `document`; null removes."""
     same = ("stepId", "executionOptions")
     made: dict[str, Any] = {name: patch[name] for name in same if name in patch}
     for name in ("targetGroup", "credential"):
@@ -111,7 +111,9 @@ def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
         made["script"] = action["value"]
     options = {name: patch[name] for name in OPTIONS if name in patch}
     if "output" in patch:
-        made["output"] = options["output"] = None
+        made["output"], more = _output(patch["output"])
+        if more != {}:
+            options["output"] = more
     return made | ({"options": options} if options else {})
 
 
@@ -128,16 +130,22 @@ def document(properties: dict[str, Any]) -> dict[str, Any]:
     if "stepId" in properties:
         made["stepId"] = properties["stepId"]
     if output := properties.get("output"):
-        more = {name: output[name] for name in OUTPUT_OPTIONS if name in output}
+        place, more = _output(output)
         if more:
             made["options"]["output"] = more
-        made["output"] = {
-            "type": "SqlDatabase",
-            "schemaName": "dbo",
-            **{name: value for name, value in output.items() if name not in more},
-            "credential": references.document(output.get("credential")),
-        }
+        made["output"] = {"type": "SqlDatabase", "schemaName": "dbo", "credential": None, **place}
     return made
+
+
+def _output(output: dict[str, Any] | None) -> tuple[Any, Any]:
+    """The columns of the step and its options; both null: no output."""
+    if output is None:
+        return None, None
+    more = {name: output[name] for name in OUTPUT_OPTIONS if name in output}
+    place = {name: value for name, value in output.items() if name not in more}
+    if "credential" in place:
+        place["credential"] = references.document(place["credential"])
+    return place, more
 
 
 async def _script(call: Call, properties: dict[str, Any]) -> list[FieldError]:

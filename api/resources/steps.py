@@ -13,6 +13,15 @@ EXAMPLE = {
         "credential": f"{ACCOUNT_ID}/credentials/fleet-login",
         "action": {"value": "analyze"},
         "executionOptions": {"timeoutSeconds": 3600, "retryAttempts": 3},
+        "output": {
+            "type": "SqlDatabase",
+            "serverName": "reports",
+            "databaseName": "fleet",
+            "schemaName": "dbo",
+            "tableName": "sizes",
+            "credential": f"{ACCOUNT_ID}/credentials/fleet-login",
+            "includeTarget": True,
+        },
     }
 }
 

@@ -173,3 +173,21 @@ select pg_catalog.pg_terminate_backend(a.pid)
 -- name: writable
 -- 'on' where nothing can be written.
 select pg_catalog.current_setting('transaction_read_only');
+
+-- name: output_table
+-- A row for each column of the table, at least one if the schema exists: dbo stands for public where there is no dbo.
+select n.nspname, c.oid is not null as found, a.attname
+  from (select n.oid, n.nspname
+          from pg_catalog.pg_namespace n
+         where n.nspname = $1::pg_catalog.name or ($1::pg_catalog.name = 'dbo' and n.nspname = 'public')
+         order by n.nspname = $1::pg_catalog.name desc
+         limit 1) n
+  left join pg_catalog.pg_class c
+    on c.relnamespace = n.oid and c.relname = $2::pg_catalog.name and c.relkind in ('r', 'p', 'f', 'v')
+  left join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped;
+
+-- name: end_other_writers
+-- Ends the other sessions with that application_name.
+select pg_catalog.pg_terminate_backend(a.pid)
+  from pg_catalog.pg_stat_activity a
+ where a.usename = session_user and a.application_name = $1 and a.pid <> pg_catalog.pg_backend_pid();

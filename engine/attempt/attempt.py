@@ -35,7 +35,7 @@ class SingleTaskExecutor:
 
     async def _run(self, entry: ExecutorTask) -> Outcome | None:
         """None: the start or the commit intent was refused, and nothing was committed."""
-        session, step, report_start, report_intent = self._context
+        session, step, report_start, report_intent, spool = self._context
         task = entry.task
         stopwatch = Stopwatch(session)
         if await report_start([task]):
@@ -46,6 +46,7 @@ class SingleTaskExecutor:
             run = kind(
                 session, task, step, name, canceller, stopwatch,
                 deadline=entry.deadline, report_intent=partial(report_intent, task),
+                spool=spool,
             )  # fmt: skip
             try:
                 if task.database_name is None or UNLISTED in task.labels:
@@ -56,6 +57,8 @@ class SingleTaskExecutor:
                 raise
             finally:
                 run.close()
+                if spool is not None:
+                    spool.close_file()
 
 
 async def _unlisted(run: ScriptRun, task: Task) -> Outcome:

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import asyncpg
 from msgspec.structs import replace
 
 from engine.access.commit_status import AUTOCOMMIT
 from engine.attempt import outcome as outcomes
-from engine.attempt import session_setup
+from engine.attempt import session_setup, spooling
 from engine.attempt.canceller import CanceledError
 from engine.attempt.outcome import Outcome
 from engine.attempt.script_run import STATEMENT_ERRORS, Phase, ScriptRun
@@ -32,7 +33,9 @@ class AutocommitRun(ScriptRun):
 
     @property
     def phases(self) -> Sequence[Phase]:
-        return with_verification(self, (self._setup, self._script))
+        return with_verification(
+            self, (self._setup, self._script, partial(spooling.complete, self))
+        )
 
     async def run(self) -> Outcome | None:
         """None: the task was revoked before its first statement was sent."""

@@ -27,12 +27,13 @@ class BlockerWatch:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[list[dict[str, Any]]] | None = None
 
-    def mark_sent(self) -> None:
+    def __enter__(self) -> None:
+        """A statement is sent, and answered at the exit."""
         self._since = self._session.loop.time()
         if not self._timer and not self._task:
             self._timer = self._session.loop.call_later(self._wait, self._wake)
 
-    def mark_answered(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self._since = None
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from engine.attempt.cancel_token import CancelToken
 from engine.attempt.outcome import Outcome
+from engine.attempt.row_spool import RowSpool
 from engine.model.step import Step
 from engine.model.task import Task
 from engine.pool.pooled_connection import PooledConnection
@@ -30,6 +31,7 @@ class ExecutorContext(NamedTuple):
     step: Step
     report_start: ReportStart
     report_intent: ReportIntent
+    spool: RowSpool | None = None  # of a step with an output: one task
 
 
 class Executor(Protocol):

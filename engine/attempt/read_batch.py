@@ -69,7 +69,7 @@ class ReadBatchExecutor:
         self._unbatchable_steps = unbatchable_steps
 
     async def run(self, tasks: Sequence[ExecutorTask]) -> list[tuple[Task, Outcome]]:
-        session, step, report_start, _ = self._context
+        session, step, report_start, *_ = self._context
         stopwatch = Stopwatch(session)
         refused = await report_start([each.task for each in tasks])
         tasks = [each for each in tasks if each.task.invocation_id not in refused]

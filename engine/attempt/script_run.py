@@ -8,12 +8,14 @@ import asyncpg
 
 from engine.access.errors import CONNECTION_LOST
 from engine.attempt import outcome as outcomes
+from engine.attempt import spooling
 from engine.attempt import transaction_state as state
 from engine.attempt.blockers import BlockerWatch
 from engine.attempt.cancel_token import TIMED_OUT
 from engine.attempt.canceller import CanceledError, Canceller
 from engine.attempt.kept_results import KeptResults
 from engine.attempt.outcome import FAILED, SUCCEEDED, Outcome
+from engine.attempt.row_spool import RowSpool
 from engine.attempt.session_setup import SetupContext, SetupMessage
 from engine.attempt.sql_text import literal
 from engine.attempt.stopwatch import Stopwatch
@@ -58,6 +60,7 @@ class ScriptRun:
         *,
         deadline: float = 0.0,
         report_intent: Callable[[str], Awaitable[bool | None]] | None = None,
+        spool: RowSpool | None = None,
     ) -> None:
         self.session = session
         self.task = task
@@ -66,6 +69,7 @@ class ScriptRun:
         self.stopwatch = stopwatch
         self.deadline = deadline
         self.report_intent = report_intent
+        self.spool = spool  # of a step with an output
         self.reply: ResultReader | QueryReply = session.result_reader
         self.completed = 0  # statements
         self.phase = "run"  # as an outcome names it
@@ -123,15 +127,13 @@ class ScriptRun:
         """`more` is one statement of ours; `ends`: it ends the transaction."""
         text = self._rendered(part)
         self._part, self._offset = part, len(before.text)
-        self._blocker_watch.mark_sent()
         try:
-            sets = await self.query(before.text + text + more, skip=before.statements)
+            with self._blocker_watch, spooling.attached(self, own_last=bool(more)):
+                sets = await self.query(before.text + text + more, skip=before.statements)
         except STATEMENT_ERRORS:
             answered = self.session.result_reader.sets
             self._check_transaction(part, answered, state.FAILED_TRANSACTION, ends=ends)
             raise
-        finally:
-            self._blocker_watch.mark_answered()
         if more and not sets:
             raise UnexpectedAnswer("the last statement was not answered")
         own = sets[:-1] if more else sets
@@ -218,7 +220,7 @@ class ScriptRun:
         if self.session.result_reader.copy_in_requested:
             message = "COPY FROM STDIN has no data: a script can't provide any."
             return await self.rejected_by_us(message, reason="StatementFailed")
-        return None
+        return await spooling.failed(self)
 
     async def succeeded(self, reason: str | None = None) -> Outcome:
         count = len(self.step.parts)

@@ -1,11 +1,12 @@
 """A script as one transaction: committed as a whole, or known not to be."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import asyncpg
 
 from engine.access.commit_status import xact_id
-from engine.attempt import idempotency_guard, session_setup
+from engine.attempt import idempotency_guard, session_setup, spooling
 from engine.attempt.canceller import CanceledError
 from engine.attempt.commit_check import commit_status
 from engine.attempt.outcome import Outcome
@@ -28,7 +29,9 @@ class TransactionalRun(ScriptRun):
 
     @property
     def phases(self) -> Sequence[Phase]:
-        return with_verification(self, (self._setup, self._script, self._commit))
+        return with_verification(
+            self, (self._setup, self._script, partial(spooling.complete, self), self._commit)
+        )
 
     async def run(self) -> Outcome | None:
         """None: the commit intent was refused, and everything was rolled back."""

@@ -25,6 +25,7 @@ from engine.db import membership
 from engine.db.control_connection import ControlConnection
 from engine.db.membership import HostRow
 from engine.db.wakeups import RESULTS
+from engine.model.verification import VERIFIED
 from engine.scheduling.runs import read_items
 from muster.core import telemetry
 from muster.core.errors import Fault
@@ -133,6 +134,8 @@ class Communicator(Service):
             self._resolving.pop(task["invocation_id"], None)
 
     async def _outcome(self, task: dict[str, Any]) -> OrphanOutcome:
+        if task["xact_id"] == VERIFIED:  # its session at the target was given back
+            return OrphanOutcome.COMMITTED
         until = self.context.clock.monotonic() + self.context.host_patience.total_seconds()
         while self.context.clock.monotonic() < until:
             try:
@@ -178,8 +181,8 @@ class Communicator(Service):
             "message": MESSAGES[outcome],
             "last_message": MESSAGES[outcome],
         }
-        if task["verify"] and outcome is not OrphanOutcome.ABORTED:
-            report |= _verify_next(outcome)
+        if outcome is not OrphanOutcome.ABORTED:
+            report |= next_phase(task, outcome)
         report["fingerprint"] = report["reason"]
         store, cluster_state = self.context.store, self.context.cluster_state
         while True:
@@ -196,18 +199,29 @@ class Communicator(Service):
         self.context.wakeups.notify(RESULTS)
 
 
-def _verify_next(outcome: OrphanOutcome) -> dict[str, Any]:
-    """Fields of a report: the next attempt, which does not count, begins with the verify query."""
-    message = f"{MESSAGES[outcome].rstrip('.')}; the verify query follows."
+def next_phase(task: dict[str, Any], outcome: OrphanOutcome) -> dict[str, Any]:
+    """Fields of a report, if the next attempt, which does not count, does not send the script."""
+    if task["verify"] and task["xact_id"] != VERIFIED:
+        reason = "OutcomeUnknown" if outcome is OrphanOutcome.UNKNOWN else "VerifyNotAnswered"
+        return _begins_next(outcome, "verify", "the verify query", reason, outcome.value)
+    if task["output"] and outcome is OrphanOutcome.COMMITTED:
+        return _begins_next(outcome, "output", "the output", "OutputFailed", VERIFIED)
+    return {}
+
+
+def _begins_next(
+    outcome: OrphanOutcome, phase: str, what: str, reason: str, script: str
+) -> dict[str, Any]:
+    message = f"{MESSAGES[outcome].rstrip('.')}; {what} follows."
     return {
         "lifecycle": "Failed",
         "retry": False,
         "again": True,
-        "reason": "OutcomeUnknown" if outcome is OrphanOutcome.UNKNOWN else "VerifyNotAnswered",
+        "reason": reason,
         "message": message,
-        "lastMessage": message,
-        "phase": "verify",
-        "checkpoint": {"script": outcome.value},
+        "last_message": message,
+        "phase": phase,
+        "checkpoint": {"script": script},
     }
 
 

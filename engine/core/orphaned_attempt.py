@@ -38,7 +38,7 @@ def recorded_outcome(xact_id: str | None) -> OrphanOutcome | None:
         case None:
             # The id is recorded before COMMIT, or a statement in autocommit mode, is sent.
             return OrphanOutcome.ABORTED
-        case verification.COMMITTED:
+        case verification.COMMITTED | verification.VERIFIED:
             return OrphanOutcome.COMMITTED
         case verification.UNKNOWN | commit_status.AUTOCOMMIT:
             return OrphanOutcome.UNKNOWN

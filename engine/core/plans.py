@@ -17,7 +17,6 @@ from engine.core.runs.planner import (
     WRITE_TIMEOUT,
     Planner,
     left_out_text,
-    refuse,
     snapshot_columns,
 )
 from engine.model.group_document import Document
@@ -116,7 +115,6 @@ class PlanMaker:
 
     async def _resolve(self, step: StepDefinition) -> tuple[Document, Resolution]:
         """Steps with the same group have the same targets."""
-        refuse(step)
         key = step.target_group_id, step.order_by, step.credential_id
         if key not in self._resolutions:
             document = await self._planner.read(step.target_group_name)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from engine.attempt.output_writer import OutputPlace
 from engine.db.control_connection import ControlConnection
 from engine.model.credential import VersionedCredential
 from engine.model.server import ServerLookup, TargetServer
@@ -88,6 +89,11 @@ class DefinitionCache:
             self._servers.drop(id)
             entry = await self._servers.get(id, read)
         return entry.identity, entry.server
+
+    async def output_place(self, task: Task) -> OutputPlace:
+        """Read for each attempt: the server and the credential may have changed since the last one."""
+        text = await self._connection.value(Q.output_place, *task.target_key)
+        return msgspec.json.decode(text, type=OutputPlace)
 
     async def credential(self, task: Task) -> VersionedCredential:
         id = task.credential_id

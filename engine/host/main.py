@@ -17,6 +17,7 @@ import msgspec
 from engine.access.credentials import Credentials
 from engine.attempt.cancel_token import HOST_STOPPED
 from engine.attempt.outcome import Outcome
+from engine.attempt.row_spool import SpoolFolder
 from engine.db.control_connection import ControlConnection
 from engine.db.control_db import ControlDatabase
 from engine.db.membership import HostState
@@ -25,6 +26,7 @@ from engine.db.wakeups import PAUSES, TASKS
 from engine.host.definition_cache import DefinitionCache
 from engine.host.registration import Registration
 from engine.host.reporter import Reporter
+from engine.host.spool_cleaner import SpoolCleaner
 from engine.host.task_registry import TaskRegistry
 from engine.host.task_runner import ReusableConnection, TaskRunner
 from engine.host.workers import Workers
@@ -77,6 +79,9 @@ class JobTaskHost:
         self._pool = ConnectionPool(
             bootstrap.target_connector(), credentials, clock, self._on_contact
         )
+        self._spools = SpoolFolder(
+            bootstrap.spool_folder, bootstrap.workload_settings.output_spool_size
+        )
         self._metrics = HostMetrics()
         self._task_runner = TaskRunner(
             self._registry,
@@ -85,6 +90,7 @@ class JobTaskHost:
             self._pool,
             clock,
             self._enqueue,
+            self._spools,
             metrics=self._metrics,
             batch_reads=bootstrap.workload_settings.batch_reads,
         )
@@ -103,6 +109,7 @@ class JobTaskHost:
                         self._send_heartbeats,
                         self._reporter.run,
                         self._fetch_tasks,
+                        SpoolCleaner(self._spools, self._connection, self._clock).run,
                     )
                 ]
                 try:

@@ -17,13 +17,16 @@ from engine.attempt import read_batch, verification
 from engine.attempt.attempt import SingleTaskExecutor
 from engine.attempt.executor import Executor, ExecutorContext, ExecutorTask, ReportStart
 from engine.attempt.outcome import Outcome
+from engine.attempt.output_phase import OutputPhase, resumed
 from engine.attempt.read_batch import ReadBatchExecutor, UnbatchableSteps
+from engine.attempt.row_spool import SpoolFolder
 from engine.host import session_wait
 from engine.host.definition_cache import DefinitionCache
 from engine.host.reporter import Reporter
 from engine.host.task_registry import TaskRegistry
 from engine.model.step import Step
 from engine.model.task import Task, variable_values
+from engine.model.verification import VERIFIED
 from engine.pool.errors import Full
 from engine.pool.pool import ConnectionPool
 from engine.pool.pooled_connection import PooledConnection
@@ -63,6 +66,7 @@ class TaskRunner:
         pool: ConnectionPool,
         clock: Clock,
         enqueue: Callable[[Task], None],
+        spools: SpoolFolder,
         *,
         metrics: HostMetrics | None = None,
         batch_reads: bool = True,
@@ -76,6 +80,7 @@ class TaskRunner:
         self._enqueue = enqueue  # for the next free worker
         self._metrics = metrics or HostMetrics()
         self._batch_reads = batch_reads
+        self._outputs = OutputPhase(spools, definitions.output_place, pool, self._report_intent)
         self._last: Task | None = None
 
     def borrow_idle(self) -> ReusableConnection | None:
@@ -84,7 +89,7 @@ class TaskRunner:
         if last is None or last.database_name is None or last.has_own_options:
             return None
         step, login = self._definitions.cached_step(last), self._definitions.cached_login(last)
-        if step is None or login is None or step.refusal:
+        if step is None or login is None or step.refusal or step.output:
             return None
         _, server, credential = login
         server = server.for_access(step.options.settings.access)
@@ -147,6 +152,9 @@ class TaskRunner:
             self._reporter.finished(task, Outcome.internal_error(unknown=bool(unknown)))
 
     async def _admit_and_execute(self, tasks: list[Task]) -> None:
+        if tasks[0].script_outcome == VERIFIED:
+            await self._resume_output(tasks[0])
+            return
         if (admission := await self._admit(tasks)) is None:
             return
         step, session = admission
@@ -162,6 +170,33 @@ class TaskRunner:
             tasks, step, session, report_start=partial(self._report_start, session=session)
         )
 
+    async def _resume_output(self, task: Task) -> None:
+        """Needs no session at the target: only the output is left to write."""
+        if (step := await self._step(task)) is None or await self._report_start([task], None):
+            return
+        since = task.first_start or task.tried_at
+        entry = ExecutorTask(task, self._registry.token(task), self._deadline(step, since))
+        await self._finish(entry, step, resumed())
+
+    async def _step(self, task: Task) -> Step | None:
+        """None: the control database is unavailable, and the task was released."""
+        try:
+            return self._definitions.cached_step(task) or await self._definitions.step(task)
+        except FINAL:
+            raise
+        except Fault as fault:
+            log.info("can't read a step", why=fault.message)
+            self._reporter.released(task)
+            return None
+
+    async def _finish(self, entry: ExecutorTask, step: Step, outcome: Outcome) -> None:
+        """Reports the outcome after the output, if there is one; its session follows that of the target."""
+        final = await self._outputs.after(entry, step, outcome)
+        await reach("host.finished")
+        if final is not None:
+            self._metrics.attempt_ended(final.timings)
+            self._reporter.finished(entry.task, final)
+
     async def _execute(
         self,
         tasks: Sequence[Task],
@@ -174,13 +209,18 @@ class TaskRunner:
             ExecutorTask(task, self._registry.token(task), self._deadline(step, task.first_start))
             for task in tasks
         ]
-        context = ExecutorContext(session, step, report_start, self._report_intent)
+        spool = self._outputs.spool(tasks[0], step)
+        context = ExecutorContext(session, step, report_start, self._report_intent, spool)
         try:
             outcomes = await self._executor(context, tasks).run(executor_tasks)
         finally:
             self._pool.give_back(session)
         if len(tasks) == 1:
             self._last = tasks[0]
+        if step.output is not None:
+            for entry, (_, outcome) in zip(executor_tasks, outcomes, strict=False):
+                await self._finish(entry, step, outcome)
+            return
         await reach("host.finished")
         for task, outcome in outcomes:
             if outcome.bytes > LARGE_RESULT:
@@ -215,7 +255,7 @@ class TaskRunner:
                 for each in tasks:
                     self._reporter.released(each)
                 return None
-            refused = await self._report_start(tasks, session=None)
+            refused = await self._report_start(tasks, None)
             for each in tasks:
                 if each.invocation_id not in refused:
                     outcome = Outcome.of_connect(fault, retry_on)
@@ -244,7 +284,7 @@ class TaskRunner:
         )
 
     async def _report_start(
-        self, tasks: Sequence[Task], *, session: PooledConnection | None
+        self, tasks: Sequence[Task], session: PooledConnection | None
     ) -> set[UUID]:
         """Commits the start; returns the invocations that must not run. Without a session nothing will be sent."""
         started = [task for task in tasks if self._registry.mark_started(task)]

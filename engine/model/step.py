@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 
+from engine.model.output import OutputOptions, StepOutput
 from engine.model.verification import Verify
 from muster.core import script_reader, variables, verify_query
 from muster.core.read_only_sql import QUERY, only_reads
@@ -45,6 +46,7 @@ class StepOptions(msgspec.Struct, frozen=True, rename="camel"):
     idempotent: bool = False
     retry_on: tuple[str, ...] = ()
     verify: Verify | None = None
+    output: OutputOptions = OutputOptions()
 
 
 class RunValues(NamedTuple):
@@ -67,7 +69,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
     retry_interval_backoff_multiplier: float = 2
     options: StepOptions = StepOptions()
     content_hash: str = ""  # hex
-    has_output: bool = False
+    output: StepOutput | None = None
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
         """With the values that one run has instead of the step's own."""
@@ -178,7 +180,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", dict=True)
             return False
         (query,) = self.parsed.statements
         reads = self.read_only and query.head.split(" ", 1)[0] in QUERY
-        plain = not self.guarded and not self.options.settings.parameters and not self.has_output
+        plain = not self.guarded and not self.options.settings.parameters and not self.output
         plain = plain and self.timeout_seconds >= MIN_BATCH_TIMEOUT and not self.options.verify
         return plain and (reads or only_reads(tokens(query.text)))
 

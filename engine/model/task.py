@@ -45,16 +45,15 @@ class Task(msgspec.Struct, frozen=True, dict=True):
     first_start: datetime | None
     tried_at: datetime | None
     directory: int  # its revision when the task was fetched
-    script_outcome: (
-        ScriptOutcome | None
-    )  # of an earlier attempt: this one begins with the verify query
+    script_outcome: ScriptOutcome | None  # of an earlier attempt: this one does not send the script
     overrides: Mapping[str, Any]
     labels: Mapping[str, Any]
+    committed_attempt: int | None  # that sent the script: its spool file has the rows of the output
 
     @classmethod
     def of(cls, row: Row | Mapping[str, Any]) -> Self:
-        *plain, overrides, labels = _fields(row)
-        fields = *plain, _mapping(overrides), _mapping(labels)
+        *plain, overrides, labels, attempt = _fields(row)
+        fields = *plain, _mapping(overrides), _mapping(labels), attempt
         return cls(*fields)
 
     @cached_property
@@ -65,6 +64,11 @@ class Task(msgspec.Struct, frozen=True, dict=True):
             f',"step_id":{self.step_id},"ordinal":{self.ordinal},"attempt":{self.attempt}'
             f',"invocation_id":"{self.invocation_id}"'
         )
+
+    @property
+    def target_key(self) -> tuple[date, UUID, int, int]:
+        """Of its target execution."""
+        return self.run_day, self.job_execution_id, self.step_id, self.ordinal
 
     @property
     def step_key(self) -> tuple[UUID, int, int]:

@@ -13,9 +13,10 @@ TIMEOUT = 60  # seconds
 MAX_SHOWN = 200  # characters of a value in a message
 BOOLEAN = "boolean"
 
-# What is known about the script of a target whose next attempt begins with the verify query.
-COMMITTED, UNKNOWN = "committed", "unknown"
-ScriptOutcome = Literal["committed", "unknown"]
+# What is known about a script that is not sent again: the next attempt begins with the verify query. With `verified`
+# the query held, or there is none: the next attempt writes the output.
+COMMITTED, UNKNOWN, VERIFIED = "committed", "unknown", "verified"
+ScriptOutcome = Literal["committed", "unknown", "verified"]
 
 
 class VerifyReply(NamedTuple):

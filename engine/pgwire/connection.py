@@ -8,7 +8,7 @@ loses the connection.
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import asyncpg
 
@@ -23,6 +23,9 @@ from muster.core.errors import InvalidRequest
 MESSAGE_HEADER = struct.Struct("!cI").pack
 RESET = "discard all"
 RESET_TIMEOUT = 5.0  # seconds
+COPY_DONE = MESSAGE_HEADER(b"c", 4)
+MAX_UNSENT = 1024 * 1024  # bytes of data to copy that wait in memory for the server
+UNSENT_POLL = 0.005  # seconds
 
 
 class WireConnection:
@@ -77,6 +80,40 @@ class WireConnection:
         await self._reply_to(text, reset=True)
         self.result_reader.received = received
         return self.result_reader.sets[-1].tag if self.result_reader.sets else ""
+
+    async def copy_in(self, text: str, chunks: AsyncIterator[bytes]) -> str:
+        """The tag of COPY … FROM STDIN; its data is read as fast as the server takes it."""
+        await self._await_reset()
+        self.result_reader.begin_query(listening=True)
+        wanted = asyncio.Event()
+        self.result_reader.copy_ready = wanted.set
+        reply = self.loop.create_task(self._reply_to(text))
+        reply.add_done_callback(lambda _: wanted.set())
+        try:
+            await wanted.wait()
+            await self._send_copy_data(chunks, reply)
+            await reply
+        finally:
+            self.result_reader.copy_ready = None
+            if not reply.done():
+                reply.cancel()  # the connection is lost with it
+                await asyncio.wait({reply})
+        return self.result_reader.sets[-1].tag if self.result_reader.sets else ""
+
+    async def _send_copy_data(
+        self, chunks: AsyncIterator[bytes], reply: "asyncio.Task[str]"
+    ) -> None:
+        """Until the server has replied, since it takes no more data then."""
+        async for chunk in chunks:
+            if reply.done():
+                return
+            if chunk:
+                self._transport.write(MESSAGE_HEADER(b"d", len(chunk) + 4) + chunk)
+            # The transport tells asyncpg's protocol when its buffer is empty, not us.
+            while not reply.done() and self._transport.get_write_buffer_size() > MAX_UNSENT:  # noqa: ASYNC110
+                await asyncio.sleep(UNSENT_POLL)
+        if not reply.done():
+            self._transport.write(COPY_DONE)
 
     async def run_pipeline(self, queries: Sequence[PipelinedQuery]) -> Pipeline:
         """Sends all of them at once. After a lost connection there are fewer replies; the rest may have run."""

@@ -34,6 +34,7 @@ class ResultSet(Struct):
     statement: int = 0  # a number that the caller sets
     decoders: list[Callable[[bytes], Any]] = []  # of the columns
     digest: Any = None  # of all rows
+    unlimited: bool = False  # its sink bounds it
 
     @property
     def affected(self) -> int:

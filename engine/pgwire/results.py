@@ -5,6 +5,7 @@ known, and the connection is closed before a reply that is too large fills memor
 """
 
 import re
+from collections.abc import Callable
 
 from engine.pgwire.parser import MessageParser, fields, text
 from engine.pgwire.result_set import ResultSet, RowDescription
@@ -38,6 +39,9 @@ class ResultReader(MessageParser):
         super().__init__()
         self.sink = sink or FirstRows()
         self._descriptions: dict[bytes, RowDescription] = {}
+        self.copy_ready: Callable[[], None] | None = (
+            None  # called when the server asks for data to copy
+        )
         self.tag = b""  # the last one that was received while not listening
         self.reset()
 
@@ -110,6 +114,8 @@ class ResultReader(MessageParser):
             self._on_notice(body)
         elif kind == COPY_DATA:
             self._counted(len(body))
+        elif self.copy_ready is not None:
+            self.copy_ready()
         else:
             self.copy_in_requested = True
             self.break_off("it asks for data to copy, and there is none")
@@ -132,7 +138,7 @@ class ResultReader(MessageParser):
             result = self._open = ResultSet()
         result.count += 1
         result.size += size
-        if result.count <= MAX_ROWS and result.size <= MAX_BYTES:
+        if result.unlimited or (result.count <= MAX_ROWS and result.size <= MAX_BYTES):
             return result
         self._exceed_limit()
         return None

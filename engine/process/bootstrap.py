@@ -5,6 +5,7 @@ are needed, client_key and vault_token. Nothing else is read: no environment, no
 """
 
 import math
+import tempfile
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -45,6 +46,10 @@ class WorkloadSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     credential_references: tuple[str, ...] = ()  # prefixes of references that credentials may have
     vault_address: str | None = None
     vault_namespace: str | None = None
+    output_spool_dir: str | None = None  # None: in the folder of the launcher
+    output_spool_size: int = (
+        1024**3
+    )  # bytes of the account's rows on one machine that wait for their output
     batch_reads: bool = True  # hosts pipeline read-only tasks: see attempt/read_batch.py
     connect_limit: float = 10.0
     log_level: str = "info"
@@ -60,9 +65,10 @@ class Bootstrap:
     password: Secret
     private_key: Secret  # opens secrets that were sealed for the account
     egress: Egress
+    folder: Path = Path(tempfile.gettempdir())  # of the launcher
 
     @classmethod
-    def of(cls, start: Start) -> "Bootstrap":
+    def of(cls, start: Start, folder: Path | None = None) -> "Bootstrap":
         """SettingsError lists everything that is missing, and never contains a value."""
         try:
             settings = msgspec.convert(start.spec.settings, WorkloadSettings)
@@ -89,12 +95,20 @@ class Bootstrap:
             password=Secret(start.secrets[PASSWORD]),
             private_key=Secret(start.secrets[PRIVATE_KEY]),
             egress=Egress(settings.addresses),
+            folder=folder or cls.folder,
         )
 
     @property
     def slots(self) -> int:
         """One host's share of the capacity."""
         return math.ceil(self.workload_settings.capacity / self.workload_settings.hosts)
+
+    @property
+    def spool_folder(self) -> Path:
+        """For the rows of outputs; shared by the account's hosts on this machine."""
+        folder = self.workload_settings.output_spool_dir
+        parent = Path(folder) if folder else self.folder / "spool"
+        return parent / str(self.account_uid)
 
     @property
     def heartbeat(self) -> timedelta:

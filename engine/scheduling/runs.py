@@ -37,7 +37,6 @@ class StepDefinition(msgspec.Struct, frozen=True, rename="camel"):
     target_group_name: str | None = None  # None: each run names its targets
     max_parallelism: int | None = None  # in each pool, and at each server outside of its pools
     options: dict[str, Any] = {}
-    has_output: bool = False
     credential_id: UUID | None = None
 
     @property
@@ -46,7 +45,7 @@ class StepDefinition(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def order_by(self) -> str | None:
-        order: str | None = self.options.get("rollout", {}).get("orderBy")
+        order: str | None = (self.options.get("rollout") or {}).get("orderBy")
         return order
 
     @property

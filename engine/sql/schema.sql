@@ -57,7 +57,8 @@ create type jobs_internal.dispatched_task as (
     directory bigint,
     script_outcome text,
     overrides jsonb,
-    labels jsonb
+    labels jsonb,
+    committed_attempt integer
 );
 
 create type jobs_internal.task_release as (

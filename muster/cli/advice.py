@@ -26,7 +26,7 @@ DENIED = re.compile(
 RELATIONS = {"view", "materialized view", "foreign table"}  # to GRANT they are tables too
 WRITES = "25006"
 UNKNOWN = "OutcomeUnknown"
-VERIFIED = ("VerifyFailed", "VerifyNotAnswered")
+AFTER_COMMIT = ("VerifyFailed", "VerifyNotAnswered", "OutputFailed")
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,11 @@ FIXES = {  # SQLSTATE, code of a failure to connect, or reason; everything else 
         "The script committed and is not repeated: ask the verify query in the target. A larger "
         "verify.timeoutSeconds or --retry-attempts gives it more time.",
     ),
+    "OutputFailed": Fix(
+        "",
+        "The message says why the rows were not written, and whether the script committed. Correct the table, its "
+        "rights or its server, and run the job again for these targets.",
+    ),
 }
 
 
@@ -128,7 +133,7 @@ def of(run: Run, each: dict[str, Any], lookup: Lookup | None = None) -> Fix | No
 
 
 def _known(run: Run, each: dict[str, Any]) -> Fix | None:
-    if (reason := each.get("reason")) in {UNKNOWN, *VERIFIED}:
+    if (reason := each.get("reason")) in {UNKNOWN, *AFTER_COMMIT}:
         return FIXES[str(reason)]  # however it came to that
     state = each.get("sqlstate") or ""
     if NOT_GRANTED in (each.get("fingerprint"), each.get("reason")):

@@ -14,6 +14,7 @@ from muster.cli import (
     run_watch,
     runs,
     schedules,
+    step_output,
 )
 from muster.cli.arguments import Commands, add_choice, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
@@ -99,6 +100,7 @@ def _add_create(verbs: Commands) -> None:
         help="ask --verify before the script too, and do nothing if it holds",
     )
     rollouts.add(one)
+    step_output.add(one)
     one.add_argument("--replace", action="store_true", help="replace a job of that name")
 
 
@@ -250,6 +252,7 @@ def _step(options: argparse.Namespace, account: str) -> dict[str, Any]:
         "idempotent": options.idempotent or None,
         "verify": _verify(options),
         "rollout": rollouts.read(options),
+        "output": step_output.read(options, account),
     }
     if options.credential:
         properties["credential"] = f"{account}/credentials/{options.credential}"

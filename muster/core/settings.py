@@ -158,6 +158,8 @@ class Settings:
     account_check: timedelta = seconds(10)  # how often a ready account is checked
     engine_hosts: int = 1  # host processes of an account; they share its capacity
     engine_part_patience: timedelta = seconds(30)  # a core service silent for so long is restarted
+    output_spool_dir: Path | None = None  # rows that wait for their output; unset = launcher_dir
+    output_spool_size: int = 1073741824  # bytes of them, for each account and machine
     batch_reads: bool = True  # hosts send tasks that only read to their database in batches
 
     def __post_init__(self) -> None:
@@ -192,6 +194,10 @@ class Settings:
             (
                 self.connections_per_address >= 0,
                 "MUSTER_CONNECTIONS_PER_ADDRESS must be 0 (no limit) or more",
+            ),
+            (
+                self.output_spool_size >= 1048576,
+                "MUSTER_OUTPUT_SPOOL_SIZE must be at least 1048576 bytes",
             ),
             (self.request_limit > timedelta(0), "MUSTER_REQUEST_LIMIT must be above 0s"),
             (

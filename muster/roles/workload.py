@@ -44,7 +44,7 @@ async def live(
     api = Lease("workload api", timedelta(seconds=start.patience), clock)
     async with Session(start, clock, LeaseRenewingTransport(api, clock)) as session:
         try:
-            bootstrap = Bootstrap.of(start)
+            bootstrap = Bootstrap.of(start, start_file.parent.parent)
             telemetry.setup(role, bootstrap.settings())
             failpoints.setup(bootstrap.workload_settings.failpoints)
             store = ControlDatabase(bootstrap)

@@ -17,6 +17,7 @@ do $$ begin
 end $$;
 {EFFECT}
 """
+REPORT = "select current_database()::text as name"
 VERIFY = (
     "select 1 from probe where job_execution_id = '$(job_execution_id)' and step_id = $(step_id)"
 )
@@ -101,7 +102,8 @@ def expected_end(point: str) -> str:
 
 
 async def prepare(fleet: Fleet) -> None:
-    """`twice`: a guarded step, and one that fails once everywhere and is verified; `stopped`: is to be cancelled."""
+    """`twice`: a guarded step, one that fails once everywhere and is verified, and one with an output; `stopped`: is to be
+    cancelled."""
     for name in fleet.databases:
         await fleet.query(name, PROBE)
         await fleet.query(name, "create sequence tries")
@@ -111,6 +113,11 @@ async def prepare(fleet: Fleet) -> None:
     await fleet.call(
         "sp_add_jobstep", job_name="twice", step_name="retried", command=RETRIED, **plain
     )
+    await fleet.call(
+        "sp_add_jobstep", job_name="twice", step_name="reported", command=f"{EFFECT}; {REPORT}",
+        target_group_name="everything", options={"jitter": 0}, output_type="SqlDatabase",
+        output_server_name="fleet", output_database_name=fleet.databases[0], output_table_name="report",
+    )  # fmt: skip
     await fleet.job("stopped", f"{EFFECT}; select pg_sleep(60)")
     rollout = {"waves": [1, "100%"], "haltAfterFailures": 1}
     await fleet.job("staged", STAGED, retry_attempts=0, options={"rollout": rollout})

@@ -26,7 +26,8 @@ create table probe (job_execution_id uuid not null, step_id int not null, attemp
 EFFECT = "insert into probe values ('$(job_execution_id)', $(step_id), $(attempt))"
 RECORDED = """
 select x.job_execution_id, x.step_id, d.database_name, x.lifecycle, x.end_reason, x.attempts,
-       coalesce((s.options ->> 'guard')::boolean, false) as guard, s.options ? 'verify' as verified,
+       coalesce((s.options ->> 'guard')::boolean, false) as guard,
+       s.options ? 'verify' or s.output_type is not null as verified,
        array(select t.attempt from jobs_internal.task t
               where (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
                     = (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
@@ -36,13 +37,22 @@ select x.job_execution_id, x.step_id, d.database_name, x.lifecycle, x.end_reason
                     = (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
                 and t.end_time is not null and t.lifecycle <> 'Succeeded'
                 and coalesce(t.end_reason, '')
-                    not in ('OutcomeUnknown', 'VerifyFailed', 'VerifyNotAnswered')) as undone
+                    not in ('OutcomeUnknown', 'VerifyFailed', 'VerifyNotAnswered', 'OutputFailed')) as undone
   from jobs_internal.target_execution x
   join jobs_internal.job_execution r using (job_execution_id)
   join jobs_internal.job_step s on (s.job_id, s.version, s.step_id) = (r.job_id, r.job_version, x.step_id)
   join jobs_internal.script b on b.script_hash = s.script_hash
   join jobs_internal.snapshot_target d on (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal)
  where b.body like '%insert into probe%'
+"""
+
+WITH_OUTPUT = """
+select x.target_execution_id as id, x.lifecycle, s.output_database_name as database, s.output_table_name as table
+  from jobs_internal.target_execution x
+  join jobs_internal.job_execution r using (job_execution_id)
+  join jobs_internal.job_step s on (s.job_id, s.version, s.step_id) = (r.job_id, r.job_version, x.step_id)
+ where s.output_type is not null
+   and coalesce(x.end_reason, '') not in ('AlreadyApplied', 'AlreadyHolds')
 """
 
 Key = tuple[UUID, int, str]  # run, step, database
@@ -56,7 +66,7 @@ class Recorded:
     end_reason: str | None
     attempts: int
     guard: bool
-    verified: bool
+    verified: bool  # or with an output: an attempt may do what follows the script, and not send it
     started: list[int]
     undone: list[int]  # attempts that are known to have left nothing
 
@@ -121,8 +131,30 @@ async def told(root: asyncpg.Connection) -> list[str]:
     ]
 
 
+async def output_violations(fleet: Fleet) -> list[str]:
+    """Scripts with an output return one row: no target has two, and one that succeeded has it."""
+    targets = await fleet.root.fetch(WITH_OUTPUT)
+    messages = []
+    for place in {(row["database"], row["table"]) for row in targets}:
+        database, table = place
+        counts = "select internal_execution_id as id, count(*) as n from {} group by 1"
+        exists = await fleet.query(database, "select to_regclass($1) is not null as it", table)
+        rows = await fleet.query(database, counts.format(table)) if exists[0]["it"] else []
+        written = {row["id"]: row["n"] for row in rows}
+        messages += [f"I19_a doubled row: {id} {n}" for id, n in written.items() if n > 1]
+        messages += [
+            f"I19_a success without its rows: {row['id']}"
+            for row in targets
+            if (row["database"], row["table"]) == place
+            and row["lifecycle"] == "Succeeded"
+            and row["id"] not in written
+        ]
+    return messages
+
+
 async def violations(fleet: Fleet) -> list[str]:
-    return await told(fleet.root) + (await oracle(fleet)).violations()
+    found = await told(fleet.root) + (await oracle(fleet)).violations()
+    return found + await output_violations(fleet)
 
 
 def _key(row: Any, database: str) -> Key:

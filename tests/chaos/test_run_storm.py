@@ -12,6 +12,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from tests.chaos.run_cells import REPORT
 from tests.chaos.run_invariants import EFFECT, PROBE, violations
 from tests.support import postgres as server
 from tests.support.engine_processes import EngineProcesses, start_processes
@@ -33,6 +34,7 @@ JOBS = {
         {"jitter": 0},
     ),
 }
+REPORTED = "reported"  # with an output in the first database
 FOLLOWED = "followed"  # one at a time in each database, and with their host before their turn
 SCHEMAS = 8  # in each database
 MARK = "insert into mark values ('$(job_execution_id)')"
@@ -86,7 +88,7 @@ class Storm:
         live = "select job_execution_id from jobs_internal.job_execution r join jobs_internal.job j using (job_id) where r.end_time is null and not j.system"
         rows = await root.fetch(live)
         if len(rows) < AT_ONCE:
-            job = self.dice.choice([*JOBS, FOLLOWED])
+            job = self.dice.choice([*JOBS, REPORTED, FOLLOWED])
             run = await self.processes.fleet.start(job)
             self.runs.append(run)
             if job == FOLLOWED:
@@ -118,6 +120,10 @@ async def test_a_storm_leaves_nothing_wrong(settings, db, servers, tmp_path):
             await processes.fleet.query(name, PROBE)
         for name, (script, options) in JOBS.items():
             await processes.fleet.job(name, script, options=options, retry_attempts=50)
+        await processes.fleet.job(
+            REPORTED, f"{EFFECT}; {REPORT}", options={"jitter": 0}, retry_attempts=50, output_type="SqlDatabase",
+            output_server_name="fleet", output_database_name=processes.fleet.databases[0], output_table_name="report",
+        )  # fmt: skip
         await prepare_schemas(processes)
         await processes.fleet.root.execute("update jobs_internal.job set overlap = 'allow'")
         storm = Storm(processes, *servers, random.Random(SEED))

@@ -10,6 +10,7 @@ from azure.core.credentials import AccessToken
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure.mgmt.sql import SqlManagementClient
+from azure.mgmt.sql.models import JobStepOutput
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.stack import GROUP, SERVER, a_job, a_server, an_account, muster_up, until
@@ -433,6 +434,36 @@ def test_the_sdk_runs_a_job_over_twenty_databases_and_cancels_a_slow_one(stack):
         client.job_executions.cancel(*place, "slow", slow)
         stopped = until(lambda: over(client.job_executions.get(*place, "slow", slow)))
         assert stopped.lifecycle == "Canceled"
+
+
+def test_the_sdk_runs_a_job_with_an_output_target(stack):
+    account = an_account(stack, "writes")
+    names = [f"write_{number}" for number in range(3)]
+    for name in names:
+        stack.psql("postgres", f"create database {name}")
+    a_job(stack, account, "report", "select 1", *names)
+    script = "select current_database()::text as name, now() as at"
+    place, step = ("g1", "fleet", "writes"), ("report", "one")
+
+    with sdk(stack) as client:
+        given = client.job_steps.get(*place, *step)
+        given.action.value = script
+        given.output = JobStepOutput(
+            server_name="fleet", database_name=names[0], table_name="Report", credential=given.credential
+        )  # fmt: skip
+        made = client.job_steps.create_or_update(*place, *step, given)
+        run = client.job_executions.begin_create(*place, "report").result()
+        id = str(run.job_execution_id)
+        ended = until(lambda: over(client.job_executions.get(*place, "report", id)))
+
+        assert (made.output.schema_name, made.output.type) == ("dbo", "SqlDatabase")
+        assert ended.lifecycle == "Succeeded"
+    query = (
+        'select name, internal_execution_id is not null, at is not null from "Report" order by 1'
+    )
+    assert [tuple(row) for row in stack.psql(names[0], query)] == [
+        (name, True, True) for name in names
+    ]
 
 
 def counted(stack, name, **labels):

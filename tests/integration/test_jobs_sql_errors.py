@@ -58,10 +58,14 @@ async def test_an_error_names_no_function_but_the_one_that_was_called(
 async def test_advice_and_rest_code_come_along(admin):
     await some_steps(admin, "a")
 
-    step = {"job_name": "nightly", "step_id": 1, "options": {"output": {"includeTarget": True}}}
-    error = await admin.refused("MU012", "sp_update_jobstep", **step)
+    error = await admin.refused(
+        "MU012", "sp_update_jobstep", job_name="nightly", step_id=1, new_id=7
+    )
 
-    assert (error.hint, error.constraint_name) == ("Leave it out.", "OptionNotSupported")
+    assert error.constraint_name == "JobStepIdMismatch"
+    step = {"job_name": "nightly", "step_id": 1, "options": {"verify": {"sql": "analyze"}}}
+    error = await admin.refused("MU012", "sp_update_jobstep", **step)
+    assert error.hint.startswith("A verify query is one statement that only reads")
 
 
 async def test_every_function_of_schema_jobs_is_installed_so(account):

@@ -272,7 +272,7 @@ async def test_the_time_to_look_for_variables_grows_with_the_text_and_not_with_i
     assert await a_step(admin, "s1", command=script) == 1
 
 
-async def test_an_output_is_refused_and_first_what_is_wrong_with_it(admin):
+async def test_an_output_is_complete_and_can_be_reset(admin):
     await some_steps(admin, "a")
     output = {
         "output_type": "SqlDatabase", "output_server_name": "DB2.example.com",
@@ -287,9 +287,22 @@ async def test_an_output_is_refused_and_first_what_is_wrong_with_it(admin):
         "MU015", "sp_update_jobstep", **step, **(output | {"output_server_name": "eu2"})
     )
     assert (error.column_name, "eu1" in error.hint) == ("output_server_name", True)
-    error = await admin.refused("MU012", "sp_update_jobstep", **step, **output)
-    assert (error.column_name, error.constraint_name) == ("output_type", "OptionNotSupported")
-    assert await admin.value("select output_type from jobs.jobsteps") is None
+    for schema in ("pg_catalog", "pg_toast", "information_schema"):
+        error = await admin.refused(
+            "MU012", "sp_update_jobstep", **step, **output, output_schema_name=schema
+        )
+        assert error.column_name == "output_schema_name"
+    given = {"options": {"output": {"includeTarget": True, "onMismatch": "addColumn"}, "jitter": 0}}
+    await admin.call("sp_update_jobstep", **step, **output, **given)
+    query = "select concat_ws('|', {}) from jobs.jobsteps".format(", ".join(output))
+    assert await admin.value(query) == "SqlDatabase|DB2.example.com|d|t"
+    assert await admin.value("select output_schema_name from jobs.jobsteps") == "dbo"
+    for name in ("output_schema_name", "output_credential_name", "output_type"):
+        await admin.call("sp_update_jobstep", **step, **{name: ""})
+        assert await admin.value("select output_schema_name from jobs.jobsteps") == (
+            None if name == "output_type" else "dbo"
+        )
+    assert await admin.value("select options::text from jobs.jobsteps") == '{"jitter": 0}'
 
 
 async def test_options_are_known_and_sound(admin):
@@ -312,9 +325,6 @@ async def test_options_are_known_and_sound(admin):
         {"rollout": {"waves": [1], "orderBy": "tier"}},
         {},
     ]  # fmt: skip
-    unsupported = [
-        {"output": {"includeTarget": True, "onMismatch": "addColumn"}},
-    ]  # fmt: skip
     wrong = [
         [], '"x"', {"transaction": "maybe"}, {"guard": 1}, {"settings": 5}, {"settings": {"x": 1}},
         {"settings": {"lockTimeoutSeconds": -1}}, {"settings": {"role": ""}},
@@ -329,7 +339,7 @@ async def test_options_are_known_and_sound(admin):
         {"verify": {"sql": "select 1", "expect": "empty", "value": 1}},
         {"verify": {"sql": "select 1", "value": 1}}, {"retryOn": ["4"]},
         {"retryOn": "40001"}, {"jitter": 1.5}, {"jitter": -0.1}, {"slotsPerDatabase": 0},
-        {"output": {"onMismatch": "drop"}}, {"nothing": True}, {"advance": "barrier\n"},
+        {"output": {"onMismatch": "drop"}}, {"output": {"includeTarget": True}}, {"nothing": True}, {"advance": "barrier\n"},
         {"advance": "perTarget", "rollout": {"waves": [1]}}, {"advance": "perTarget"},
         {"guard": "run"}, {"guard": "job", "transaction": "none"},
         {"guard": True, "transaction": "none"}, {"guard": True, "settings": {"access": "readOnly"}},
@@ -339,10 +349,9 @@ async def test_options_are_known_and_sound(admin):
 
     for options in right:
         await admin.call("sp_update_jobstep", **step, options=options)
-    for options in wrong + unsupported:
+    for options in wrong:
         error = await admin.refused("MU012", "sp_update_jobstep", **step, options=options)
         assert error.column_name == "options", options
-        assert (error.constraint_name == "OptionNotSupported") == (options in unsupported), options
     await admin.call("sp_update_jobstep", **step, options={"guard": None, "jitter": 0})
     assert await admin.value("select options::text from jobs.jobsteps") == '{"jitter": 0}'
 

@@ -218,7 +218,7 @@ async def test_nothing_of_a_lost_host_counts(execution, owner):
         "invocation_id": new, "old_invocation": UUID(running["invocation_id"]), "task_lifecycle": "InProgress",
         "backend_pid": 4711, "xact_id": "9", "server_id": "/servers/1", "database_name": "db1",
         "credential_id": None, "credential_version": None, "start_time": task["start_time"],
-        "idempotent": True, "guard": False, "transaction": "none", "verify": False,
+        "idempotent": True, "guard": False, "transaction": "none", "verify": False, "output": False,
     }  # fmt: skip
     assert (two["ordinal"], two["task_lifecycle"]) == (2, "Created")
     assert [(await execution.target(n))["wait_reason"] for n in (1, 2, 3)] == [

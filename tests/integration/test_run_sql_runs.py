@@ -73,7 +73,7 @@ async def test_live_runs_come_with_their_steps_and_how_far_they_are(execution, o
     assert json.loads(first["overrides"]) == {}
     group = {"targetGroupId": str(execution.job.group), "targetGroupName": "everything"}
     rest = group | {"maxParallelism": 4, "timeoutSeconds": 9, "options": {"advance": "barrier"}}
-    rest |= {"hasOutput": False, "credentialId": None}
+    rest |= {"credentialId": None}
     assert json.loads(first["steps"]) == [{"stepId": n, "name": f"step{n}"} | rest for n in (1, 2)]
     assert json.loads(first["reached"]) == [
         {
@@ -434,7 +434,13 @@ async def test_a_parent_tells_the_reason_that_its_children_agree_on(execution):
     ("planned", "reason", "options", "cancelled", "expected"),
     [
         (False, "TargetsUnresolved", {}, False, ("Failed", "TargetsUnresolved", "why")),
-        (False, "NotSupported", {"allowEmpty": True}, True, ("Failed", "NotSupported", "why")),
+        (
+            False,
+            "TargetsUnresolved",
+            {"allowEmpty": True},
+            True,
+            ("Failed", "TargetsUnresolved", "why"),
+        ),
         (False, None, {}, True, ("Canceled", "Canceled", "Canceled before it had targets.")),
         (True, None, {}, False, ("Failed", "NoTargets", "The target group has no targets.")),
         (True, None, {"allowEmpty": False}, False, ("Failed", "NoTargets", None)),

@@ -69,7 +69,7 @@ async def test_a_reserved_task_reaches_its_host_with_all_that_it_needs(execution
         "target_id": described["target_id"], "server_id": "/servers/2", "server_name": "s2",
         "pool_name": None, "database_name": "db2", "schema_name": None, "labels": "{}",
         "credential_id": None, "credential_version": None, "first_start": None, "tried_at": None,
-        "slot": None, "directory": revision, "started": False, "begun": False, "script_outcome": None,
+        "slot": None, "directory": revision, "started": False, "begun": False, "script_outcome": None, "committed_attempt": None,
     }  # fmt: skip
     task = await execution.task(2)
     assert (task["lifecycle"], task["host_id"], task["epoch"]) == ("Created", execution.host, EPOCH)
@@ -181,7 +181,7 @@ async def test_documents_hold_steps_servers_and_secrets(execution, owner):
         "jobName": "nightly", "stepName": "step1", "stepId": 1, "targetGroupName": "everything",
         "script": "select 1", "timeoutSeconds": 43200, "retryAttempts": 10,
         "initialRetryIntervalSeconds": 1, "maximumRetryIntervalSeconds": 120,
-        "retryIntervalBackoffMultiplier": 2, "options": {}, "hasOutput": False,
+        "retryIntervalBackoffMultiplier": 2, "options": {}, "output": None,
         "contentHash": "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881",
     }  # fmt: skip
     identity = await owner.fetchval("select identity from jobs_internal.instance")

@@ -69,7 +69,7 @@ def a_task(**more: Any) -> Task:
         "overrides": {}, "target_type": "SqlDatabase", "target_id": uuid4(), "server_id": SERVER,
         "server_name": "eu1", "pool_name": None, "database_name": "shop", "schema_name": None,
         "labels": {}, "credential_id": None, "credential_version": None, "first_start": None,
-        "tried_at": None, "directory": 1, "script_outcome": None,
+        "tried_at": None, "directory": 1, "script_outcome": None, "committed_attempt": None,
     }  # fmt: skip
     return Task(**(given | more))
 

@@ -196,11 +196,9 @@ async def another_run(
 async def set_steps(owner: asyncpg.Connection, **columns: Any) -> None:
     """Steps never change; this is what they would have been."""
     await owner.execute("alter table jobs_internal.job_step disable trigger user")
-    for name, value in columns.items():
-        await owner.execute(
-            f"update jobs_internal.job_step set {name} = $1",
-            json.dumps(value) if name == "options" else value,
-        )
+    places = ", ".join(f"{name} = ${number}" for number, name in enumerate(columns, 1))
+    values = [json.dumps(value) if name == "options" else value for name, value in columns.items()]
+    await owner.execute(f"update jobs_internal.job_step set {places}", *values)
     await owner.execute("alter table jobs_internal.job_step enable trigger user")
 
 

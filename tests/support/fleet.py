@@ -282,7 +282,11 @@ async def start_fleet(
     mark = secrets.token_hex(4)
     names = [f"fleet_{mark}_{number}" for number in range(databases)]
     maker = await asyncpg.connect(targets.url("postgres", targets.administrator))
-    given = {"credentialReferences": ["file:"], "hosts": hosts} | given
+    given = {
+        "credentialReferences": ["file:"],
+        "hosts": hosts,
+        "outputSpoolDir": str(folder),
+    } | given
     fleet = Fleet(account, targets, folder, names, given, root)
     try:
         for name in names:

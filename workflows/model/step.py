@@ -6,8 +6,6 @@ from msgspec import UNSET
 
 from workflows.model.wire import Maybe, Properties
 
-UNSUPPORTED = "Not supported by this version: a step that has it is refused."
-
 
 class ActionProperties(Properties, frozen=True):
     REQUIRED: ClassVar = frozenset({"value"})
@@ -19,6 +17,14 @@ class ActionProperties(Properties, frozen=True):
 
 class OutputProperties(Properties, frozen=True):
     REQUIRED: ClassVar = frozenset({"serverName", "databaseName", "tableName"})
+    ABOUT: ClassVar = {
+        "schemaName": "Default: dbo, which stands for public where there is no schema dbo.",
+        "credential": "Default: that of the step, of the target group, or the jobCredential of the server.",
+        "includeTarget": (
+            "Writes the columns target_server, target_database, target_schema and attempt too."
+        ),
+        "onMismatch": "What happens when the table lacks a column of the result; default: fail.",
+    }
 
     type: Maybe[Literal["SqlDatabase"]] = UNSET
     subscription_id: Maybe[str] = UNSET
@@ -84,7 +90,10 @@ class Verify(Properties, frozen=True):
 class StepProperties(Properties, frozen=True):
     REQUIRED: ClassVar = frozenset({"targetGroup", "action"})
     ABOUT: ClassVar = {
-        "output": UNSUPPORTED,
+        "output": (
+            "The rows of the script's first result set are written to this table after the commit, in one "
+            "transaction per target; the script is not repeated for it. The table is created if it does not exist."
+        ),
         "rollout": (
             "Targets start in waves: each entry of 'waves' says how many targets have started with it in all, as "
             "a count or a percentage; targets that no entry covers start in a last wave. The run is halted when "

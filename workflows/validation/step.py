@@ -19,13 +19,11 @@ SQLSTATE = re.compile(r"[0-9A-Z]{2}(?:[0-9A-Z]{3})?")
 PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 LARGEST_COUNT = 9_999_999
 MOST_WAVES = 100  # a run shows its own in every list
-UNSUPPORTED = ("output",)  # this version can't carry them out
 
 
 def step(name: str, properties: dict[str, Any]) -> list[FieldError]:
     return [
         *common.item_name(name),
-        *_unsupported(properties),
         *common.within(f"{P}.stepId", properties.get("stepId"), 1, 100),
         *_execution_options(properties.get("executionOptions") or {}),
         *_output(properties.get("output")),
@@ -39,16 +37,6 @@ def step(name: str, properties: dict[str, Any]) -> list[FieldError]:
             f"{P}.slotsPerDatabase", properties.get("slotsPerDatabase"), 1, LARGEST_COUNT
         ),
         *common.within(f"{P}.jitter", properties.get("jitter"), 0, 1),
-    ]
-
-
-def _unsupported(properties: dict[str, Any]) -> list[FieldError]:
-    """An option without effect would make a status claim more than was done."""
-    code = "OptionNotSupported"
-    return [
-        FieldError(f"{P}.{name}", f"'{name}' is not supported by this version: leave it out.", code)
-        for name in UNSUPPORTED
-        if properties.get(name) is not None
     ]
 
 
@@ -103,9 +91,16 @@ def _output(output: dict[str, Any] | None) -> list[FieldError]:
         text = output.get(name)
         if text is not None and (why := common.identifier(text)):
             errors.append(FieldError(f"{P}.output.{name}", why))
+    if is_system_schema(output.get("schemaName") or ""):
+        message = "Not a schema of PostgreSQL's own."
+        errors.append(FieldError(f"{P}.output.schemaName", message))
     if not output["serverName"]:
         errors.append(FieldError(f"{P}.output.serverName", "The server must be named."))
     return errors
+
+
+def is_system_schema(name: str) -> bool:
+    return name.startswith("pg_") or name == "information_schema"
 
 
 def _settings(settings: dict[str, Any]) -> list[FieldError]:

@@ -24,7 +24,6 @@ from engine.targets.resolution import Resolution, Target
 from engine.targets.resolver import Resolver, TargetFilter, needs_listing
 from engine.targets.server_retry import ServerRetry
 from engine.targets.target_access import TargetAccess
-from muster.core.errors import Fault, InvalidRequest
 from muster.core.failpoints import reach
 
 BEGUN = "Begun"
@@ -35,9 +34,6 @@ WRITE_TIMEOUT = 900.0  # seconds to write a plan; a fleet has a million targets 
 LISTING_TIMEOUT = (
     60.0  # seconds for a server that is unavailable; the timeout of a step may be shorter
 )
-NOT_SUPPORTED = {
-    "output": "output options",
-}  # refused when a step is defined; a step of an older version of Muster may still have them
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,6 @@ class Planner:
 
     async def draft(self, run: Run, plan: StepDefinition, document: Document) -> StepPlan:
         """Resolves the targets. A Fault says why there are none."""
-        refuse(plan)
         chosen = await self._chosen_targets(run, plan)
         if chosen is not None:
             document = chosen.document(document)
@@ -201,23 +196,9 @@ def read_document(text: str) -> Document:
     return msgspec.json.decode(text, type=Document)
 
 
-def refuse(plan: StepDefinition) -> None:
-    """Refuses options that have no effect: a status must not claim more than was done."""
-    unsupported = [word for name, word in NOT_SUPPORTED.items() if name in plan.options]
-    if plan.has_output:
-        unsupported.append("an output table")
-    if unsupported:
-        message = f"This version can't carry out {', '.join(unsupported)}; nothing of this step was started."
-        raise InvalidRequest(message, code="NotSupported")
-
-
 def snapshot_id(run: Run, plan: StepDefinition) -> UUID:
     """Always the same for a step of a run: planning again is harmless."""
     return uuid5(run.id, f"step {plan.step_id}")
-
-
-def reason_of(fault: Fault) -> str:
-    return "NotSupported" if fault.code == "NotSupported" else "TargetsUnresolved"
 
 
 def snapshot_columns(targets: Iterable[Target]) -> tuple[list[Any], ...]:

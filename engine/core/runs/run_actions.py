@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.core.runs.cancellations import Cancellations
 from engine.core.runs.execution_store import ExecutionStore, Q, ReservationBatch
-from engine.core.runs.planner import BEGUN, Planner, StepPlan, reason_of, refuse, snapshot_id
+from engine.core.runs.planner import BEGUN, Planner, StepPlan, snapshot_id
 from engine.core.runs.queue_gate import QueueGate
 from engine.core.runs.rollouts import Rollouts
 from engine.core.runs.run_conditions import RunConditions, next_step
@@ -30,6 +30,7 @@ from muster.core.failpoints import reach
 
 log = telemetry.get(__name__)
 
+UNRESOLVED = "TargetsUnresolved"  # an end_reason
 FAILURE_PAUSE = 5.0  # seconds before a run is advanced again after an unexpected error
 LOAD_TIMEOUT = 120.0  # seconds to read the targets of a step; a fleet has a million at most
 
@@ -106,7 +107,6 @@ class RunActions(RunConditions):
         step.phase = StepPhase.RESOLVING
 
     async def resolve(self, step: StepRun) -> None:
-        refuse(step.plan)
         document = await self._planner.read(step.plan.target_group_name)
         if _asks_servers(step.run, document) and not await self._record_entry(step):
             return
@@ -124,7 +124,7 @@ class RunActions(RunConditions):
         run, id = step.run, step.plan.step_id
         log.info("step has no targets", run=run.id, step=id, why=fault.message)
         if await self._record_entry(step):
-            await self._executions.value(Q.end_step, run.id, id, reason_of(fault), fault.message)
+            await self._executions.value(Q.end_step, run.id, id, UNRESOLVED, fault.message)
             self._apply_step_end(step, "Failed")
 
     # Queueing

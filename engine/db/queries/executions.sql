@@ -44,6 +44,14 @@ select t.*, coalesce((select s.accepted from start s), false) as begun from task
 -- All that running a step needs except its target.
 select jobs_internal.step_document($1, $2, $3)::text;
 
+-- name: output_place
+-- The server and the credential that the output of a target is written with.
+select jobs_internal.output_place($1, $2, $3, $4)::text;
+
+-- name: needed_rows
+-- For each of these targets whether its rows may still be written to the output.
+select jobs_internal.needed_rows($1, $2, $3, $4);
+
 -- name: servers
 -- Servers with these ids, or all.
 select jobs_internal.read_servers($1)::text;
@@ -77,7 +85,8 @@ select pg_catalog.to_json(jobs_internal.resolve_orphaned_attempts($1, $2::text::
 -- name: disown
 -- Revokes the tasks of a lost host: reservations are deleted, attempts get new invocations.
 select run_day, job_execution_id, step_id, ordinal, attempt, invocation_id, old_invocation, task_lifecycle, backend_pid,
-       xact_id, server_id, database_name, credential_id, credential_version, start_time, idempotent, guard, transaction, verify
+       xact_id, server_id, database_name, credential_id, credential_version, start_time, idempotent, guard, transaction,
+       verify, output
   from jobs_internal.revoke_host_tasks($1, $2);
 
 -- name: running_attempt

@@ -1,8 +1,12 @@
 """`muster server|group|credential|job …`: what is typed becomes what the API takes."""
 
+import shlex
+import re
 import io
 import json
 import sys
+
+from pathlib import Path
 
 import pytest
 
@@ -604,6 +608,50 @@ def test_options_of_a_query_need_one_and_agree(muster, a_job, more):
     code, _, err = muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *more)
 
     assert (code, "--verify" in err) == (1, True)
+    assert a_job.sent("PUT", STEP) == []
+
+
+OUTPUT = ("--output-server", "o", "--output-database", "d", "--output-table", "t")
+
+
+@pytest.mark.parametrize(
+    ("more", "sent"),
+    [
+        ((), {}),
+        (("--output-schema", "S", "--output-include-target"), {"schemaName": "S", "includeTarget": True}),
+        (("--output-on-mismatch", "ADDCOLUMN"), {"onMismatch": "addColumn"}),
+        (("--output-credential", "w"), {"credential": f"{ACCOUNT}/credentials/w"}),
+    ],
+)  # fmt: skip
+def test_the_rows_of_a_step_go_to_a_table(muster, a_job, more, sent):
+    made = ("job", "create", "nightly", "-g", "prod", "-c", "select 1")
+
+    assert muster(*made, *OUTPUT, *more)[0] == 0
+
+    place = {"serverName": "o", "databaseName": "d", "tableName": "t"}
+    assert a_job.sent("PUT", STEP)[-1]["properties"]["output"] == place | sent
+
+
+def test_the_example_of_an_output_is_the_one_of_rest(muster, a_job):
+    page = (Path(__file__).parents[3] / "docs/reference/output.md").read_text("utf-8")
+    (command,) = re.findall(r"```sh\nmuster (.*?)\n```", page)
+    (document,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    words = shlex.split(command)
+
+    code, _, err = muster(
+        *("nightly" if word == "sizes" and at == 2 else word for at, word in enumerate(words))
+    )
+
+    assert (code, err) == (0, "")
+    (sent,) = a_job.sent("PUT", STEP)
+    assert sent["properties"]["output"] == json.loads(document)["output"]
+
+
+@pytest.mark.parametrize("more", [OUTPUT[:4], ("--output-include-target",)])
+def test_an_output_names_its_place(muster, a_job, more):
+    code, _, err = muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *more)
+
+    assert (code, "--output-table" in err) == (1, True)
     assert a_job.sent("PUT", STEP) == []
 
 

@@ -218,6 +218,7 @@ def test_how_a_target_ended_counts_more_than_its_last_sqlstate(muster, rest, rea
         ("HostLost", "nothing was committed"),
         ("VerifyFailed", "its effect is not there"),
         ("VerifyNotAnswered", "is not repeated"),
+        ("OutputFailed", "Correct the table"),
     ],
 )
 def test_a_doubtful_end_says_what_to_do(muster, rest, reason, hint):

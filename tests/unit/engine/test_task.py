@@ -12,6 +12,7 @@ from engine.model.credential import VersionedCredential, render_name
 from engine.model.server import TargetServer
 from engine.model.step import Step
 from engine.model.task import Task, variable_values
+from engine.model.output import OutputOptions, StepOutput
 from muster.core.errors import InvalidRequest
 from tests.support.attempts import a_step, a_task
 
@@ -21,14 +22,17 @@ def test_a_step_is_read_from_its_document():
         b"""{"jobName": "j", "stepName": "s", "stepId": 2, "targetGroupName": "g", "script": "vacuum",
              "timeoutSeconds": 60, "retryAttempts": 3, "initialRetryIntervalSeconds": 1,
              "maximumRetryIntervalSeconds": 9, "retryIntervalBackoffMultiplier": 1.5, "contentHash": "ff",
-             "hasOutput": false, "options": {"retryOn": ["40"], "rollout": {"waves": [1]}, "jitter": 0,
-             "settings": {"lockTimeoutSeconds": 2.5, "parameters": {"a.b": "c"}, "access": "readOnly"}}}""",
+             "output": {"serverName": "o", "databaseName": "d", "schemaName": "dbo", "tableName": "t"}, "options": {"retryOn": ["40"], "rollout": {"waves": [1]}, "jitter": 0,
+             "settings": {"lockTimeoutSeconds": 2.5, "parameters": {"a.b": "c"}, "access": "readOnly"}, "output": {"onMismatch": "addColumn"}}}""",
         type=Step,
     )
 
     assert (step.step_id, step.retry_attempts, step.options.retry_on) == (2, 3, ("40",))
     assert (step.lock_timeout, step.read_only, step.autocommit) == (2.5, True, True)
     assert step.options.settings.parameters == {"a.b": "c"}
+    assert step.options.output == OutputOptions(include_target=False, on_mismatch="addColumn")
+    assert step.output is not None
+    assert step.output.table == "dbo.t in d at o"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +145,7 @@ def test_any_other_step_goes_alone(script, options):
 def test_a_step_whose_rows_are_wanted_elsewhere_goes_alone():
     step = a_step("select 1")
 
-    assert not replace(step, has_output=True).batchable
+    assert not replace(step, output=StepOutput("s", "d", "dbo", "t")).batchable
 
 
 @pytest.mark.parametrize(

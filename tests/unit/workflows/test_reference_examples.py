@@ -4,6 +4,9 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
+
+from workflows.model.step import StepProperties
 from workflows.validation.step import step
 from workflows.validation.target_group import target_group
 
@@ -23,6 +26,19 @@ def test_the_rollout_of_the_reference_is_accepted():
 
     assert step("s", shown | example("rollouts.md")) == []
     assert step("s", shown | {"rollout": example("rollouts.md")["rollout"] | {"waves": [0]}})
+
+
+def test_the_output_of_the_reference_is_accepted():
+    shown = example("output.md")
+
+    assert step("s", shown) == []
+    assert convert_step(shown) == shown
+    assert step("s", {"output": shown["output"] | {"tableName": ""}})
+
+
+def convert_step(properties):
+    """As a request is read; an unknown property is refused."""
+    return msgspec.to_builtins(msgspec.convert(properties, StepProperties))
 
 
 def test_the_member_of_the_reference_is_accepted():

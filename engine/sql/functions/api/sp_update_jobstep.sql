@@ -70,7 +70,7 @@ begin
     new.output_subscription_id := nullif(coalesce(output_subscription_id, new.output_subscription_id), '');
     new.output_resource_group_name := nullif(coalesce(output_resource_group_name, new.output_resource_group_name), '');
     new.max_parallelism := nullif(coalesce(max_parallelism, old.max_parallelism), -1);
-    new.options := coalesce(options, old.options);
+    new.options := coalesce(options, case when output_type = '' then old.options - 'output' else old.options end);
     job_version := save_step('sp_update_jobstep', edited, old, new, command);
 end $$;
 comment on function jobs.sp_update_jobstep(text, integer, text, integer, text, text, text, text, text, text, integer,

@@ -59,7 +59,6 @@ begin
     if p_new.options is distinct from p_old.options then
         perform check_options(p_new.options);
     end if;
-    perform check_supported(p_new);
     p_new.content_hash := sha256(convert_to(jsonb_build_array(
         encode(p_new.script_hash, 'hex'), p_new.output_type, p_new.output_server_name, p_new.output_database_name,
         p_new.output_schema_name, p_new.output_table_name, p_new.options)::text, 'UTF8'));

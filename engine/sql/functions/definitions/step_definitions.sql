@@ -17,7 +17,7 @@ begin
                                                  and s.options ->> 'advance' is distinct from 'perTarget'
                                                 then jsonb_build_object('rollout', p_overrides -> 'rollout')
                                                 else '{}' end,
-                   'credentialId', s.credential_id, 'hasOutput', s.output_type is not null) order by s.step_id)
+                   'credentialId', s.credential_id) order by s.step_id)
           from job_step s
          where (s.job_id, s.version) = (p_job_id, p_version));
 end $$;

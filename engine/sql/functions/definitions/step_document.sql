@@ -14,7 +14,9 @@ begin
                'maximumRetryIntervalSeconds', s.maximum_retry_interval_seconds,
                'retryIntervalBackoffMultiplier', s.retry_interval_backoff_multiplier,
                'options', s.options, 'contentHash', encode(s.content_hash, 'hex'),
-               'hasOutput', s.output_type is not null)
+               'output', case when s.output_type is not null then jsonb_build_object(
+                   'serverName', s.output_server_name, 'databaseName', s.output_database_name,
+                   'schemaName', s.output_schema_name, 'tableName', s.output_table_name) end)
       into document
       from job_step s
       join job j on j.job_id = s.job_id

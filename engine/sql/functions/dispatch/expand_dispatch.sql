@@ -27,7 +27,7 @@ begin
            x.target_execution_id, s.job_id, s.job_version, s.create_time,
            d.target_type, d.target_id, d.server_id, d.server_name, d.pool_name, d.database_name, d.schema_name,
            c.credential_id, c.row_version, x.start_time, x.tried_at, p_directory, x.checkpoint ->> 'script', s.overrides,
-           d.labels
+           d.labels, (x.checkpoint ->> 'attempt')::integer
       from item i
       join step s on (s.run, s.step) = (i.run, i.step)
      cross join lateral (

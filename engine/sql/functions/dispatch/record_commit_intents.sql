@@ -25,19 +25,20 @@ begin
                               lifecycle, start_time, xact_id)
             select day, i.job_execution_id, i.step_id, i.ordinal, i.attempt, i.invocation_id, i.epoch, i.host_id,
                    'InProgress', i.start_time, i.xact_id
-              from item i where i.host_id is not null and i.xact_id <> 'committed'
+              from item i where i.host_id is not null and i.xact_id not in ('committed', 'verified')
             on conflict (run_day, job_execution_id, step_id, ordinal, attempt) do update
                set xact_id = excluded.xact_id
         ), updated_target as (
             insert into target_execution as x (run_day, job_execution_id, step_id, ordinal, target_execution_id,
                                                snapshot_id, lifecycle, phase, checkpoint)
             select day, i.job_execution_id, i.step_id, i.ordinal, i.invocation_id, i.invocation_id, 'InProgress',
-                   case i.xact_id when 'committed' then 'verify' else 'commit' end,
-                   case i.xact_id when 'committed' then jsonb_build_object('script', i.xact_id) end
+                   case i.xact_id when 'committed' then 'verify' when 'verified' then 'output' else 'commit' end,
+                   case when i.xact_id in ('committed', 'verified') then jsonb_build_object('script', i.xact_id) end
               from item i where i.host_id is not null
             on conflict (run_day, job_execution_id, step_id, ordinal) do update
                set phase      = excluded.phase,
-                   checkpoint = coalesce(excluded.checkpoint, x.checkpoint)
+                   checkpoint = case when excluded.checkpoint is null then x.checkpoint
+                                     else next_checkpoint(x.checkpoint, excluded.checkpoint, x.attempts) end
         )
         select refused || array(select i.invocation_id from item i where i.host_id is null) into refused;
     end loop;
@@ -45,5 +46,5 @@ begin
 end $$;
 comment on function jobs_internal.record_commit_intents(jobs_internal.commit_intent[]) is
     'Records the transaction ids of attempts that are about to send COMMIT, by which the commit status can be looked '
-    'up. With ''committed'' instead of an id, COMMIT was answered and the verify query follows: no later attempt sends '
-    'the script. Returns the invocations under which no attempt runs.';
+    'up. With ''committed'' instead of an id, COMMIT was answered and the verify query follows; with ''verified'' the '
+    'output follows: no later attempt sends the script. Returns the invocations under which no attempt runs.';

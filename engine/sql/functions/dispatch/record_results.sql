@@ -123,7 +123,8 @@ begin
                    end_time      = excluded.end_time,
                    end_reason    = excluded.end_reason,
                    last_message  = excluded.last_message,
-                   checkpoint    = coalesce(excluded.checkpoint, x.checkpoint)
+                   checkpoint    = case when excluded.checkpoint is null then x.checkpoint
+                                    else next_checkpoint(x.checkpoint, excluded.checkpoint, x.attempts) end
         ), updated_ledger as (
             insert into target_ledger (job_id, content_hash, target_id, lifecycle, end_reason, job_execution_id, step_id,
                                        ended_at, result_hash)

@@ -3,7 +3,7 @@ create or replace function jobs_internal.revoke_host_tasks(p_epoch bigint, p_hos
 returns table (run_day date, job_execution_id uuid, step_id integer, ordinal integer, attempt integer,
                invocation_id uuid, old_invocation uuid, task_lifecycle text, backend_pid integer, xact_id text,
                server_id text, database_name text, credential_id uuid, credential_version bigint,
-               start_time timestamptz, idempotent boolean, guard boolean, transaction text, verify boolean)
+               start_time timestamptz, idempotent boolean, guard boolean, transaction text, verify boolean, output boolean)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
@@ -35,13 +35,13 @@ begin
     )
     select t.run_day, t.job_execution_id, t.step_id, t.ordinal, t.attempt, t.invocation_id,
            coalesce(t.disowned, t.invocation_id), t.lifecycle, t.backend_pid,
-           -- What is known from this attempt's commit, or an earlier one, about the script of a step with verify.
+           -- What is known from this attempt's commit, or an earlier one, about a script that is not sent again.
            coalesce((select x.checkpoint ->> 'script' from target_execution x
                       where (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
                             = (t.run_day, t.job_execution_id, t.step_id, t.ordinal) limit 1), t.xact_id),
            d.server_id, d.database_name, c.credential_id, c.row_version, t.start_time, coalesce((s.options ->> 'idempotent')::boolean, false),
            coalesce(s.options ->> 'guard', 'false') <> 'false', coalesce(s.options ->> 'transaction', 'auto'),
-           s.options ? 'verify'
+           s.options ? 'verify', s.output_type is not null
       from (select * from deleted union all select * from revoked) t
      cross join lateral (select r.* from job_execution r where r.job_execution_id = t.job_execution_id limit 1) r
      cross join lateral (

@@ -44,7 +44,8 @@ begin
                    attempts           = excluded.attempts,
                    start_time         = coalesce(x.start_time, excluded.start_time),
                    attempt_start_time = excluded.start_time,
-                   phase              = case when x.checkpoint ->> 'script' is null then 'run' else 'verify' end,
+                   phase              = case x.checkpoint ->> 'script' when 'verified' then 'output' when 'committed' then 'verify'
+                                             when 'unknown' then 'verify' else 'run' end,
                    wait_reason        = null,
                    -- The message of a server that had no room is out of date.
                    last_message       = case when x.wait_reason in ('ServerFull', 'ServerStarting') then null

@@ -54,6 +54,8 @@ begin
                      or p_run.cancel_requested_at is not null then 'It runs and was asked to stop.'
                 when t.phase = 'verify' then format('Attempt %s asks the verify query; the script is not repeated.',
                                                     live.attempt)
+                when t.phase = 'output' then format('Attempt %s writes the output; the script is not repeated.',
+                                                    live.attempt)
                 else format('Attempt %s runs.', live.attempt) end)
         when live.lifecycle = 'Created' then jsonb_build_object(
             'since', iso_time(live.create_time), 'waitReason', 'Reserved',

@@ -28,7 +28,12 @@ begin
          'output_database_name', 'is needed for an output and has at most 63 bytes'),
         (octet_length(coalesce(p_step.output_schema_name, 'dbo')) <= 63, 'output_schema_name', 'has at most 63 bytes'),
         (p_step.output_type is null or octet_length(p_step.output_table_name) between 1 and 63,
-         'output_table_name', 'is needed for an output and has at most 63 bytes')
+         'output_table_name', 'is needed for an output and has at most 63 bytes'),
+        (coalesce(p_step.output_schema_name, '') !~ '^(pg_|information_schema$)',
+         'output_schema_name', 'is not a schema of PostgreSQL''s own'),
+        (p_step.output_type is not null or not coalesce(p_step.options, '{}') ? 'output'
+             or p_step.options -> 'output' = 'null',
+         'options', 'has output only where there is an output')
       ) r (holds, field, meaning)
      where r.holds is not true
      limit 1;
