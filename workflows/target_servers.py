@@ -151,7 +151,7 @@ async def check_reached(
     services: Services,
     call: Call,
     id: ResourceId,
-    kind: Literal["jobs", "targetGroups", "plans", "executions"],
+    kind: Literal["jobs", "outputs", "targetGroups", "plans", "executions"],
     names: Iterable[str],
     where: str,
 ) -> None:
