@@ -116,7 +116,11 @@ def _command(
                 keys[server.id] = recipient.sealed(server.id, endpoint.client_key)
     limit = account.properties.get("haltAfterConsecutiveSameError", SAME_ERROR_LIMIT)
     command = SyncDirectory(
-        revision=revision, servers=tuple(entries), client_keys=keys, same_error_limit=limit
+        revision=revision,
+        servers=tuple(entries),
+        client_keys=keys,
+        same_error_limit=limit,
+        run_attempts=account.properties.get("runAttempts"),
     )
     return command, command.digest
 

@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -143,11 +144,12 @@ class SyncDirectory(_Frozen, frozen=True, omit_defaults=True):
     servers: tuple[DirectoryServer, ...]
     client_keys: dict[str, str] = {}  # by server_id; sealed for the account's own key
     same_error_limit: int = 50  # of the account: haltAfterConsecutiveSameError
+    run_attempts: dict[str, Any] | None = None  # of the account: runAttempts
 
     @property
     def digest(self) -> str:
         """Of all but the keys: by it a change is noticed, and a key never seals alike."""
-        content = (self.servers, self.same_error_limit)
+        content = (self.servers, self.same_error_limit, self.run_attempts)
         return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
 
     @property

@@ -10,6 +10,24 @@ TIME = {"type": "string", "format": "date-time"}
 UUID = r"^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$"
 NAME = r"^[A-Za-z0-9_()-][A-Za-z0-9_() .-]{0,126}[A-Za-z0-9_()-]$"  # of definitions
 
+RUN_ATTEMPT = {
+    "type": "object",
+    "required": ["attempt", "lifecycle", "startTime"],
+    "properties": {
+        "attempt": WHOLE,
+        "lifecycle": {"type": "string", "enum": ["InProgress", "Succeeded", "Failed"]},
+        "startTime": TIME,
+        "endTime": TIME,
+        "newlySucceeded": WHOLE,
+        "remaining": WHOLE,
+        "nextAttemptTime": TIME,
+        "reachedLimit": {
+            "type": "string",
+            "enum": ["maxSuccessiveWithoutProgress", "maxWithoutProgress", "maxWithProgress"],
+        },
+        "message": TEXT,
+    },
+}
 OBSERVED: dict[str, Any] = {
     "jobVersion": WHOLE,
     "jobExecutionId": TEXT,
@@ -64,6 +82,8 @@ OBSERVED: dict[str, Any] = {
     "planOf": TEXT,
     "limit": WHOLE,
     "overrides": {"type": "object"},
+    "nextAttemptTime": TIME,
+    "runAttempts": {"type": "array", "items": RUN_ATTEMPT},
 }
 DELETED = Query(
     name="includeDeleted",

@@ -41,7 +41,8 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     lifecycle: str
     phase: str
-    retry: bool = False  # known not to be committed, and another attempt may succeed
+    # Known not to be committed, and another attempt may succeed: of a target that timed out, in the run's next attempt.
+    retry: bool = False
     again: bool = False  # stopped by us: another attempt follows, and this one does not count
     reason: str | None = None
     sqlstate: str | None = None
@@ -113,7 +114,8 @@ def stopped(reason: str, *, safe: bool) -> dict[str, Any]:
             message = "The host that ran it was stopped; what was committed before stays."
             return {"lifecycle": FAILED, "reason": "OutcomeUnknown", "message": message}
         case "TimedOut":
-            return {"lifecycle": TIMED_OUT, "reason": TIMED_OUT, "message": STOP_MESSAGES[reason]}
+            fields = {"lifecycle": TIMED_OUT, "reason": TIMED_OUT, "retry": safe}
+            return fields | {"message": STOP_MESSAGES[reason]}
         case _:
             return {"lifecycle": CANCELED, "reason": CANCELED, "message": STOP_MESSAGES[reason]}
 

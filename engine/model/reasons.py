@@ -18,6 +18,7 @@ WAIT = {
     "ServerFull": "Its server had no room for a connection; it is tried again.",
     "ServerStarting": "Its server is starting, stopping or recovering; it is tried again.",
     "Retry": "The last attempt failed; the next one follows after a pause.",
+    "NextRunAttempt": "The run waits for its next attempt, which takes the targets that have not succeeded.",
     "HostLost": "Its host was lost; the target is asked what became of the attempt.",
     "Overlap": "An older run of the same job runs first.",
     "Halted": "Too many targets failed: the run is halted until an operator resumes or aborts it.",

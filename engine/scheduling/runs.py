@@ -13,6 +13,7 @@ from engine.model.task import PREFETCH_LIMIT
 from engine.scheduling.previous_targets import SUCCESSES, PreviousTargets
 from engine.scheduling.resource_tree import Node, Path, Queue
 from engine.scheduling.rollout import StepRollout
+from engine.scheduling.run_attempts import RunAttemptRules
 
 FINISHED = frozenset(
     {"Succeeded", "SucceededWithSkipped", "Failed", "TimedOut", "Canceled", "Skipped"}
@@ -91,6 +92,7 @@ class RunPhase(StrEnum):
     CREATED = "created"  # it has not begun
     BETWEEN_STEPS = "between_steps"
     IN_STEPS = "in_steps"  # a step is live, or several of a chain
+    BETWEEN_ATTEMPTS = "between_attempts"  # its live steps wait for the next attempt
     ENDED = "ended"
 
 
@@ -124,6 +126,9 @@ class Run:
     limit: int | None = None  # so many targets of each step
     retries: int = 0  # how often its targets were retried before it was loaded
     outdated: bool = False  # the database has a target that is missing here
+    attempt_rules: RunAttemptRules | None = None  # None: the run has one pass
+    next_attempt: float | None = None  # when it begins, by the database's clock; None: none waits
+    pass_ended: bool = False  # no further attempt follows: its live steps end
     ended: bool = False
     retry_at: float = (
         0.0  # after an unexpected error: it is not advanced before, by the monotonic clock
@@ -134,7 +139,8 @@ class Run:
         if self.ended:
             return RunPhase.ENDED
         if self.live:
-            return RunPhase.IN_STEPS
+            waits = self.next_attempt is not None
+            return RunPhase.BETWEEN_ATTEMPTS if waits else RunPhase.IN_STEPS
         return RunPhase.BETWEEN_STEPS if self.begun else RunPhase.CREATED
 
     @property
@@ -143,6 +149,17 @@ class Run:
         return any(step.aborted for step in self.live) or any(
             step.aborted for step in self.reached.values()
         )
+
+    @property
+    def is_stopping(self) -> bool:
+        """A cancellation or an abort ends it, or some of its live steps."""
+        return self.canceled or self.aborted or any(step.canceled for step in self.live)
+
+    def step_entered(self, plan: StepDefinition) -> None:
+        """A pass over further targets; a new step begins only if the steps that waited were cancelled."""
+        self.pass_ended = False
+        if plan.step_id not in self.reached:
+            self.next_attempt = None
 
     def find(self, step_id: int) -> "StepRun | None":
         """A live step."""

@@ -281,11 +281,13 @@ create table jobs_internal.instance (
     installed_at timestamp with time zone not null default clock_timestamp(),
     released_at timestamp with time zone,
     same_error_limit integer not null default 50,
+    run_attempts jsonb not null default '{"enabled": false}'::jsonb,
     constraint a_limit_of_equal_errors_is_not_negative CHECK ((same_error_limit >= 0)),
     constraint a_schema_version_is_positive CHECK ((schema_version > 0)),
     constraint an_engine_has_a_start CHECK (((workload_id IS NULL) = (started_at IS NULL))),
     constraint an_epoch_has_an_engine CHECK (((epoch = 0) = (workload_id IS NULL))),
     constraint an_epoch_is_never_negative CHECK ((epoch >= 0)),
+    constraint default_run_attempts_are_an_object CHECK ((jsonb_typeof(run_attempts) = 'object'::text)),
     constraint instance_pkey PRIMARY KEY (singleton),
     constraint the_epoch_is_a_key UNIQUE (epoch),
     constraint there_is_one_instance CHECK (singleton)
@@ -323,6 +325,7 @@ create table jobs_internal.job (
     modified_by text not null,
     modified_at timestamp with time zone not null default clock_timestamp(),
     deleted_at timestamp with time zone,
+    run_attempts jsonb,
     constraint a_deleted_job_is_never_due CHECK (((deleted_at IS NULL) OR (next_slot IS NULL))),
     constraint a_job_version_counts CHECK ((version >= 0)),
     constraint a_misfire_has_a_limit CHECK ((misfire_within_seconds >= 0)),
@@ -338,7 +341,8 @@ create table jobs_internal.job (
     constraint cron_takes_the_place_of_an_interval CHECK (((schedule_cron IS NULL) OR (schedule_interval_type = 'Once'::text))),
     constraint job_labels_are_an_object CHECK ((jsonb_typeof(labels) = 'object'::text)),
     constraint job_pkey PRIMARY KEY (job_id),
-    constraint only_once_has_no_interval CHECK (((schedule_type = 'Once'::text) = ((schedule_interval_type = 'Once'::text) AND (schedule_cron IS NULL))))
+    constraint only_once_has_no_interval CHECK (((schedule_type = 'Once'::text) = ((schedule_interval_type = 'Once'::text) AND (schedule_cron IS NULL)))),
+    constraint run_attempts_are_an_object CHECK ((jsonb_typeof(run_attempts) = 'object'::text))
 );
 CREATE UNIQUE INDEX a_job_name_is_taken_once ON jobs_internal.job USING btree (lower(name)) WHERE (deleted_at IS NULL);
 CREATE INDEX job_by_next_slot ON jobs_internal.job USING btree (next_slot) WHERE (next_slot IS NOT NULL);
@@ -370,8 +374,10 @@ create table jobs_internal.job_execution (
     end_reason text,
     last_message text not null default 'Job execution created.'::text,
     retries integer not null default 0,
+    run_attempts jsonb,
     constraint a_door_of_a_run_is_known CHECK ((door = ANY (ARRAY['rest'::text, 'fsm'::text, 'psql'::text, 'engine'::text]))),
     constraint a_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text, 'WaitingForChildJobExecutions'::text, 'WaitingForRetry'::text, 'Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))),
+    constraint a_run_agrees_with_its_attempts TRIGGER DEFERRABLE INITIALLY DEFERRED,
     constraint a_run_belongs_to_the_day_of_its_creation CHECK ((run_day = ((create_time AT TIME ZONE 'UTC'::text))::date)),
     constraint a_run_ends_after_its_steps TRIGGER DEFERRABLE INITIALLY DEFERRED,
     constraint an_origin_is_known CHECK ((origin = ANY (ARRAY['slot'::text, 'caller'::text, 'rerun'::text, 'plan'::text, 'system'::text]))),
@@ -381,6 +387,7 @@ create table jobs_internal.job_execution (
     constraint only_a_rerun_has_an_origin CHECK (((origin = 'rerun'::text) = (rerun_of IS NOT NULL))),
     constraint only_a_slot_has_a_slot CHECK (((origin = 'slot'::text) = (slot IS NOT NULL))),
     constraint retries_are_counted CHECK ((retries >= 0)),
+    constraint rules_of_run_attempts_are_an_object CHECK ((jsonb_typeof(run_attempts) = 'object'::text)),
     constraint what_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))))
 );
 CREATE UNIQUE INDEX a_plan_is_started_once ON jobs_internal.job_execution USING btree (plan_of) WHERE (plan_of IS NOT NULL);
@@ -390,8 +397,10 @@ CREATE INDEX job_execution_by_origin ON jobs_internal.job_execution USING btree 
 CREATE INDEX job_execution_by_time ON jobs_internal.job_execution USING btree (create_time DESC, job_execution_id DESC);
 CREATE INDEX job_execution_with_retries ON jobs_internal.job_execution USING btree (job_execution_id) WHERE ((end_time IS NULL) AND (retries > 0));
 CREATE INDEX live_job_execution ON jobs_internal.job_execution USING btree (job_id) WHERE (end_time IS NULL);
+CREATE CONSTRAINT TRIGGER a_run_agrees_with_its_attempts AFTER UPDATE OF lifecycle ON jobs_internal.job_execution DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((new.run_attempts IS NOT NULL) AND (old.lifecycle <> new.lifecycle))) EXECUTE FUNCTION check_attempts_of_run();
 CREATE CONSTRAINT TRIGGER a_run_ends_after_its_steps AFTER UPDATE OF end_time ON jobs_internal.job_execution DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.end_time IS NULL) AND (new.end_time IS NOT NULL))) EXECUTE FUNCTION end_after_steps();
-CREATE TRIGGER a_run_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.job_execution FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text)))) EXECUTE FUNCTION refuse_move();
+CREATE TRIGGER a_run_keeps_the_rules_of_its_attempts BEFORE INSERT ON jobs_internal.job_execution FOR EACH ROW WHEN ((new.origin <> 'system'::text)) EXECUTE FUNCTION keep_attempt_rules();
+CREATE TRIGGER a_run_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.job_execution FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND ((old.end_time IS NOT NULL) OR (new.lifecycle = 'Created'::text) OR ((old.lifecycle = 'Created'::text) AND (new.lifecycle = ANY (ARRAY['WaitingForRetry'::text, 'Succeeded'::text, 'SucceededWithSkipped'::text]))) OR ((old.lifecycle = 'WaitingForRetry'::text) AND (new.lifecycle = ANY (ARRAY['Succeeded'::text, 'SucceededWithSkipped'::text, 'Skipped'::text])))))) EXECUTE FUNCTION refuse_move();
 
 create table jobs_internal.job_step (
     job_id uuid not null,
@@ -525,6 +534,31 @@ create table jobs_internal.request (
     constraint request_pkey PRIMARY KEY (request_id)
 );
 CREATE INDEX request_by_age ON jobs_internal.request USING btree (asked_at);
+
+create table jobs_internal.run_attempt (
+    job_execution_id uuid not null,
+    number integer not null,
+    lifecycle text not null default 'InProgress'::text,
+    start_time timestamp with time zone not null default clock_timestamp(),
+    end_time timestamp with time zone,
+    newly_succeeded integer,
+    remaining integer,
+    next_start_time timestamp with time zone,
+    reached_limit text,
+    message text not null default ''::text,
+    constraint a_reached_limit_has_no_successor CHECK (((reached_limit IS NULL) OR (next_start_time IS NULL))),
+    constraint a_reached_limit_is_known CHECK ((reached_limit = ANY (ARRAY['maxSuccessiveWithoutProgress'::text, 'maxWithoutProgress'::text, 'maxWithProgress'::text]))),
+    constraint a_run_attempt_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['InProgress'::text, 'Succeeded'::text, 'Failed'::text]))),
+    constraint an_ended_run_attempt_has_an_end CHECK (((end_time IS NULL) = (lifecycle = 'InProgress'::text))),
+    constraint an_ended_run_attempt_has_its_counts CHECK (((end_time IS NULL) OR (newly_succeeded IS NOT NULL))),
+    constraint only_a_failed_run_attempt_has_a_successor CHECK (((next_start_time IS NULL) OR (lifecycle = 'Failed'::text))),
+    constraint run_attempt_job_execution_id_fkey FOREIGN KEY (job_execution_id) REFERENCES job_execution(job_execution_id) ON DELETE CASCADE,
+    constraint run_attempt_pkey PRIMARY KEY (job_execution_id, number),
+    constraint run_attempts_are_numbered_from_1 CHECK ((number >= 1))
+);
+CREATE UNIQUE INDEX one_running_run_attempt ON jobs_internal.run_attempt USING btree (job_execution_id) WHERE (end_time IS NULL);
+CREATE TRIGGER a_run_attempt_follows_the_one_before BEFORE INSERT ON jobs_internal.run_attempt FOR EACH ROW EXECUTE FUNCTION refuse_attempt();
+CREATE TRIGGER a_run_attempt_moves_legally BEFORE UPDATE OF lifecycle ON jobs_internal.run_attempt FOR EACH ROW WHEN (((old.lifecycle <> new.lifecycle) AND (old.end_time IS NOT NULL))) EXECUTE FUNCTION refuse_move();
 
 create table jobs_internal.schema_object (
     kind text not null,
@@ -704,6 +738,7 @@ create table jobs_internal.target_execution (
     checkpoint jsonb,
     tried_at timestamp with time zone,
     free_attempts integer not null default 0,
+    repeatable boolean not null default false,
     constraint a_phase_is_known CHECK ((phase = ANY (ARRAY['connect'::text, 'run'::text, 'commit'::text, 'verify'::text, 'output'::text]))),
     constraint a_target_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text, 'WaitingForRetry'::text, 'Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))),
     constraint a_target_that_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text])))),
@@ -974,7 +1009,8 @@ SELECT name AS job_name,
     created_by,
     created_at,
     modified_by,
-    modified_at
+    modified_at,
+    run_attempts
    FROM job j
   WHERE ((deleted_at IS NULL) AND (NOT system));
 
@@ -1052,6 +1088,24 @@ SELECT j.name AS job_name,
      JOIN script c ON ((c.script_hash = s.script_hash)))
   WHERE ((j.deleted_at IS NULL) AND (NOT j.system));
 
+create view jobs.run_attempts as
+SELECT a.job_execution_id,
+    j.name AS job_name,
+    x.job_id,
+    a.number AS attempt,
+    a.lifecycle,
+    a.start_time,
+    a.end_time,
+    a.newly_succeeded,
+    a.remaining,
+    a.next_start_time AS next_attempt_start_time,
+    a.reached_limit,
+    a.message
+   FROM ((run_attempt a
+     JOIN job_execution x ON ((x.job_execution_id = a.job_execution_id)))
+     JOIN job j ON ((j.job_id = x.job_id)))
+  WHERE (j.deleted_at IS NULL);
+
 create view jobs.system_jobs as
 SELECT j.name AS job_name,
     j.job_id,
@@ -1125,7 +1179,7 @@ SELECT x.job_execution_id,
     x.create_time,
     x.start_time,
     x.end_time,
-    0 AS current_attempts,
+    x.attempt AS current_attempts,
     NULL::timestamp with time zone AS current_attempt_start_time,
     x.not_before AS next_attempt_start_time,
     x.last_message,

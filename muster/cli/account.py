@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from muster.cli import account_servers, lookup, output
+from muster.cli import account_servers, lookup, output, run_attempts
 from muster.cli.arguments import Commands, Parser, count, noun, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -47,6 +47,7 @@ def add(commands: Commands) -> None:
         metavar="N",
         help="halt a run when so many targets in a row fail with the same error; default: 50; 0: never",
     )
+    run_attempts.add(one, of_account=True)
     one.add_argument("--location", default="local", help="default: local")
     verb(verbs, "list", list_accounts, "list all accounts that the token can see")
     _of_name(verb(verbs, "show", show_account, "show an account and its engine"))
@@ -79,21 +80,23 @@ def create(options: argparse.Namespace) -> int:
             body["sku"] = {"name": "MUSTER", "capacity": options.capacity}
         elif "sku" in there:
             body["sku"] = there["sku"]
-        default = options.default_credential
-        if default is None:
-            default = there["properties"].get("defaultCredential")
-        if default:
-            properties["defaultCredential"] = default
-        limit = options.halt_after_same_errors
-        if limit is None:
-            limit = there["properties"].get("haltAfterConsecutiveSameError")
-        if limit is not None:
-            properties["haltAfterConsecutiveSameError"] = limit
+        properties |= _settings(options, there["properties"])
         made = api.put(path, body)
         output.show(options, made, Table(COLUMNS, [_row(made)]))
         return Exit.SUCCEEDED
 
     return calling(options, put)
+
+
+def _settings(options: argparse.Namespace, old: dict[str, Any]) -> dict[str, Any]:
+    """Those that are given, or else kept."""
+    given = {
+        "defaultCredential": options.default_credential,
+        "haltAfterConsecutiveSameError": options.halt_after_same_errors,
+        "runAttempts": run_attempts.read(options),
+    }
+    settings = {name: old.get(name) if value is None else value for name, value in given.items()}
+    return {name: value for name, value in settings.items() if value not in (None, "")}
 
 
 def list_accounts(options: argparse.Namespace) -> int:

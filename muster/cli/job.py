@@ -10,6 +10,7 @@ from muster.cli import (
     output,
     plans,
     rollouts,
+    run_attempts,
     run_targets,
     run_watch,
     runs,
@@ -100,6 +101,7 @@ def _add_create(verbs: Commands) -> None:
         help="ask --verify before the script too, and do nothing if it holds",
     )
     rollouts.add(one)
+    run_attempts.add(one)
     step_output.add(one)
     one.add_argument("--replace", action="store_true", help="replace a job of that name")
 
@@ -111,6 +113,9 @@ def create(options: argparse.Namespace) -> int:
         properties = {"schedule": schedules.read(options)}
         if options.description:
             properties["description"] = options.description
+        attempts = run_attempts.read(options)
+        if attempts is not None:
+            properties["runAttempts"] = attempts
         old = api.find(path) if options.replace else None
         if old is None:
             _make(api, options, path, properties, step)
@@ -296,7 +301,8 @@ def _show(api: Api, options: argparse.Namespace, path: str, *, first: bool = Fal
         for properties in [each["properties"]]
     ]
     if options.output == "table":
-        notes = _when(job["properties"], upcoming)
+        attempts = run_attempts.describe(job["properties"].get("runAttempts"))
+        notes = [*_when(job["properties"], upcoming), *attempts]
         if first and schedules.starts_at_once(options):
             notes = ["first run: now", *notes]
         elif first:

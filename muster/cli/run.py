@@ -15,6 +15,7 @@ from muster.cli import (
     results,
     retries,
     rollouts,
+    run_attempts,
     run_origin,
     run_watch,
     runs,
@@ -28,7 +29,7 @@ from muster.cli.runs import Run
 from muster.cli.typed import lifecycles
 
 RUN = "id, its unique beginning, JOB/beginning, or JOB: its newest run"
-COLUMNS = ("job", "run", "lifecycle", "created", "started", "ended", "message")
+COLUMNS = ("job", "run", "lifecycle", "created", "started", "ended", "attempt", "message")
 STEPS = ("step", "name", "lifecycle", "done", "total", "failed", "wave", "reason", "message")
 TARGETS = ("step", "server", "database", "schema", "lifecycle", "attempts", "reason", "message")
 MESSAGES = (
@@ -77,6 +78,7 @@ def add(commands: Commands) -> None:
     one.add_argument("--wait", action="store_true", help="watch the run and exit with its result")
     one.add_argument("--timeout", type=duration, help="wait at most so long: 90, 15m, 2h")
     _of_run(verb(verbs, "abort", abort, "end a run that is halted or waits for its next wave"))
+    _of_run(verb(verbs, "attempts", attempts, "list the attempts of a run"))
     _of_run(verb(verbs, "errors", errors, "list what went wrong, one line for each cause"))
     one = _of_run(
         verb(verbs, "results", show_results, "join the results of all targets", of_rows=True)
@@ -98,7 +100,7 @@ def list_runs(options: argparse.Namespace) -> int:
         query = {"$top": options.top or None, "isActive": active}
         runs_ = api.all(f"{path}/executions", query)
         rows = [_row(runs.of_item(account, each), each["properties"]) for each in runs_]
-        output.show(options, {"value": runs_}, Table(COLUMNS, rows))
+        output.show(options, {"value": runs_}, Table(COLUMNS, rows, optional=("attempt",)))
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -194,6 +196,10 @@ def abort(options: argparse.Namespace) -> int:
     return _on_run(options, lambda api, run: rollouts.abort(api, run, options))
 
 
+def attempts(options: argparse.Namespace) -> int:
+    return _on_run(options, lambda api, run: run_attempts.show(api, run, options))
+
+
 def errors(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
         summary = api.get(f"{run.path}/summary")
@@ -276,12 +282,24 @@ def _head(run: Run, summary: dict[str, Any]) -> list[str]:
     lines += [f"  {reason}"] if reason else []
     lines += [f"  {summary['lastMessage']}"] if summary.get("lastMessage") else []
     lines += [f"  {line}" for line in run_origin.stopped(summary)]
+    if summary.get("attempt"):
+        lines.append(
+            f"  attempt {summary['attempt']}: muster run attempts {run.short} lists them all"
+        )
     return [*lines, f"  {progress.counted(summary)}"]
 
 
 def _row(run: Run, properties: dict[str, Any]) -> list[Any]:
     times = (moment(properties.get(name)) for name in ("createTime", "startTime", "endTime"))
-    return [run.job, run.id, properties["lifecycle"], *times, properties.get("lastMessage")]
+    attempt = properties.get("currentAttempts") or None
+    return [
+        run.job,
+        run.id,
+        properties["lifecycle"],
+        *times,
+        attempt,
+        properties.get("lastMessage"),
+    ]
 
 
 def _step(step: dict[str, Any]) -> list[Any]:

@@ -8,11 +8,14 @@ from nodeagent.control_db import Q
 from nodeagent.invocation import Invocation
 from nodeagent.protocol import SyncDirectory
 
+NO_RUN_ATTEMPTS = {"enabled": False}
+
 
 async def run(invocation: Invocation) -> str:
     args = invocation.args
     rows = await compute(_rows, args, size=args.size)
-    return await call(invocation, Q.sync_directory, args.revision, rows, args.same_error_limit)
+    settings = args.same_error_limit, text(args.run_attempts or NO_RUN_ATTEMPTS)
+    return await call(invocation, Q.sync_directory, args.revision, rows, *settings)
 
 
 def _rows(args: SyncDirectory) -> str:

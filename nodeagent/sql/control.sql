@@ -40,7 +40,7 @@ select jobs_internal.pause_and_cancel()::text;
 
 -- name: sync_directory
 -- The directory shows exactly these servers.
-select jobs_internal.sync_directory($1, $2::text::jsonb, $3)::text;
+select jobs_internal.sync_directory($1, $2::text::jsonb, $3, $4::text::jsonb)::text;
 
 -- name: get_item
 -- One item by kind and path.

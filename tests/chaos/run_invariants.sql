@@ -73,12 +73,13 @@ select concat_ws('/', 'step', e.job_execution_id, e.step_id, e.lifecycle)
    and (e.cancel_requested_at + interval '30 s' < clock_timestamp()
         or (select max(coalesce(x.end_time, 'infinity')) from jobs_internal.target_execution x
              where (x.run_day, x.job_execution_id, x.step_id) = (e.run_day, e.job_execution_id, e.step_id))
-           + interval '30 s' < clock_timestamp())
+           + interval '30 s' < clock_timestamp() and e.lifecycle <> 'WaitingForRetry')
 union all
 select concat_ws('/', 'run', r.job_execution_id, r.lifecycle)
   from jobs_internal.job_execution r
  where r.end_time is null
-   and r.cancel_requested_at + interval '30 s' < clock_timestamp()
+   and (r.cancel_requested_at + interval '30 s' < clock_timestamp()
+        or r.lifecycle = 'WaitingForRetry' and r.not_before + interval '30 s' < clock_timestamp())
 union all
 select concat_ws('/', 'cancellation', c.cancellation_id)
   from jobs_internal.cancellation c
@@ -122,7 +123,13 @@ with child as (
 )
 select concat_ws('/', job_execution_id, step_id, parent, 'not', due) as what
   from family
- where lives or parent_end < last_end or parent <> due;
+ where lives or parent_end < last_end
+    or parent <> due
+       -- Of a run that was cancelled while it waited for its next attempt, the repetition is what was cancelled.
+       and not (parent = 'Canceled' and exists (
+           select from jobs_internal.run_attempt a
+             join jobs_internal.job_execution r on (r.job_execution_id, r.attempt) = (a.job_execution_id, a.number)
+            where a.job_execution_id = family.job_execution_id and a.next_start_time is not null));
 
 -- name: I17_each_slot_is_decided_once_and_each_fired_one_has_its_run
 select concat_ws(' ', coalesce(s.job_id, r.job_id), coalesce(s.slot, r.slot)) as what
@@ -273,3 +280,31 @@ union all
 select concat_ws('/', c.job_execution_id, c.step_id, c.ordinal, c.before)
   from chained c
  where c.end_reason = 'PreviousStepNotSucceeded' and c.before = 'Succeeded';
+
+-- name: R10_a_run_agrees_with_its_attempts
+-- One runs exactly while the run is in progress; they follow each other when they are due; they count each success once,
+-- and no limit is exceeded.
+select concat_ws('/', r.job_execution_id, r.lifecycle, r.attempt, a.running, a.newly, s.succeeded) as what
+  from jobs_internal.job_execution r
+ cross join lateral (
+       select count(*) as number, count(*) filter (where a.end_time is null) as running,
+              coalesce(sum(a.newly_succeeded), 0) as newly,
+              count(*) filter (where a.newly_succeeded = 0) as without_progress,
+              count(*) filter (where a.newly_succeeded > 0 and a.lifecycle = 'Failed') as with_progress
+         from jobs_internal.run_attempt a where a.job_execution_id = r.job_execution_id) a
+ cross join lateral (
+       select count(*) filter (where x.lifecycle = 'Succeeded') as succeeded
+         from jobs_internal.target_execution x
+        where (x.run_day, x.job_execution_id) = (r.run_day, r.job_execution_id)) s
+ where r.run_attempts is not null
+   and (a.running <> (r.lifecycle in ('InProgress', 'WaitingForChildJobExecutions'))::int
+        or a.number <> r.attempt
+        or r.end_time is not null and a.number > 0 and a.newly <> s.succeeded
+        or a.without_progress > (r.run_attempts ->> 'maxWithoutProgress')::int
+        or a.with_progress > (r.run_attempts ->> 'maxWithProgress')::int)
+union all
+select concat_ws('/', a.job_execution_id, a.number, a.start_time, b.next_start_time)
+  from jobs_internal.run_attempt a
+  join jobs_internal.run_attempt b on (b.job_execution_id, b.number) = (a.job_execution_id, a.number - 1)
+ where b.lifecycle <> 'Failed' or b.next_start_time is null
+    or a.start_time < greatest(b.end_time, b.next_start_time - interval '1 s');

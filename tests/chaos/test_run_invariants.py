@@ -71,6 +71,10 @@ PLANTED = {
     "R09": f"update jobs_internal.target_execution set lifecycle = 'Failed' where step_id = 1 and {RUN}",
     "R09 early": f"update jobs_internal.target_execution set end_time = end_time + interval '1 h' where step_id = 1 and {RUN}",
     "R09 skipped": f"update jobs_internal.target_execution set end_reason = 'PreviousStepNotSucceeded' where step_id = 2 and {RUN}",
+    "R10": f"update jobs_internal.run_attempt set newly_succeeded = newly_succeeded + 1 where {RUN}",
+    "R10 running": f"""update jobs_internal.run_attempt set lifecycle = 'InProgress', end_time = null where {RUN}""",
+    "R10 early": f"""insert into jobs_internal.run_attempt select job_execution_id, number + 1, lifecycle, start_time,
+                          end_time, 0 from jobs_internal.run_attempt where {RUN}""",
 }  # fmt: skip
 
 
@@ -90,6 +94,8 @@ async def history(postgres, targets, folder):
         )  # fmt: skip
         await fleet.job("failing", f"{EFFECT}; select 1/0")
         await fleet.job("stopped", f"{EFFECT}; select pg_sleep(60)")
+        for name in ("retried", "failing"):
+            await fleet.call("sp_update_job", job_name=name, run_attempts={"enabled": True})
         runs = [await fleet.start(name) for name in ("retried", "failing", "stopped")]
 
         async def running() -> bool:

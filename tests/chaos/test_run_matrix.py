@@ -121,5 +121,5 @@ class Replacement:
 
 
 def test_every_place_on_the_road_is_a_cell():
-    assert len(POINTS) == 37
+    assert len(POINTS) == 41
     assert {cell.point for cell in CELLS if cell.fault == RAISES} == set(POINTS)

@@ -166,4 +166,4 @@ async def check_end(processes: EngineProcesses, cell: Cell, run, ended: str) -> 
 
 
 def test_every_place_on_the_road_is_a_cell():
-    assert len(CELLS) == 4 * len(POINTS) == 4 * 37
+    assert len(CELLS) == 4 * len(POINTS) == 4 * 41

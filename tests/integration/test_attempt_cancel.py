@@ -71,7 +71,7 @@ async def gone(target, pid):
     [
         ("Canceled", ("Canceled", "Canceled", False, False)),
         ("HostStopped", ("Canceled", "HostStopped", False, True)),
-        ("TimedOut", ("TimedOut", "TimedOut", False, False)),
+        ("TimedOut", ("TimedOut", "TimedOut", True, False)),
     ],
 )
 async def test_a_running_statement_is_cancelled_by_the_protocol(target, reason, expected):
@@ -184,7 +184,7 @@ async def test_the_deadline_ends_what_is_stubborn(target, monkeypatch):
     monkeypatch.setattr(canceller, "METHOD_TIMEOUT", 0.5)
     outcome = await target.run(STUBBORN, within=0.5)
 
-    assert told(outcome) == ("TimedOut", "TimedOut", False, False)
+    assert told(outcome) == ("TimedOut", "TimedOut", True, False)
     assert outcome.cancel_method == "pg_terminate_backend"
 
 

@@ -96,6 +96,8 @@ async def test_a_run_shows_what_applies_to_it(owner):
         "planOf": None,
         "limit": None,
         "overrides": None,
+        "nextAttemptTime": None,
+        "runAttempts": None,
     }
 
 
@@ -141,11 +143,10 @@ async def test_steps_and_targets_are_found_by_name_and_id(owner):
 async def test_a_lifecycle_has_one_provisioning_state(owner, lifecycle, state):
     run = await a_run(owner, await a_job(owner))
     over = state in {"Succeeded", "Failed", "Canceled"}
-    await owner.execute(
-        "update jobs_internal.job_execution set lifecycle = $1, end_time = case when $2 then now() end",
-        lifecycle,
-        over,
-    )
+    change = "update jobs_internal.job_execution set lifecycle = $1, end_time = case when $2 then now() end"
+    if lifecycle != "Created":
+        await owner.execute(change, "InProgress", False)
+    await owner.execute(change, lifecycle, over)
 
     item = await get(owner, "jobs/executions", "nightly", run)
 

@@ -24,7 +24,10 @@ LIFECYCLES = {
 }  # fmt: skip
 LIVE = {"Created", "InProgress", "WaitingForChildJobExecutions", "WaitingForRetry"}
 ILLEGAL = {
-    "job_execution": set(),
+    "job_execution": {
+        *itertools.product(["Created"], ["WaitingForRetry", "Succeeded", "SucceededWithSkipped"]),
+        *itertools.product(["WaitingForRetry"], ["Succeeded", "SucceededWithSkipped", "Skipped"]),
+    },
     "step_execution": set(),
     "target_execution": {
         ("Created", "WaitingForRetry"),

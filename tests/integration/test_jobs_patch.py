@@ -187,6 +187,18 @@ async def test_a_patch_is_checked_as_a_whole_step_would_be(jobs_api):
     assert problem(absent) == (404, "ResourceNotFound")
 
 
+async def test_the_attempts_of_runs_are_changed_field_by_field_and_removed(jobs_api):
+    rules = {"enabled": True, "backoffSeconds": [1, 2]}
+    await jobs_api.made("jobs/nightly", {"properties": JOB | {"runAttempts": rules}})
+
+    more = await changed(jobs_api, "jobs/nightly", {"runAttempts": {"maxWithProgress": 3}})
+    assert more["runAttempts"] == rules | {"maxWithProgress": 3}
+    answer = await jobs_api.patch("jobs/nightly", {"runAttempts": {"enabled": None}})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["target"] == "properties.runAttempts.enabled"
+    assert "runAttempts" not in await changed(jobs_api, "jobs/nightly", {"runAttempts": None})
+
+
 async def test_a_schedule_is_replaced_and_everything_else_of_the_job_stays(jobs_api):
     made = await jobs_api.made("jobs/nightly", {"properties": JOB})
     before = await jobs_api.call.get(jobs_api.url("jobs/nightly/schedule"), params=SQL)

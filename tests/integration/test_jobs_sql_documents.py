@@ -73,7 +73,7 @@ async def test_a_job_that_says_nothing_comes_back_whole(agent):
     assert item["properties"]["schedule"].pop("since") <= item["modifiedAt"]
     assert item["properties"] == {
         "description": "", "version": 0, "paused": False, "priority": 0, "owner": None,
-        "labels": {}, "retentionDays": None,
+        "labels": {}, "retentionDays": None, "runAttempts": None,
         "schedule": {
             "startTime": "0001-01-01T00:00:00Z", "endTime": "9999-12-31T11:59:59Z", "type": "Once",
             "enabled": False, "intervalType": "Once", "intervalCount": 1,

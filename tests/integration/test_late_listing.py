@@ -126,3 +126,28 @@ async def test_a_server_that_stays_away_fails_alone_after_the_retries(later):
         ("SqlDatabase", "Succeeded"), ("SqlServer", "Failed"),
     ]  # fmt: skip
     assert len([task for task in await fleet.tasks(run) if task["ordinal"] == 2]) == 2
+
+
+@pytest.mark.deep
+async def test_a_further_attempt_of_the_run_lists_the_server_before_it_is_tried(later):
+    fleet, proxy = later
+    await fleet.job("late", "select 1", group="late", retry_attempts=0)
+    rules = {"enabled": True, "backoffSeconds": [0, 1]}
+    await fleet.call("sp_update_job", job_name="late", run_attempts=rules)
+    run = await fleet.start("late")
+
+    async def second_attempt_failed() -> bool:
+        look = "select count(*) from jobs.run_attempts where lifecycle = 'Failed'"
+        return await fleet.root.fetchval(look) >= 2
+
+    await until(second_attempt_failed)
+    proxy.restore()
+
+    assert await fleet.ended(run) == "Succeeded"
+    rows = [tuple(row)[3:] for row in await fleet.root.fetch(TARGETS, run)]
+    databases = fleet.databases
+    assert rows == [
+        ("SqlDatabase", "fleet", databases[0]),
+        ("SqlDatabase", "later", databases[0]),
+        ("SqlDatabase", "later", databases[3]),
+    ]

@@ -191,7 +191,7 @@ async def test_queries_go_with_the_runs_that_asked_them(account, owner, store):
         asked = {"targetGroup": {"name": "all"}, "script": text, "timeoutSeconds": 60}
         await account.fetch("select jobs_internal.run_query($1)", json.dumps(asked), role="agent")
     await owner.execute(
-        "update jobs_internal.job_execution set lifecycle = 'Succeeded', end_time = now(), run_day = $1,"
+        "update jobs_internal.job_execution set lifecycle = 'Canceled', end_time = now(), run_day = $1,"
         " create_time = ($1::date + time '12:00') at time zone 'UTC' where job_version < 3", ago(50),
     )  # fmt: skip
 

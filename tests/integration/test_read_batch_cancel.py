@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.deep, pytest.mark.targets]
 
 READ_ONLY = {"settings": {"access": "readOnly"}}
 CANCELED = ("Canceled", "Canceled", False, False)
-TIMED_OUT = ("TimedOut", "TimedOut", False, False)
+TIMED_OUT = ("TimedOut", "TimedOut", True, False)
 LONG = 60.0  # seconds; whoever waits for it to be over fails
 
 

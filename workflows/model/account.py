@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from msgspec import UNSET
 
+from workflows.model.job import RunAttemptsProperties
 from workflows.model.wire import Maybe, Properties
 
 ACCOUNT = "Microsoft.Sql/servers/jobAgents"
@@ -22,6 +23,7 @@ class AccountProperties(Properties, frozen=True):
     default_credential: Maybe[str] = UNSET  # its name: for targets where nothing else names one
     # So many targets in a row with the same error halt a step without a rollout; 0: no limit.
     halt_after_consecutive_same_error: Maybe[int] = UNSET
+    run_attempts: Maybe[RunAttemptsProperties] = UNSET  # where a job says nothing about it
 
 
 class AllowedServer(Properties, frozen=True):

@@ -76,6 +76,8 @@ class ExecutionProperties(Properties, frozen=True):
             "door",
             "rerunOf",
             "planOf",
+            "nextAttemptTime",
+            "runAttempts",
             "limit",
             "overrides",
         }

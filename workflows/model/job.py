@@ -27,6 +27,24 @@ class ScheduleProperties(Properties, frozen=True):
     ] = UNSET
 
 
+class RunAttemptsProperties(Properties, frozen=True):
+    REQUIRED: ClassVar = frozenset({"enabled"})
+    ABOUT: ClassVar = {
+        "enabled": "true: a run repeats its targets that have not succeeded, in further attempts.",
+        "maxSuccessiveWithoutProgress": "Attempts in a row in which no target newly succeeded. Default: 5.",
+        "maxWithoutProgress": "Attempts in which no target newly succeeded. Default: 10.",
+        "maxWithProgress": "Failed attempts in which a target newly succeeded. Default: 20.",
+        "backoffSeconds": "Pauses after the first, second, … successive attempt without progress; the last one holds for "
+        "all that follow. Default: 10, 30, 90, 270.",
+    }
+
+    enabled: Maybe[bool] = UNSET
+    max_successive_without_progress: Maybe[int] = UNSET
+    max_without_progress: Maybe[int] = UNSET
+    max_with_progress: Maybe[int] = UNSET
+    backoff_seconds: Maybe[list[int]] = UNSET
+
+
 class JobProperties(Properties, frozen=True):
     READ_ONLY: ClassVar = frozenset({"version"})
     ABOUT: ClassVar = {
@@ -41,6 +59,7 @@ class JobProperties(Properties, frozen=True):
     owner: Maybe[str] = UNSET
     labels: Maybe[dict[str, str]] = UNSET
     retention_days: Maybe[int] = UNSET
+    run_attempts: Maybe[RunAttemptsProperties] = UNSET
 
 
 class JobVersionProperties(Properties, frozen=True):

@@ -11,6 +11,7 @@ from workflows.model.account import CAPACITIES, OLD_SKU, OWN_SKU
 from workflows.model.resource import DATABASE, Resource
 from workflows.resource_kind import Draft
 from workflows.validation.common import item_name, within
+from workflows.validation.run_attempts import run_attempts
 
 DATABASE_ID = "properties.databaseId"
 MOST = 100_000  # concurrent targets of one account
@@ -23,6 +24,7 @@ def account(draft: Draft, old: Resource | None, settings: Settings) -> list[Fiel
         errors += item_name(name, "properties.defaultCredential")
     limit = draft.properties.get("haltAfterConsecutiveSameError")
     errors += within("properties.haltAfterConsecutiveSameError", limit, 0, LARGEST_LIMIT)
+    errors += run_attempts(draft.properties.get("runAttempts"), defaults=True)
     if old is None:
         errors += control_database(
             draft.properties.get("databaseId"), draft.id.parent, settings.provider_databases

@@ -8,6 +8,7 @@ from muster.core import interval, schedule
 from muster.core.errors import FieldError, InvalidRequest
 from muster.core.schedule import Misfire, Schedule, ScheduleType
 from workflows.validation import common
+from workflows.validation.run_attempts import run_attempts
 
 SCHEDULE = "properties.schedule"
 LONGEST_DESCRIPTION = 512
@@ -25,6 +26,7 @@ def job(name: str, properties: dict[str, Any]) -> list[FieldError]:
         *_priority(f"{where}.priority", properties.get("priority")),
         *common.within(f"{where}.retentionDays", properties.get("retentionDays"), 1, 36_500),
         *common.labels(f"{where}.labels", properties.get("labels")),
+        *run_attempts(properties.get("runAttempts")),
         *_schedule(properties.get("schedule") or {}),
     ]
 

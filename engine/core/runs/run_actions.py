@@ -9,6 +9,7 @@ from collections.abc import Callable
 import asyncpg
 from msgspec.structs import replace
 
+from engine.core.runs.attempts import RunAttempts
 from engine.core.runs.cancellations import Cancellations
 from engine.core.runs.execution_store import ExecutionStore, Q, ReservationBatch
 from engine.core.runs.planner import BEGUN, Planner, StepPlan, snapshot_id
@@ -47,10 +48,11 @@ class RunActions(RunConditions):
         begin_gate: QueueGate,
         queue_gate: QueueGate,
         rollouts: Rollouts,
+        attempts: RunAttempts,
         wake: Callable[[Run], None],
         metrics: CoreMetrics,
     ) -> None:
-        super().__init__(begin_gate=begin_gate, queue_gate=queue_gate, rollouts=rollouts)
+        super().__init__(begin_gate, queue_gate, rollouts, attempts)
         self._clock = clock
         self._executions = executions
         self._planner = planner
@@ -225,13 +227,19 @@ class RunActions(RunConditions):
         if step.finished:
             self._wake(step.run)
 
-    # Rollouts
+    # Rollouts and attempts
 
     async def apply_decision(self, step: StepRun) -> None:
         await self._rollouts.apply(step)
 
     async def abort_step(self, step: StepRun) -> None:
         await self._rollouts.abort(step)
+
+    async def end_pass(self, run: Run) -> None:
+        await self._attempts.end_pass(run)
+
+    async def begin_attempt(self, run: Run) -> None:
+        await self._attempts.begin(run)
 
     # Chains
 
@@ -326,6 +334,7 @@ class RunActions(RunConditions):
 def _enter(run: Run, plan: StepDefinition | None) -> None:
     assert plan is not None
     reached = run.reached.get(plan.step_id)
+    run.step_entered(plan)
     canceled = run.canceled or (reached is not None and reached.cancel_requested)
     run.live.append(StepRun(run, plan, canceled=canceled))
 

@@ -1,5 +1,6 @@
 """Conditions of the run lifecycle's table. None of them changes anything."""
 
+from engine.core.runs.attempts import RunAttempts
 from engine.core.runs.planner import StepPlan
 from engine.core.runs.queue_gate import QueueGate
 from engine.core.runs.rollouts import Rollouts
@@ -7,10 +8,17 @@ from engine.scheduling.runs import FINISHED, Run, StepDefinition, StepRun
 
 
 class RunConditions:
-    def __init__(self, *, begin_gate: QueueGate, queue_gate: QueueGate, rollouts: Rollouts) -> None:
+    def __init__(
+        self,
+        begin_gate: QueueGate,
+        queue_gate: QueueGate,
+        rollouts: Rollouts,
+        attempts: RunAttempts,
+    ) -> None:
         self._begin_gate = begin_gate
         self._queue_gate = queue_gate
         self._rollouts = rollouts
+        self._attempts = attempts
         self.plans: dict[StepRun, StepPlan] = {}  # of steps that are planned and not yet queued
 
     def always(self, _: Run | StepRun) -> bool:
@@ -43,7 +51,15 @@ class RunConditions:
         return step.canceled and _is_first(step)
 
     def may_end(self, step: StepRun) -> bool:
-        return step.finished and _is_first(step) and not step.run.outdated
+        run = step.run
+        passes = run.attempt_rules is None or run.pass_ended or run.is_stopping
+        return step.finished and _is_first(step) and not run.outdated and passes
+
+    def pass_has_ended(self, run: Run) -> bool:
+        return self._attempts.pass_has_ended(run)
+
+    def attempt_is_due(self, run: Run) -> bool:
+        return self._attempts.is_due(run)
 
     def is_aborted(self, step: StepRun) -> bool:
         """Targets wait that an operator does not want to start any more."""

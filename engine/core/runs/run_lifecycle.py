@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from engine.context.core_context import CoreContext
+from engine.core.runs.attempts import RunAttempts
 from engine.core.runs.background import BackgroundTasks
 from engine.core.runs.cancellations import Cancellations
 from engine.core.runs.execution_store import ExecutionStore, ReservationBatch
@@ -66,12 +67,16 @@ do = RunActions
 # only the last live step is not queued, and steps end in their order.
 # fmt: off
 RUN_MOVES: tuple[Move[Run], ...] = (
-    #    in phase         if                   does                 then
-    Move(R.CREATED,       do.may_enter_step,   do.enter_step,       (R.IN_STEPS,)),
-    Move(R.CREATED,       do.may_begin,        do.begin_run,        (R.BETWEEN_STEPS, R.CREATED, R.ENDED)),
-    Move(R.BETWEEN_STEPS, do.has_next_step,    do.enter_step,       (R.IN_STEPS,)),
-    Move(R.BETWEEN_STEPS, do.always,           do.end_run,          (R.ENDED,)),
-    Move(R.IN_STEPS,      do.chain_goes_on,    do.enter_chain_step, (R.IN_STEPS,)),
+    #    in phase            if                 does                 then
+    Move(R.CREATED,          do.may_enter_step, do.enter_step,       (R.IN_STEPS,)),
+    Move(R.CREATED,          do.may_begin,      do.begin_run,        (R.BETWEEN_STEPS, R.CREATED, R.ENDED)),
+    Move(R.BETWEEN_STEPS,    do.has_next_step,  do.enter_step,       (R.IN_STEPS, R.BETWEEN_ATTEMPTS)),
+    Move(R.BETWEEN_STEPS,    do.always,         do.end_run,          (R.ENDED,)),
+    Move(R.IN_STEPS,         do.chain_goes_on,  do.enter_chain_step, (R.IN_STEPS,)),
+    # Attempts: the steps of a run stay live from one attempt to the next.
+    Move(R.IN_STEPS,         do.pass_has_ended, do.end_pass,         (R.IN_STEPS, R.BETWEEN_ATTEMPTS)),
+    Move(R.BETWEEN_ATTEMPTS, do.chain_goes_on,  do.enter_chain_step, (R.BETWEEN_ATTEMPTS,)),
+    Move(R.BETWEEN_ATTEMPTS, do.attempt_is_due, do.begin_attempt,    (R.BETWEEN_ATTEMPTS,)),
 )
 STEP_MOVES: tuple[Move[StepRun], ...] = (
     Move(S.ENTERED,       do.is_snapshotted,   do.load_targets,     (S.QUEUED,)),
@@ -122,6 +127,7 @@ class RunLifecycle:
             begin_gate=begin_gate,
             queue_gate=begin_gate,
             rollouts=self.rollouts,
+            attempts=RunAttempts(executions, now),
             wake=self.wake,
             metrics=context.metrics,
         )

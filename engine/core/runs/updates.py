@@ -8,6 +8,7 @@ import msgspec
 
 from engine.core.runs.cancellations import Cancellation
 from engine.core.runs.rollouts import RolloutUpdate
+from engine.scheduling.run_attempts import RunAttemptRules
 from engine.scheduling.runs import ReachedStep, Run, StepDefinition
 
 
@@ -24,6 +25,8 @@ class _RunRow(msgspec.Struct, frozen=True):
     retries: int
     steps: tuple[StepDefinition, ...]
     reached: tuple[ReachedStep, ...]
+    run_attempts: RunAttemptRules | None = None
+    next_attempt: float | None = None
 
 
 class _CancellationRow(msgspec.Struct, frozen=True):
@@ -53,6 +56,8 @@ def runs(text: str) -> list[Run]:
             chosen=each.chosen,
             limit=each.overrides.get("limit"),
             retries=each.retries,
+            attempt_rules=each.run_attempts,
+            next_attempt=each.next_attempt,
         )
         for each in _read(text, _RunRow)
     ]

@@ -111,3 +111,19 @@ select jobs_internal.unlisted_document($1, $2, $3)::text;
 -- The target that was replaced, then those that take its place; nothing: it has ended, or runs.
 select ordinal, server_id, pool_name, database_name, unlisted, skipped
   from jobs_internal.join_targets($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text[]::jsonb[], $12, $13, $14);
+
+-- name: attempt_outcome
+-- What the running attempt of a run came to, and the targets that newly succeeded in each attempt before it.
+select earlier, newly_succeeded, remaining from jobs_internal.attempt_outcome($1, $2);
+
+-- name: wait_for_attempt
+-- The run waits for its next attempt: waits, stopped or unfinished.
+select jobs_internal.wait_for_attempt($1, $2, $3, $4, $5, $6);
+
+-- name: end_attempts
+-- Why no further attempt follows.
+select jobs_internal.end_attempts($1, $2, $3, $4, $5, $6);
+
+-- name: begin_attempt
+-- The next attempt of a run begins; false: the run does not wait any more.
+select jobs_internal.begin_attempt($1, $2);

@@ -10,7 +10,7 @@ select x.job_execution_id,
        x.create_time,
        x.start_time,
        x.end_time,
-       0 as current_attempts,
+       x.attempt as current_attempts,
        null::timestamptz as current_attempt_start_time,
        x.not_before as next_attempt_start_time,
        x.last_message,
@@ -67,7 +67,7 @@ comment on column jobs_internal.all_job_executions.lifecycle is 'Created, InProg
 comment on column jobs_internal.all_job_executions.create_time is 'When it was created.';
 comment on column jobs_internal.all_job_executions.start_time is 'When it began.';
 comment on column jobs_internal.all_job_executions.end_time is 'When it finished.';
-comment on column jobs_internal.all_job_executions.current_attempts is 'Attempts that started; 0 on runs and steps.';
+comment on column jobs_internal.all_job_executions.current_attempts is 'Attempts that started; 0 on steps, and on runs that have none.';
 comment on column jobs_internal.all_job_executions.current_attempt_start_time is 'When the newest attempt started.';
 comment on column jobs_internal.all_job_executions.next_attempt_start_time is 'When the next attempt may start.';
 comment on column jobs_internal.all_job_executions.last_message is 'A message for users.';

@@ -3,7 +3,8 @@ create or replace view jobs.jobs as
 select j.name as job_name, j.job_id, j.version as job_version, j.description, j.enabled, j.schedule_interval_type,
        j.schedule_interval_count, j.schedule_start_time, j.schedule_end_time, j.schedule_cron, j.schedule_time_zone,
        nullif(j.next_slot, 'infinity') as next_slot, j.misfire_policy, j.misfire_within_seconds, j.overlap, j.paused, j.priority, j.owner, j.labels,
-       j.retention_days, j.system, j.row_version, j.created_by, j.created_at, j.modified_by, j.modified_at
+       j.retention_days, j.system, j.row_version, j.created_by, j.created_at, j.modified_by, j.modified_at,
+       j.run_attempts
   from jobs_internal.job j
  where j.deleted_at is null and not j.system;
 comment on view jobs.jobs is 'The jobs that are not deleted.';
@@ -34,3 +35,5 @@ comment on column jobs.jobs.created_by is 'The user who created it.';
 comment on column jobs.jobs.created_at is 'When it was created.';
 comment on column jobs.jobs.modified_by is 'The user who changed it last.';
 comment on column jobs.jobs.modified_at is 'When it was changed last.';
+comment on column jobs.jobs.run_attempts is
+    'Whether its runs have attempts, and their limits and pauses; null = as the account says.';

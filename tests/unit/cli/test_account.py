@@ -45,6 +45,22 @@ def test_an_account_is_made_with_its_control_database(muster, rest):
     assert rest.sent("PUT", ACCOUNT)[-1]["properties"]["defaultCredential"] == "login", "as it is"
     assert muster(*made, "--default-credential", "")[0] == 0
     assert "defaultCredential" not in rest.sent("PUT", ACCOUNT)[-1]["properties"]
+    rest.on("GET", ACCOUNT, an_account())
+    attempts = (
+        "--run-attempts",
+        "off",
+        "--max-attempts-in-a-row",
+        "3",
+        "--attempt-backoff",
+        "10,2m",
+    )
+    assert muster(*made, *attempts)[0] == 0
+    rules = {"enabled": False, "maxSuccessiveWithoutProgress": 3, "backoffSeconds": [10, 120]}
+    assert rest.sent("PUT", ACCOUNT)[-1]["properties"]["runAttempts"] == rules
+    rest.on("GET", ACCOUNT, an_account(runAttempts=rules))
+    assert muster(*made)[0] == 0
+    assert rest.sent("PUT", ACCOUNT)[-1]["properties"]["runAttempts"] == rules, "as it is"
+    assert muster(*made, *attempts[2:])[0] == 1, "without --run-attempts"
     assert muster("account", "create", "demo", "--database", "jobs")[0] == 1
     assert muster("account", "create", "demo", "--database", "none/jobs")[0] == 6
 

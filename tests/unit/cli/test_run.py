@@ -25,8 +25,8 @@ def test_runs_are_listed_newest_first(muster, rest):
 
     assert code == 0
     assert out.splitlines() == [
-        "job\trun\tlifecycle\tcreated\tstarted\tended\tmessage",
-        f"nightly\t{RUN_ID}\tFailed\t2031-01-01T00:00:00Z\t\t\tNo.",
+        "job\trun\tlifecycle\tcreated\tstarted\tended\tattempt\tmessage",
+        f"nightly\t{RUN_ID}\tFailed\t2031-01-01T00:00:00Z\t\t\t\tNo.",
     ]
     assert rest.asked(f"{ACCOUNT}/executions") == [{"$top": "3", "isActive": "true"}]
 
@@ -477,3 +477,32 @@ def test_why_of_a_run_tells_of_targets_whose_host_was_lost(muster, rest):
     assert muster("run", "why", "nightly", "-o", "tsv")[1].splitlines()[1:] == [
         "HostLost\t2\tfleet-1/b\tIts host was lost."
     ]
+
+
+def test_the_attempts_of_a_run_are_listed_with_the_reason_of_the_last_one(muster, rest):
+    first = {
+        "attempt": 1, "lifecycle": "Failed", "startTime": "2031-01-01T00:00:00Z",
+        "endTime": "2031-01-01T00:00:09Z", "newlySucceeded": 0, "remaining": 3,
+        "nextAttemptTime": "2031-01-01T00:00:19Z", "message": "Attempt 2 begins soon.",
+    }  # fmt: skip
+    rest.on("GET", RUN, a_run(lifecycle="WaitingForRetry", runAttempts=[first]), a_run())
+
+    code, out, _ = muster("run", "attempts", "nightly")
+
+    assert code == 0
+    assert out.split() == [
+        "attempt", "lifecycle", "started", "ended", "newly_succeeded", "remaining", "next_attempt",
+        "1", "Failed", "2031-01-01T00:00:00Z", "2031-01-01T00:00:09Z", "0", "3",
+        "2031-01-01T00:00:19Z", "Attempt", "2", "begins", "soon.",
+    ]  # fmt: skip
+    assert "The run has no attempts" in muster("run", "attempts", "nightly")[1]
+
+
+def test_wait_goes_on_while_the_run_waits_for_its_next_attempt(muster, rest):
+    waits = a_summary("WaitingForRetry", Failed=1, Succeeded=2, waitReason="NextRunAttempt")
+    rest.on("GET", SUMMARY, waits, GOING, waits, a_summary(Succeeded=3))
+
+    code, out, _ = muster("run", "wait", "nightly")
+
+    assert (code, len(rest.asked(SUMMARY))) == (0, 4)
+    assert "3 of 3 targets succeeded" in out

@@ -5,13 +5,16 @@ from uuid import uuid4
 
 import pytest
 
+from engine.core.runs.attempts import RunAttempts
 from engine.core.runs.queue_gate import BeginGate
 from engine.core.runs.run_actions import RunActions
 from engine.core.runs.run_lifecycle import RUN_MOVES, STEP_MOVES, By
+from engine.scheduling.run_attempts import RunAttemptRules
 from engine.scheduling.run_state import RunState
 from engine.scheduling.runs import Run, RunPhase, StepDefinition, StepPhase, StepRun
 
 STEP = StepDefinition(1, "step", uuid4(), "group", 60)
+NOW = 100.0  # by the database's clock
 
 
 def a_run(state: RunState, *, begun=False, canceled=False, job=None) -> Run:
@@ -31,10 +34,15 @@ class Closed:
 
 def actions(state: RunState, *, queue_gate=None) -> RunActions:
     gate = a_gate(state)
-    others = dict.fromkeys(
-        ("clock", "executions", "planner", "cancellations", "rollouts", "wake", "metrics")
+    others = dict.fromkeys(("clock", "executions", "planner", "cancellations", "wake", "metrics"))
+    return RunActions(
+        **others,
+        rollouts=SimpleNamespace(decision=lambda step: None),
+        attempts=RunAttempts(None, lambda: NOW),
+        run_state=state,
+        begin_gate=gate,
+        queue_gate=queue_gate or gate,
     )
-    return RunActions(**others, run_state=state, begin_gate=gate, queue_gate=queue_gate or gate)
 
 
 def planned(state: RunState, do: RunActions, *, is_large: bool) -> StepRun:
@@ -141,3 +149,62 @@ def test_a_begun_run_without_a_step_left_ends():
     do, run = actions(state), a_run(state, begun=True, canceled=True)
     assert run.phase is RunPhase.BETWEEN_STEPS
     assert next_move(do, run).action is RunActions.end_run
+
+
+def in_its_step(state: RunState, **more) -> tuple[Run, StepRun]:
+    """A run with attempts whose only step has no unfinished target."""
+    run = a_run(state, begun=True)
+    run.attempt_rules = RunAttemptRules()
+    step = StepRun(run, STEP, phase=StepPhase.QUEUED)
+    run.live.append(step)
+    for name, value in more.items():
+        setattr(run, name, value)
+    return run, step
+
+
+def test_a_step_of_a_run_with_attempts_ends_only_after_the_decision_about_its_pass():
+    state = RunState(4)
+    do = actions(state)
+    run, step = in_its_step(state)
+    assert next_move(do, run).action is RunActions.end_pass
+    assert next_move(do, step) is None
+
+    run.pass_ended = True
+    assert next_move(do, run) is None
+    assert next_move(do, step).action is RunActions.end_step
+
+
+def test_a_pass_has_not_ended_while_a_target_waits_or_runs():
+    state = RunState(4)
+    do = actions(state)
+    run, step = in_its_step(state)
+    step.busy = 1
+    assert next_move(do, run) is None
+
+
+@pytest.mark.parametrize(("due", "begins"), [(NOW - 1, True), (NOW, True), (NOW + 1, False)])
+def test_the_next_attempt_begins_when_it_is_due(due, begins):
+    state = RunState(4)
+    do = actions(state)
+    run, step = in_its_step(state, next_attempt=due, pass_ended=False)
+    assert run.phase is RunPhase.BETWEEN_ATTEMPTS
+    move = next_move(do, run)
+    assert (move is not None and move.action is RunActions.begin_attempt) is begins
+    assert next_move(do, step) is None
+
+
+def test_a_run_that_is_cancelled_between_two_attempts_ends_its_step():
+    state = RunState(4)
+    do = actions(state)
+    run, step = in_its_step(state, next_attempt=NOW - 1, canceled=True)
+    assert next_move(do, run) is None
+    assert next_move(do, step).action is RunActions.end_step
+
+
+def test_a_run_that_is_loaded_again_makes_no_move_before():
+    state = RunState(4)
+    do = actions(state)
+    run, step = in_its_step(state, outdated=True)
+    assert (next_move(do, run), next_move(do, step)) == (None, None)
+    run.next_attempt = NOW - 1
+    assert next_move(do, run) is None

@@ -44,6 +44,7 @@ begin
     new.owner := nullif(p_doc ->> 'owner', '');
     new.labels := coalesce(nullif(p_doc -> 'labels', 'null'), '{}');
     new.retention_days := p_doc ->> 'retentionDays';
+    new.run_attempts := nullif(p_doc -> 'runAttempts', 'null');
     perform save_job(case when old.job_id is null then 'sp_add_job' else 'sp_update_job' end, old, new);
     return jsonb_build_object('created', old.job_id is null, 'item', get_item('jobs', array[p_name]));
 end $$;

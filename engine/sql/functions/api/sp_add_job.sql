@@ -17,7 +17,8 @@ create or replace function jobs.sp_add_job(
     priority integer default 0,
     owner text default null,
     labels jsonb default '{}',
-    retention_days integer default null
+    retention_days integer default null,
+    run_attempts jsonb default null
 )
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
@@ -42,9 +43,11 @@ begin
     new.owner := nullif(owner, '');
     new.labels := labels;
     new.retention_days := nullif(retention_days, -1);
+    new.run_attempts := nullif(run_attempts, '{}');
     new := save_job('sp_add_job', null, new);
     job_id := new.job_id;
 end $$;
 comment on function jobs.sp_add_job(text, text, boolean, text, integer, timestamptz, timestamptz, text, text, text,
-                                    integer, text, boolean, integer, text, jsonb, integer) is
-    'Creates a job without steps. A schedule takes effect only when enabled; jobs.sp_start_job always works.';
+                                    integer, text, boolean, integer, text, jsonb, integer, jsonb) is
+    'Creates a job without steps. A schedule takes effect only when enabled; jobs.sp_start_job always works. '
+    'run_attempts, such as {"enabled": true}: a run repeats its targets that have not succeeded.';

@@ -17,7 +17,8 @@ create or replace function jobs.sp_update_job(
     priority integer default null,
     owner text default null,
     labels jsonb default null,
-    retention_days integer default null
+    retention_days integer default null,
+    run_attempts jsonb default null
 ) returns void
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
@@ -49,8 +50,9 @@ begin
     new.owner := nullif(coalesce(owner, old.owner), '');
     new.labels := coalesce(labels, old.labels);
     new.retention_days := nullif(coalesce(retention_days, old.retention_days), -1);
+    new.run_attempts := nullif(coalesce(run_attempts, old.run_attempts), '{}');
     perform save_job('sp_update_job', old, new);
 end $$;
 comment on function jobs.sp_update_job(text, text, text, boolean, text, integer, timestamptz, timestamptz, text, text,
-                                       text, integer, text, boolean, integer, text, jsonb, integer) is
-    'Changes the parameters that are passed; '''' empties a text, -1 a number.';
+                                       text, integer, text, boolean, integer, text, jsonb, integer, jsonb) is
+    'Changes the parameters that are passed; '''' empties a text, -1 a number, {} run_attempts.';

@@ -24,6 +24,6 @@ begin
                         when 'Weeks' then format('P%sW', p_job.schedule_interval_count)
                         when 'Months' then format('P%sM', p_job.schedule_interval_count) end))),
             'paused', p_job.paused, 'priority', p_job.priority, 'owner', p_job.owner, 'labels', p_job.labels,
-            'retentionDays', p_job.retention_days));
+            'retentionDays', p_job.retention_days, 'runAttempts', p_job.run_attempts));
 end $$;
 comment on function jobs_internal.job_item(jobs_internal.job) is 'A job as the node agent reads it.';

@@ -49,8 +49,8 @@ begin
                scheduled_since = p_new.scheduled_since, next_slot = p_new.next_slot,
                misfire_policy = p_new.misfire_policy, misfire_within_seconds = p_new.misfire_within_seconds,
                overlap = p_new.overlap, paused = p_new.paused, priority = p_new.priority, owner = p_new.owner,
-               labels = p_new.labels, retention_days = p_new.retention_days, row_version = p_new.row_version,
-               modified_by = p_new.modified_by, modified_at = p_new.modified_at
+               labels = p_new.labels, retention_days = p_new.retention_days, run_attempts = p_new.run_attempts,
+               row_version = p_new.row_version, modified_by = p_new.modified_by, modified_at = p_new.modified_at
          where job_id = p_new.job_id;
     end if;
     perform write_audit(p_action, jsonb_build_object(

@@ -1,6 +1,6 @@
 -- for: agent
 create or replace function jobs_internal.sync_directory(
-    p_revision bigint, p_servers jsonb, p_same_error_limit integer
+    p_revision bigint, p_servers jsonb, p_same_error_limit integer, p_run_attempts jsonb
 ) returns jsonb
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
@@ -41,10 +41,11 @@ begin
            -- Sealing a key twice gives different texts: only the fingerprint shows whether the key changed.
      where to_jsonb(s) - array['revision', 'client_key'] <> to_jsonb(excluded) - array['revision', 'client_key'];
     update instance i
-       set same_error_limit = p_same_error_limit
-     where i.same_error_limit <> p_same_error_limit;
+       set same_error_limit = p_same_error_limit,
+           run_attempts     = p_run_attempts
+     where (i.same_error_limit, i.run_attempts) <> (p_same_error_limit, p_run_attempts);
     update directory_revision set revision = p_revision, synced_at = clock_timestamp();
     return jsonb_build_object('applied', true, 'revision', p_revision);
 end $$;
-comment on function jobs_internal.sync_directory(bigint, jsonb, integer) is
-    'Replaces the servers of the directory and the limit of equal errors; a revision that is not newer changes nothing.';
+comment on function jobs_internal.sync_directory(bigint, jsonb, integer, jsonb) is
+    'Replaces the servers of the directory, the limit of equal errors and the rules of run attempts; a revision that is not newer changes nothing.';

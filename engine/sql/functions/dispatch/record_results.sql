@@ -54,6 +54,8 @@ begin
                         else 'WaitingForRetry' end as outcome,
                    -- The engine stopped the attempt in order to repeat it, and the target was cancelled meanwhile.
                    d.retries and d.canceled and d.lifecycle = 'Canceled' as canceled_meanwhile,
+                   -- Of a target that ends here: whether the next attempt of the run may take it.
+                   not d.retries and d.lifecycle in ('Failed', 'TimedOut') and d.retry as repeatable,
                    case when d.retries and not d.canceled then least(
                        d.deadline,
                        now + make_interval(secs => case when d.repeats then 0 else (1 + random() * d.jitter) * case
@@ -61,7 +63,8 @@ begin
                            when (d.counted_attempts - 1) * ln(d.multiplier) > 50 then d.longest_pause
                            else least(d.first_pause * power(d.multiplier, d.counted_attempts - 1), d.longest_pause)
                        end end)) end as not_before
-              from (select i.job_execution_id, i.step_id, i.ordinal, i.invocation_id, i.lifecycle, i.repeats, i.reason,
+              from (select i.job_execution_id, i.step_id, i.ordinal, i.invocation_id, i.lifecycle, i.repeats,
+                           coalesce(i.retry, false) as retry, i.reason,
                            i.sqlstate, i.fingerprint, i.result_hash, coalesce(i.last_message, '') as last_message,
                            i.phase, i.cancel_method, i.checkpoint, i.target_execution_id, i.snapshot_id, i.attempts,
                            i.counted_attempts, p.job_id, p.content_hash, p.multiplier, p.first_pause, p.longest_pause,
@@ -106,13 +109,15 @@ begin
         ), updated_target as (
             insert into target_execution as x (run_day, job_execution_id, step_id, ordinal, target_execution_id,
                                                snapshot_id, lifecycle, phase, free_attempts, not_before, wait_reason,
-                                               end_time, end_reason, last_message, checkpoint)
+                                               end_time, end_reason, last_message, checkpoint,
+                                               repeatable)
             select day, d.job_execution_id, d.step_id, d.ordinal, d.target_execution_id, d.snapshot_id, d.outcome,
                    d.phase, d.repeats::integer, d.not_before, case d.outcome when 'WaitingForRetry' then 'Retry' end,
                    case when d.outcome <> 'WaitingForRetry' then now end,
                    case when d.outcome = 'WaitingForRetry' then null
                         when d.outcome = d.lifecycle and not d.canceled_meanwhile then d.reason else 'Canceled' end,
-                   case when d.canceled_meanwhile then 'It was cancelled.' else d.last_message end, d.checkpoint
+                   case when d.canceled_meanwhile then 'It was cancelled.' else d.last_message end, d.checkpoint,
+                   d.repeatable
               from decision d
             on conflict (run_day, job_execution_id, step_id, ordinal) do update
                set lifecycle     = excluded.lifecycle,
@@ -124,7 +129,8 @@ begin
                    end_reason    = excluded.end_reason,
                    last_message  = excluded.last_message,
                    checkpoint    = case when excluded.checkpoint is null then x.checkpoint
-                                    else next_checkpoint(x.checkpoint, excluded.checkpoint, x.attempts) end
+                                    else next_checkpoint(x.checkpoint, excluded.checkpoint, x.attempts) end,
+                   repeatable    = excluded.repeatable
         ), updated_ledger as (
             insert into target_ledger (job_id, content_hash, target_id, lifecycle, end_reason, job_execution_id, step_id,
                                        ended_at, result_hash)

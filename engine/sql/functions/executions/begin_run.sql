@@ -17,6 +17,7 @@ begin
                wait_reason  = null,
                last_message = 'Job execution started.'
          where x.job_execution_id = p_run;
+        perform start_run_attempt(p_run);
     end if;
     return decision;
 end $$;

@@ -27,7 +27,15 @@ begin
                select d.target_id
                  from target_execution o
                  join snapshot_target d on (d.snapshot_id, d.ordinal) = (o.snapshot_id, o.ordinal)
-                where o.run_day = any(days) and o.job_execution_id = any(runs) and o.end_time is null));
+                where o.run_day = any(days) and o.job_execution_id = any(runs)
+                  and (o.end_time is null
+                       -- The next attempt of that run would take it.
+                       or o.repeatable and exists (
+                           select from job_execution x
+                             join step_execution e on (e.run_day, e.job_execution_id) = (x.run_day, x.job_execution_id)
+                            where x.job_execution_id = o.job_execution_id and x.run_attempts is not null
+                              and e.step_id = o.step_id and e.end_time is null))));
 end $$;
 comment on function jobs_internal.busy_targets(jobs_internal.job_execution, uuid) is
-    'Which targets of a snapshot another live run of a job with overlap skipTarget has not finished.';
+    'Which targets of a snapshot another live run of a job with overlap skipTarget has not finished, or would '
+    'take again in its next attempt.';

@@ -10,8 +10,10 @@ begin
        set lifecycle    = 'WaitingForChildJobExecutions',
            start_time   = coalesce(x.start_time, clock_timestamp()),
            wait_reason  = null,
+           not_before   = null,
            last_message = case x.lifecycle when 'Created' then 'Job execution started.' else x.last_message end
      where x.job_execution_id = p_run.job_execution_id;
+    perform start_run_attempt(p_run.job_execution_id);
     insert into step_execution (run_day, job_execution_id, step_id, step_name, content_hash, snapshot_id, lifecycle, waves)
     select p_run.run_day, p_run.job_execution_id, s.step_id, s.name, s.content_hash, p_snapshot_id,
            case when p_snapshot_id is null then 'Created' else 'WaitingForChildJobExecutions' end, p_waves

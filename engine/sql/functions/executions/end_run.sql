@@ -10,6 +10,7 @@ declare
     reasons jsonb;
     outcome text;
     reason text;
+    stopped text;
 begin
     perform check_epoch(p_epoch);
     select * into strict run from job_execution x where x.job_execution_id = p_run for no key update;
@@ -41,12 +42,26 @@ begin
         outcome := 'Canceled';
         reason := 'Canceled';
     end if;
+    if run.run_attempts is not null then
+        update run_attempt a
+           set lifecycle       = case when outcome in ('Failed', 'TimedOut', 'Canceled') then 'Failed' else 'Succeeded' end,
+               end_time        = clock_timestamp(),
+               newly_succeeded = coalesce(a.newly_succeeded, p.newly_succeeded),
+               remaining       = coalesce(a.remaining, p.repeatable)
+          from attempt_progress(run) p
+         where a.job_execution_id = p_run and a.end_time is null
+        returning case when a.reached_limit is not null then a.message
+                       when outcome in ('Failed', 'TimedOut') and a.remaining = 0
+                       then 'No further attempt: nothing may be repeated.' end
+             into stopped;
+    end if;
     update job_execution x
        set lifecycle    = outcome,
            end_time     = clock_timestamp(),
            wait_reason  = null,
+           not_before   = null,
            end_reason   = reason,
-           last_message = coalesce(summary_sentence('steps', counts), 'Canceled before it started.')
+           last_message = concat_ws(' ', coalesce(summary_sentence('steps', counts), 'Canceled before it started.'), stopped)
      where x.job_execution_id = p_run;
     return outcome;
 end $$;

@@ -33,6 +33,10 @@ begin
              group by t.lifecycle) t;
     if unfinished > 0 then
         return null;
+    elsif step.lifecycle = 'WaitingForRetry' and coalesce(step.cancel_requested_at, run.cancel_requested_at) is not null then
+        outcome := 'Canceled';
+        reason := 'Canceled';
+        message := 'Canceled while it waited for the next attempt of the run.';
     elsif counts is not null then
         outcome := parent_lifecycle(coalesce(step.cancel_requested_at, run.cancel_requested_at) is not null, counts);
         reason := reasons ->> outcome;
@@ -70,6 +74,7 @@ begin
        set lifecycle    = outcome,
            end_time     = clock_timestamp(),
            wait_reason  = null,
+           not_before   = null,
            end_reason   = reason,
            last_message = coalesce(message, e.last_message)
      where e.run_day = run.run_day and e.job_execution_id = p_run and e.step_id = p_step_id;

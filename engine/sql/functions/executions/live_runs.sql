@@ -3,7 +3,7 @@ create or replace function jobs_internal.live_runs(p_epoch bigint, p_known uuid[
 returns table (job_execution_id uuid, job_id uuid, job_name text, job_version integer, run_day date,
                create_time timestamptz, priority integer, overlap text, lifecycle text, job_paused boolean,
                cancel_requested_at timestamptz, overrides jsonb, chosen text, retries integer, steps jsonb,
-               reached jsonb)
+               reached jsonb, run_attempts jsonb, next_attempt double precision)
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 as $$
@@ -18,7 +18,9 @@ begin
                 then 'caller' end,
            x.retries,
            coalesce(s.steps, '[]'),
-           coalesce(e.reached, '[]')
+           coalesce(e.reached, '[]'),
+           x.run_attempts,
+           case x.lifecycle when 'WaitingForRetry' then extract(epoch from x.not_before)::double precision end
       from job_execution x
       join job j on j.job_id = x.job_id
      cross join lateral (select step_definitions(x.job_id, x.job_version, x.overrides) as steps) s
@@ -36,5 +38,5 @@ begin
 end $$;
 comment on function jobs_internal.live_runs(bigint, uuid[]) is
     'Unfinished runs that the caller does not have yet, the oldest first, with the steps of their version and their '
-    'progress. chosen: what chose their targets, null where target groups do. Runs of system jobs without steps belong '
+    'progress. next_attempt: when a run that waits for its next attempt goes on. chosen: what chose their targets, null where target groups do. Runs of system jobs without steps belong '
     'to the Maintainer.';

@@ -1,6 +1,7 @@
 -- for: owner
-create or replace function jobs_internal.retry_targets(p_run uuid, p_step_id integer, p_ordinals integer[])
-returns setof integer
+create or replace function jobs_internal.retry_targets(
+    p_run uuid, p_step_id integer, p_ordinals integer[], p_keep_checkpoint boolean default false
+) returns setof integer
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
 set plan_cache_mode = force_custom_plan
@@ -33,7 +34,10 @@ begin
                set lifecycle           = 'Created',
                    phase               = null,
                    free_attempts       = x.attempts,
-                   not_before          = null,
+                   -- A server that could not be listed is listed before it is tried again.
+                   not_before          = (select clock_timestamp() from snapshot_target d
+                                           where (d.snapshot_id, d.ordinal) = (x.snapshot_id, x.ordinal)
+                                             and d.labels ? 'muster.unlisted'),
                    start_time          = null,
                    tried_at            = null,
                    end_time            = null,
@@ -41,7 +45,8 @@ begin
                    wait_reason         = null,
                    end_reason          = null,
                    last_message        = null,
-                   checkpoint          = null
+                   checkpoint          = case when p_keep_checkpoint then x.checkpoint end,
+                   repeatable          = false
               from target g
              where x.run_day >= run.run_day
                and (x.run_day, x.job_execution_id, x.step_id, x.ordinal) = (g.d, g.r, g.s, g.o)
@@ -69,7 +74,8 @@ begin
      where x.job_execution_id = p_run and moved is not null;
     return query select unnest(moved);
 end $$;
-comment on function jobs_internal.retry_targets(uuid, integer, integer[]) is
+comment on function jobs_internal.retry_targets(uuid, integer, integer[], boolean) is
     'Those of the targets that have ended, but not as Succeeded, go back to Created with a fresh budget of attempts and a '
-    'fresh timeout, if the step is unfinished; their attempts are kept. So do targets of later steps that were skipped '
+    'fresh timeout, if the step is unfinished; their attempts are kept. With '
+    'p_keep_checkpoint, a script that may have committed is not repeated before its verify query is asked. So do targets of later steps that were skipped '
     'because of them. Returns the targets of the step that moved. The core then loads the run again.';

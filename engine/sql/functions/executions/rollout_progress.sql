@@ -20,6 +20,9 @@ begin
     -- A resume of one step counts for all steps of its chain, and comes before the steps of the next one.
     since := coalesce((select max(e.resumed_at) from step_execution e
                         where (e.run_day, e.job_execution_id) = (step.run_day, p_run)), '-infinity');
+    -- So does a further attempt of the run.
+    since := greatest(since, (select a.start_time from run_attempt a
+                               where a.job_execution_id = p_run and a.end_time is null and a.number > 1));
     targets := (select s.targets from snapshot s where s.snapshot_id = step.snapshot_id);
     wave := step.wave;
     approved_wave := step.approved_wave;
@@ -44,5 +47,5 @@ begin
            = (n.run_day, n.job_execution_id, n.step_id, n.ordinal, n.attempts);
 end $$;
 comment on function jobs_internal.rollout_progress(bigint, uuid, integer, integer) is
-    'How far the rollout of a step is: its open wave, whether it is halted or aborted, and since the last resume how '
-    'many targets failed and how the newest p_ends targets ended, in the order of their ends.';
+    'How far the rollout of a step is: its open wave, whether it is halted or aborted, and since the last resume or '
+    'the start of a further attempt of the run how many targets failed and how the newest p_ends targets ended, in the order of their ends.';

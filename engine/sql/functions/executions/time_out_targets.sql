@@ -23,6 +23,7 @@ begin
     update target_execution x
        set lifecycle    = 'TimedOut',
            end_time     = clock_timestamp(),
+           repeatable   = true,
            not_before   = null,
            wait_reason  = null,
            end_reason   = case when x.wait_reason in ('ServerFull', 'ServerStarting') then x.wait_reason

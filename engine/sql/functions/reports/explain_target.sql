@@ -42,6 +42,10 @@ begin
                  when rejected is not null or (select d.disabled from server_directory d
                         where d.server_id = (one.described).server_id) then 'ServerDisabled' end;
     explanation := case
+        when t.repeatable and p_run.lifecycle = 'WaitingForRetry' then jsonb_build_object(
+            'since', iso_time(t.end_time), 'waitReason', 'NextRunAttempt',
+            'message', format('It ended as %s; attempt %s of the run takes it again at %s.%s', t.lifecycle,
+                p_run.attempt + 1, iso_time(p_run.not_before), coalesce(' ' || error_text, '')))
         when t.end_time is not null then jsonb_build_object(
             'since', iso_time(t.end_time), 'message', format('It has finished: %s.%s', t.lifecycle,
                 coalesce(' ' || nullif(coalesce(t.last_message, last.message), ''), '')))

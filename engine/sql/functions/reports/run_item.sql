@@ -7,10 +7,11 @@ begin
     return execution_item(
         p_run, '{}', p_run.job_execution_id, p_run.lifecycle, p_run.create_time, p_run.start_time, p_run.end_time,
         jsonb_build_object(
-            'currentAttempts', 0, 'lastMessage', p_run.last_message, 'waitReason', p_run.wait_reason,
+            'currentAttempts', p_run.attempt, 'lastMessage', p_run.last_message, 'waitReason', p_run.wait_reason,
             'endReason', p_run.end_reason, 'origin', p_run.origin, 'slot', iso_time(p_run.slot),
             'actor', p_run.actor, 'door', p_run.door, 'rerunOf', p_run.rerun_of,
             'planOf', p_run.plan_of, 'limit', p_run.overrides -> 'limit',
-            'overrides', own_overrides(p_run)));
+            'overrides', own_overrides(p_run), 'nextAttemptTime', iso_time(p_run.not_before),
+            'runAttempts', case when p_run.attempt > 0 then run_attempt_items(p_run.job_execution_id) end));
 end $$;
 comment on function jobs_internal.run_item(jobs_internal.job_execution) is 'A run as REST shows it.';

@@ -94,6 +94,8 @@ begin
         'endReason', p_run.end_reason, 'lastMessage', p_run.last_message, 'origin', p_run.origin,
         'slot', iso_time(p_run.slot), 'actor', p_run.actor, 'door', p_run.door, 'stepCount', steps,
         'planOf', p_run.plan_of, 'limit', p_run.overrides -> 'limit', 'overrides', own_overrides(p_run),
+        'attempt', nullif(p_run.attempt, 0), 'nextAttemptTime', iso_time(p_run.not_before),
+        'runAttempts', case when p_run.attempt > 0 then run_attempt_items(p_run.job_execution_id) end,
         'rerunOf', p_run.rerun_of, 'reruns', (
             select coalesce(jsonb_agg(x.job_execution_id order by x.create_time), '[]')
               from job_execution x where x.rerun_of = p_run.job_execution_id),

@@ -45,6 +45,9 @@ begin
     if found then
         perform raise_error('MU012', wrong.field, wrong.field || ' ' || wrong.meaning);
     end if;
+    if p_new.run_attempts is distinct from p_old.run_attempts then
+        perform check_run_attempts(p_new.run_attempts);
+    end if;
     if p_new.priority is distinct from 0 then
         perform raise_error('MU012', 'priority', 'a priority other than 0 is not supported by this version',
             'Leave it out.', 'OptionNotSupported');
