@@ -7,6 +7,7 @@ from api.request_context import RequestContext
 from api.services import Services
 from muster.core.errors import InvalidRequest
 from muster.core.ids import TENANT
+from muster.core.worker_thread import CALLER
 from workflows.model.resource import Call, Principal
 
 LONGEST_KEY = 255
@@ -17,6 +18,7 @@ async def authenticate(services: Services, context: RequestContext) -> Principal
     services.links.check_host(context)
     principal = await services.authenticator.principal(context)
     context.principal = principal
+    CALLER.set(f"{principal.tenant_id}/{principal.id}")
     return principal
 
 

@@ -42,6 +42,8 @@ def read(
             flat[name] = value
         elif name not in IGNORED:
             findings.add_unknown(name, name, form.known)
+    if kind.bodiless and flat:
+        findings.add("properties", "The URL says it all: leave the properties out.")
     clean = form.shape(flat, "" if kind.flat else "properties", properties)
     refuse([*findings.errors, *properties.errors])
     return Body(properties=clean, size=size, **parts)

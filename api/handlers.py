@@ -22,6 +22,7 @@ from muster.core.ids import ResourceId
 from muster.core.worker_thread import compute
 from workflows.model.item import Item, Report, WrittenItem
 from workflows.model.resource import Ancestor, Body, Call, Deleted, Page, Resource, Written
+from workflows.model.wire import Properties
 from workflows.result_rows import Rows
 
 Handler = Callable[[Services, Endpoint, RequestContext, Receive], Awaitable[Answer]]
@@ -227,12 +228,10 @@ def _body(endpoint: Endpoint, context: RequestContext, raw: bytes) -> Body:
 
 def _arguments(action: Action, context: RequestContext, raw: bytes) -> list[Any]:
     given = body.decode(context, raw, required=action.requires_body)
-    if action.takes is None:
-        return []
-    findings = Findings(merge=False)
-    arguments = shape_of(action.takes)(given, "", findings)
+    findings = Findings(merge=False, nulls=False)
+    arguments = shape_of(action.takes or Properties)(given, "", findings)
     refuse(findings.errors)
-    return [arguments]
+    return [arguments] if action.takes else []
 
 
 def _shown(kind: ResourceType, resource: Any) -> Any:

@@ -57,6 +57,12 @@ def _parse(raw: bytes) -> dict[str, str]:
                 code="InvalidQueryParameter",
             )
         parameters[key] = _decode(value)
+        if "\0" in parameters[key]:  # PostgreSQL's text can't hold it
+            raise InvalidRequest(
+                f"The query parameter '{key[:50]}' holds a NUL.",
+                code="InvalidQueryParameter",
+                target=key[:50],
+            )
     return parameters
 
 

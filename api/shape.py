@@ -1,7 +1,7 @@
 """The shape of a body against a declared struct: all that is wrong with it at once.
 
 Compiled once per type. What comes out holds only known, writable fields: read-only ones that a
-client sends back are dropped, and null counts as absent except where it clears (`merge`).
+client sends back are dropped, and null counts as absent except where it clears (`merge`) or is refused (actions).
 """
 
 import difflib
@@ -27,10 +27,11 @@ Check = Callable[[Any, str, "Findings"], Any]
 class Findings:
     """Where the errors of one body are gathered."""
 
-    __slots__ = ("errors", "merge")
+    __slots__ = ("errors", "merge", "nulls")
 
-    def __init__(self, *, merge: bool) -> None:
+    def __init__(self, *, merge: bool, nulls: bool = True) -> None:
         self.merge = merge
+        self.nulls = nulls  # False: refused, since a run without a limit is not what was meant
         self.errors: list[FieldError] = []
 
     def add(self, target: str, message: str, code: str = CONTENT) -> None:
@@ -71,6 +72,9 @@ class Shape:
             elif member is None:
                 if findings.merge:
                     clean[name] = None
+                elif not findings.nulls:
+                    message = f"null is no value of '{name}': give one, or leave it out."
+                    findings.add(_join(path, name), message)
             else:
                 clean[name] = check(member, _join(path, name), findings)
         if not findings.merge:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
 from litestar.types import Receive, Scope, Send
@@ -12,6 +13,7 @@ from muster.core import telemetry
 from muster.core.errors import Unavailable
 
 MOST = 16  # of one process at a time: each holds a page of rows in memory
+MOST_OF_CALLER = 4  # of them: a client that reads slowly keeps its own for long
 STALLED = 60.0  # seconds in which a client must take what it is sent
 
 log = telemetry.get(__name__)
@@ -21,21 +23,20 @@ class Streams:
     """How many streams are being sent."""
 
     def __init__(self) -> None:
-        self._number = 0
+        self._by_caller: Counter[str] = Counter()
 
     @contextlib.contextmanager
-    def one(self) -> Iterator[None]:
-        if self._number >= MOST:
-            raise Unavailable(
-                f"{MOST} streams are being sent already; try again later.",
-                code="TooManyStreams",
-                retry_after=5,
-            )
-        self._number += 1
+    def one(self, caller: str) -> Iterator[None]:
+        if self._by_caller[caller] >= MOST_OF_CALLER:
+            raise _too_many(f"{MOST_OF_CALLER} streams are being sent to you already")
+        if self._by_caller.total() >= MOST:
+            raise _too_many(f"{MOST} streams are being sent already")
+        self._by_caller[caller] += 1
         try:
             yield
         finally:
-            self._number -= 1
+            self._by_caller[caller] -= 1
+            self._by_caller += Counter()  # without those that have none left
 
 
 class Stream(Answer):
@@ -55,7 +56,8 @@ class Stream(Answer):
         self._streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        with self._streams.one():
+        who = self.context.principal
+        with self._streams.one(f"{who.tenant_id}/{who.id}" if who else ""):
             gone = asyncio.create_task(_disconnect(receive))
             try:
                 await self._send(send, gone)
@@ -76,6 +78,11 @@ class Stream(Answer):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await asyncio.sleep(0)  # other requests come first
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _too_many(what: str) -> Unavailable:
+    message = f"{what}; try again later."
+    return Unavailable(message, code="TooManyStreams", retry_after=5)
 
 
 async def _disconnect(receive: Receive) -> None:

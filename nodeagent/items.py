@@ -213,9 +213,9 @@ class ReadServerUsers(_Frozen, frozen=True):
 
 
 class ReadReachedServers(_Frozen, frozen=True):
-    """The servers that target groups, current steps of jobs, plans or executions lead to; unknown names lead nowhere."""
+    """The servers that these lead to; outputs: those of the current steps of jobs. Unknown names lead nowhere."""
 
-    kind: Literal["jobs", "targetGroups", "plans", "executions"]
+    kind: Literal["jobs", "outputs", "targetGroups", "plans", "executions"]
     names: tuple[str, ...]
 
 

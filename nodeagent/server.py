@@ -20,7 +20,7 @@ from muster.core.errors import (
     Unauthenticated,
     Unavailable,
 )
-from muster.core.worker_thread import compute
+from muster.core.worker_thread import CALLER, compute
 from nodeagent.command_table import COMMANDS, Spec
 from nodeagent.commands import HANDLERS
 from nodeagent.invocation import Services, begun
@@ -77,6 +77,7 @@ def build(services: Services, clock: Clock) -> Litestar:
 async def _run(
     services: Services, account_uid: UUID, command_id: UUID, spec: Spec, request: Request
 ) -> bytes:
+    CALLER.set(str(account_uid))
     invocation = await compute(
         begun, services, account_uid, command_id, spec, request, size=len(request.args)
     )

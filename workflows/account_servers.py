@@ -49,8 +49,12 @@ async def allow(
 async def disallow(
     services: Services, call: Call, id: ResourceId, body: dict[str, Any]
 ) -> dict[str, Any]:
-    """Refused while groups or steps name the server or an execution runs there, unless forced."""
+    """Refused while groups or steps name the server or an execution runs there, unless forced.
+
+    A server that the caller may not read is answered like one that does not exist.
+    """
     here = await items.enter(services, call, id)
+    await target_servers.check_readable(services, call, id, ServerName("server", body["server"]))
     server = await services.db.fetchrow(Q.allowed_server, here.uid, body["server"])
     if server is None:
         return {"server": body["server"], "allowed": False, "changed": False}

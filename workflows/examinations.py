@@ -19,13 +19,14 @@ from workflows.target_servers import CODE, ServerName
 AFTER = "after"
 MOST_SERVERS = 100  # of one test
 LONGEST_NAME = 63  # bytes of a database's name
+TargetKey = tuple[str, str, str]  # server id, database, schema
 
 
 async def doctor(
     services: Services, call: Call, id: ResourceId, body: dict[str, Any]
 ) -> dict[str, Any]:
     """Sessions are opened at the targets, so the caller must be allowed to use their servers."""
-    after = _cursor(body.get(AFTER), list[str])
+    after = _cursor(body.get(AFTER), TargetKey)
     await target_servers.check_reached(
         services, call, id, "targetGroups", [id.name], "targetGroupName"
     )
@@ -123,6 +124,9 @@ def _cursor(text: str | None, type: Any) -> Any:
         return None
     try:
         raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        return msgspec.json.decode(raw, type=type)
+        cursor = msgspec.json.decode(raw, type=type)
     except (binascii.Error, ValueError, msgspec.MsgspecError):
+        cursor = None
+    if cursor is None or "\0" in "".join(cursor):
         refuse([FieldError(AFTER, "Expected the value of 'next' of the answer before.")])
+    return cursor

@@ -33,6 +33,7 @@ MOST = 2**62  # the control database adds to it
 PAGE = 1000
 RERUN_KINDS = ("failed", "timedOut", "canceled", "skipped", "unknown", "succeeded")
 MOST_SETS = 10_000
+LONGEST_REASON = 1000  # of a cancellation
 DELETED = "includeDeleted"
 LIFECYCLES = {  # of targets
     "Created",
@@ -173,7 +174,10 @@ def _rerun_errors(body: dict[str, Any]) -> list[FieldError]:
     if "only" in body and "targets" in body:
         return [FieldError("targets", "Name the targets, or say how they ended with 'only'.")]
     known = {kind.lower() for kind in RERUN_KINDS}
-    if any(kind.lower() not in known for kind in body.get("only", [])) or body.get("only") == []:
+    only = body.get("only")
+    if only is not None and not 0 < len(only) <= len(known):
+        return [FieldError("only", f"One or several of {', '.join(RERUN_KINDS)}, each once.")]
+    if any(kind.lower() not in known for kind in only or ()):
         return [FieldError("only", f"One or several of {', '.join(RERUN_KINDS)}.")]
     targets = body.get("targets")
     if targets is not None and not (targets and all(map(is_uuid, targets))):
@@ -203,6 +207,8 @@ async def _cancel(
 ) -> None:
     here = await items.enter(services, call, id, locks=False)
     items.possible(family.kind, path_of(id), id)
+    if len(body.get("reason") or "") > LONGEST_REASON:
+        refuse([FieldError("reason", f"At most {LONGEST_REASON} characters.")])
     job, name, *part = path_of(id)
     command = CancelExecution(
         job=job,
@@ -272,10 +278,6 @@ def _lifecycles(text: str) -> list[str] | None:
     return wanted if LIFECYCLES.issuperset(wanted) else None
 
 
-def _text(text: str) -> str | None:
-    return text if "\0" not in text else None  # PostgreSQL's text can't hold it
-
-
 def _set(text: str) -> int | None:
     number = _count(text)
     return number if number is not None and number <= MOST_SETS else None
@@ -291,9 +293,9 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "isActive": (_boolean, "true or false"),
     DELETED: (_boolean, "true or false"),
     "lifecycle": (_lifecycles, f"one or several of {', '.join(sorted(LIFECYCLES))}"),
-    "server": (_text, "the name of a server"),
-    "fingerprint": (_text, "the fingerprint of an error"),
-    "step": (_text, "the name of a step"),
+    "server": (str, "the name of a server"),
+    "fingerprint": (str, "the fingerprint of an error"),
+    "step": (str, "the name of a step"),
     "wave": (_wave, "a number from 1 on"),
     "set": (_set, f"a number from 1 to {MOST_SETS}"),
     "$skip": (_number, "a number from 0 on"),

@@ -160,6 +160,8 @@ async def _check_start(
         await target_servers.check_reached(services, caller, id, "plans", plans, "planId")
     elif "targets" in body:
         await run_targets.check(services, call, id, here, body["targets"])
+        caller = target_servers.beyond_token_scope(call)
+        await target_servers.check_reached(services, caller, id, "outputs", [id.name], "jobName")
     else:
         await executions.check_start(services, call, id)
 

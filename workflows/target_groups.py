@@ -102,7 +102,13 @@ async def _check_nested(
 
 
 async def resolve(services: Services, call: Call, id: ResourceId) -> dict[str, Any]:
-    """What the group yields now; only the engine can tell, since it alone reaches the targets."""
+    """What the group yields now; only the engine can tell, since it alone reaches the targets.
+
+    It lists databases, so the caller must be allowed to use their servers.
+    """
+    await target_servers.check_reached(
+        services, call, id, "targetGroups", [id.name], "targetGroupName"
+    )
     return await engine_requests.ask(
         services, call, id, "resolve", {"targetGroup": id.name}, FAMILY.action("resolve/action")
     )

@@ -151,7 +151,7 @@ async def check_reached(
     services: Services,
     call: Call,
     id: ResourceId,
-    kind: Literal["jobs", "targetGroups", "plans", "executions"],
+    kind: Literal["jobs", "outputs", "targetGroups", "plans", "executions"],
     names: Iterable[str],
     where: str,
 ) -> None:
@@ -302,11 +302,24 @@ def _absent(name: str) -> str:
     return f"There is no server '{name[:100]}' in the subscription of the job account."
 
 
-async def _near(services: Services, call: Call, name: str, account: ResourceId) -> list[str]:
-    """Names of servers that the caller may read; a subscription may have thousands."""
+async def check_readable(
+    services: Services, call: Call, account: ResourceId, server: ServerName
+) -> None:
+    """Refuses a name that no server of the subscription has that the caller may read."""
+    names = await _readable_names(services, call, account)
+    if server.name.lower() not in {name.lower() for name in names}:
+        refuse([await _unknown(services, call, server, account, hint=True)])
+
+
+async def _readable_names(services: Services, call: Call, account: ResourceId) -> list[str]:
     home, tenant = (account.subscription or "").lower(), call.principal.tenant_id
     scopes = await authorization.scopes_for(services, call.principal, READ)
-    names = [row["name"] for row in await services.db.fetch(Q.server_names, home, tenant, scopes)]
+    return [row["name"] for row in await services.db.fetch(Q.server_names, home, tenant, scopes)]
+
+
+async def _near(services: Services, call: Call, name: str, account: ResourceId) -> list[str]:
+    """Names of servers that the caller may read; a subscription may have thousands."""
+    names = await _readable_names(services, call, account)
     size = len(names) * SEARCH_COST
     return await compute(nearest, name.lower()[:100], names, size=size)
 

@@ -17,19 +17,18 @@ Q = Queries("workflows.sql", "target.sql")
 
 
 async def enumerate_databases(services: Services, server: Server) -> list[dict[str, Any]]:
-    async with session(services, server) as connection:
-        rows = await connection.fetch(Q.enumerate_databases)
     own = services.settings.provider_databases
-    return [
-        {
-            "name": row["name"],
-            "owner": row["owner"],
-            "sizeBytes": row["size_bytes"],
-            "included": (reason := left_out(dict(row), own)) is None,
-            "reason": reason,
-        }
-        for row in rows
-    ]
+    async with session(services, server) as connection:
+        return [
+            {
+                "name": row["name"],
+                "owner": row["owner"],
+                "sizeBytes": row["size_bytes"],
+                "included": (reason := left_out(dict(row), own)) is None,
+                "reason": reason,
+            }
+            for row in await connection.fetch(Q.enumerate_databases)
+        ]
 
 
 async def refuse_drop(services: Services, server: Server, database: str) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 import asyncpg
 import msgspec
@@ -55,6 +56,7 @@ class Requests(Service):
         self._serving: dict[UUID, asyncio.Task[None]] = {}
         self._parallel = asyncio.Semaphore(MAX_PARALLEL_REQUESTS)
         self._examining = asyncio.Semaphore(MAX_PARALLEL_EXAMINATIONS)
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
@@ -85,14 +87,24 @@ class Requests(Service):
             log.warning("request has no answer", request=request, why=repr(error))
 
     async def _serve(self, row: Any) -> None:
-        """A request that fails gets an error as its answer: no request may end the engine."""
+        """A request that fails gets an error as its answer: no request may end the engine.
+
+        A caller has one request of a kind at a time, so that others do not wait for all of them.
+        """
         request: UUID = row["request_id"]
         asked_at = self.context.clock.monotonic()
-        async with self._examining if row["kind"] in EXAMINATIONS else self._parallel:
+        args: dict[str, Any] = msgspec.json.decode(row["args"])
+        examines = row["kind"] in EXAMINATIONS
+        # Functions of an older version do not name the caller.
+        key = (
+            args.get("askedBy", str(request)),
+            "examination" if examines else "why" if row["kind"] == "why" else "listing",
+        )
+        turn = self._turns.setdefault(key, asyncio.Lock())
+        async with turn, self._examining if examines else self._parallel:
             if self.context.clock.monotonic() > asked_at + RESOLVE_TIMEOUT:
                 return  # the caller no longer waits
             try:
-                args = msgspec.json.decode(row["args"])
                 await self._write(request, await self._answer(request, row["kind"], args))
             except Fault as fault:
                 log.warning("request is postponed", request=request, why=fault.message)

@@ -46,7 +46,7 @@ class StepDefinition(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def order_by(self) -> str | None:
-        order: str | None = self.options.get("rollout", {}).get("orderBy")
+        order: str | None = (self.options.get("rollout") or {}).get("orderBy")
         return order
 
     @property

@@ -34,6 +34,7 @@ REPLY_TIMEOUT = 45.0
 SESSION_TIMEOUT = 300.0  # for all queries of a session: others wait for the admin lock meanwhile
 TRANSIENT_CLASSES = frozenset({"40", "53", "57", "58"})  # of SQLSTATE
 LOCK_NOT_AVAILABLE = "55P03"
+UNREADABLE = "The server gave an answer that can't be read"
 
 
 class Discovery:
@@ -55,10 +56,10 @@ class Discovery:
         async with self._session(server, server.maintenance_database, credential) as connection:
             async with _timeout(server):
                 rows = await connection.fetch(Q.databases)
-        return [
-            ListedDatabase(row["name"], left_out(dict(row), self._provider_databases))
-            for row in rows
-        ]
+            return [
+                ListedDatabase(name_in(row), left_out(dict(row), self._provider_databases))
+                for row in rows
+            ]
 
     async def schemas(
         self, server: Server, database: str, pattern: str, credential: Credential
@@ -66,7 +67,7 @@ class Discovery:
         async with self._session(server, database, credential) as connection:
             async with _timeout(server):
                 rows = await connection.fetch(Q.schemas, pattern)
-        return [row["name"] for row in rows]
+            return [name_in(row) for row in rows]
 
     async def rows(
         self, server: Server, database: str, member: Member, credential: Credential
@@ -113,6 +114,13 @@ class Discovery:
             await close(connection)
 
 
+def name_in(row: asyncpg.Record) -> str:
+    name = row["name"]
+    if not isinstance(name, str):
+        raise Unavailable(f"{UNREADABLE}: a name is null.", code="TargetUnreachable")
+    return name
+
+
 async def _pages(
     connection: Connection, server: Server, member: Member
 ) -> AsyncIterator[list[asyncpg.Record]]:
@@ -149,8 +157,10 @@ def _translate_errors() -> Iterator[None]:
     """Turns errors of a server into Faults with its own message."""
     try:
         yield
-    except (*CONNECTION_LOST, *CONFUSED) as error:
+    except CONNECTION_LOST as error:
         raise Unavailable("The connection was lost.", code="TargetUnreachable") from error
+    except CONFUSED as error:
+        raise Unavailable(f"{UNREADABLE}.", code="TargetUnreachable") from error
     except asyncpg.PostgresError as error:
         state = error.sqlstate or ""
         kind = (

@@ -3,12 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from engine.model.credential import Credential
 from engine.model.server import Server
-from engine.targets.discovery import Discovery
+from engine.targets.discovery import UNREADABLE, Discovery, name_in
 from engine.targets.discovery import Q as D
 from engine.targets.member_listing import ListedDatabase
 from muster.core.enumeration import NOT_GRANTED, left_out
+from muster.core.errors import Unavailable
 from muster.core.sql import Queries
 
 Q = Queries("engine.targets", "rights.sql")
@@ -25,6 +28,28 @@ class Needs:
     roles: tuple[str | None, ...] = (None,)  # that scripts run as; None: the login itself
     guarded: bool = False
     writes: bool = False
+
+
+class SessionRow(msgspec.Struct, frozen=True):
+    server_version: int
+    username: str
+    standby: bool
+    creates_schemas: bool
+    tls: str | None
+
+
+class RoleRow(msgspec.Struct, frozen=True):
+    name: str | None
+    present: bool
+    granted: bool | None
+    has_schema: bool | None
+    uses_schema: bool | None
+
+
+class GuardRow(msgspec.Struct, frozen=True):
+    uses: bool
+    creates: bool
+    writes: bool
 
 
 @dataclass(frozen=True)
@@ -46,35 +71,43 @@ class Examination(Discovery):
         async with self._session(server, name, credential) as connection:
             rows = await connection.fetch(D.databases)
             control = {row["name"] for row in await connection.fetch(Q.control_databases)}
-        return [
-            ListedDatabase(row["name"], reason)
-            if (reason := left_out(dict(row), self._provider_databases)) != NOT_GRANTED
-            or row["name"] in control
-            else ListedDatabase(row["name"])
-            for row in rows
-        ]
+            return [
+                ListedDatabase(name_in(row), reason)
+                if (reason := left_out(dict(row), self._provider_databases)) != NOT_GRANTED
+                or row["name"] in control
+                else ListedDatabase(name_in(row))
+                for row in rows
+            ]
 
     async def schemas(
         self, server: Server, database: str, pattern: str, credential: Credential
     ) -> list[str]:
         async with self._session(server, database, credential) as connection:
             rows = await connection.fetch(Q.schemas, pattern)
-        return [row["name"] for row in rows]
+            return [name_in(row) for row in rows]
 
     async def rights(
         self, server: Server, database: str | None, credential: Credential, needs: Needs
     ) -> Rights:
         name = database or server.maintenance_database
         async with self._session(server, name, credential) as connection:
-            session = dict(await connection.fetchrow(Q.session) or {})
+            session = await connection.fetchrow(Q.session)
             roles = await connection.fetch(Q.roles, list(needs.roles), needs.schema)
             guard, faults = None, []
             if needs.guarded:
                 guard = await connection.fetchrow(Q.guard)
                 faults = await connection.fetch(T.guard_faults)
         return Rights(
-            session,
-            [dict(row) for row in roles],
-            dict(guard) if guard else None,
-            tuple(row["fault"] for row in faults),
+            _checked(session, SessionRow),
+            [_checked(row, RoleRow) for row in roles],
+            _checked(guard, GuardRow) if guard else None,
+            tuple(str(row["fault"]) for row in faults),
         )
+
+
+def _checked(row: Any, kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """A server may answer anything."""
+    try:
+        return msgspec.structs.asdict(msgspec.convert(dict(row or ()), kind))
+    except msgspec.ValidationError as error:
+        raise Unavailable(f"{UNREADABLE}: {error}.", code="TargetUnreachable") from None

@@ -1,6 +1,7 @@
 """`muster job pause|resume|enable|disable|schedule`: whether and when a job starts; the rest of it stays."""
 
 import argparse
+from shlex import quote
 from typing import Any
 
 from muster.cli import lookup, output, schedules
@@ -84,6 +85,6 @@ def _scheduled(job: dict[str, Any], name: str) -> None:
     """Enabling a job without a schedule would start it at once."""
     if schedules.describe(job["properties"].get("schedule") or {}) is None:
         raise Refused(
-            f"the job '{name}' has no schedule: muster job start {name} runs it now, and "
+            f"the job '{name}' has no schedule: muster job start {quote(name)} runs it now, and "
             "muster job schedule with --cron, --every or --at gives it one"
         )

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterable, Iterator
+from shlex import quote
 from typing import Any
 
 from muster.cli import lookup, output, runs
@@ -100,7 +101,7 @@ def _notes(job: str, item: dict[str, Any]) -> Iterator[str]:
         yield f"started: muster run show {run}"
     elif properties["count"] and not any("error" in step for step in steps):
         until = moment(properties["expiresAt"])
-        yield f"start exactly this until {until}: muster job start {job} --plan {item['name']}"
+        yield f"start exactly this until {until}: muster job start {quote(job)} --plan {item['name']}"
 
 
 def _about(step: dict[str, Any]) -> str:

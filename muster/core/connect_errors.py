@@ -20,7 +20,10 @@ CONFUSED = (
     ArithmeticError,
     AssertionError,
     AttributeError,
+    BufferError,
     LookupError,
+    RuntimeError,
+    SystemError,
     TypeError,
     ValueError,
 )

@@ -474,6 +474,8 @@ async def test_a_step_or_a_target_is_canceled_alone(jobs_api, owner, job):
         at(run, "steps/step1/targets", target[1], "cancel"), {"reason": "wrong"}
     )
     over = await jobs_api.post(at(run, "steps/step1/targets", target[2], "cancel"))
+    long = await jobs_api.post(at(run, "cancel"), {"reason": "x" * 1001})
+    assert wrong_field(long) == "reason"
     step = await jobs_api.post(at(run, "steps/STEP1/cancel"))
 
     assert [(each.status_code, each.content) for each in (one, step)] == [(200, b"")] * 2
@@ -839,7 +841,9 @@ async def test_a_job_of_that_name_is_left_to_its_people(jobs_api, owner):
 async def test_what_is_wrong_with_a_query_is_named(jobs_api, change, field):
     await jobs_api.a_job()
 
-    answer = await jobs_api.post("queries", {"targetGroup": "fleet", "sql": "select 1"} | change)
+    asked = {"targetGroup": "fleet", "sql": "select 1"} | change
+    given = {name: value for name, value in asked.items() if value is not None}
+    answer = await jobs_api.post("queries", given)
 
     assert wrong_field(answer) == field
     assert await jobs_api.control("select 1 from jobs_internal.job where name = 'adhoc'") == []

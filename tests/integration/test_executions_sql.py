@@ -147,6 +147,8 @@ async def test_the_engine_is_told_without_a_word(account, owner):
 
 async def test_a_stop_before_the_first_step_ends_the_run_at_once(owner):
     run = await a_run(owner, await a_job(owner))
+    error = await refused("select jobs.sp_stop_job($1, $2)", run, "x" * 1001, session=owner)
+    assert (error.sqlstate, str(error)) == ("MU012", "reason has at most 1000 characters")
 
     await owner.execute("select jobs.sp_stop_job($1, 'a mistake')", run)
 

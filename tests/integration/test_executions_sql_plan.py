@@ -69,9 +69,10 @@ async def test_a_question_is_asked_answered_and_read(account, owner):
     await engine.execute(ANSWER, EPOCH, asked, '{"targets": []}')
     await engine.execute(ANSWER, EPOCH, asked, '{"targets": [1]}')
 
-    assert [(row[0], row[1], json.loads(row[2])) for row in opened] == [
-        (asked, "resolve", json.loads(RESOLVE))
-    ]
+    assert [(row[0], row[1]) for row in opened] == [(asked, "resolve")]
+    args = json.loads(opened[0][2])
+    assert args.pop("askedBy").endswith("_agent")  # no caller was named
+    assert args == json.loads(RESOLVE)
     assert json.loads(await agent.fetchval(READ, asked)) == {
         "answered": True,
         "answer": {"targets": []},

@@ -275,6 +275,12 @@ async def test_a_run_has_its_own_timeout_retries_and_rollout(databases: Fleet):
         ({"overrides": {"timeoutSeconds": 0}}, "overrides.timeoutSeconds is a number from 1 to 2147483"),
         ({"overrides": {"lockTimeoutSeconds": -1}}, "lockTimeoutSeconds is seconds, 0 or more"),
         ({"overrides": {"rollout": {"waves": [0]}}}, "options.rollout.waves is a list"),
+        ({"overrides": {"rollout": {"waves": [1] * 101}}}, "has at most 100 waves"),
+        ({"overrides": {"rollout": None}}, "options.rollout is an object"),
+        ({"overrides": {"rollout": {"waves": [1], "gate": None}}}, "options.rollout.gate is auto or manual"),
+        ({"targets": [{"serverName": "fleet", "databaseName": None}]}, r"targets\[0\]: databaseName is a text"),
+        ({"targets": [{"serverName": "fleet", "databaseName": {"a": 1}}]}, "databaseName is a text"),
+        ({"targets": [{"serverName": "fleet", "databaseName": "a\u202eb"}]}, "no invisible characters"),
         ({"overrides": {}}, "with at least one option"),
         ({"plan_id": uuid4(), "target_limit": 1}, "a plan is started as it is"),
         ({"plan_id": uuid4()}, "has no plan"),
@@ -284,3 +290,13 @@ async def test_a_start_that_says_something_wrong_is_refused(databases: Fleet, na
     await databases.job("job", EFFECT)
     with pytest.raises(asyncpg.PostgresError, match=message):
         await start(databases, **named)
+
+
+async def test_a_plan_is_started_once_also_when_the_history_of_its_run_is_gone(databases: Fleet):
+    await databases.job("job", EFFECT)
+    plan, _ = await planned(databases)
+    await start(databases, plan_id=plan)
+    await databases.root.execute("select jobs.sp_purge_jobhistory('job')")
+
+    with pytest.raises(asyncpg.PostgresError, match="was started before"):
+        await start(databases, plan_id=plan)

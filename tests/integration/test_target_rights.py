@@ -97,7 +97,7 @@ async def directory_of(jobs_api):
     return [row["name"] for row in rows]
 
 
-async def a_plan(jobs_api):
+async def a_plan(jobs_api, server_id=OTHER):
     """A stored plan of the job `there`, as the engine would have stored it."""
     plan = uuid4()
     await jobs_api.control(
@@ -110,7 +110,7 @@ async def a_plan(jobs_api):
         " select $1, job_id, version, '{}', 'anna' from job returning plan_id)"
         " insert into jobs_internal.plan_snapshot select plan_id, 1, snapshot_id from plan, snapshot",
         plan,
-        OTHER,
+        server_id,
     )  # fmt: skip
     return {"planId": str(plan)}
 
@@ -470,6 +470,35 @@ async def test_the_list_of_servers_shows_those_that_the_caller_may_read(jobs_api
     assert [each["id"] for each in everything] == [SERVER, OTHER]
 
 
+async def test_a_server_that_the_caller_may_not_read_is_not_taken_from_an_account(jobs_api):
+    await others(jobs_api)
+    caller = await a_caller(jobs_api, (ACCOUNT, CONTRIBUTOR))
+    names = ["other", "nothing"]
+
+    async with caller.call:
+        answers = [
+            await caller.post("disallowServer", {"server": name, "force": force})
+            for name in names
+            for force in (False, True)
+        ]
+
+    assert {outcome(answer) for answer in answers} == {UNKNOWN}
+    messages = [answer.json()["error"]["message"] for answer in answers]
+    assert messages[0].replace("other", "nothing") == messages[2]
+    assert await directory_of(jobs_api) == ["other", "srv"]
+
+
+async def test_databases_of_a_server_that_the_caller_may_not_use_are_not_listed(jobs_api):
+    await others(jobs_api)
+    caller = await a_caller(jobs_api, (ACCOUNT, JOB_OPERATOR))
+
+    async with caller.call:
+        resolved = await caller.post("targetGroups/others/resolve")
+        examined = await caller.post("targetGroups/others/doctor")
+
+    assert (outcome(resolved), outcome(examined)) == (UNKNOWN, UNKNOWN)
+
+
 async def test_a_server_is_taken_from_an_account_unless_groups_name_it(jobs_api):
     await others(jobs_api)
 
@@ -590,3 +619,21 @@ async def test_a_host_name_that_stands_for_another_server_in_the_account_starts_
 
     assert outcome(started) == UNKNOWN
     assert await jobs_api.control("select from jobs_internal.chosen_target") == []
+
+
+async def test_the_server_of_an_output_needs_the_right_however_the_run_is_started(jobs_api):
+    output = {"serverName": "other", "databaseName": "out", "tableName": "t"}
+    await jobs_api.made("jobs/there", {})
+    await jobs_api.made("jobs/there/steps/first", a_step(output=output))
+    plan = await a_plan(jobs_api, SERVER)
+    named = {"targets": [{"serverName": "srv", "databaseName": "d"}]}
+    caller = await a_caller(jobs_api, (SERVER, CONTRIBUTOR))
+
+    async with caller.call:
+        refused = [
+            outcome(await caller.post("jobs/there/start", body)) for body in ({}, named, plan)
+        ]
+    started = await jobs_api.post("jobs/there/start", named)
+
+    assert refused == [UNKNOWN] * 3
+    assert outcome(started) == DONE

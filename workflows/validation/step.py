@@ -18,6 +18,7 @@ PAUSE = re.compile(
 SQLSTATE = re.compile(r"[0-9A-Z]{2}(?:[0-9A-Z]{3})?")
 PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 LARGEST_COUNT = 9_999_999
+MOST_WAVES = 100  # a run shows its own in every list
 
 
 def step(name: str, properties: dict[str, Any]) -> list[FieldError]:
@@ -132,6 +133,8 @@ def rollout_errors(rollout: dict[str, Any] | None, where: str) -> list[FieldErro
     if not rollout["waves"] or not all(_count_or_percent(wave) for wave in rollout["waves"]):
         message = 'A list of counts and percentages such as [1, "5%", "100%"].'
         errors.append(FieldError(f"{where}.waves", message))
+    elif len(rollout["waves"]) > MOST_WAVES:
+        errors.append(FieldError(f"{where}.waves", f"At most {MOST_WAVES} waves."))
     halt = rollout.get("haltAfterFailures")
     if halt is not None and not _count_or_percent(halt):
         message = 'A count from 1 or a percentage such as "5%".'

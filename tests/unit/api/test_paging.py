@@ -134,3 +134,5 @@ def test_query_names_ignore_case_and_come_once() -> None:
             query.parse(twice)
     with pytest.raises(InvalidRequest):
         query.parse(b"a=%ff")
+    with pytest.raises(InvalidRequest):
+        query.parse(b"a=b%00c")

@@ -108,8 +108,20 @@ async def test_more_streams_than_a_process_sends_are_refused_before_they_begin()
     assert messages[0]["status"] == 200
 
 
+async def test_the_streams_of_one_caller_leave_room_for_others():
+    streams = Streams()
+    with contextlib.ExitStack() as stack:
+        for _ in range(stream.MOST_OF_CALLER):
+            stack.enter_context(streams.one("greedy"))
+        with pytest.raises(Unavailable, match="to you already"), streams.one("greedy"):
+            pass
+        stack.enter_context(streams.one("other"))
+    with streams.one("greedy"):
+        pass
+
+
 def occupied(streams: Streams, number: int):
     stack = contextlib.ExitStack()
-    for _ in range(number):
-        stack.enter_context(streams.one())
+    for each in range(number):
+        stack.enter_context(streams.one(str(each)))
     return stack

@@ -54,6 +54,14 @@ def test_a_plan_is_shown_by_step_and_server(muster, rest):
     assert out.split() == SHOWN.split()
 
 
+def test_a_command_that_is_shown_can_be_pasted_whatever_the_job_is_called(muster, rest):
+    rest.on("POST", f"{ACCOUNT}/jobs/x;id $(id)/plan", PLAN)
+
+    _, out, _ = muster("job", "plan", "x;id $(id)")
+
+    assert f"muster job start 'x;id $(id)' --plan {PLAN_ID}" in out
+
+
 def test_a_stored_plan_is_shown_with_each_target(muster, rest):
     rest.on("GET", f"{JOB}/plans/{PLAN_ID}", PLAN)
 

@@ -15,6 +15,7 @@ from engine.scheduling.rollout import (
     duration_seconds,
     wave_ends,
 )
+from engine.scheduling.runs import StepDefinition
 
 COUNT_OR_PERCENT = st.one_of(
     st.integers(1, 2000), st.integers(1, 100).map(lambda percent: f"{percent}%")
@@ -257,3 +258,11 @@ def test_a_first_wave_of_one_is_known_also_while_there_is_only_one_target(
     rules = RolloutRules.of({"rollout": {"waves": waves}}, targets)
 
     assert rules.begins_with_one == begins_with_one
+
+
+def test_a_run_that_was_started_without_a_rollout_by_null_can_be_planned():
+    """Older versions of jobs.sp_start_job let a run have it."""
+    step = StepDefinition(step_id=1, name="s", timeout_seconds=1, options={"rollout": None})
+
+    assert step.order_by is None
+    assert RolloutRules.of(step.options, 3).wave_ends == (3,)

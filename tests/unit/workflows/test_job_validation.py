@@ -210,6 +210,7 @@ def test_a_priority_is_refused_as_long_as_it_has_no_effect(priority):
         ({"rollout": {"waves": [0]}}, "rollout.waves"),
         ({"rollout": {"waves": ["101%"]}}, "rollout.waves"),
         ({"rollout": {"waves": [True]}}, "rollout.waves"),
+        ({"rollout": {"waves": [1] * 101}}, "rollout.waves"),
         ({"rollout": {"waves": [1], "haltAfterFailures": "0%"}}, "rollout.haltAfterFailures"),
         ({"rollout": {"waves": [1], "pauseBetween": "10m"}}, "rollout.pauseBetween"),
         ({"rollout": {"waves": [1], "pauseBetween": "P10000D"}}, "rollout.pauseBetween"),

@@ -7,7 +7,8 @@ as $$
 begin
     perform check_epoch(p_epoch);
     return query
-    select r.request_id, r.kind, r.args from request r where r.answered_at is null and r.asked_at > clock_timestamp() - interval '30 s'
+    select r.request_id, r.kind, r.args || jsonb_build_object('askedBy', r.asked_by) from request r
+     where r.answered_at is null and r.asked_at > clock_timestamp() - interval '30 s'
      order by r.asked_at;
 end $$;
 comment on function jobs_internal.open_requests(bigint) is

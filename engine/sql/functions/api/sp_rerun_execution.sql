@@ -31,6 +31,7 @@ begin
     select o into wrong from unnest(sp_rerun_execution.outcomes) o
      where lower(o) <> all(select lower(k) from unnest(kinds) k) limit 1;
     if wrong is not null or (sp_rerun_execution.target_ids is null and coalesce(cardinality(sp_rerun_execution.outcomes), 0) = 0)
+       or cardinality(sp_rerun_execution.outcomes) > cardinality(kinds)
     then
         perform raise_error('MU012', 'outcomes', format('outcomes is a list of %s', array_to_string(kinds, ', ')));
     end if;

@@ -8,6 +8,7 @@ declare
     run job_execution;
     who record;
 begin
+    perform check_reason(sp_stop_job.reason);
     select * into run from job_execution x
      where x.job_execution_id = sp_stop_job.job_execution_id for no key update;
     if not found then

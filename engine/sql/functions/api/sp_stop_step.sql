@@ -10,6 +10,7 @@ declare
     step constant step_execution := get_current_step(sp_stop_step.job_execution_id, sp_stop_step.step_name);
     who record;
 begin
+    perform check_reason(sp_stop_step.reason);
     update step_execution e
        set cancel_requested_at = coalesce(e.cancel_requested_at, now)
      where (e.run_day, e.job_execution_id, e.step_id) = (step.run_day, step.job_execution_id, step.step_id);

@@ -15,6 +15,7 @@ declare
     target target_execution;
     who record;
 begin
+    perform check_reason(sp_stop_target.reason);
     select * into target from target_execution x
      where (x.run_day, x.job_execution_id, x.step_id, x.ordinal)
            = (step.run_day, step.job_execution_id, step.step_id, place) for no key update;

@@ -6,7 +6,7 @@ as $$
 declare
     names constant text[] := array(select lower(n) from unnest(p_names) n);
 begin
-    if p_kind not in ('targetGroups', 'jobs', 'plans', 'executions') then
+    if p_kind not in ('targetGroups', 'jobs', 'outputs', 'plans', 'executions') then
         perform raise_error('MU012', 'p_kind', format('there is no kind %s', p_kind));
     end if;
     return (
@@ -18,7 +18,7 @@ begin
               join job_step s on s.job_id = j.job_id and s.version = j.version
              where p_kind = 'jobs' and lower(j.name) = any(names) and j.deleted_at is null and not j.system
             union all
-            select s.target_group_id, s.output_server_name
+            select s.target_group_id, null
               from run x
               join job_step s on s.job_id = x.job_id and s.version = x.job_version
              where x.end_time is null
@@ -26,6 +26,16 @@ begin
                                 where (e.run_day, e.job_execution_id, e.step_id)
                                       = (x.run_day, x.job_execution_id, s.step_id)
                                   and e.snapshot_id is not null)
+            union all
+            select null, s.output_server_name
+              from job_step s
+             where (s.job_id, s.version) in (
+                   select x.job_id, x.job_version from run x where x.end_time is null
+                   union all
+                   select p.job_id, p.job_version from plan p where p_kind = 'plans' and p.plan_id::text = any(names)
+                   union all
+                   select j.job_id, j.version from job j
+                    where p_kind = 'outputs' and lower(j.name) = any(names) and j.deleted_at is null and not j.system)
         ), inside (id) as (
             (select g.target_group_id from target_group g where p_kind = 'targetGroups' and lower(g.name) = any(names)
              union
@@ -63,5 +73,6 @@ begin
 end $$;
 comment on function jobs_internal.reached_servers(text, text[]) is
     'The servers that target groups, the current steps of jobs, or the coming steps of live runs (by their ids) name, also '
-    'through nested groups; serverIds: those of the targets that runs have or were given, and of plans; anyServer: rows that '
-    'are read at run time may name any server of the directory. Names that do not exist are ignored.';
+    'through nested groups, with the servers of outputs, also for plans; of the kind outputs: these alone. serverIds: those '
+    'of the targets that runs have or were given, and of plans; anyServer: rows that are read at run time may name any server '
+    'of the directory. Names that do not exist are ignored.';

@@ -19,11 +19,15 @@ begin
             from jsonb_each(case jsonb_typeof(t.doc) when 'object' then t.doc else '{}' end) k
            where k.key not in ('serverName', 'databaseName', 'schemaName')
           union all
-          select format('%s has 1 to %s bytes and no control characters', f.key, f.longest)
+          select format('%s is a text', k.key)
+            from jsonb_each(case jsonb_typeof(t.doc) when 'object' then t.doc else '{}' end) k
+           where jsonb_typeof(k.value) <> 'string'
+          union all
+          select format('%s has 1 to %s bytes and no invisible characters', f.key, f.longest)
             from (values ('serverName', coalesce(t.doc ->> 'serverName', ''), 253),
                          ('databaseName', t.doc ->> 'databaseName', 63), ('schemaName', t.doc ->> 'schemaName', 63))
                  f (key, value, longest)
-           where octet_length(f.value) not between 1 and f.longest or f.value ~ $r$[\u0001-\u001f\u007f-\u009f]$r$
+           where octet_length(f.value) not between 1 and f.longest or f.value ~ $r$[\u0001-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]$r$
           union all
           select 'schemaName needs a databaseName' where t.doc ? 'schemaName' and t.doc ->> 'databaseName' is null) r
      order by t.place

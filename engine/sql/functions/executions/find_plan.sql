@@ -15,6 +15,9 @@ begin
         when exists (select from job_execution x where x.plan_of = p_plan)
         then format('plan %s was started before, as execution %s: make a new one, or run that execution again', p_plan,
                     (select x.job_execution_id from job_execution x where x.plan_of = p_plan))
+        when wanted.document ? 'jobExecutionId'
+        then format('plan %s was started before, as execution %s: make a new one', p_plan,
+                    wanted.document ->> 'jobExecutionId')
         when exists (select from job_step s
                       where (s.job_id, s.version) = (wanted.job_id, wanted.job_version)
                         and not exists (select from plan_snapshot n where (n.plan_id, n.step_id) = (p_plan, s.step_id)))

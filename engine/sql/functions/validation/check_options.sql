@@ -66,6 +66,8 @@ begin
     end if;
     if p_options ? 'rollout' and not p_options -> 'rollout' ? 'waves' then
         perform raise_error('MU012', 'options', 'options.rollout needs its waves');
+    elsif jsonb_array_length(p_options #> '{rollout,waves}') > 100 then
+        perform raise_error('MU012', 'options', 'options.rollout.waves has at most 100 waves');
     elsif p_options ? 'verify' and not p_options -> 'verify' ? 'sql' then
         perform raise_error('MU012', 'options', 'options.verify needs its query, sql');
     elsif (p_options #>> '{verify,expect}' is not distinct from 'value') <> (p_options -> 'verify' ? 'value') then

@@ -25,7 +25,9 @@ begin
         perform raise_error('MU012', 'overrides', format('overrides.%s %s', wrong.key, wrong.meaning),
             'The options are timeoutSeconds, retryAttempts, maxParallelism, lockTimeoutSeconds and rollout.');
     end if;
-    perform check_options(jsonb_strip_nulls(jsonb_build_object('rollout', p_overrides -> 'rollout')));
+    if p_overrides ? 'rollout' then
+        perform check_options(jsonb_build_object('rollout', p_overrides -> 'rollout'));
+    end if;
     if p_overrides ? 'lockTimeoutSeconds' then
         perform check_options(jsonb_build_object('settings', jsonb_build_object(
             'lockTimeoutSeconds', p_overrides -> 'lockTimeoutSeconds')));
