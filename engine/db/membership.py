@@ -13,7 +13,7 @@ from muster.core.db import Connection
 from muster.core.errors import Unavailable
 from muster.core.version import VERSION
 
-OLDEST_SCHEMA = 7  # the oldest schema that the engine's queries work with
+OLDEST_SCHEMA = 15  # the oldest schema that has all that the engine's queries name
 
 
 @dataclass(frozen=True)

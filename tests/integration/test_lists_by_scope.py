@@ -117,6 +117,15 @@ async def executions(jobs_api) -> dict[str, tuple[str, str]]:
         job = await a_job(owner, "ran", steps=2)
         run, other = [await a_planned_run(owner, job, 2) for _ in range(2)]
         await ran(owner, run, 1, "Succeeded")
+        plans = [
+            await owner.fetchval(
+                "insert into jobs_internal.plan (plan_id, job_id, job_version, document, created_by)"
+                " select gen_random_uuid(), job_id, version, '{}', 'test' from jobs_internal.job_version"
+                "  where job_id = $1 order by version desc limit 1 returning plan_id",
+                job.id,
+            )
+            for _ in range(2)
+        ]
         rows = await owner.fetch(
             "select d.target_id from jobs_internal.snapshot_target d"
             "  join jobs_internal.step_execution s using (snapshot_id)"
@@ -127,6 +136,10 @@ async def executions(jobs_api) -> dict[str, tuple[str, str]]:
     one, two = (f"{base}/steps/step1/targets/{row['target_id']}" for row in rows)
     return {
         type: (base, jobs_api.url(f"jobs/ran/executions/{other}")),
+        type.replace("executions", "plans"): (
+            jobs_api.url(f"jobs/ran/plans/{plans[0]}"),
+            jobs_api.url(f"jobs/ran/plans/{plans[1]}"),
+        ),
         f"{type}/steps": (f"{base}/steps/step1", f"{base}/steps/step2"),
         f"{type}/steps/targets": (one, two),
         f"{type}/steps/targets/attempts": (f"{one}/attempts/1", f"{one}/attempts/2"),
