@@ -151,6 +151,11 @@ async def test_check_50_a_run_that_waits_for_its_next_attempt_is_cancelled_at_on
     assert await attempts(databases, run) == [("Failed", 0, 8)]
     assert await databases.lifecycles(run) == {"Failed": DATABASES}
     assert (await databases.steps(run))[0]["lifecycle"] == "Canceled"
+    newest = await databases.root.fetchrow(
+        "select next_attempt_start_time, message from jobs.run_attempts where job_execution_id = $1",
+        run,
+    )
+    assert tuple(newest) == (None, "No further attempt: the run ended before it began.")
 
 
 @pytest.mark.deep

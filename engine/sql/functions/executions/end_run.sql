@@ -54,6 +54,10 @@ begin
                        when outcome in ('Failed', 'TimedOut') and a.remaining = 0
                        then 'No further attempt: nothing may be repeated.' end
              into stopped;
+        update run_attempt a -- the run waited for the next attempt, which does not follow
+           set next_start_time = null,
+               message         = 'No further attempt: the run ended before it began.'
+         where a.job_execution_id = p_run and a.number = run.attempt and a.next_start_time is not null;
     end if;
     update job_execution x
        set lifecycle    = outcome,
