@@ -29,8 +29,9 @@ begin
                 select jsonb_strip_nulls(jsonb_build_object(
                            'failuresInARow', h.failures, 'since', iso_time(h.since), 'warnedAt', iso_time(h.warned_at),
                            'disabledAt', iso_time(h.disabled_at), 'disabledReason', case when h.disabled_at is not null
-                               then format('The schedule was disabled after %s runs in a row failed, with no success since '
-                                           '%s. Enable it to count from 0 again.', h.failures, iso_time(h.since)) end))
+                               then format('The schedule was disabled: %s runs in a row failed, with no success since '
+                                           '%s. Enable it to count from 0 again.', h.failures,
+                                           iso_time(date_trunc('second', h.since))) end))
                   from job_health h
                  where h.job_id = p_job.job_id))));
 end $$;
