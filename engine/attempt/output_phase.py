@@ -161,6 +161,8 @@ def _not_written(
     if isinstance(error, SpoolLost):
         return _lost(outcome, step)
     fields, retry = _cause(error, step.options.retry_on)
+    if isinstance(error, asyncpg.PostgresError) and step.output is not None:
+        fields["message"] += f" (output: {step.output.table})"
     return _failed(outcome, fields, retry=retry)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 
 import asyncpg
+import msgspec
 import pytest
 
 from engine.attempt import output_phase
@@ -13,6 +14,7 @@ from engine.attempt.outcome import Outcome
 from engine.attempt.row_spool import SpoolLost
 from engine.core.communicator import next_phase
 from engine.core.orphaned_attempt import OrphanOutcome, recorded_outcome
+from engine.model.output import StepOutput
 from engine.pgwire.errors import ConnectionAborted, UnexpectedAnswer
 from engine.pool.errors import Full
 from muster.core.errors import InvalidRequest, NotFound, Unavailable
@@ -26,13 +28,14 @@ def refused(state: str) -> asyncpg.PostgresError:
     return asyncpg.PostgresError.new({"C": state, "M": "no"})
 
 
-async def outcome(error, *, reason=None, left=60.0, **options):
+async def outcome(error, *, reason=None, left=60.0, output=None, **options):
     token = CancelToken()
     if reason:
         token.cancel(reason)
     deadline = asyncio.get_running_loop().time() + left
     entry = ExecutorTask(a_task(), token, deadline)
-    return output_phase._not_written(SUCCEEDED, entry, a_step("select 1", **options), error)
+    step = msgspec.structs.replace(a_step("select 1", **options), output=output)
+    return output_phase._not_written(SUCCEEDED, entry, step, error)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +66,15 @@ async def test_a_failure_is_retried_where_a_repeat_may_succeed(error, retry, sql
     assert ended.rows == 3, "what the script returned is kept"
     assert ended.message is not None
     assert ended.message.startswith("The script succeeded; its output was not written: ")
+
+
+async def test_what_the_server_of_the_output_refuses_names_the_table():
+    output = StepOutput("reports", "fleet", "public", "sizes")
+
+    ended = await outcome(refused("42501"), output=output)
+
+    assert ended.message is not None
+    assert ended.message.endswith(": no (output: public.sizes in fleet at reports)")
 
 
 async def test_retry_on_widens_what_is_retried():
