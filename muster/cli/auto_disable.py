@@ -4,6 +4,8 @@ import argparse
 import re
 from typing import Any
 
+from muster.cli.output import moment
+
 POLICY = re.compile(r"(\d{1,5})/(\d{1,3})d?")
 
 
@@ -23,7 +25,8 @@ def describe(properties: dict[str, Any]) -> list[str]:
     if reason := health.get("disabledReason"):
         return [reason]
     if health:
-        return [f"failed {health['failuresInARow']} times in a row since {health['since']}"]
+        count = health["failuresInARow"]
+        return [f"failed {count} time{'s' * (count != 1)} in a row since {moment(health['since'])}"]
     return []
 
 

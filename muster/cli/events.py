@@ -98,7 +98,7 @@ def _print(options: argparse.Namespace, event: dict[str, Any]) -> None:
     if options.output == "tsv":
         print("\t".join(cells), flush=True)
     else:
-        print(f"{cells[1]}  {cells[2]:<18} {cells[4]}".rstrip(), flush=True)
+        print(f"{cells[0]:>6}  {cells[1]}  {cells[2]:<18} {cells[4]}".rstrip(), flush=True)
 
 
 def _text(kind: str, data: dict[str, Any]) -> str:

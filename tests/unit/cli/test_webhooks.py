@@ -130,6 +130,7 @@ def test_events_of_a_run_are_followed_over_a_lost_connection(muster, rest):
     assert code == 0
     first, second = out.splitlines()
     assert "runStarted" in first and "targetsEnded" in second
+    assert [int(each.split()[0]) for each in (first, second)] == [4, 9], "--after takes them"
     assert "step 1: 1 Failed; eu1/t1: division by zero" in out
     assert rest.asked(f"{RUN}/events") == [{}, {"after": "4"}, {"after": "4"}]
 
@@ -178,6 +179,19 @@ def test_a_policy_of_auto_disable(muster, rest, given, policy):
     assert (code, err) == (0, "")
     assert rest.sent("PUT", JOB)[0]["properties"]["autoDisable"] == policy
     assert muster("job", "create", "x", "-g", "g", "-c", "select 1", "--auto-disable", "x")[0] == 1
+
+
+@pytest.mark.parametrize(("failures", "words"), [(1, "1 time"), (2, "2 times")])
+def test_a_job_that_fails_says_since_when(muster, rest, failures, words):
+    health = {"failuresInARow": failures, "since": "2031-01-01T00:00:00.123456Z"}
+    rest.on(
+        "GET", JOB, {"id": JOB, "name": "nightly", "properties": {"schedule": {}, "health": health}}
+    )
+    rest.on("GET", f"{JOB}/steps", listed())
+    rest.on("GET", f"{JOB}/nextRuns", listed())
+
+    line = f"failed {words} in a row since 2031-01-01T00:00:00Z"
+    assert line in muster("job", "show", "nightly")[1].splitlines()
 
 
 def test_a_disabled_job_says_why(muster, rest):
