@@ -218,6 +218,8 @@ class Api:
 
 def under(parent: str, *names: str) -> str:
     """The path of something below: names are quoted, so that a space or a percent sign stays one."""
+    if "" in names:
+        raise Refused("a name is empty")
     return "/".join([parent, *(quote(name, safe="") for name in names)])
 
 

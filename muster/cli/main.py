@@ -83,6 +83,7 @@ def _add_processes(commands: Commands) -> None:
     up.add_argument(
         "--allow-target",
         action="append",
+        type=_address,
         default=[],
         metavar="HOST[:PORT]",
         help="added to MUSTER_TARGET_ALLOW, such as 127.0.0.1:5432; can be repeated",
@@ -99,6 +100,12 @@ def _add_processes(commands: Commands) -> None:
             "--start-file", type=Path, required=True, help="settings and secrets of the process"
         )
         one.set_defaults(run=_workload)
+
+
+def _address(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; HOST or HOST:PORT is needed")
+    return text
 
 
 def _add_backup(commands: Commands) -> None:

@@ -33,7 +33,9 @@ def retry(api: Api, run: Run, options: argparse.Namespace) -> int:
         for item in items
     ]
     columns = ("job", "run", "step", "target", "lifecycle", "reason")
-    output.show(options, {"value": items}, Table(columns, rows, optional=("reason",)))
+    held = any(item["properties"].get("waitReason") == "Halted" for item in items)
+    notes = [f"The run is halted: muster run resume {run.id} goes on with it."] if held else []
+    output.show(options, {"value": items}, Table(columns, rows, optional=("reason",)), notes=notes)
     return Exit.SUCCEEDED
 
 

@@ -37,6 +37,15 @@ def test_effective_settings_are_printed_without_secrets(
     assert "canary" not in output
 
 
+def test_an_empty_target_is_refused_before_anything_starts(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["up", "--allow-target", "", "--listen", "127.0.0.1:0"])
+
+    assert "argument --allow-target: it is empty" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", [["config", "print"], ["api"], ["fsm"]])
 def test_wrong_settings_are_one_clear_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]

@@ -104,6 +104,12 @@ def test_a_target_of_two_servers_is_a_question(muster, with_targets):
     assert muster("run", "cancel", "nightly", "--target", "nowhere")[0] == 6
 
 
+def test_an_empty_name_is_refused_before_a_request(muster, rest):
+    code, _, err = muster("job", "start", "")
+
+    assert (code, err) == (1, "muster: a name is empty\n")
+
+
 def test_targets_are_retried_when_all_of_them_are_known(muster, three_runs):
     rest = three_runs
     found = a_target("tenant_07", "Failed"), a_target("tenant_08", "TimedOut")
@@ -121,6 +127,8 @@ def test_targets_are_retried_when_all_of_them_are_known(muster, three_runs):
         ["main", "fleet-1/tenant_07", "Created", "Halted"],
         ["main", "fleet-1/tenant_08", "Created", "Halted"],
     ])  # fmt: skip
+    note = f"The run is halted: muster run resume {RUN_ID} goes on with it."
+    assert note in muster(*words, "fleet-1/tenant_08")[1]
     retried = len([each for each in rest.requests if each.method == "POST"])
     assert muster(*words, "nowhere")[0] == 6
-    assert len([each for each in rest.requests if each.method == "POST"]) == retried == 2
+    assert len([each for each in rest.requests if each.method == "POST"]) == retried == 4
