@@ -282,6 +282,12 @@ async def test_targets_that_another_run_works_on_are_skipped(execution, owner, o
         assert (rows[1]["end_reason"], rows[1]["attempts"]) == ("Overlap", 0)
         assert rows[1]["last_message"].startswith("Skipped:")
         assert rows[1]["end_time"] is not None
+    events = await owner.fetch(
+        "select payload ->> 'stepId', payload -> 'counts' ->> 'Skipped' from jobs_internal.outbox"
+        " where job_execution_id = $1 and kind = 'targetsEnded'",
+        second.run,
+    )
+    assert list(map(tuple, events)) == ([("1", "2")] if skips else [])
 
 
 async def test_a_younger_run_holds_targets_too(execution, owner):
