@@ -189,7 +189,7 @@ async def test_check_47_only_targets_that_newly_succeeded_are_progress(
 
 
 @pytest.mark.deep
-async def test_progress_counts_anew_in_each_attempt(execution, no_retries):
+async def test_progress_is_counted_from_zero_in_each_attempt(execution, no_retries):
     await report(execution, "ok", "again", "again")
     await wait(execution, 1, 2)
     assert await execution.value("begin_attempt", EPOCH, execution.run) is True
