@@ -61,7 +61,7 @@ STEP = _list(
                 "type": "boolean",
                 "description": "The server is disabled, or its private endpoint was rejected.",
             },
-            "missingCredentials": {
+            "missingCredentialCount": {
                 "type": "integer",
                 "description": "Targets for whose rows no credential is configured.",
             },

@@ -47,7 +47,7 @@ class PlannedOutput(msgspec.Struct, frozen=True, rename="camel"):
         without = [each for each in reached if document.credential(each.credential_id) is None]
         place: dict[str, Any] = msgspec.to_builtins(self)
         del place["hasCredential"]
-        return {**place, "missingCredentials": 0 if self.has_credential else len(without)}
+        return {**place, "missingCredentialCount": 0 if self.has_credential else len(without)}
 
 
 class Script(msgspec.Struct, frozen=True):

@@ -144,8 +144,8 @@ def _output(output: dict[str, Any]) -> Iterator[str]:
         yield f"  the output's server {server} is not in the account's directory: {advice}"
     elif output["disabled"]:
         yield f"  the output's server {server} is disabled, or its private endpoint was rejected"
-    if output["serverExists"] and output["missingCredentials"]:
-        yield f"  no credential for the output of {many(output['missingCredentials'], 'target')}"
+    if output["serverExists"] and output["missingCredentialCount"]:
+        yield f"  no credential for the output of {many(output['missingCredentialCount'], 'target')}"
 
 
 def _named(listed: list[dict[str, Any]], count: int) -> str:

@@ -104,8 +104,8 @@ async def test_a_plan_shows_the_output_and_its_missing_credential(databases: Fle
 
     shown = {"databaseName": "d", "schemaName": "dbo", "tableName": "rows", "serverExists": True}
     assert outputs == [
-        {**shown, "serverName": "fleet", "disabled": False, "missingCredentials": 0},
-        {**shown, "serverName": "away", "disabled": True, "missingCredentials": DATABASES},
+        {**shown, "serverName": "fleet", "disabled": False, "missingCredentialCount": 0},
+        {**shown, "serverName": "away", "disabled": True, "missingCredentialCount": DATABASES},
     ]
 
 

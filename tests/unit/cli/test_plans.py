@@ -60,7 +60,7 @@ def test_a_plan_is_shown_by_step_and_server(muster, rest):
         ({}, None),
         ({"serverExists": False}, "the output's server eu9 is not in the account's directory"),
         ({"disabled": True}, "the output's server eu9 is disabled"),
-        ({"missingCredentials": 2}, "no credential for the output of 2 targets"),
+        ({"missingCredentialCount": 2}, "no credential for the output of 2 targets"),
     ],
 )
 def test_a_plan_shows_the_output_and_what_it_lacks(muster, rest, more, warning):
@@ -70,7 +70,7 @@ def test_a_plan_shows_the_output_and_what_it_lacks(muster, rest, more, warning):
         "schemaName": "dbo",
         "tableName": "sizes",
     }
-    output = {**place, "serverExists": True, "disabled": False, "missingCredentials": 0, **more}
+    output = {**place, "serverExists": True, "disabled": False, "missingCredentialCount": 0, **more}
     steps = [{**STEP, "output": output}]
     rest.on("POST", f"{JOB}/plan", {**PLAN, "properties": {**PLAN["properties"], "steps": steps}})
 
