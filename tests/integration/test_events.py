@@ -157,7 +157,7 @@ async def test_expired_events_are_deleted_and_a_reader_learns_that(databases: Fl
     ],
 )
 @pytest.mark.parametrize("policy", [POLICY, {}], ids=["given", "default"])
-async def test_58_a_schedule_is_disabled_by_failures_and_time(
+async def test_check_58_a_schedule_is_disabled_by_failures_and_time(
     databases: Fleet, policy, failures, days, warned, decision
 ):
     answer = await databases.root.fetchval(
@@ -203,7 +203,7 @@ async def notices(fleet: Fleet, name: str) -> list[str]:
     return sorted(row["kind"] for row in rows)
 
 
-async def test_58_one_warning_one_notice_and_enabling_counts_again(databases: Fleet):
+async def test_check_58_one_warning_one_notice_and_enabling_counts_again(databases: Fleet):
     name = await failing_job(databases, POLICY)
 
     async def fail_once() -> None:
@@ -233,7 +233,7 @@ async def test_58_one_warning_one_notice_and_enabling_counts_again(databases: Fl
     assert shown["schedule"]["enabled"] is True and shown["health"]["failuresInARow"] == 1
 
 
-async def test_58_a_success_starts_again_from_zero(databases: Fleet):
+async def test_check_58_a_success_starts_again_from_zero(databases: Fleet):
     name = await failing_job(databases, {"failures": 2, "days": 0})
     assert await databases.ended(await databases.start(name)) == "Failed"
     await databases.call("sp_update_jobstep", job_name=name, step_name="step1", command="select 1")
@@ -247,7 +247,7 @@ async def test_58_a_success_starts_again_from_zero(databases: Fleet):
     assert shown["schedule"]["enabled"] is True and shown["health"]["failuresInARow"] == 1
 
 
-async def test_58_a_job_without_a_policy_has_that_of_the_account(databases: Fleet):
+async def test_check_58_a_job_without_a_policy_has_that_of_the_account(databases: Fleet):
     name = await failing_job(databases, None)
     never = await failing_job(databases, {"failures": 0})
     await databases.root.execute(

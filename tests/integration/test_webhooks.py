@@ -38,7 +38,7 @@ async def ended_deliveries(fleet: Fleet, name: str, number: int):
     return await deliveries(fleet, name)
 
 
-async def test_59_three_attempts_and_a_failure_are_one_notification(databases: Fleet):
+async def test_check_59_three_attempts_and_a_failure_are_one_notification(databases: Fleet):
     async with receiving() as receiver:
         await add_webhook(databases, "ops", receiver.url)
 
@@ -60,7 +60,7 @@ async def test_59_three_attempts_and_a_failure_are_one_notification(databases: F
 
 
 @pytest.mark.deep
-async def test_59_a_receiver_that_answers_500_leaves_the_job_as_it_is(
+async def test_check_59_a_receiver_that_answers_500_leaves_the_job_as_it_is(
     databases: Fleet, short_pauses
 ):
     async with receiving() as receiver:

@@ -130,7 +130,7 @@ def test_jumping_finds_what_counting_finds(type, count, start, later):
 BERLIN_SPRING, BERLIN_AUTUMN = at("2026-03-29T01:00"), at("2026-10-25T01:00")
 
 
-def test_a_slot_in_the_gap_comes_at_its_end():
+def test_check_57_a_slot_in_the_gap_comes_at_its_end():
     schedule = by_cron("30 2 * * *", "Europe/Berlin")
 
     assert slots(schedule, after=at("2026-03-28T12:00"), limit=2) == [
@@ -141,7 +141,7 @@ def test_a_slot_in_the_gap_comes_at_its_end():
     assert slots(schedule, after=BERLIN_SPRING, limit=1) == [at("2026-03-30T00:30")]
 
 
-def test_a_doubled_slot_comes_once_the_first_time():
+def test_check_57_a_doubled_slot_comes_once_the_first_time():
     schedule = by_cron("30 2 * * *", "Europe/Berlin")
 
     found = slots(schedule, after=at("2026-10-24T12:00"), limit=2)
