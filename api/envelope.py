@@ -43,7 +43,7 @@ def read(
         elif name not in IGNORED:
             findings.add_unknown(name, name, form.known)
     if kind.bodiless and flat:
-        findings.add("properties", "The URL says it all: leave the properties out.")
+        findings.add("properties", "The URL has all that is needed: leave the properties out.")
     clean = form.shape(flat, "" if kind.flat else "properties", properties)
     refuse([*findings.errors, *properties.errors])
     return Body(properties=clean, size=size, **parts)

@@ -154,7 +154,7 @@ class ResourceType:
     at: tuple[At, ...] = ()
     core: bool = False  # no /providers/{namespace} in front of the segment
     flat: bool = False  # the properties stand at the top of the body
-    bodiless: bool = False  # PUT needs no body: the URL says it all
+    bodiless: bool = False  # PUT needs no body: the URL has all that is needed
     parts: Parts = Parts()
     pattern: str = r"^[^/]{1,260}$"  # of the name: shape only, meaning is the workflows' business
     names: tuple[str, ...] = ()  # a closed list of names

@@ -45,6 +45,28 @@ STEP = _list(
     unreachable=_list(**PLACE, code=TEXT, message=TEXT),
     truncated={"type": "boolean", "description": "A list is too long to be shown whole."},
     missingCredentials=_list(serverName=TEXT, count=WHOLE),
+    output={
+        "type": "object",
+        "description": "Where a step with an output writes its rows.",
+        "properties": {
+            "serverName": TEXT,
+            "databaseName": TEXT,
+            "schemaName": TEXT,
+            "tableName": TEXT,
+            "serverExists": {
+                "type": "boolean",
+                "description": "The account's directory has the server.",
+            },
+            "disabled": {
+                "type": "boolean",
+                "description": "The server is disabled, or its private endpoint was rejected.",
+            },
+            "missingCredentialCount": {
+                "type": "integer",
+                "description": "Targets for whose rows no credential is configured.",
+            },
+        },
+    },
     outsideTransaction={
         "type": "array",
         "items": TEXT,

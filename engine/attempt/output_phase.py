@@ -140,7 +140,8 @@ def _failed(outcome: Outcome, fields: dict[str, Any], *, retry: bool, **more: An
 def _stopped(outcome: Outcome, entry: ExecutorTask) -> Outcome:
     fields = outcomes.stopped(entry.token.reason or TIMED_OUT, safe=True)
     more = {name: fields[name] for name in ("lifecycle", "again") if name in fields}
-    return _failed(outcome, {"message": fields["message"]}, retry=False, **more)
+    retry = fields.get("retry", False)
+    return _failed(outcome, {"message": fields["message"]}, retry=retry, **more)
 
 
 def _lost(outcome: Outcome, step: Step) -> Outcome:

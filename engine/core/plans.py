@@ -33,11 +33,29 @@ MAX_STATEMENT_LENGTH = 200  # characters of a statement that a plan shows
 Shown = Callable[[Resolution], dict[str, Any]]  # the lists of a resolution, as REST shows them
 
 
+class PlannedOutput(msgspec.Struct, frozen=True, rename="camel"):
+    server_name: str
+    database_name: str
+    schema_name: str
+    table_name: str
+    server_exists: bool
+    disabled: bool
+    has_credential: bool  # for every target: of the output, the step or the server
+
+    def shown(self, document: Document, reached: Sequence[Target]) -> dict[str, Any]:
+        """Credentials by the rule of jobs_internal.output_place."""
+        without = [each for each in reached if document.credential(each.credential_id) is None]
+        place: dict[str, Any] = msgspec.to_builtins(self)
+        del place["hasCredential"]
+        return {**place, "missingCredentialCount": 0 if self.has_credential else len(without)}
+
+
 class Script(msgspec.Struct, frozen=True):
     script: str
     transaction: Transaction
     attempts: int  # of earlier runs that succeeded
     seconds: float | None = None  # that one of them took
+    output: PlannedOutput | None = None
 
 
 class PlanInput(msgspec.Struct, frozen=True, rename="camel"):
@@ -161,6 +179,7 @@ class PlanMaker:
             "missingCredentials": [
                 {"serverName": name, "count": count} for name, count in sorted(missing.items())
             ],
+            **({"output": script.output.shown(document, reached)} if script.output else {}),
             "earlierAttempts": {"count": script.attempts, "averageSeconds": script.seconds},
             "shortestSeconds": seconds,
         }

@@ -1,6 +1,7 @@
 """`muster job …`: what runs, where and when."""
 
 import argparse
+import json
 from typing import Any
 
 from muster.cli import (
@@ -17,6 +18,7 @@ from muster.cli import (
     runs,
     schedules,
     step_output,
+    step_verify,
 )
 from muster.cli.arguments import Commands, add_choice, count, duration, noun, of_account, verb
 from muster.cli.client import Api, Refused, calling, under
@@ -89,19 +91,7 @@ def _add_create(verbs: Commands) -> None:
         action="store_true",
         help="may be repeated when it is unknown whether it committed",
     )
-    one.add_argument("--verify", metavar="SQL", help="a query that is asked after the commit")
-    add_choice(
-        one,
-        "--verify-expect",
-        choices=("nonEmpty", "empty", "true"),
-        help="what it must return; default: nonEmpty",
-    )
-    one.add_argument("--verify-value", metavar="TEXT", help="the only value that it must return")
-    one.add_argument(
-        "--skip-if-holds",
-        action="store_true",
-        help="ask --verify before the script too, and do nothing if it holds",
-    )
+    step_verify.add(one)
     rollouts.add(one)
     run_attempts.add(one)
     step_output.add(one)
@@ -127,7 +117,7 @@ def create(options: argparse.Namespace) -> int:
             _replace(api, options, path, properties, step)
         _show(api, options, path, first=True)
         if old is not None:
-            output.aside(_removed(old, properties["schedule"]))
+            output.aside(_removed(old["properties"], properties))
         output.aside(inputs.refused_by_grammar(step["action"]["value"]))
         return Exit.SUCCEEDED
 
@@ -168,14 +158,23 @@ def _replace(
     api.put(path, {"properties": properties})
 
 
-def _removed(old: dict[str, Any], schedule: dict[str, Any]) -> list[str]:
+def _removed(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """What the user may not have meant to remove."""
-    before = old["properties"].get("schedule") or {}
-    schedule_text = schedules.describe(before)
-    if not (before.get("enabled") and schedule_text) or "type" in schedule:
-        return []
-    return [
-        f"The job had a schedule, which was removed: {schedule_text}. --cron, --every or --at set one."
+    before = old.get("schedule") or {}
+    notes = []
+    if (
+        (text := schedules.describe(before))
+        and before.get("enabled")
+        and "type" not in new["schedule"]
+    ):
+        notes = [
+            f"The job had a schedule, which was removed: {text}. --cron, --every or --at set one."
+        ]
+    options = {"runAttempts": "--run-attempts", "autoDisable": "--auto-disable"}
+    return notes + [
+        f"The job had {name}, which was removed: {json.dumps(old[name])}. {option} sets it."
+        for name, option in options.items()
+        if old.get(name) and name not in new
     ]
 
 
@@ -259,27 +258,13 @@ def _step(options: argparse.Namespace, account: str) -> dict[str, Any]:
         "transaction": options.transaction,
         "guard": GUARDS.get(options.guard),
         "idempotent": options.idempotent or None,
-        "verify": _verify(options),
+        "verify": step_verify.read(options),
         "rollout": rollouts.read(options),
         "output": step_output.read(options, account),
     }
     if options.credential:
         properties["credential"] = f"{account}/credentials/{options.credential}"
     return {name: value for name, value in properties.items() if value not in (None, {})}
-
-
-def _verify(options: argparse.Namespace) -> dict[str, Any] | None:
-    value = options.verify_value
-    rules = {
-        "expect": options.verify_expect or (None if value is None else "value"),
-        "value": value,
-        "skipIfHolds": options.skip_if_holds or None,
-    }
-    if options.verify is None and _given(rules):
-        raise Refused("--verify-expect, --verify-value and --skip-if-holds belong to --verify SQL")
-    if options.verify_expect and value is not None:
-        raise Refused("either --verify-expect or --verify-value")
-    return None if options.verify is None else {"sql": options.verify, **_given(rules)}
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

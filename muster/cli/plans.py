@@ -130,8 +130,22 @@ def _warnings(step: dict[str, Any]) -> Iterator[str]:
             yield f"  {step[f'{kind}Count']} {what}: {_named(listed, step[f'{kind}Count'])}"
     for each in step.get("missingCredentials", []):
         yield f"  no credential for {many(each['count'], 'target')} on {each['serverName']}"
+    if output := step.get("output"):
+        yield from _output(output)
     for statement in step["outsideTransaction"]:
         yield f"  outside of a transaction: {statement}"
+
+
+def _output(output: dict[str, Any]) -> Iterator[str]:
+    server = output["serverName"]
+    yield f"  output: {output['schemaName']}.{output['tableName']} in {output['databaseName']} on {server}"
+    if not output["serverExists"]:
+        advice = f"allow it with muster account allow-server {quote(server)}"
+        yield f"  the output's server {server} is not in the account's directory: {advice}"
+    elif output["disabled"]:
+        yield f"  the output's server {server} is disabled, or its private endpoint was rejected"
+    if output["serverExists"] and output["missingCredentialCount"]:
+        yield f"  no credential for the output of {many(output['missingCredentialCount'], 'target')}"
 
 
 def _named(listed: list[dict[str, Any]], count: int) -> str:

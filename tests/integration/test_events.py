@@ -114,6 +114,18 @@ async def test_an_event_that_commits_late_is_not_skipped(databases: Fleet):
     assert [row["kind"] for row in rows] == [f"{mark} early", f"{mark} late"]
 
 
+async def test_a_reader_of_an_account_that_was_restored_goes_on_with_new_events(databases: Fleet):
+    """Its number is of the time after the backup."""
+    await events_of(databases, await databases.run("select 1"))
+    page = "select jobs_internal.list_events(null, jsonb_build_object('number', $1::bigint), 1)"
+
+    found = json.loads(await databases.root.fetchval(page, 10**12))
+
+    assert found["missed"]
+    assert (found["items"], found["next"]) == ([], {"number": found["last"]})
+    assert not json.loads(await databases.root.fetchval(page, found["last"]))["missed"]
+
+
 async def test_expired_events_are_deleted_and_a_reader_learns_that(databases: Fleet):
     await events_of(databases, await databases.run("select 1"))
     counter = await databases.root.fetchrow("select * from jobs_internal.event_counter")

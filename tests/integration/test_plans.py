@@ -83,6 +83,32 @@ async def test_a_plan_shows_targets_budgets_and_what_is_unknown_and_starts_nothi
     assert await databases.everywhere(COUNT) == [0] * DATABASES
 
 
+async def test_a_plan_shows_the_output_and_its_missing_credential(databases: Fleet):
+    place = {
+        "output_type": "SqlDatabase", "output_database_name": "d", "output_table_name": "rows",
+    }  # fmt: skip
+    await databases.root.execute(
+        "insert into jobs_internal.server_directory (server_id, name, hosts, port, ssl_mode, disabled, revision)"
+        " values ('/away', 'away', '{127.0.0.1}', 65001, 'disable', true, 1)"
+    )
+    try:
+        await databases.job("job", "select 1", output_server_name="fleet", **place)
+        await databases.job("other", "select 1", output_server_name="away", **place)
+        outputs = [
+            (await planned(databases, job))[1]["steps"][0]["output"] for job in ("job", "other")
+        ]
+    finally:
+        await databases.root.execute(
+            "delete from jobs_internal.server_directory where name = 'away'"
+        )
+
+    shown = {"databaseName": "d", "schemaName": "dbo", "tableName": "rows", "serverExists": True}
+    assert outputs == [
+        {**shown, "serverName": "fleet", "disabled": False, "missingCredentialCount": 0},
+        {**shown, "serverName": "away", "disabled": True, "missingCredentialCount": DATABASES},
+    ]
+
+
 async def test_plans_are_listed_in_pages_the_newest_first_until_they_expire(databases: Fleet):
     await databases.job("job", EFFECT)
     plans = [str((await planned(databases))[0]) for _ in range(3)]

@@ -189,7 +189,7 @@ async def test_check_47_only_targets_that_newly_succeeded_are_progress(
 
 
 @pytest.mark.deep
-async def test_progress_counts_anew_in_each_attempt(execution, no_retries):
+async def test_progress_is_counted_from_zero_in_each_attempt(execution, no_retries):
     await report(execution, "ok", "again", "again")
     await wait(execution, 1, 2)
     assert await execution.value("begin_attempt", EPOCH, execution.run) is True
@@ -370,3 +370,17 @@ async def test_rules_are_changed_and_removed_by_sql(owner):
     assert json.loads(await owner.fetchval(read)) == rules
     await owner.execute("select jobs.sp_update_job('nightly', run_attempts => 'null')")
     assert await owner.fetchval(read) is None
+
+
+async def test_an_event_shows_a_failure_that_the_next_attempt_has_taken_back(execution, no_retries):
+    await report(execution, "ok", "again", "no")
+    await wait(execution, 1, 1)
+    await execution.value("begin_attempt", EPOCH, execution.run)
+
+    await execution.owner.fetchval("select jobs_internal.publish_events($1, 1000)", EPOCH)
+
+    text = await execution.owner.fetchval(
+        "select payload ->> 'failures' from jobs_internal.event where kind = 'targetsEnded'"
+    )
+    shown = [(each["lifecycle"], each["endReason"], each["attempts"]) for each in json.loads(text)]
+    assert shown == [("Failed", "StatementFailed", 1)] * 2

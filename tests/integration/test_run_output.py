@@ -1,6 +1,7 @@
 """A step with an output, from its start to its end: rows are written once, and no script is repeated for them."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -64,6 +65,17 @@ def spooled(fleet: Fleet):
     return list(fleet.folder.glob("*/*.rows"))
 
 
+async def kept(fleet: Fleet, run) -> tuple[int, set[int]]:
+    """How many rows the results of a run have, and of which attempts its command tags are."""
+    read = "select jobs_internal.{}::text from jobs_internal.job_execution x where job_execution_id = $1"
+    lists = "list_results(x, null, 1, null, 100)", "list_command_tags(x, null, null, 100)"
+    results, tags = [
+        json.loads(await fleet.root.fetchval(read.format(each), run)) for each in lists
+    ]
+    rows = sum(len(part["rows"]) for part in results["parts"])
+    return rows, {each["attempt"] for each in tags["items"] if each["commandTags"]}
+
+
 async def no_file(fleet: Fleet) -> bool:
     return spooled(fleet) == []
 
@@ -120,6 +132,7 @@ async def test_an_output_that_fails_is_retried_without_the_script(fleet: Fleet):
     assert await written(fleet) == expected(fleet)
     *before, last = await ends(fleet, run)
     assert (set(before), last) == ({"OutputFailed"}, None)
+    assert await kept(fleet, run) == (9, {1}), "of the attempt that sent the script"
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,12 @@ async def test_targets_that_another_run_works_on_are_skipped(execution, owner, o
         assert (rows[1]["end_reason"], rows[1]["attempts"]) == ("Overlap", 0)
         assert rows[1]["last_message"].startswith("Skipped:")
         assert rows[1]["end_time"] is not None
+    events = await owner.fetch(
+        "select payload ->> 'stepId', payload -> 'counts' ->> 'Skipped' from jobs_internal.outbox"
+        " where job_execution_id = $1 and kind = 'targetsEnded'",
+        second.run,
+    )
+    assert list(map(tuple, events)) == ([("1", "2")] if skips else [])
 
 
 async def test_a_younger_run_holds_targets_too(execution, owner):
@@ -321,6 +327,30 @@ async def test_of_two_plans_at_once_one_skips(execution, owner, engine, account)
     assert [(await each.target(1))["lifecycle"] for each in made] == ["Created", "Skipped"]
     await early.close()
     await late.close()
+
+
+async def test_a_failed_run_ends_while_its_job_is_being_deleted(execution, owner, account):
+    """The deletion holds the row of the job and waits for the runs."""
+    await owner.execute("alter table jobs_internal.job_step disable trigger user")
+    await owner.execute("update jobs_internal.job_step set retry_attempts = 0")
+    await owner.execute(
+        "update jobs_internal.job set enabled = true, auto_disable = $1",
+        '{"failures": 1, "days": 0}',
+    )
+    keys = await execution.started(1, 2, 3)
+    await execution.report(results=[key | FAILED for key in keys])
+    deleting = await account.connect("root")
+    transaction = deleting.transaction()
+    await transaction.start()
+    await deleting.execute("select from jobs_internal.job for update")
+
+    await execution.ask("end_step", EPOCH, execution.run, 1, None, None)
+    async with asyncio.timeout(10):
+        assert await execution.value("end_run", EPOCH, execution.run) == "Failed"
+
+    await transaction.rollback()
+    await deleting.close()
+    assert await owner.fetchval("select bool_and(enabled) from jobs_internal.job")
 
 
 # What the children are, whether the parent was cancelled, and what the parent is.

@@ -121,4 +121,8 @@ async def test_a_step_whose_output_goes_to_a_server_uses_it(owner, execution):
 
     after = json.loads(await owner.fetchval(USERS, OTHER.upper()))
     assert before == {"groups": [], "steps": [], "running": []}
-    assert after == before | {"steps": [{"job": execution.job.name, "step": "step1"}]}
+    name = execution.job.name
+    assert after == before | {
+        "steps": [{"job": name, "step": "step1"}],
+        "running": [{"job": name, "execution": str(execution.run)}],
+    }

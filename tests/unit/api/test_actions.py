@@ -1,4 +1,4 @@
-"""What a request says and nobody reads is refused: a run on more targets than was meant can't be taken back."""
+"""What a request has and is not read is refused: a run on more targets than was meant can't be taken back."""
 
 import json
 

@@ -716,6 +716,17 @@ def test_a_schedule_that_a_replacement_takes_away_is_told(muster, a_job):
     assert muster(*words, "--every", "PT1H", "--now")[2] == ""
 
 
+def test_run_attempts_and_auto_disable_that_a_replacement_takes_away_are_shown(muster, a_job):
+    rules = {"runAttempts": {"enabled": True}, "autoDisable": {"failures": 3}}
+    a_job.on("GET", JOB, {"name": "nightly", "properties": rules})
+    words = ("job", "create", "nightly", "-g", "prod", "-c", "select 1", "--replace")
+
+    _, _, err = muster(*words, "--auto-disable", "3/1")
+
+    assert 'had runAttempts, which was removed: {"enabled": true}. --run-attempts sets it.' in err
+    assert "autoDisable" not in err
+
+
 def test_a_replacement_whose_step_is_refused_leaves_the_job_as_it_was(muster, a_job):
     a_job.on("PUT", STEP, refusal(400, "InvalidParameterValue", "Syntax."))
 

@@ -54,6 +54,33 @@ def test_a_plan_is_shown_by_step_and_server(muster, rest):
     assert out.split() == SHOWN.split()
 
 
+@pytest.mark.parametrize(
+    ("more", "warning"),
+    [
+        ({}, None),
+        ({"serverExists": False}, "the output's server eu9 is not in the account's directory"),
+        ({"disabled": True}, "the output's server eu9 is disabled"),
+        ({"missingCredentialCount": 2}, "no credential for the output of 2 targets"),
+    ],
+)
+def test_a_plan_shows_the_output_and_what_it_lacks(muster, rest, more, warning):
+    place = {
+        "serverName": "eu9",
+        "databaseName": "fleet",
+        "schemaName": "dbo",
+        "tableName": "sizes",
+    }
+    output = {**place, "serverExists": True, "disabled": False, "missingCredentialCount": 0, **more}
+    steps = [{**STEP, "output": output}]
+    rest.on("POST", f"{JOB}/plan", {**PLAN, "properties": {**PLAN["properties"], "steps": steps}})
+
+    _, out, _ = muster("job", "plan", "nightly")
+
+    assert "output: dbo.sizes in fleet on eu9" in out
+    assert ("the output's" in out or "for the output" in out) == (warning is not None)
+    assert warning is None or warning in out
+
+
 def test_a_command_that_is_shown_can_be_pasted_whatever_the_job_is_called(muster, rest):
     rest.on("POST", f"{ACCOUNT}/jobs/x;id $(id)/plan", PLAN)
 

@@ -26,7 +26,11 @@ begin
                               from job_execution r
                               join job j on j.job_id = r.job_id
                              where r.end_time is null
-                               and exists (select
+                               and (exists (
+                                        select from job_step o
+                                         where (o.job_id, o.version) = (r.job_id, r.job_version)
+                                           and lower(o.output_server_name) = any(names))
+                                    or exists (select
                                              from step_execution s
                                              join snapshot_target d on d.snapshot_id = s.snapshot_id
                                                                    and lower(d.server_id) = any(ids)
@@ -34,9 +38,9 @@ begin
                                                on (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
                                                 = (s.run_day, s.job_execution_id, s.step_id, d.ordinal)
                                             where (s.run_day, s.job_execution_id) = (r.run_day, r.job_execution_id)
-                                              and s.end_time is null and t.end_time is null)
+                                              and s.end_time is null and t.end_time is null))
                              order by r.job_execution_id limit most) u));
 end $$;
 comment on function jobs_internal.read_server_users(text[]) is
     'The users of these servers: target groups and current steps that name one of them, and unfinished executions '
-    'with targets there; at most 20 of each.';
+    'with targets or outputs there; at most 20 of each.';

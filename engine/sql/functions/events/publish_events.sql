@@ -21,7 +21,8 @@ begin
     ), numbered as (
         insert into event (number, kind, job_id, job_execution_id, notifications, payload, created_at)
         select first + row_number() over (order by t.entry), t.kind, t.job_id, t.job_execution_id, t.notifications,
-               case when t.payload ? 'failed' then t.payload - 'failed' || describe_failures(t.job_execution_id, t.payload)
+               case when t.payload ? 'failed' then t.payload - 'failed'
+                                                        || describe_failures(t.job_execution_id, t.payload, t.created_at)
                     else t.payload end, t.created_at
           from taken t
         returning number, kind, job_id, notifications, payload

@@ -12,19 +12,24 @@ begin
     if policy is null or not p_job.enabled or p_job.deleted_at is not null then
         return;
     end if;
-    select * into strict health from job_health h where h.job_id = p_job.job_id;
+    select * into health from job_health h where h.job_id = p_job.job_id;
+    if not found then
+        return;
+    end if;
     decision := auto_disable_decision(policy, health.failures, health.since, now, health.warned_at is not null);
     if decision = 'disable' then
+        -- The run is locked, and a transaction that edits or deletes the job may wait for it: the next failure decides again.
+        perform from job j where j.job_id = p_job.job_id and j.enabled for no key update skip locked;
+        if not found then
+            return;
+        end if;
         update job j
            set enabled     = false,
                next_slot   = null,
                row_version = nextval('row_version'),
                modified_by = 'auto-disable',
                modified_at = now
-         where j.job_id = p_job.job_id and j.enabled;
-        if not found then
-            return;
-        end if;
+         where j.job_id = p_job.job_id;
         update job_health h set disabled_at = now where h.job_id = p_job.job_id;
         perform write_audit('auto_disable', jsonb_build_object(
             'job_name', p_job.name, 'failures', health.failures, 'since', health.since));

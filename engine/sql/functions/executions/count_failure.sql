@@ -6,6 +6,11 @@ as $$
 declare
     number integer;
 begin
+    -- A deletion of the job holds this lock and waits for its runs.
+    perform from job j where j.job_id = p_run.job_id for key share skip locked;
+    if not found then
+        return 0;
+    end if;
     update job_health h
        set failures = h.failures + 1
      where h.job_id = p_run.job_id
@@ -22,4 +27,4 @@ begin
     return number;
 end $$;
 comment on function jobs_internal.count_failure(jobs_internal.job_execution) is
-    'Counts a run that failed; returns how many runs of its job have failed in a row.';
+    'Counts a run that failed; returns how many runs of its job have failed in a row, or 0 while the job is being deleted.';

@@ -34,6 +34,7 @@ begin
      cross join lateral (select t.ordinal in (select unnest(skipped_ordinals))) s (skipped)
      where t.snapshot_id = p_snapshot_id and t.ordinal > p_after
      order by t.ordinal;
+    perform write_target_event(p_run.job_execution_id, p_step_id, 'Skipped', cardinality(skipped_ordinals));
     return skipped_ordinals;
 end $$;
 comment on function jobs_internal.create_target_executions(jobs_internal.job_execution, integer, uuid, integer[], integer) is

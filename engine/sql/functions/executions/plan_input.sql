@@ -13,9 +13,23 @@ begin
         'scripts', (
             select coalesce(jsonb_agg(jsonb_build_object(
                        'script', c.body, 'transaction', coalesce(s.options ->> 'transaction', 'auto'),
-                       'attempts', d.attempts, 'seconds', d.seconds) order by s.step_id), '[]')
+                       'attempts', d.attempts, 'seconds', d.seconds,
+                       'output', case when s.output_type is not null then jsonb_build_object(
+                           'serverName', s.output_server_name, 'databaseName', s.output_database_name,
+                           'schemaName', s.output_schema_name, 'tableName', s.output_table_name,
+                           'serverExists', v.server_id is not null,
+                           'disabled', coalesce(v.disabled, false) or exists (
+                               select from private_endpoint e
+                                where lower(e.server_id) = lower(v.server_id) and e.status = 'Rejected'),
+                           -- Otherwise the member of the target group may name one.
+                           'hasCredential', coalesce(s.output_credential_id, s.credential_id) is not null or exists (
+                               select from credential n where lower(n.name) = lower(v.job_credential))) end)
+                   order by s.step_id), '[]')
               from job_step s
               join script c on c.script_hash = s.script_hash
+              left join lateral (
+                   select o.* from server_names() n join server_directory o on o.server_id = n.server_id
+                    where n.name = lower(s.output_server_name) limit 1) v on true
              -- The last runs with the same script and options.
              cross join lateral (
                    select count(*) as attempts, avg(extract(epoch from t.end_time - t.start_time)) as seconds
@@ -35,4 +49,4 @@ begin
 end $$;
 comment on function jobs_internal.plan_input(bigint, text) is
     'All that planning the current version of a job needs beside its target groups: the steps, and in the same order '
-    'their scripts and how long attempts with them took that succeeded.';
+    'their scripts, their outputs, and how long attempts with them took that succeeded.';

@@ -35,7 +35,9 @@ begin
                  from task k
                 where (k.run_day, k.job_execution_id, k.step_id, k.ordinal)
                       = (t.run_day, t.job_execution_id, t.step_id, t.ordinal)
-                  and k.lifecycle = 'Succeeded'
+                  -- A later attempt may have asked the verify query or written the output only.
+                  and case when t.checkpoint ? 'attempt' then k.attempt = (t.checkpoint ->> 'attempt')::integer
+                           else k.lifecycle = 'Succeeded' end
                 order by k.attempt desc
                 limit 1) k
           left join lateral (

@@ -14,7 +14,7 @@ begin
             'Such as {"enabled": true, "maxWithProgress": 20}.');
     elsif p_rules -> 'enabled' = 'false' and p_rules <> '{"enabled": false}' then
         perform raise_error('MU012', 'run_attempts', 'with enabled: false, run_attempts has no other fields',
-            'Leave them out: they would have no effect.', 'OptionHasNoEffect');
+            'Leave them out, they would have no effect; a PATCH removes a field that is null in it.', 'OptionHasNoEffect');
     end if;
     for field, value in select * from jsonb_each(p_rules - 'enabled') loop
         if field in ('maxSuccessiveWithoutProgress', 'maxWithoutProgress', 'maxWithProgress') then
