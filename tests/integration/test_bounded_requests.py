@@ -9,8 +9,6 @@ import gc
 import importlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,7 +19,6 @@ from api.endpoint import Endpoint, table
 from api.resources import RESOURCES
 from tests.support.adversary import Input, Request, cpu, inputs
 from tests.support.jobs_fixture import ACCOUNT, SERVER, JobsApi, start_jobs_api, ref
-from muster.core.settings import Settings
 from muster.roles.process import collect_rarely
 from workflows import engine_requests, reports
 from workflows.validation.target_group import MOST
@@ -38,11 +35,6 @@ FLOOR = 0.005  # below it a difference is noise
 GROWTH = 3.0
 AGAIN = 4
 ROUNDS = 5
-
-
-def unhurried(settings: Settings) -> Settings:
-    """The agent of the tests registers once."""
-    return replace(settings, node_agent_silent=timedelta(hours=1))
 
 
 def operations() -> list[Endpoint]:
@@ -82,7 +74,7 @@ async def dear(app: Any, one: Input) -> str | None:
 async def test_no_input_costs_more_than_its_size(settings, targets, tmp_path, monkeypatch):
     for waiting in (engine_requests, reports):  # no engine is there to answer
         monkeypatch.setattr(waiting, "PATIENCE", 0.0)
-    async with start_jobs_api(unhurried(settings), targets, tmp_path) as jobs_api:
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
         await jobs_api.a_job()
         _, status = await cpu(jobs_api.app, Request("GET", ACCOUNT))
         assert status == 200  # what is refused at the door would cost nothing
@@ -189,7 +181,7 @@ async def growth(
 )
 async def test_the_largest_target_group_costs_little(settings, targets, tmp_path, kind):
     status, member = MEMBERS[kind]
-    async with start_jobs_api(unhurried(settings), targets, tmp_path) as jobs_api:
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
         await jobs_api.a_job()
         await cpu(jobs_api.app, group(1, member))  # the first one is 201
         half, whole = await growth(jobs_api, lambda count: group(count, member), status)
@@ -267,7 +259,7 @@ def new_server(n: int) -> dict[str, str]:
 @pytest.mark.deep
 @pytest.mark.usefixtures("rare_collections")
 async def test_to_allow_all_servers_of_a_subscription_costs_little(settings, targets, tmp_path):
-    async with start_jobs_api(unhurried(settings), targets, tmp_path) as jobs_api:
+    async with start_jobs_api(settings, targets, tmp_path) as jobs_api:
         await jobs_api.a_job()
         for first in range(1, MOST, 1000):  # each within the time limit of a statement
             await jobs_api.metadata(NEW_SERVERS, SERVER, first, first + 999)

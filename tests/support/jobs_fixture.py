@@ -12,7 +12,8 @@ import base64
 import contextlib
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -171,7 +172,8 @@ async def start_jobs_api(
     settings: Settings, targets: Postgres, tmp_path: Any
 ) -> AsyncIterator[JobsApi]:
     """The account is made once by each pytest process; every test gets copies of both its databases."""
-    settings = arm.local(settings)
+    # The agent of the tests registers once.
+    settings = replace(arm.local(settings), node_agent_silent=timedelta(hours=1))
     key = (targets.port, settings.keys)
     try:
         if key not in _prepared:
