@@ -1071,39 +1071,42 @@ SELECT j.name AS job_name,
   WHERE ((j.deleted_at IS NULL) AND (NOT j.system));
 
 create view jobs.jobs as
-SELECT j.name AS job_name,
-    j.job_id,
-    j.version AS job_version,
-    j.description,
-    j.enabled,
-    j.schedule_interval_type,
-    j.schedule_interval_count,
-    j.schedule_start_time,
-    j.schedule_end_time,
-    j.schedule_cron,
-    j.schedule_time_zone,
-    NULLIF(j.next_slot, 'infinity'::timestamp with time zone) AS next_slot,
-    j.misfire_policy,
-    j.misfire_within_seconds,
-    j.overlap,
-    j.paused,
-    j.priority,
-    j.owner,
-    j.labels,
-    j.retention_days,
-    j.system,
-    j.row_version,
-    j.created_by,
-    j.created_at,
-    j.modified_by,
-    j.modified_at,
-    j.run_attempts,
-    j.auto_disable,
-    COALESCE(h.failures, 0) AS failures_in_a_row,
-    h.disabled_at AS auto_disabled_at
-   FROM (job j
-     LEFT JOIN job_health h ON ((h.job_id = j.job_id)))
-  WHERE ((j.deleted_at IS NULL) AND (NOT j.system));
+SELECT name AS job_name,
+    job_id,
+    version AS job_version,
+    description,
+    enabled,
+    schedule_interval_type,
+    schedule_interval_count,
+    schedule_start_time,
+    schedule_end_time,
+    schedule_cron,
+    schedule_time_zone,
+    NULLIF(next_slot, 'infinity'::timestamp with time zone) AS next_slot,
+    misfire_policy,
+    misfire_within_seconds,
+    overlap,
+    paused,
+    priority,
+    owner,
+    labels,
+    retention_days,
+    system,
+    row_version,
+    created_by,
+    created_at,
+    modified_by,
+    modified_at,
+    run_attempts,
+    auto_disable,
+    COALESCE(( SELECT h.failures
+           FROM job_health h
+          WHERE (h.job_id = j.job_id)), 0) AS failures_in_a_row,
+    ( SELECT h.disabled_at
+           FROM job_health h
+          WHERE (h.job_id = j.job_id)) AS auto_disabled_at
+   FROM job j
+  WHERE ((deleted_at IS NULL) AND (NOT system));
 
 create view jobs.jobstep_versions as
 SELECT j.name AS job_name,

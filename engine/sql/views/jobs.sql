@@ -4,9 +4,10 @@ select j.name as job_name, j.job_id, j.version as job_version, j.description, j.
        j.schedule_interval_count, j.schedule_start_time, j.schedule_end_time, j.schedule_cron, j.schedule_time_zone,
        nullif(j.next_slot, 'infinity') as next_slot, j.misfire_policy, j.misfire_within_seconds, j.overlap, j.paused, j.priority, j.owner, j.labels,
        j.retention_days, j.system, j.row_version, j.created_by, j.created_at, j.modified_by, j.modified_at,
-       j.run_attempts, j.auto_disable, coalesce(h.failures, 0) as failures_in_a_row, h.disabled_at as auto_disabled_at
+       j.run_attempts, j.auto_disable,
+       coalesce((select h.failures from jobs_internal.job_health h where h.job_id = j.job_id), 0) as failures_in_a_row,
+       (select h.disabled_at from jobs_internal.job_health h where h.job_id = j.job_id) as auto_disabled_at
   from jobs_internal.job j
-  left join jobs_internal.job_health h on h.job_id = j.job_id
  where j.deleted_at is null and not j.system;
 comment on view jobs.jobs is 'The jobs that are not deleted.';
 comment on column jobs.jobs.job_name is 'Unique without regard to case.';
