@@ -377,8 +377,8 @@ async def test_messages_are_those_of_every_attempt_that_has_finished(jobs_api, o
         "stepName": "step1", "targetId": str((await ids(owner, run))[1]), "serverName": "s1",
         "databaseName": "db1", "attempt": 2, "notices": new,
     }  # fmt: skip
-    said = [(e["stepName"], e["databaseName"], e["notices"][0]["message"]) for e in value]
-    assert said == [
+    shown = [(e["stepName"], e["databaseName"], e["notices"][0]["message"]) for e in value]
+    assert shown == [
         ("step1", "db1", "old"), ("step1", "db1", "new"), ("step1", "db3", "old"), ("step2", "db1", "new"),
     ]  # fmt: skip
     assert (await jobs_api.seen(at(run, "messages"), step="STEP2"))["value"] == value[3:]

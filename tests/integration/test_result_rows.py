@@ -70,11 +70,11 @@ def read_csv(answer):
 
 async def test_results_are_read_as_files_and_so_are_tags_and_messages(jobs_api, owner, job):
     run = await a_planned_run(owner, job, 5)
-    said = [{"severity": "NOTICE", "message": f"notice {n}"} for n in range(3)]
+    sent = [{"severity": "NOTICE", "message": f"notice {n}"} for n in range(3)]
     update = {"statement": 1, "tag": "UPDATE 3"}
-    await ran(owner, run, 1, "Failed", target="WaitingForRetry", notices=said[:1])
+    await ran(owner, run, 1, "Failed", target="WaitingForRetry", notices=sent[:1])
     await ran(
-        owner, run, 1, "Succeeded", attempt=2, notices=said[1:],
+        owner, run, 1, "Succeeded", attempt=2, notices=sent[1:],
         results=[update, a_set("a b", [1, "x"], [2, None]), a_set("z", ["second"])],
     )  # fmt: skip
     await ran(owner, run, 2, "Failed", results=[a_set("a b", [9, "no"])])
@@ -113,7 +113,7 @@ async def test_results_are_read_as_files_and_so_are_tags_and_messages(jobs_api, 
         ("db1", ["UPDATE 3", "SELECT 2", "SELECT 1"]), ("db3", ["SELECT 1"]),
     ]  # fmt: skip
     assert tags[0]["commandTags"][0] == {"statement": 1, "tag": "UPDATE 3", "rows": 3}
-    assert [(e["attempt"], e["notices"]) for e in messages] == [(1, said[:1]), (2, said[1:])]
+    assert [(e["attempt"], e["notices"]) for e in messages] == [(1, sent[:1]), (2, sent[1:])]
     assert first_messages["value"] + other_messages["value"] == messages
     assert (one_set["set"], one_set["sets"], one_set["rows"]) == (2, 2, [["second"]])
     assert (await jobs_api.get(f"{attempt}/results", set="2", format="csv")).text == (
@@ -122,7 +122,7 @@ async def test_results_are_read_as_files_and_so_are_tags_and_messages(jobs_api, 
     assert (none.status_code, arm.error(none)) == (404, "ResourceNotFound")
     notices = await jobs_api.seen(f"{attempt}/messages", __top="1")
     following = (await jobs_api.call.get(notices["nextLink"])).json()
-    assert notices["value"] + following["value"] == said[1:]
+    assert notices["value"] + following["value"] == sent[1:]
     assert "nextLink" not in following
 
 
