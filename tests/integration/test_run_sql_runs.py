@@ -353,6 +353,43 @@ async def test_a_failed_run_ends_while_its_job_is_being_deleted(execution, owner
     assert await owner.fetchval("select bool_and(enabled) from jobs_internal.job")
 
 
+async def test_a_job_that_is_locked_for_a_moment_is_disabled_all_the_same(
+    execution, owner, account
+):
+    """The scheduler locks due jobs while it reads them. The limit is longer here, for a busy machine."""
+    await owner.execute(
+        "alter function jobs_internal.auto_disable(jobs_internal.job) set lock_timeout = '60s'"
+    )
+    await owner.execute("alter table jobs_internal.job_step disable trigger user")
+    await owner.execute("update jobs_internal.job_step set retry_attempts = 0")
+    await owner.execute(
+        "update jobs_internal.job set enabled = true, auto_disable = $1",
+        '{"failures": 1, "days": 0}',
+    )
+    keys = await execution.started(1, 2, 3)
+    await execution.report(results=[key | FAILED for key in keys])
+    await execution.ask("end_step", EPOCH, execution.run, 1, None, None)
+    reading = await account.connect("root")
+    transaction = reading.transaction()
+    await transaction.start()
+    await reading.execute("select from jobs_internal.job for share")
+
+    ending = asyncio.create_task(execution.value("end_run", EPOCH, execution.run))
+    await _waits_for_lock(owner)
+    await transaction.rollback()
+    await reading.close()
+
+    assert await ending == "Failed"
+    assert not await owner.fetchval("select enabled from jobs_internal.job where not system")
+
+
+async def _waits_for_lock(owner):
+    query = "select exists (select from pg_locks where not granted)"
+    async with asyncio.timeout(10):
+        while not await owner.fetchval(query):
+            await asyncio.sleep(0)
+
+
 # What the children are, whether the parent was cancelled, and what the parent is.
 RULE = [
     ("Succeeded", False, "Succeeded"),

@@ -2,6 +2,7 @@
 create or replace function jobs_internal.auto_disable(p_job jobs_internal.job) returns void
 language plpgsql security definer
 set search_path = jobs, jobs_internal, pg_temp
+set lock_timeout = '500ms'
 as $$
 declare
     now constant timestamptz := clock_timestamp();
@@ -18,11 +19,14 @@ begin
     end if;
     decision := auto_disable_decision(policy, health.failures, health.since, now, health.warned_at is not null);
     if decision = 'disable' then
-        -- The run is locked, and a transaction that edits or deletes the job may wait for it: the next failure decides again.
-        perform from job j where j.job_id = p_job.job_id and j.enabled for no key update skip locked;
-        if not found then
-            return;
-        end if;
+        begin
+            perform from job j where j.job_id = p_job.job_id and j.enabled for no key update;
+            if not found then
+                return;
+            end if;
+        exception when lock_not_available then
+            return;  -- a transaction that has locked the job may wait for the run: the next failure decides again
+        end;
         update job j
            set enabled     = false,
                next_slot   = null,
