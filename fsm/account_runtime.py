@@ -77,7 +77,8 @@ def incompatible(message: str) -> PreconditionFailed:
     """Names both versions, as the engine found them, and what brings them together."""
     return PreconditionFailed(
         f"The engine and the schema of the control database do not fit: {message} If the engine is too "
-        "old, upgrade Muster where the launchers run; if the schema is, PATCH the account.",
+        "old, upgrade Muster where the launchers run; if the schema is, a PATCH of the account upgrades it at "
+        "once.",
         code=INCOMPATIBLE,
     )
 

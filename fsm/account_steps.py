@@ -25,6 +25,7 @@ from nodeagent.protocol import (
     ReadEpoch,
     RemoveSchema,
     SchemaInstalled,
+    SchemaUpgraded,
     UpgradeSchema,
 )
 
@@ -111,7 +112,11 @@ async def recover(ctx: Context) -> Outcome:
         return await _accept(ctx, where)
     read = await where.operate(ReadEpoch())
     await _same_or_fenced(ctx, read)
-    await account_runtime.may_fit(ctx)
+    try:
+        await account_runtime.may_fit(ctx)
+    except PreconditionFailed:
+        if not await _upgraded(where, read):
+            raise
     epoch = await account_runtime.launch(ctx, where, at_least=read.epoch)
     outcome = await _seen(ctx, read, epoch)
     if isinstance(outcome, Done):
@@ -192,6 +197,19 @@ async def _same_or_fenced(ctx: Context, read: EpochRead) -> None:
     except PreconditionFailed:
         await account_runtime.fence(ctx.services, ctx.resource.uid)
         raise
+
+
+async def _upgraded(where: Control, read: EpochRead) -> bool:
+    """The schema was older than this version of Muster, as after its upgrade; it is not any more."""
+    try:
+        made: SchemaUpgraded = await where.administer(
+            UpgradeSchema(revoke_public=await where.is_ours())
+        )
+    except PreconditionFailed as never:
+        if never.code != control_database.NO_ADMINISTRATOR:
+            raise
+        return False
+    return made.schema_version > read.schema_version
 
 
 async def _accept(ctx: Context, where: Control) -> Wait:

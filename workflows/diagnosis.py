@@ -122,7 +122,8 @@ def _about_engine(facts: Facts) -> list[str]:
         message = (
             f"The engine that launcher '{engine.claimed_by}' started and the schema of the control "
             f"database do not fit: {engine.misfit} If the engine is too old, upgrade Muster there; the "
-            "account recovers by itself. If the schema is, PATCH the account, which upgrades it."
+            "account recovers by itself. If the schema is, it is upgraded by itself where the server has an "
+            "administratorLogin; a PATCH of the account upgrades it at once."
         )
     elif engine.state is State.PENDING and facts.launchers:
         message = (

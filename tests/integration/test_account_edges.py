@@ -132,6 +132,23 @@ async def test_it_heals_when_an_update_has_upgraded_the_schema(lifecycles, accou
     assert await lifecycles.state(account) == S.READY
 
 
+async def test_a_schema_that_an_upgrade_of_muster_has_left_behind_is_upgraded_by_itself(
+    lifecycles, account
+):
+    await outgrown(lifecycles, account)
+    await again(lifecycles, account)
+    assert lifecycles.launcher.started == [1, 2]  # the agent brings no newer schema
+
+    lifecycles.launcher.fits = {"1.0.0"}  # what the upgrade leads to
+    lifecycles.agent.schema_version = 2
+    await lifecycles.run()
+
+    assert await lifecycles.state(account) == S.READY
+    assert await lifecycles.conditions(account) == []
+    assert lifecycles.agent.of(account.uid).instance.schema_version == 2
+    assert lifecycles.launcher.started == [1, 2, 3]
+
+
 async def test_an_update_that_does_not_help_starts_one_engine_and_leaves_it_disabled(
     lifecycles, account
 ):

@@ -51,6 +51,7 @@ class Instance:
     revision: int = 0
     directory: tuple[DirectoryServer, ...] = ()
     client_keys: dict[str, str] = field(default_factory=dict)
+    schema_version: int = 1
 
 
 @dataclass
@@ -78,6 +79,7 @@ class FakeAgent:
     roles: set[str] = field(default_factory=set)  # of the one server that all of them are on
     away: bool = False
     read_only: bool = False  # the server is a standby
+    schema_version: int = 1  # that it brings
     clock: Clock = field(default_factory=Clock)
 
     def create(self, server: str, database: str) -> FakeDatabase:
@@ -129,7 +131,8 @@ class FakeAgent:
             raise NotFound("There is no schema.", code="ControlSchemaMissing")
         match command:
             case UpgradeSchema():
-                return SchemaUpgraded(schema_version=1)
+                row.schema_version = self.schema_version
+                return SchemaUpgraded(schema_version=row.schema_version)
             case SyncDirectory():
                 applied = command.revision > row.revision
                 if applied:
@@ -172,7 +175,7 @@ class FakeAgent:
     def _read(self, database: FakeDatabase, row: Instance) -> EpochRead:
         return EpochRead(
             account_uid=row.account_uid, identity=row.identity, database_oid=database.oid,
-            epoch=row.epoch, generation=row.generation, schema_version=1, min_engine_version="0",
+            epoch=row.epoch, generation=row.generation, schema_version=row.schema_version, min_engine_version="0",
             paused=False, draining=row.draining, drained=row.draining,
             directory_revision=row.revision, read_at=self.clock.now() + timedelta(0),
             workload_id=row.workload_id, started_at=row.started_at, heartbeat_at=row.heartbeat_at,
