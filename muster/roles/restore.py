@@ -11,6 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from fsm.account_steps import FROM_BACKUP
 from muster.core import cluster_backup
 from muster.core.cluster import Cluster
 from muster.core.db import open_database
@@ -84,7 +85,7 @@ async def take_over(settings: Settings, root: Path) -> str | None:
         async with database.transaction() as tx:
             for query in (Q.end_workloads, Q.forget_ended, Q.forget_launchers, Q.free_machines):
                 await tx.execute(query)
-            await tx.execute(Q.mark_accounts, {"restoredFromBackupOf": made_at})
+            await tx.execute(Q.mark_accounts, {FROM_BACKUP: made_at})
     finally:
         await database.close()
     marker.unlink()
