@@ -64,14 +64,16 @@ def noun(commands: Commands, name: str, about: str) -> Commands:
     return made.add_subparsers(dest="verb", required=True, metavar="VERB")
 
 
-def verb(verbs: Commands, name: str, run: Run, about: str, *, of_rows: bool = False) -> Parser:
-    """A command that calls the API."""
+def verb(
+    verbs: Commands, name: str, run: Run, about: str, *, example: str = "", of_rows: bool = False
+) -> Parser:
+    """A command that calls the API; the example is a command line that works, as users type it."""
     forms = OF_ROWS if of_rows else FORMS
     made = verbs.add_parser(
         name,
         help=about,
         description=about[0].upper() + about[1:] + ".",
-        epilog=EXIT_CODES,
+        epilog=f"example:\n  {example}\n\n{EXIT_CODES}" if example else EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.set_defaults(run=run)
