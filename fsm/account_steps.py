@@ -11,8 +11,10 @@ from fsm.control_database import Control
 from fsm.launch.protocol import Reason
 from fsm.lifecycle_table import Done, Outcome, Wait
 from fsm.transitions import SIGNAL
+from muster.core import telemetry
 from muster.core.errors import (
     Conflict,
+    Fault,
     InvalidRequest,
     NotFound,
     PreconditionFailed,
@@ -28,6 +30,8 @@ from nodeagent.protocol import (
     SchemaUpgraded,
     UpgradeSchema,
 )
+
+log = telemetry.get(__name__)
 
 INSTALLED = "installed"  # the schema is in the control database
 EPOCH = "epoch"  # the highest that we gave to an engine
@@ -112,11 +116,10 @@ async def recover(ctx: Context) -> Outcome:
         return await _accept(ctx, where)
     read = await where.operate(ReadEpoch())
     await _same_or_fenced(ctx, read)
-    try:
+    # The schema first, then the engine: never while one runs.
+    running = account_runtime.engine_key(ctx.resource.uid) in await account_runtime.active(ctx)
+    if not running and not await _upgraded(ctx, where, read):
         await account_runtime.may_fit(ctx)
-    except PreconditionFailed:
-        if not await _upgraded(where, read):
-            raise
     epoch = await account_runtime.launch(ctx, where, at_least=read.epoch)
     outcome = await _seen(ctx, read, epoch)
     if isinstance(outcome, Done):
@@ -199,15 +202,18 @@ async def _same_or_fenced(ctx: Context, read: EpochRead) -> None:
         raise
 
 
-async def _upgraded(where: Control, read: EpochRead) -> bool:
-    """The schema was older than this version of Muster, as after its upgrade; it is not any more."""
+async def _upgraded(ctx: Context, where: Control, read: EpochRead) -> bool:
+    """Migrations and changed functions of this version of Muster, as after its upgrade; whether the schema was older.
+
+    An account whose schema can't be upgraded keeps the one that it has: its engine knows whether it fits.
+    """
     try:
         made: SchemaUpgraded = await where.administer(
             UpgradeSchema(revoke_public=await where.is_ours())
         )
-    except PreconditionFailed as never:
-        if never.code != control_database.NO_ADMINISTRATOR:
-            raise
+    except Fault as refused:
+        if refused.code != control_database.NO_ADMINISTRATOR:
+            log.warning("can't upgrade the schema", account=ctx.resource.name, why=refused.message)
         return False
     return made.schema_version > read.schema_version
 

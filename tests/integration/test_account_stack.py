@@ -170,6 +170,32 @@ def replaced(stack, account):
     until(back, seconds=20)
 
 
+def test_functions_that_an_upgrade_of_muster_changes_are_there_before_the_next_engine(stack):
+    an_account(stack, "upgraded")
+    body = "select prosrc from pg_proc where oid = 'jobs_internal.summary_sentence'::regproc"
+    [newest] = stack.psql("jobs_upgraded", body)
+    [head] = stack.psql(
+        "jobs_upgraded",
+        "select pg_get_functiondef(p.oid) as text, pg_get_userbyid(p.proowner) as owner from pg_proc p"
+        " where p.oid = 'jobs_internal.summary_sentence'::regproc",
+    )
+    older = head["text"].replace(newest["prosrc"], f"{newest['prosrc']} -- of an older version")
+    stack.psql(
+        "jobs_upgraded",
+        f"""do $do$ begin
+                set local role "{head["owner"]}";
+                execute $older${older}$older$;
+                update jobs_internal.migration set digest = 'older'
+                 where name = 'engine.sql.functions/summary_sentence.sql';
+            end $do$""",
+    )
+    assert stack.psql("jobs_upgraded", body) != [newest]
+
+    replaced(stack, "upgraded")
+
+    assert stack.psql("jobs_upgraded", body) == [newest]
+
+
 def test_a_killed_host_is_replaced(stack):
     path = an_account(stack, "hostless")
     before = stack.get(path)["properties"]["instance"]
