@@ -82,7 +82,11 @@ async def test_waves_and_halts_are_events(databases: Fleet):
     await databases.root.execute("select jobs.sp_resume_execution($1)", run)
     await databases.ended(run)
 
-    kinds = [event["kind"] for event in await events_of(databases, run)]
+    events = await events_of(databases, run)
+    steps = [event["data"] for event in events if "wave" in event["data"]]
+    assert [step["wave"] for step in steps] == [1, 1, 1, 2, 2]
+    assert {step.get("waves", 2) for step in steps} == {2}, "it is left out until it is known"
+    kinds = [event["kind"] for event in events]
     assert [kind for kind in kinds if kind != "targetsEnded"] == [
         "runStarted", "stepStarted", "stepHalted", "stepResumed", "waveStarted", "stepEnded", "runEnded",
     ]  # fmt: skip

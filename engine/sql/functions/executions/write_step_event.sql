@@ -12,7 +12,8 @@ begin
            case when k.kind = 'stepHalted' and not j.system then '{halted}'::text[] else '{}' end,
            jsonb_strip_nulls(jsonb_build_object(
                'jobName', j.name, 'stepId', p_new.step_id, 'stepName', p_new.step_name, 'lifecycle', p_new.lifecycle,
-               'wave', p_new.wave, 'waves', p_new.waves, 'haltRule', p_new.halt_rule, 'endReason', p_new.end_reason,
+               -- How many waves there are is known once the targets are.
+               'wave', p_new.wave, 'waves', case when p_new.snapshot_id is not null then p_new.waves end, 'haltRule', p_new.halt_rule, 'endReason', p_new.end_reason,
                'lastMessage', left(nullif(p_new.last_message, ''), 500)))
       from (values
             (1, 'stepStarted', p_old.step_id is null),
