@@ -8,7 +8,7 @@ NAME ?=
 PEER := .venv/peer
 OLD := .venv/old-postgres
 TARGETS ?= 12
-PEERED := fanout idle-latency
+PEERED := fanout fanout-write fanout-script idle-latency
 WITH_PEER = $(if $(NAME),$(if $(filter $(PEERED),$(NAME)),$(PEER)/.ready),$(PEER)/.ready)
 PYTEST := $(BIN)/python -P -m pytest -q
 

@@ -4,13 +4,12 @@ import os
 from dataclasses import dataclass
 
 from bench import memory
-from bench.fleet import DATABASES, SLOTS, Fleet, report, start_fleet
+from bench.fleet import DATABASES, SIZE, SLOTS, Fleet, report, start_fleet
 
 SMALL = int(os.environ.get("BENCH_SMALL", "10000"))
 LARGE = int(os.environ.get("BENCH_LARGE", "1000000"))
 ROUNDS = int(os.environ.get("BENCH_GROWTH_ROUNDS", "1"))
 SCRIPT = "select 1"
-SIZE = "select pg_database_size(current_database())"
 
 
 @dataclass

@@ -39,15 +39,17 @@ TARGETS = DATABASES * SCHEMAS
 SLOTS = 100  # of an account as shipped (JA100): so many tasks at once, on every side
 SESSIONS = 128  # maxConnections of the server
 RATE = 1000  # connectionsPerSecond of the server, the largest value that the API takes
-SERVER_MAX_CONNECTIONS = 400  # max_connections of that PostgreSQL: every side keeps its connections
+SERVER_MAX_CONNECTIONS = 600  # max_connections of that PostgreSQL: every side keeps its connections
 RAISED = (
-    f"raised: maxConnections {SESSIONS}, connectionsPerSecond {RATE} and PostgreSQL's max_connections"
-    f" {SERVER_MAX_CONNECTIONS} of the targets' server; all else as shipped"
+    f"raised: maxConnections ({SESSIONS} unless the note says otherwise), connectionsPerSecond {RATE} and"
+    f" PostgreSQL's max_connections {SERVER_MAX_CONNECTIONS} of the targets' server; all else as shipped"
 )
 TARGET_SERVER = f"{GROUP}/providers/Microsoft.Sql/servers/targets"
 USER, PASSWORD = "targets_admin", "correct horse"
 RUN_TIMEOUT = 1800.0  # seconds
+UPDATE = "update counter set n = n + 1"  # each schema of a fleet has this table, with one row
 
+SIZE = "select pg_database_size(current_database())"
 TIMES = """
 select x.lifecycle, x.end_time is not null as over, extract(epoch from x.end_time) as ended,
        extract(epoch from x.create_time) as created
@@ -139,9 +141,12 @@ class Fleet:
 
     def run(self, job: str) -> RunTimes:
         requested = time.time()
+        return self.wait(self.times(self.finished(job), requested))
+
+    def finished(self, job: str) -> UUID:
         run = self.start(job)
         until(lambda: self.wait(self.root.fetchrow(TIMES, run))["over"], seconds=RUN_TIMEOUT)
-        return self.wait(self.times(run, requested))
+        return run
 
     # What the control database recorded
 
@@ -173,12 +178,16 @@ class Fleet:
 
     async def sessions(self) -> int:
         """Connections of Muster at the targets."""
+        return await self.at_server(
+            "select count(*) from pg_stat_activity where datname = any($1)"
+            " and application_name like 'muster%'",
+            self.databases,
+        )
+
+    async def at_server(self, query: str, *args: Any) -> Any:
+        """One value, read by the superuser of the targets' server."""
         async with a_session(self.server.superuser_url().reveal()) as connection:
-            return await connection.fetchval(
-                "select count(*) from pg_stat_activity where datname = any($1)"
-                " and application_name like 'muster%'",
-                self.databases,
-            )
+            return await connection.fetchval(query, *args)
 
     def cpu(self) -> dict[str, cpu.Used]:
         """CPU seconds that each part has used so far."""
@@ -217,16 +226,18 @@ class Fleet:
 
 
 @contextlib.contextmanager
-def start_fleet(*, databases: int, schemas: int) -> Iterator[Fleet]:
+def start_fleet(
+    *, databases: int, schemas: int, sessions: int = SESSIONS, batch_reads: bool = True
+) -> Iterator[Fleet]:
     with (
         tempfile.TemporaryDirectory() as name,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
         folder = Path(name)
         folder.chmod(0o755)
-        with muster_up(folder) as stack:
+        with muster_up(folder, MUSTER_BATCH_READS=str(batch_reads)) as stack:
             a_server(stack)
-            server = runner.run(_a_target_server(stack))
+            server = runner.run(_a_target_server(stack, sessions))
             names = [f"tenant_{number:03}" for number in range(databases)]
             schema_names = [f"s{number:03}" for number in range(schemas)]
             runner.run(_fill(server, names, schema_names))
@@ -254,9 +265,9 @@ async def a_session(url: str):
         await connection.close()
 
 
-async def _a_target_server(stack: Stack) -> Cluster:
+async def _a_target_server(stack: Stack, sessions: int) -> Cluster:
     login = {"administratorLogin": USER, "administratorLoginPassword": PASSWORD}
-    limits = {"maxConnections": SESSIONS, "connectionsPerSecond": RATE}
+    limits = {"maxConnections": sessions, "connectionsPerSecond": RATE}
     stack.put(TARGET_SERVER, {"location": "local", "properties": login | limits})
     cluster = _cluster(stack, TARGET_SERVER)
     async with a_session(cluster.superuser_url().reveal()) as connection:
@@ -283,6 +294,7 @@ async def _fill(server: Cluster, databases: Sequence[str], schemas: Sequence[str
         async with a_session(f"{url}/{first}") as inside:
             for schema in schemas:
                 await inside.execute(f"create schema {schema}")
+                await inside.execute(f"create table {schema}.counter as select 0 as n")
         for name in others:
             await connection.execute(f"create database {name} template {first}")
 
