@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from muster.cli import account_servers, auto_disable, events, lookup, output, run_attempts
-from muster.cli.arguments import Commands, Parser, count, noun, verb
+from muster.cli.arguments import Parser, count, verb, verbs_of
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
@@ -23,8 +23,8 @@ DOCTOR = (
 )
 
 
-def add(commands: Commands) -> None:
-    verbs = noun(commands, "account", "manage job accounts")
+def add(noun: Parser) -> None:
+    verbs = verbs_of(noun)
     one = verb(verbs, "create", create, "create an account and wait until its engine runs")
     one.add_argument("name", metavar="NAME")
     one.add_argument(

@@ -13,11 +13,13 @@ __all__ = (
     "Commands",
     "Parser",
     "add_choice",
+    "calls_api",
+    "command",
     "count",
     "duration",
-    "noun",
     "of_account",
     "verb",
+    "verbs_of",
 )
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - it has no other name
@@ -46,7 +48,36 @@ EXIT_CODES = "exit codes:\n" + "\n".join(
 
 
 class Parser(argparse.ArgumentParser):
-    """Refuses a wrong command in one line, with the exit code of usage errors."""
+    """Refuses a wrong command in one line, with the exit code of usage errors.
+
+    `fill` adds the arguments when they are needed: a call imports the module of its own command alone.
+    """
+
+    def __init__(
+        self, *words: Any, fill: "Callable[[Parser], None] | None" = None, **more: Any
+    ) -> None:
+        super().__init__(*words, **more)
+        self._fill = fill
+
+    @property
+    def name(self) -> str:
+        return self.prog.rpartition(" ")[2]
+
+    def parse_known_args(self, *words: Any, **more: Any) -> Any:
+        return super(Parser, self.filled()).parse_known_args(*words, **more)
+
+    def filled(self) -> "Parser":
+        fill, self._fill = self._fill, None
+        if fill:
+            fill(self)
+        return self
+
+    def commands(self) -> "dict[str, Parser]":
+        """By name; none where the parser itself is one."""
+        for action in self.filled()._actions:  # noqa: SLF001 - argparse has no other way
+            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
+                return dict(action.choices)
+        return {}
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Where argparse lists all names, a wrong noun or verb gets the nearest one."""
@@ -59,23 +90,32 @@ class Parser(argparse.ArgumentParser):
         self.exit(Exit.USAGE, f"muster: {message} (see {self.prog} --help)\n")
 
 
-def noun(commands: Commands, name: str, about: str) -> Commands:
-    made = commands.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
-    return made.add_subparsers(dest="verb", required=True, metavar="VERB")
+def command(
+    commands: Commands, name: str, about: str, fill: Callable[[Parser], None] | None = None
+) -> Parser:
+    return commands.add_parser(
+        name,
+        help=about,
+        description=about[0].upper() + about[1:] + ".",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        fill=fill,
+    )
+
+
+def verbs_of(noun: Parser) -> Commands:
+    return noun.add_subparsers(dest="verb", required=True, metavar="VERB")
 
 
 def verb(
     verbs: Commands, name: str, run: Run, about: str, *, example: str = "", of_rows: bool = False
 ) -> Parser:
+    return calls_api(command(verbs, name, about), run, example=example, of_rows=of_rows)
+
+
+def calls_api(made: Parser, run: Run, *, example: str = "", of_rows: bool = False) -> Parser:
     """A command that calls the API; the example is a command line that works, as users type it."""
     forms = OF_ROWS if of_rows else FORMS
-    made = verbs.add_parser(
-        name,
-        help=about,
-        description=about[0].upper() + about[1:] + ".",
-        epilog=f"example:\n  {example}\n\n{EXIT_CODES}" if example else EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made.epilog = f"example:\n  {example}\n\n{EXIT_CODES}" if example else EXIT_CODES
     made.set_defaults(run=run)
     add_choice(made, "-o", "--output", choices=forms, default="table", help="default: table")
     made.add_argument("--url", help="of the API; default: MUSTER_URL or http://127.0.0.1:8080")

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from muster.cli import examinations, inputs, lookup, output
-from muster.cli.arguments import Commands, noun, of_account, verb
+from muster.cli.arguments import Parser, of_account, verb, verbs_of
 from muster.cli.client import Api, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table
@@ -14,8 +14,8 @@ from muster.cli.output import Table
 COLUMNS = ("name", "username", "reference", "servers")
 
 
-def add(commands: Commands) -> None:
-    verbs = noun(commands, "credential", "manage the logins that jobs use at targets")
+def add(noun: Parser) -> None:
+    verbs = verbs_of(noun)
     about = "create or change a credential; the password comes from the terminal, stdin or a file"
     one = of_account(verb(verbs, "set", set_credential, about))
     one.add_argument("name", metavar="NAME")

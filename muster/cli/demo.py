@@ -18,6 +18,7 @@ from typing import Any
 
 from muster.cli import client, demo_tour
 from muster.cli.announce import announced
+from muster.cli.arguments import Parser
 from muster.cli.client import Api, Refused
 from muster.cli.demo_fleet import ADMIN
 from muster.cli.demo_tour import ACCOUNT, SERVERS, Place, Wrong
@@ -26,6 +27,11 @@ from muster.core.errors import Fault
 from muster.core.files import make_folder
 
 START_LIMIT = 120.0  # seconds
+
+
+def add(made: Parser) -> None:
+    made.add_argument("--data-dir", type=Path, default=Path(".demo"), help="default: .demo")
+    made.set_defaults(run=lambda options: run(options.data_dir))
 
 
 def run(data_dir: Path) -> int:

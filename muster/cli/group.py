@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.cli import examinations, inputs, lookup, output
-from muster.cli.arguments import Commands, noun, of_account, verb
+from muster.cli.arguments import Parser, of_account, verb, verbs_of
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table
@@ -33,8 +33,8 @@ LABELLED = {"server", "database"}
 MEMBER = ("membership", "type", "server", "database", "pool", "schema", "group", "labels")
 
 
-def add(commands: Commands) -> None:
-    verbs = noun(commands, "group", "manage target groups: where jobs run")
+def add(noun: Parser) -> None:
+    verbs = verbs_of(noun)
     one = of_account(verb(verbs, "create", create, "create a target group from its members"))
     _members_options(one)
     one.add_argument("--replace", action="store_true", help="replace a group of that name")

@@ -20,7 +20,16 @@ from muster.cli import (
     step_output,
     step_verify,
 )
-from muster.cli.arguments import Commands, add_choice, count, duration, noun, of_account, verb
+from muster.cli.arguments import (
+    Commands,
+    Parser,
+    add_choice,
+    count,
+    duration,
+    of_account,
+    verb,
+    verbs_of,
+)
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
@@ -31,8 +40,8 @@ DEFAULT_STEP = "main"
 GUARDS: dict[str, bool | str] = {"run": True, "job": "job"}
 
 
-def add(commands: Commands) -> None:
-    verbs = noun(commands, "job", "define jobs, start and stop them")
+def add(noun: Parser) -> None:
+    verbs = verbs_of(noun)
     _add_create(verbs)
     one = of_account(verb(verbs, "show", show_job, "show a job and its steps"))
     one.add_argument("name", metavar="JOB")

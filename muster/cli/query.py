@@ -18,7 +18,7 @@ from muster.cli import (
     run_watch,
     runs,
 )
-from muster.cli.arguments import Commands, count, duration, of_account, verb
+from muster.cli.arguments import Parser, calls_api, count, duration, of_account
 from muster.cli.client import Api, Refused, calling
 from muster.cli.exits import Exit
 from muster.cli.known import Lookup
@@ -29,9 +29,8 @@ from muster.cli.runs import Run
 MOST_ROWS = 1000
 
 
-def add(commands: Commands) -> None:
-    about = "run SQL on a group or on named targets now; read only and rolled back unless --write"
-    one = of_account(verb(commands, "exec", execute, about, of_rows=True))
+def add(made: Parser) -> None:
+    one = of_account(calls_api(made, execute, of_rows=True))
     one.add_argument("-g", "--group", help="the targets; or --target, --server")
     run_targets.add(one)
     inputs.add_script(one)

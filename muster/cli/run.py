@@ -21,7 +21,7 @@ from muster.cli import (
     run_watch,
     runs,
 )
-from muster.cli.arguments import Commands, Parser, count, duration, noun, of_account, verb
+from muster.cli.arguments import Parser, count, duration, of_account, verb, verbs_of
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit, is_over
 from muster.cli.known import Lookup
@@ -46,8 +46,8 @@ MESSAGES = (
 TARGET = "SERVER/DATABASE[/SCHEMA], DATABASE or targetId"
 
 
-def add(commands: Commands) -> None:
-    verbs = noun(commands, "run", "show runs, wait for them, cancel them")
+def add(noun: Parser) -> None:
+    verbs = verbs_of(noun)
     one = of_account(verb(verbs, "list", list_runs, "list runs, the newest first"))
     one.add_argument("job", metavar="JOB", nargs="?", help="only those of this job")
     one.add_argument("--active", action="store_true", help="only those that have not finished")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.cli import inputs, lookup, output
-from muster.cli.arguments import Commands, add_choice, count, noun, verb
+from muster.cli.arguments import Parser, add_choice, count, verb, verbs_of
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table
@@ -27,8 +27,8 @@ ENDPOINT = {  # likewise
 }
 
 
-def add(commands: Commands) -> None:
-    verbs = noun(commands, "server", "manage the PostgreSQL servers that jobs run on")
+def add(noun: Parser) -> None:
+    verbs = verbs_of(noun)
     one = verb(verbs, "add", add_server, "register a server, or create one")
     one.add_argument("name", metavar="NAME", help="its name in jobs and commands")
     one.add_argument(

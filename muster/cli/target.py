@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 
 from muster.cli import lookup, output
-from muster.cli.arguments import Commands, count, noun, of_account, verb
+from muster.cli.arguments import Parser, count, of_account, verb, verbs_of
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
@@ -13,8 +13,8 @@ from muster.cli.output import Table, moment
 COLUMNS = ("run", "job", "step", "schema", "lifecycle", "reason", "attempts", "start", "end")
 
 
-def add(commands: Commands) -> None:
-    verbs = noun(commands, "target", "look at one database or schema")
+def add(noun: Parser) -> None:
+    verbs = verbs_of(noun)
     about = "show all that ever ran on a database, the newest first"
     one = of_account(verb(verbs, "history", history, about))
     one.add_argument("target", metavar="TARGET", help="SERVER/DATABASE")

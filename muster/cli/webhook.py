@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.cli import client, inputs, lookup, output
-from muster.cli.arguments import Commands, Parser, add_choice, count, noun, of_account, verb
+from muster.cli.arguments import Parser, add_choice, count, of_account, verb, verbs_of
 from muster.cli.client import Api, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
@@ -26,8 +26,8 @@ DELIVERY = ("event", "time", "kind", "job", "status", "attempts", "code", "next_
 TEST_PATIENCE = 20.0  # seconds for the engine to send the event and the receiver to answer
 
 
-def add(commands: Commands) -> None:
-    verbs = noun(commands, "webhook", "manage receivers of notifications")
+def add(noun: Parser) -> None:
+    verbs = verbs_of(noun)
     about = "create a webhook; its secret comes from the terminal, stdin or a file"
     one = _of_name(verb(verbs, "create", create, about))
     _add_options(one, required=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from muster.cli import main as cli
+from muster.cli import operators
 from muster.core.version import VERSION
 from muster.roles import process, up
 
@@ -94,14 +95,66 @@ def test_every_role_of_up_is_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
         assert cli.main([role, "--ready-file", "x"]) == 0
 
     assert started == [(role, Path("x")) for role in up.ROLES]
-    assert set(cli.ROLES) >= set(up.ROLES)
+    assert set(operators.ROLES) >= set(up.ROLES)
 
 
-def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
-    program = "import sys; import muster.cli.main; print([m for m in ('litestar', 'asyncpg', 'muster.roles.up') if m in sys.modules])"
+def imported(program: str) -> set[str]:
+    run = [sys.executable, "-P", "-c", f"{program}\nimport sys; print(*sys.modules)"]
+    return set(subprocess.run(run, capture_output=True, text=True, check=True).stdout.split())
 
-    output = subprocess.run(
-        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True
+
+def test_a_command_imports_its_own_module_alone() -> None:
+    loaded = imported(
+        "from muster.cli.main import parser; parser().parse_args(['target', 'history', 's/d'])"
     )
+    nouns = {module for names in cli.COMMANDS.values() for module, _ in names.values()}
 
-    assert output.stdout.strip() == "[]"
+    assert {name for name in nouns if f"muster.cli.{name}" in loaded} == {"target"}
+    assert not loaded & {"litestar", "asyncpg", "httpx", "muster.roles.up"}
+
+
+def test_the_help_names_every_command_below_its_heading_and_operators_last() -> None:
+    text = cli.parser().format_help()
+
+    at = 0
+    for heading, names in cli.COMMANDS.items():
+        at = text.index(f"\n{heading}:\n", at)
+        for name, (_, about) in names.items():
+            at = text.index(f"\n  {name} ", at)
+            assert about in text[at:].splitlines()[1]
+    assert list(cli.COMMANDS)[-1] == "for operators"
+    assert text.index("exit codes:") > at
+
+
+@pytest.mark.parametrize("words", [[], ["job"], ["job", "create"], ["exec"], ["up"]])
+def test_help_prints_what_dash_dash_help_prints(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed = []
+    for each in (["help", *words], [*words, "--help"]):
+        with pytest.raises(SystemExit) as exit:
+            cli.main(each)
+        assert exit.value.code == 0
+        printed.append(capsys.readouterr().out)
+
+    assert printed[0] == printed[1]
+    assert " ".join(["usage: muster", *words]) in printed[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (["help", "jbo"], "there is no command 'jbo'; did you mean job"),
+        (["help", "job", "crate"], "'muster job' has no 'crate'; did you mean create"),
+        (["jbo", "create"], "there is no command 'jbo'; did you mean job"),
+        (["job", "crate"], "'muster job' has no 'crate'; did you mean create"),
+    ],
+)
+def test_a_wrong_noun_or_verb_gets_the_nearest(
+    words: list[str], near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit:
+        cli.main(words)
+
+    assert exit.value.code == 1
+    assert near in capsys.readouterr().err

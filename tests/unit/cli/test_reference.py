@@ -1,6 +1,5 @@
 """docs/reference/command-line.md has every command with its options, and every exit code."""
 
-import argparse
 import re
 import shlex
 from itertools import takewhile
@@ -15,15 +14,14 @@ PAGE = (Path(__file__).parents[3] / "docs/reference/command-line.md").read_text(
 COMMON = {"-h", "--help", "-o", "--output", "--url", "--account"}
 
 
-def commands(made=None, path="muster"):
+def commands(made=None):
     """Every command that does something, by the words that name it."""
     made = made or parser()
-    for action in made._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, child in action.choices.items():
-                yield from commands(child, f"{path} {name}")
-            return
-    yield path, made
+    below = made.commands()
+    for child in below.values():
+        yield from commands(child)
+    if not below:
+        yield made.prog, made
 
 
 COMMANDS = dict(commands())
