@@ -1,7 +1,7 @@
 """Every method on every path, derived from the declared types: the table of the whole API."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -91,12 +91,28 @@ PLACES: dict[At, tuple[str, Path]] = {
     At.SUBSCRIPTION: ("Subscription", SUBSCRIPTION),
     At.GROUP: ("ResourceGroup", GROUP),
 }
+BY = {"JobAccount": "Agent", "JobTargetExecution": "Target"}  # labels in names of lists
+AZURES = {  # Azure's operation ids where the rules below give another
+    "ResourceGroups_ListBySubscription": "ResourceGroups_List",
+    "Providers_ListBySubscription": "Providers_List",
+    "Servers_ListBySubscription": "Servers_List",
+    "JobAgents_ListExecutions": "JobExecutions_ListByAgent",
+    "Jobs_Start": "JobExecutions_Create",
+    "JobVersionSteps_ListByJobVersion": "JobSteps_ListByVersion",
+    "JobVersionSteps_Get": "JobSteps_GetByVersion",
+    "JobExecutions_ListTargets": "JobTargetExecutions_ListByJobExecution",
+    "JobTargetExecutions_ListByJobStepExecution": "JobTargetExecutions_ListByStep",
+}
 
 
 def table(resources: Iterable[ResourceType]) -> tuple[Endpoint, ...]:
     """All endpoints in a stable order; operation ids are unique."""
     resources = tuple(resources)
-    endpoints = [one for kind in resources for one in _of_type(kind, resources)]
+    endpoints = [
+        replace(one, operation_id=AZURES.get(one.operation_id, one.operation_id))
+        for kind in resources
+        for one in _of_type(kind, resources)
+    ]
     ids = [one.operation_id for one in endpoints]
     twice = {one for one in ids if ids.count(one) > 1}
     assert not twice, f"operation ids given twice: {sorted(twice)}"
@@ -110,7 +126,7 @@ def _of_type(kind: ResourceType, resources: tuple[ResourceType, ...]) -> Iterato
         collection = (*scope, *_collection(kind))
         depth = len(scope) // 2
         if kind.list:
-            by = suffix or ("" if label == "Tenant" else f"By{label}")
+            by = suffix or ("" if label == "Tenant" else f"By{BY.get(label, label)}")
             yield _list(kind, kind.list, by, collection, depth)
         item = (*collection, _name(kind))
         yield from _of_item(kind, suffix, item)

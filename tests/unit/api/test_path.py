@@ -154,7 +154,7 @@ def test_unknown_places_are_refused(path: str, code: str) -> None:
         ("GET", f"{SERVER}/databases", "Databases_ListByServer", SERVER),
         ("POST", f"{SERVER}/discover", "Servers_Discover", SERVER),
         ("GET", f"{SERVER}/history", "Servers_ListHistory", SERVER),
-        ("GET", "/subscriptions/s/providers", "Providers_ListBySubscription", "/subscriptions/s"),
+        ("GET", "/subscriptions/s/providers", "Providers_List", "/subscriptions/s"),
         (
             "GET",
             "/subscriptions/s/providers/microsoft.SQL",
