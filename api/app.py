@@ -11,7 +11,7 @@ from litestar.enums import HttpMethod
 from litestar.handlers import ASGIRouteHandler, HTTPRouteHandler
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from api import auth_pipeline
+from api import auth_pipeline, docs
 from api.authentication import Authenticator
 from api.endpoint import Endpoint, table
 from api.errors import ProtocolFault, answer_to
@@ -74,13 +74,18 @@ def build(
 
     endpoints = table(resources)
     app = Litestar(
-        [_served(services, endpoints), _refused(services), *probes(services)],
+        [
+            _served(services, endpoints),
+            _refused(services),
+            *probes(services),
+            docs.pages(services),
+        ],
         exception_handlers={Exception: answer_to},  # type: ignore[dict-item]  # an Answer is enough
         lifespan=[lifespan],
         openapi_config=None,
         logging_config=None,
     )
-    return Middleware(PathMiddleware(app, Table(endpoints), PROBES), clock)
+    return Middleware(PathMiddleware(app, Table(endpoints), PROBES | docs.PAGES), clock)
 
 
 def _served(services: Services, endpoints: Iterable[Endpoint]) -> HTTPRouteHandler:

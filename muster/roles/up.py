@@ -150,7 +150,8 @@ class Up:
                 "database_url": settings.database_url.reveal(),
             }
             write_private(self.options.ready_file, json.dumps(document))
-        lines = [f"\nMuster is up at {url}", f"  logs    {self.root / 'logs'}"]
+        lines = [f"\nMuster is up at {url}", f"  API     {url}/docs"]
+        lines.append(f"  logs    {self.root / 'logs'}")
         if token_file := self.home.given.get(f"{PREFIX}LOCAL_TOKEN_FILE"):
             lines.append(f"  token   {token_file}")
         if self.home.authority:

@@ -201,3 +201,4 @@ async def test_the_door_tells_strangers_nothing(api: principals.PrincipalsApi) -
         assert (answer.status_code, arm.error(answer)) == (401, "AuthenticationFailed"), path
     assert (await get(api, {}, "/livez")).json() == {"status": "ok"}
     assert (await get(api, {}, "/readyz")).json() == {"status": "ok"}
+    assert "Microsoft" not in (await get(api, {}, "/docs")).text

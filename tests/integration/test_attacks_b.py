@@ -281,7 +281,9 @@ async def test_30_nothing_internal_is_on_the_public_port(api: principals.Princip
         "/Servers_Get",
         "/schema",
         "/schema/openapi.json",
-        "/docs",
+        "/redoc",
+        "/docs/",
+        "/docs/../page.js",
     ):
         answer = await ask(api, "owner", "GET", path)
         assert answer.status_code == 404, path

@@ -1,0 +1,99 @@
+"""What a person sees at /docs of a running Muster."""
+
+import re
+from pathlib import Path
+
+import httpx
+from playwright.sync_api import expect
+
+from api.endpoint import table
+from api.resources import RESOURCES
+from tests.support.running_api import TOKEN
+
+
+def signed_in(browser, api) -> None:
+    browser.page.goto(api.url + "/docs")
+    browser.page.get_by_label("Token").fill(TOKEN)
+    browser.page.get_by_role("button", name="Show the API").click()
+    expect(browser.page.locator("#api")).to_be_visible()
+
+
+def picture(browser, name: str) -> None:
+    folder = Path(".pytest_cache/browser")
+    folder.mkdir(parents=True, exist_ok=True)
+    browser.page.screenshot(path=folder / f"{name}.png")
+
+
+def test_the_page_shows_every_operation_and_loads_nothing_from_outside(browser, api) -> None:
+    signed_in(browser, api)
+
+    shown = browser.page.locator("main details")
+    expect(shown).to_have_count(len(table(RESOURCES)))
+    for each in shown.all()[::20]:
+        each.locator("summary").click()
+        expect(each.locator("h3").first).to_have_text("Parameters")
+    picture(browser, "docs")
+    assert browser.complaints == []
+    assert {url.removeprefix(api.url) for url in browser.requests} == {
+        "/docs", "/docs/page.css", "/docs/page.js", "/openapi.json",
+    }  # fmt: skip
+
+
+def test_a_stranger_sees_the_refusal_and_nothing_of_the_api(browser, api) -> None:
+    browser.page.goto(api.url + "/docs")
+    picture(browser, "docs-sign-in")
+    browser.page.get_by_label("Token").fill("not-a-token")
+    browser.page.get_by_role("button", name="Show the API").click()
+
+    expect(browser.page.get_by_role("alert")).to_contain_text("401 InvalidAuthenticationToken")
+    expect(browser.page.locator("#api")).to_be_hidden()
+    for path in ("/docs", "/docs/page.css", "/docs/page.js"):
+        assert "Servers_CreateOrUpdate" not in httpx.get(api.url + path).raise_for_status().text
+
+
+def test_an_operation_says_what_it_takes_and_is_sent(browser, api) -> None:
+    signed_in(browser, api)
+    page = browser.page
+    page.get_by_label("Filter operations").fill("subscriptions_create")
+    operation = page.locator("main details:visible")
+    expect(operation).to_have_count(1)
+    operation.locator("summary").click()
+    picture(browser, "docs-operation")
+
+    operation.get_by_label("subscriptionId").fill("s1")
+    operation.get_by_role("button", name="Send PUT").click()
+
+    expect(operation.locator(".answer")).to_have_text(re.compile("^HTTP 201"))
+    with api.client() as client:
+        assert client.get("/subscriptions/s1").status_code == 200
+    assert browser.complaints == []
+
+
+def test_fields_of_a_body_are_listed_with_those_of_inner_objects(browser, api) -> None:
+    signed_in(browser, api)
+    operation = browser.page.locator("#Jobs_CreateOrUpdate")
+    operation.locator("summary").click()
+    body = operation.locator("table").nth(1)
+
+    expect(body.get_by_text("systemData.createdBy")).to_have_count(0)
+    expect(operation.get_by_text("properties.schedule.cron", exact=True).first).to_be_visible()
+    picture(browser, "docs-body")
+
+
+def test_the_token_is_forgotten_when_told(browser, api) -> None:
+    signed_in(browser, api)
+    browser.page.reload()
+    expect(browser.page.locator("#api")).to_be_visible()
+
+    browser.page.get_by_role("button", name="Forget token").click()
+
+    browser.page.reload()
+    expect(browser.page.get_by_label("Token")).to_be_visible()
+    expect(browser.page.locator("#api")).to_be_hidden()
+
+
+def test_the_policy_lets_the_page_load_its_own_files_alone(api) -> None:
+    policy = httpx.get(api.url + "/docs").headers["content-security-policy"]
+
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+    assert "unsafe" not in policy and "http" not in policy
