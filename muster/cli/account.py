@@ -129,7 +129,7 @@ def doctor(options: argparse.Namespace) -> int:
         wanted = options.account
         ids = lookup.named(api, wanted) if wanted else [lookup.account(api, options)]
         diagnoses = {id: api.post(f"{id}/doctor") for id in ids}
-        if options.output == "table":
+        if output.is_for_people(options):
             for id, diagnosis in diagnoses.items():
                 print("\n".join(map(output.clean, _lines(id, diagnosis))))
         else:

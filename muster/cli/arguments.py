@@ -118,6 +118,9 @@ def calls_api(made: Parser, run: Run, *, example: str = "", of_rows: bool = Fals
     made.epilog = f"example:\n  {example}\n\n{EXIT_CODES}" if example else EXIT_CODES
     made.set_defaults(run=run)
     add_choice(made, "-o", "--output", choices=forms, default="table", help="default: table")
+    made.add_argument(
+        "--query", type=_query, metavar="JMESPATH", help="show only this part of the API's answer"
+    )
     made.add_argument("--url", help="of the API; default: MUSTER_URL or http://127.0.0.1:8080")
     return made
 
@@ -136,6 +139,12 @@ def add_choice(
 ) -> None:
     """An option with fixed words, in any case, with or without hyphens."""
     made.add_argument(*names, choices=choices, type=one_of(choices), **more)
+
+
+def _query(text: str) -> object:
+    from muster.cli import documents  # late: few calls need it
+
+    return documents.compiled(text)
 
 
 def count(text: str) -> int:

@@ -100,7 +100,7 @@ def why_run(api: Api, run: Run, options: argparse.Namespace) -> int:
         name = why.get("waitReason") or reason
         number = counts.get(reason, len(alike))
         rows.append([name, number, runs.name(alike[0]), why.get("message")])
-    if options.output == "table":
+    if output.is_for_people(options):
         print(f"{run}: {output.lifecycle(summary['lifecycle'])}, {counted(summary)}")
         lines = [line for part in (summary, *summary["steps"]) for line in _reason(part)]
         for line in (*lines, *(f"  {each}" for each in run_origin.stopped(summary))):
@@ -114,7 +114,7 @@ def why_run(api: Api, run: Run, options: argparse.Namespace) -> int:
 def why_target(api: Api, run: Run, item: dict[str, Any], options: argparse.Namespace) -> int:
     """What it waits for or came to, and what its newest attempt said."""
     why, newest = _why(api, run, item), newest_attempt(api, run, item)
-    if options.output == "table":
+    if output.is_for_people(options):
         for line in _target_lines(run, runs.name(item), why, newest):
             print(output.clean(line))
         return Exit.SUCCEEDED

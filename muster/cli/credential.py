@@ -88,7 +88,7 @@ def seal(options: argparse.Namespace) -> int:
         context = sealing.belongs_to(UUID(key["accountUid"]), UUID(key["identity"]), options.name)
         secret = inputs.password(options.password_file)
         sealed = sealing.seal(key["publicKey"], secret, context)
-        if options.output == "table":
+        if output.is_for_people(options):
             print(sealed)
         else:
             output.show(options, {"sealed": sealed}, Table(("sealed",), [[sealed]]))

@@ -5,11 +5,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from muster.cli import client, lookup, output, runs
+from muster.cli import client, documents, lookup, output, runs
 from muster.cli.arguments import Parser, count
 from muster.cli.client import PATIENCE, Api, calling
 from muster.cli.exits import Exit
-from muster.cli.output import moment
+from muster.cli.output import Table, moment
 
 COLUMNS = ("number", "time", "kind", "job", "text")
 PAUSE = 1.0  # seconds before the next connection
@@ -40,8 +40,8 @@ def of_account(options: argparse.Namespace) -> int:
 
 
 def _show(api: Api, options: argparse.Namespace, path: str) -> int:
-    if options.output == "tsv":
-        print("\t".join(COLUMNS))
+    if options.output in {"tsv", "csv"} and not options.query:
+        documents.write(options, None, Table(COLUMNS, []))
     for event in follow(api, path, options.after, until_now=not options.follow):
         _print(options, event)
     return Exit.SUCCEEDED
@@ -88,17 +88,15 @@ def _messages(lines: Iterator[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _print(options: argparse.Namespace, event: dict[str, Any]) -> None:
-    if options.output == "json":
-        print(json.dumps(event, ensure_ascii=False), flush=True)
-        return
     data = event["data"]
-    time = event["time"] if options.output == "tsv" else moment(event["time"])
-    row = [event["number"], time, event["kind"], data.get("jobName"), _text(event["kind"], data)]
-    cells = [output.clean(output.text(cell)) for cell in row]
-    if options.output == "tsv":
-        print("\t".join(cells), flush=True)
-    else:
+    row = [event["number"], event["time"], event["kind"], data.get("jobName")]
+    row.append(_text(event["kind"], data))
+    if output.is_for_people(options):
+        row[1] = moment(event["time"])
+        cells = [output.clean(output.text(cell)) for cell in row]
         print(f"{cells[0]:>6}  {cells[1]}  {cells[2]:<18} {cells[4]}".rstrip(), flush=True)
+    else:
+        documents.write_one(options, event, row)
 
 
 def _text(kind: str, data: dict[str, Any]) -> str:

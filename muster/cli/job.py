@@ -298,7 +298,7 @@ def _show(api: Api, options: argparse.Namespace, path: str, *, first: bool = Fal
         for each in steps
         for properties in [each["properties"]]
     ]
-    if options.output == "table":
+    if output.is_for_people(options):
         attempts = run_attempts.describe(job["properties"].get("runAttempts"))
         health = auto_disable.describe(job["properties"])
         notes = [*_when(job["properties"], upcoming), *attempts, *health]

@@ -1,4 +1,4 @@
-"""What a command shows: a table for people, the API's own JSON, or tab-separated rows for scripts."""
+"""What a command shows: a table for people; documents.py has the forms for scripts."""
 
 import argparse
 import json
@@ -11,8 +11,8 @@ from typing import Any, TextIO
 
 from muster.core.settings import surroundings
 
-FORMS = ("table", "json", "tsv")
-OF_ROWS = (*FORMS, "csv", "ndjson")  # of commands that show rows of targets
+FORMS = ("table", "json", "jsonc", "yaml", "tsv", "csv")
+OF_ROWS = (*FORMS, "ndjson")  # of commands that show rows of targets
 GAP = 2
 NARROWEST = 8  # a column is not cut below this
 GREEN, YELLOW, RED, PLAIN = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
@@ -57,19 +57,20 @@ def show(
     options: argparse.Namespace, document: Any, table: Table, *, notes: Iterable[str] = ()
 ) -> None:
     """`notes` follow the table, for people only."""
-    match options.output:
-        case "json":
-            print(json.dumps(document, ensure_ascii=False, indent=2))
-        case "tsv":
-            for row in (table.columns, *table.rows):
-                print("\t".join(_field(cell) for cell in row))
-        case _:
-            for line in lines(
-                table.for_people(), room(sys.stdout), coloured=has_colour(sys.stdout)
-            ):
-                print(line)
-            for note in notes:
-                print(clean(note))
+    if not is_for_people(options):
+        from muster.cli import documents
+
+        documents.write(options, document, table)
+        return
+    for line in lines(table.for_people(), room(sys.stdout), coloured=has_colour(sys.stdout)):
+        print(line)
+    for note in notes:
+        print(clean(note))
+
+
+def is_for_people(options: argparse.Namespace) -> bool:
+    """A table as it comes, and whatever explains it."""
+    return options.output == "table" and options.query is None
 
 
 def aside(notes: Iterable[str]) -> None:
@@ -192,11 +193,3 @@ def _cell(text: str, width: int, *, right: bool, last: bool, coloured: bool) -> 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _field(value: Any) -> str:
-    """As COPY writes it: a tab or a line end in a value never ends it."""
-    content = text(value)
-    for plain, escaped in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
-        content = content.replace(plain, escaped)
-    return clean(content)

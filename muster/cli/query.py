@@ -173,7 +173,7 @@ def _show(
     if wrong:
         failed.append(f"{causes.total(wrong, summary)} muster run errors {run.id} shows more.")
     begun = bool(summary["steps"])
-    read = results.first if options.output in result_files.FORMS else results.read
+    read = results.first if result_files.is_file(options) else results.read
     page = read(api, run) if begun else results.NONE
     changes = command_tags.read(api, run) if begun and options.write else []
     more = results.further(api, run, page) if _has_several(sql) else []

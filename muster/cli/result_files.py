@@ -1,15 +1,21 @@
 """Rows as JSON, CSV and NDJSON on stdout: written as they arrive, never all in memory."""
 
-import csv
-import io
+import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from muster.cli.client import Api, Query
+from muster.cli.documents import as_csv
+from muster.cli.output import Table
 
 FORMS = ("json", "csv", "ndjson")
+
+
+def is_file(options: argparse.Namespace) -> bool:
+    """Whether the rows pass through as they come; a query needs all of them."""
+    return options.output in FORMS and options.query is None
 
 
 def copy(api: Api, path: str, query: Query, form: str) -> bool:
@@ -28,9 +34,7 @@ def copy(api: Api, path: str, query: Query, form: str) -> bool:
 def write(form: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """The same for rows that are there already."""
     if form == "csv":
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\r\n").writerows([columns, *rows])
-        sys.stdout.buffer.write(text.getvalue().encode())
+        sys.stdout.buffer.write(as_csv(Table(columns, list(rows))).encode())
         sys.stdout.buffer.flush()
         return
     lines = (json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) for row in rows)

@@ -71,10 +71,10 @@ def show(
 
     `notes` are for people; `warnings` for everybody, beside the data where a script reads it.
     """
-    if options.output == "table":
+    if output.is_for_people(options):
         _show_people(options, page, changes, [*notes, *_cut(page), *warnings])
         return
-    file = options.output in result_files.FORMS
+    file = result_files.is_file(options)
     if file and is_table(page):
         query = {"step": page.get("stepName"), "set": page.get("set", 1)}
         page |= {"truncated": result_files.copy(api, f"{run.path}/results", query, options.output)}
@@ -82,10 +82,12 @@ def show(
         columns = command_tags.COLUMNS if changes else command_tags.COLUMNS[: len(WHERE)]
         result_files.write(options.output, columns, changes)
     elif is_table(page) or not changes:
+        objects = [dict(zip(_in_files(page["columns"]), row, strict=True)) for row in page["rows"]]
         columns = tuple(WHERE.get(name, name) for name in page["columns"])
-        output.show(options, page, Table(columns, page["rows"]))
+        output.show(options, objects, Table(columns, page["rows"]))
     else:
-        output.show(options, page, Table(command_tags.FOR_PEOPLE, changes))
+        objects = [dict(zip(command_tags.COLUMNS, row, strict=True)) for row in changes]
+        output.show(options, objects, Table(command_tags.FOR_PEOPLE, changes))
     output.aside([*_cut(page), *warnings])
 
 
@@ -114,6 +116,11 @@ def _show_people(
 
 def _cut(page: dict[str, Any]) -> list[str]:
     return [CUT] if page["truncated"] else []
+
+
+def _in_files(columns: list[str]) -> list[str]:
+    """As the API names them in files."""
+    return [f"target_{WHERE[name]}" if name in WHERE else name for name in columns]
 
 
 def _is_there(api: Api, run: Run, step: str | None, set: int) -> bool:

@@ -80,7 +80,7 @@ def abort(api: Api, run: Run, options: argparse.Namespace) -> int:
 
 def _continue(api: Api, run: Run, options: argparse.Namespace, action: str, sentence: str) -> int:
     item = api.post(f"{run.path}/{action}")
-    if options.output == "table":
+    if output.is_for_people(options):
         print(output.clean(sentence))
     else:
         row = [run.job, run.id, item["properties"]["lifecycle"]]

@@ -121,7 +121,7 @@ def show_run(options: argparse.Namespace) -> int:
             output.show(options, {"value": targets}, table)
             return Exit.SUCCEEDED
         summary = api.get(f"{run.path}/summary")
-        if options.output == "table":
+        if output.is_for_people(options):
             print("\n".join(map(output.clean, _head(run, summary))) + "\n")
         table = Table(
             STEPS, [_step(each) for each in summary["steps"]], optional=("wave", "reason")
@@ -167,7 +167,7 @@ def cancel(options: argparse.Namespace) -> int:
         api.post(f"{path}/cancel", {"reason": options.reason} if options.reason else None)
         document = {"cancelRequested": path}
         row = [run.job, run.id, options.step, options.target]
-        if options.output == "table":
+        if output.is_for_people(options):
             print(output.clean(f"Cancellation of {what} is requested."))
         else:
             output.show(options, document, Table(("job", "run", "step", "target"), [row]))
@@ -218,13 +218,13 @@ def show_results(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
         if options.set < 1:
             raise Refused("result sets are numbered from 1 on")
-        read = results.first if options.output in result_files.FORMS else results.read
+        read = results.first if result_files.is_file(options) else results.read
         page = read(api, run, step=options.step, set=options.set)
         if not results.is_table(page) and options.set > 1:
             last = results.last_before(api, run, options.step, options.set)
             raise Refused(f"there is no result set {options.set}: {_sets(last)}", Exit.NOT_FOUND)
         changes = command_tags.read(api, run, options.step)
-        notes = results.further(api, run, page) if options.output == "table" else []
+        notes = results.further(api, run, page) if output.is_for_people(options) else []
         results.show(api, run, options, page, changes, notes=notes)
         output.aside(notices.beside(api, run, options.step))
         if not page["targets"]:

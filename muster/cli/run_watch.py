@@ -72,7 +72,7 @@ def ended(api: Api, run: Run, show: Show, *, timeout: float | None = None) -> di
 
 def watched(api: Api, run: Run, options: argparse.Namespace) -> Exit:
     """Draws the run until it ends, then prints it in the requested format."""
-    people = options.output == "table"
+    people = output.is_for_people(options)
     show = progress.chosen(run, sys.stdout if people else sys.stderr)
     summary = ended(api, run, show, timeout=options.timeout)
     if summary is not None:
@@ -82,7 +82,7 @@ def watched(api: Api, run: Run, options: argparse.Namespace) -> Exit:
 
 def tell(options: argparse.Namespace, run: Run, summary: dict[str, Any]) -> None:
     """The end of a run: one sentence for people, the summary for scripts."""
-    if options.output != "table":
+    if not output.is_for_people(options):
         row = [run.job, run.id, summary["lifecycle"], summary.get("done"), summary.get("total")]
         output.show(options, summary, Table(("job", "run", "lifecycle", "done", "total"), [row]))
         return

@@ -60,7 +60,7 @@ def test_values_have_one_form(value, expected):
 
 
 def show(form, table, capsys, notes=()):
-    output.show(argparse.Namespace(output=form), {"as": "answered"}, table, notes=notes)
+    output.show(argparse.Namespace(output=form, query=None), {"as": "answered"}, table, notes=notes)
     return capsys.readouterr().out
 
 
@@ -92,7 +92,7 @@ def test_colour_only_on_a_terminal_that_wants_it(monkeypatch, terminal, capsys):
     assert "\x1b" not in show("table", table, capsys)
 
     out = terminal()["stdout"]
-    output.show(argparse.Namespace(output="table"), {}, table)
+    output.show(argparse.Namespace(output="table", query=None), {}, table)
     assert "\x1b[31mFailed\x1b[0m" in out.getvalue()
     for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
         with monkeypatch.context() as changed:

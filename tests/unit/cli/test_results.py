@@ -4,6 +4,7 @@ import json
 
 import httpx
 import pytest
+import yaml
 
 from tests.unit.cli.fake_rest import (
     JOB, RUN, RUN_ID, a_page, a_run, a_summary, file, listed, sets, with_files,
@@ -285,3 +286,17 @@ def test_targets_that_said_nothing_are_told(muster, rest):
     rest.on("GET", MESSAGES, listed())
 
     assert muster("run", "messages", "nightly")[1].splitlines()[-1] == "No target sent a notice."
+
+
+def test_a_query_and_yaml_get_the_same_objects_as_json(muster, rest):
+    rest.on("GET", RESULTS, a_page(["s", "a", None, 1], ["s", "b", None, 2]))
+    rest.on("GET", f"{RUN}/commandTags", listed())
+
+    listed_ = muster("run", "results", "nightly", "-o", "json", "--query", "[?n>`1`]")[1]
+    ndjson = muster("run", "results", "nightly", "-o", "ndjson", "--query", "[].n")[1]
+    written = muster("run", "results", "nightly", "-o", "yaml")[1]
+
+    row = {"target_server": "s", "target_database": "b", "target_schema": None, "n": 2}
+    assert json.loads(listed_) == [row]
+    assert ndjson == "1\n2\n"
+    assert yaml.safe_load(written)[1] == row

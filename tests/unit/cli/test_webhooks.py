@@ -4,6 +4,7 @@ import json
 
 import httpx
 import pytest
+import yaml
 
 from tests.unit.cli.fake_rest import ACCOUNT, JOB, RUN, RUN_ID, a_run, listed, refusal
 
@@ -143,6 +144,23 @@ def test_events_until_now_are_asked_once(muster, rest):
 
     assert code == 0 and json.loads(out)["number"] == 4
     assert rest.asked(f"{RUN}/events") == [{"after": "3", "follow": "false"}]
+
+
+def test_events_have_every_form_one_after_another(muster, rest):
+    event = an_event(4)
+    rest.on("GET", f"{RUN}/events", stream(event))
+
+    def printed(*words):
+        rest.on("GET", f"{ACCOUNT}/executions", listed(a_run()))
+        return muster("run", "events", RUN_ID, "--after", "3", *words)[1]
+
+    header, row = printed("-o", "csv").splitlines()
+    assert header == "number,time,kind,job,text"
+    assert row.startswith("4,2031-01-01T00:00:00Z,runStarted,nightly,")
+    assert list(yaml.safe_load_all(printed("-o", "yaml"))) == [event]
+    assert json.loads(printed("-o", "jsonc")) == event
+    assert printed("-o", "tsv", "--query", "[number, kind]") == "4\trunStarted\n"
+    assert printed("--query", "data.jobName") == "nightly\n"
 
 
 def test_events_of_an_account(muster, rest):
