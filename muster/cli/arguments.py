@@ -18,6 +18,7 @@ __all__ = (
     "count",
     "duration",
     "of_account",
+    "pair",
     "verb",
     "verbs_of",
 )
@@ -151,6 +152,13 @@ def count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"'{text}' is no number from 0 on")
     return int(text)
+
+
+def pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
+    return key, value
 
 
 def _unknown(what: str, word: str, names: Collection[str]) -> str:

@@ -142,14 +142,12 @@ class Api:
         if new and answer.status_code == 412:
             name = unquote(path.rsplit("/", 1)[-1])
             raise Refused(f"'{name}' is there already; --replace writes over it", error="Exists")
-        shown = _document(answer)
-        if operation := answer.headers.get("azure-asyncoperation"):
-            self._follow(operation)
-            return self.get(path)
-        return shown
+        return self._finished(answer, path)
 
-    def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        return _document(self._send("PATCH", path, body=body))
+    def patch(self, path: str, body: dict[str, Any], *, etag: str | None = None) -> dict[str, Any]:
+        """Likewise followed to its end, and refused when it was changed."""
+        headers = {"If-Match": etag} if etag else {}
+        return self._finished(self._send("PATCH", path, body=body, headers=headers), path)
 
     def post(
         self, path: str, body: dict[str, Any] | None = None, query: Query = NOTHING
@@ -164,6 +162,13 @@ class Api:
         _document(answer)
         if operation := answer.headers.get("azure-asyncoperation"):
             self._follow(operation)
+
+    def _finished(self, answer: "httpx.Response", path: str) -> dict[str, Any]:
+        shown = _document(answer)
+        if operation := answer.headers.get("azure-asyncoperation"):
+            self._follow(operation)
+            return self.get(path)
+        return shown
 
     def _follow(self, operation: str) -> None:
         pause = 0.1

@@ -15,18 +15,50 @@ SQL = "providers/Microsoft.Sql"
 PARALLEL = 8  # lists that are asked for at once: accounts are listed server by server
 
 
+def subscriptions(api: Api) -> list[str]:
+    return [str(each["id"]) for each in api.all("/subscriptions")]
+
+
+def subscription(api: Api, name: str | None) -> str:
+    """The one that is named, or the only one there is."""
+    if name:
+        return under("/subscriptions", name)
+    return _only(api, "/subscriptions", "subscription", "--subscription")
+
+
+def resource_group(api: Api, name: str, of: str | None) -> str:
+    """By its name in a subscription, or its id."""
+    if name.startswith("/"):
+        return name.rstrip("/")
+    return under(subscription(api, of), "resourceGroups", name)
+
+
 def servers(api: Api) -> list[dict[str, Any]]:
     """All that the token can see."""
-    subscriptions = api.all("/subscriptions")
-    return [each for one in subscriptions for each in api.all(f"{one['id']}/{SQL}/servers")]
+    return [each for one in subscriptions(api) for each in api.all(f"{one}/{SQL}/servers")]
+
+
+def on_server(api: Api, text: str, collection: str, what: str) -> str:
+    """The id of SERVER/NAME, such as a database."""
+    if text.startswith("/"):
+        return text.rstrip("/")
+    on, _, name = text.partition("/")
+    if not (on and name):
+        raise Refused(f"'{text}' is no {what}: expected SERVER/{what.upper()}")
+    return under(server(api, on), collection, name)
 
 
 def accounts(api: Api, server: str | None = None) -> list[dict[str, Any]]:
     """All that the token can see, or those on one server."""
-    stand = [each["id"] for each in servers(api) if _same(each["name"], server)]
-    with ThreadPoolExecutor(PARALLEL) as pool:
-        lists = list(pool.map(lambda stand: api.all(f"{stand}/jobAgents"), stand))
-    return [each for one in lists for each in one]
+    return _below(
+        api, [each["id"] for each in servers(api) if _same(each["name"], server)], "jobAgents"
+    )
+
+
+def of_servers(api: Api, name: str | None, collection: str) -> list[dict[str, Any]]:
+    """What there is of a kind on the one server, or on all that the token can see."""
+    on = [server(api, name)] if name else [each["id"] for each in servers(api)]
+    return _below(api, on, collection)
 
 
 def account(api: Api, options: argparse.Namespace) -> str:
@@ -75,6 +107,12 @@ def group(api: Api, options: argparse.Namespace) -> str:
             api.put(path, {"location": options.location})
         return path
     return _only(api, f"{subscription}/resourceGroups", "resource group", "--resource-group")
+
+
+def _below(api: Api, servers: list[str], collection: str) -> list[dict[str, Any]]:
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        lists = list(pool.map(lambda each: api.all(f"{each}/{collection}"), servers))
+    return [each for one in lists for each in one]
 
 
 def _subscription(api: Api, options: argparse.Namespace) -> str:

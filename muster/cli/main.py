@@ -17,6 +17,13 @@ COMMANDS = {  # heading → name → module in muster/cli, whose `add` gets the 
         "server": ("server", "manage the PostgreSQL servers that jobs run on"),
         "group": ("group", "manage target groups: where jobs run"),
         "target": ("target", "look at one database or schema"),
+        "database": ("database", "manage databases that Muster created, and their labels"),
+        "pool": ("pool", "manage elastic pools: databases of a server that share a budget"),
+        "resource-group": (
+            "resource_group",
+            "manage resource groups: what is deployed, granted and deleted together",
+        ),
+        "subscription": ("subscription", "manage subscriptions: what resource groups belong to"),
     },
     "jobs": {
         "job": ("job", "define jobs, start and stop them"),

@@ -115,6 +115,19 @@ def text(value: Any) -> str:
             return str(value)
 
 
+def pairs(map: dict[str, str] | None) -> str | None:
+    """Labels or tags in one cell."""
+    return ", ".join(f"{key}={value}" for key, value in (map or {}).items()) or None
+
+
+def conditions(item: dict[str, Any]) -> list[str]:
+    """What is unusual about a resource, a line each; after a failure, why."""
+    properties = item.get("properties") or {}
+    notes = [f"{each['type']}: {each['message']}" for each in properties.get("conditions") or ()]
+    wrong = properties.get("lastError")
+    return [*notes, *([f"{wrong['code']}: {wrong['message']}"] if wrong else [])]
+
+
 def clean(text: str) -> str:
     """In one line, and nothing in it that a terminal would obey: messages come from strangers."""
     return "".join(

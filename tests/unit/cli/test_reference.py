@@ -49,9 +49,10 @@ def test_every_option_and_argument_of_a_command_is_told(path):
     told = set(re.findall(r"--?[a-z][a-z-]*|[A-Z]{3,}", SECTIONS[path]))
     options = {text for action in COMMANDS[path]._actions for text in action.option_strings}
     arguments = {
-        action.metavar
+        word
         for action in COMMANDS[path]._actions
         if not action.option_strings and action.metavar
+        for word in re.findall(r"[A-Z]{3,}", action.metavar)
     }
 
     assert options - COMMON <= told
