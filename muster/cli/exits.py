@@ -8,6 +8,7 @@ class Exit(IntEnum):
     SUCCEEDED = 0
     USAGE = 1
     SOME_FAILED = 2
+    DIFFERS = 2
     ALL_FAILED = 3
     CANCELED = 4
     WAIT_TIMED_OUT = 5
@@ -20,7 +21,7 @@ class Exit(IntEnum):
 MEANINGS = {
     Exit.SUCCEEDED: "all succeeded",
     Exit.USAGE: "usage: the command or the request can't be done as it is, or the API can't be reached",
-    Exit.SOME_FAILED: "some targets failed (account doctor: some account needs help; server check: it can't be reached)",
+    Exit.SOME_FAILED: "some targets failed (account doctor: some account needs help; server check: it can't be reached; diff: something differs)",
     Exit.ALL_FAILED: "all targets failed, or there were none",
     Exit.CANCELED: "cancelled, or skipped as a whole",
     Exit.WAIT_TIMED_OUT: "the wait timed out; the run continues",

@@ -27,6 +27,7 @@ COMMANDS = {  # heading → name → module in muster/cli, whose `add` gets the 
     },
     "jobs": {
         "job": ("job", "define jobs, start and stop them"),
+        "diff": ("declared.commands", "show what differs between files and an account"),
     },
     "runs": {
         "run": ("run", "show runs, wait for them, cancel them"),
