@@ -1,7 +1,9 @@
 """How commands are declared: one line each, the common options and the exit codes for all."""
 
 import argparse
-from collections.abc import Callable, Collection
+import sys
+from collections.abc import Callable, Collection, Sequence
+from itertools import takewhile
 from typing import Any, NoReturn, TypeAlias
 
 from muster.cli.exits import MEANINGS, Exit
@@ -64,8 +66,21 @@ class Parser(argparse.ArgumentParser):
     def name(self) -> str:
         return self.prog.rpartition(" ")[2]
 
-    def parse_known_args(self, *words: Any, **more: Any) -> Any:
-        return super(Parser, self.filled()).parse_known_args(*words, **more)
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.filled()
+        self._refuse_unknown(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
+
+    def _refuse_unknown(self, words: Sequence[str]) -> None:
+        """Before argparse finds something missing: what is missing may be what was misspelt."""
+        if self.commands():
+            return
+        options = self._option_string_actions
+        for word in takewhile(lambda word: word != "--", words):
+            name = word.partition("=")[0]
+            is_option = name.startswith("--") and " " not in name
+            if is_option and not any(each.startswith(name) for each in options):
+                self.error(f"there is no option {name}{did_you_mean(name, options)}")
 
     def filled(self) -> "Parser":
         fill, self._fill = self._fill, None
@@ -86,6 +101,13 @@ class Parser(argparse.ArgumentParser):
             what = "command" if action.dest == "command" else f"'{self.prog}'"
             raise argparse.ArgumentError(None, f"{_unknown(what, value, action.choices)}")
         super()._check_value(action, value)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Fixed words are accepted in any case, with or without hyphens."""
+        is_verb = isinstance(action, argparse._SubParsersAction)  # noqa: SLF001 - as above
+        if action.choices is not None and action.type is None and not is_verb:
+            action.type = one_of(map(str, action.choices))
+        return super()._get_value(action, arg_string)
 
     def error(self, message: str) -> NoReturn:
         self.exit(Exit.USAGE, f"muster: {message} (see {self.prog} --help)\n")

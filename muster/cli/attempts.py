@@ -3,7 +3,7 @@
 from typing import Any
 
 from muster.cli import advice
-from muster.cli.output import many, moment
+from muster.cli.output import many, when
 from muster.cli.runs import Run
 
 AUTOCOMMIT = "autocommit"  # in the place of a transaction's id: each statement commits by itself
@@ -15,7 +15,7 @@ def where(attempt: dict[str, Any]) -> str:
     """What finds it in the target's log and catalogue."""
     parts = []
     if attempt.get("startTime"):
-        parts.append(f"began {moment(attempt['startTime'])}")
+        parts.append(f"began {when(attempt['startTime'])}")
     if attempt.get("backendPid"):
         parts.append(f"pid {attempt['backendPid']}")
     if (xact := attempt.get("xactId")) and xact != AUTOCOMMIT:

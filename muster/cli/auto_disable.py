@@ -31,7 +31,7 @@ def describe(properties: dict[str, Any]) -> list[str]:
 
 
 def _policy(text: str) -> dict[str, int]:
-    if text == "off":
+    if text.lower() == "off":
         return {"failures": 0}
     match = POLICY.fullmatch(text)
     if match is None or match[1] == "0":

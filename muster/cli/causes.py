@@ -9,7 +9,7 @@ from muster.cli import advice, attempts, output, run_origin, runs
 from muster.cli.client import Api
 from muster.cli.exits import BAD, ENDED, Exit
 from muster.cli.known import Lookup
-from muster.cli.output import Table, moment
+from muster.cli.output import Table, when
 from muster.cli.progress import code, counted, message, several
 from muster.cli.runs import Run
 
@@ -160,14 +160,14 @@ def blocker(each: dict[str, Any]) -> str:
     what = [each.get("application_name") or "unnamed"]
     if each.get("state"):
         what.append(each["state"])
-    since = f" since {moment(each['since'])}" if each.get("since") else ""
+    since = f" since {when(each['since'])}" if each.get("since") else ""
     return f"pid {each.get('pid')} ({', '.join(what)}{since})"
 
 
 def _target_lines(run: Run, name: str, why: dict[str, Any], newest: dict[str, Any]) -> list[str]:
     code = _end_or_wait(why)
     reason = f" ({code})" if code else ""
-    since = f" since {moment(why['since'])}" if why.get("since") else ""
+    since = f" since {when(why['since'])}" if why.get("since") else ""
     lines = [f"{name}: {output.lifecycle(why['lifecycle'])}{reason}{since}"]
     lines += [f"  {why['message']}"] if why.get("message") else []
     if newest:

@@ -292,6 +292,8 @@ def _document(answer: "httpx.Response") -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         raise Refused(f"the API answered {answer.status_code}", code) from None
     path = answer.request.url.raw_path.decode("ascii").partition("?")[0]
+    if answer.request.method == "PUT":
+        path = path.rpartition("/")[0]  # it need not be there itself
     raise _refused(error, code, path)
 
 

@@ -32,7 +32,7 @@ from muster.cli.arguments import (
 )
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
-from muster.cli.output import Table, moment
+from muster.cli.output import Table, when
 
 COLUMNS = ("name", "version", "schedule", "enabled", "paused", "description")
 STEP = ("step", "name", "group", "credential", "script")
@@ -320,7 +320,7 @@ def _when(properties: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[st
     if schedules.describe(schedule) is None:
         return []
     if upcoming:
-        next_run = moment(upcoming[0]["time"])
+        next_run = when(upcoming[0]["time"])
     elif not schedule.get("enabled"):
         next_run = "none, the schedule is disabled"
     elif properties.get("paused"):

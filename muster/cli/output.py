@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TextIO
 
 from muster.core.settings import surroundings
@@ -30,6 +31,24 @@ COLOURS = {
 RUNNING = {"InProgress", "WaitingForChildJobExecutions"}  # on the wire; people read "running"
 
 
+class Moment(str):
+    """A time in UTC, to the second."""
+
+    __slots__ = ()
+
+    @property
+    def beside_local(self) -> str:
+        """With the time here in brackets, where that is another."""
+        try:
+            at = datetime.fromisoformat(self)
+        except ValueError:
+            return str(self)
+        here = at.astimezone()
+        if at.tzinfo is None or here.utcoffset() == at.utcoffset():
+            return str(self)
+        return f"{self} ({here:{'%H:%M' if here.date() == at.date() else '%m-%d %H:%M'}})"
+
+
 @dataclass(frozen=True)
 class Table:
     columns: Sequence[str]
@@ -38,7 +57,8 @@ class Table:
     hidden: Sequence[str] = ()  # left out for people always
     whole: Sequence[str] = ()  # never cut: what is copied into a shell
 
-    def for_people(self) -> "Table":
+    def for_people(self, *, local: bool = True) -> "Table":
+        """With `local` each time has the time here beside it."""
         kept = [
             at
             for at, name in enumerate(self.columns)
@@ -47,7 +67,7 @@ class Table:
         ]
         names = [self.columns[at] for at in kept]
         rows = [
-            [lifecycle(row[at]) if self.columns[at] == "lifecycle" else row[at] for at in kept]
+            [_for_people(self.columns[at], row[at], local=local) for at in kept]
             for row in self.rows
         ]
         return Table(names, rows, whole=self.whole)
@@ -62,7 +82,11 @@ def show(
 
         documents.write(options, document, table)
         return
-    for line in lines(table.for_people(), room(sys.stdout), coloured=has_colour(sys.stdout)):
+    width, coloured = room(sys.stdout), has_colour(sys.stdout)
+    shown = table.for_people()
+    if width is not None and sum(_widths(shown)) + GAP * (len(shown.columns) - 1) > width:
+        shown = table.for_people(local=False)  # ids and names need the room
+    for line in lines(shown, width, coloured=coloured):
         print(line)
     for note in notes:
         print(clean(note))
@@ -85,8 +109,8 @@ def many(number: int, what: str) -> str:
 
 def lines(table: Table, width: int | None, *, coloured: bool = False) -> list[str]:
     """The table in lines no longer than `width`; None: as long as it takes."""
-    rows = [[clean(text(cell)) for cell in row] for row in (table.columns, *table.rows)]
-    widths = [max(measure(row[at]) for row in rows) for at in range(len(table.columns))]
+    rows = _texts(table)
+    widths = _widths(table)
     if width is not None:
         widths = _fitted(widths, width, [name in table.whole for name in table.columns])
     right = [
@@ -168,11 +192,32 @@ def lifecycle(word: Any) -> Any:
     return "running" if word in RUNNING else word
 
 
-def moment(text: str | None) -> str | None:
+def moment(text: str | None) -> Moment | None:
     """A time to the second, as people read it; scripts take -o json."""
     if text is None:
         return None
-    return text if "." not in text else text.partition(".")[0] + "Z"
+    return Moment(text if "." not in text else text.partition(".")[0] + "Z")
+
+
+def when(text: str | None) -> str:
+    """The same in a sentence, with the time here beside it."""
+    at = moment(text)
+    return "" if at is None else at.beside_local
+
+
+def _for_people(column: str, cell: Any, *, local: bool) -> Any:
+    if isinstance(cell, Moment):
+        return cell.beside_local if local else cell
+    return lifecycle(cell) if column == "lifecycle" else cell
+
+
+def _texts(table: Table) -> list[list[str]]:
+    return [[clean(text(cell)) for cell in row] for row in (table.columns, *table.rows)]
+
+
+def _widths(table: Table) -> list[int]:
+    rows = _texts(table)
+    return [max(measure(row[at]) for row in rows) for at in range(len(table.columns))]
 
 
 def _places(each: str) -> int:

@@ -9,6 +9,7 @@ from muster.cli.client import Api
 from muster.cli.exits import Exit
 from muster.cli.output import Table
 from muster.cli.runs import Run
+from muster.cli.typed import one_of
 
 KINDS = ("failed", "timedOut", "canceled", "skipped", "unknown", "succeeded")
 
@@ -31,12 +32,8 @@ def add(parser: Parser, target_help: str) -> None:
 
 def kinds(text: str) -> list[str]:
     """In any case, with or without hyphens."""
-    by_word = {kind.lower(): kind for kind in KINDS}
-    words = [word.strip().replace("-", "").lower() for word in text.split(",")]
-    unknown = [word for word in words if word not in by_word]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"'{unknown[0]}' is none of {', '.join(KINDS)}")
-    return [by_word[word] for word in words]
+    kind = one_of(KINDS)
+    return [kind(word) for word in text.split(",")]
 
 
 def rerun(api: Api, run: Run, options: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ from muster.cli.arguments import Parser, count, duration, of_account, verb, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit, is_over
 from muster.cli.known import Lookup
-from muster.cli.output import Table, moment
+from muster.cli.output import Table, moment, when
 from muster.cli.runs import Run
 from muster.cli.typed import lifecycles
 
@@ -274,7 +274,7 @@ def _on_run(options: argparse.Namespace, what: "causes.OnRun") -> int:
 
 def _head(run: Run, summary: dict[str, Any]) -> list[str]:
     times = ", ".join(
-        f"{word} {moment(summary[key])}"
+        f"{word} {when(summary[key])}"
         for word, key in (("created", "createTime"), ("started", "startTime"), ("ended", "endTime"))
         if summary.get(key)
     )

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from muster.cli import runs
-from muster.cli.output import moment
+from muster.cli.output import when
 
 DOORS = {"rest": " over REST", "psql": " in psql", "fsm": " by Muster", "engine": " by the engine"}
 ORIGINS = {"rerun": "rerun", "plan": "started from a plan", "system": "started by Muster"}
@@ -46,7 +46,7 @@ def _own(summary: dict[str, Any]) -> list[str]:
 def _started(summary: dict[str, Any], origin: str, actor: str | None) -> str:
     version = f", version {summary['jobVersion']}" if summary.get("jobVersion") else ""
     if origin == "slot":
-        return f"started by its schedule for {moment(summary.get('slot'))}{version}"
+        return f"started by its schedule for {when(summary.get('slot'))}{version}"
     how = ORIGINS.get(origin, "started")
     return f"{how} by {actor}{_door(summary)}{version}"
 
@@ -67,7 +67,7 @@ def _cancelled(each: dict[str, Any]) -> str:
     step = f" of step {each['stepName']}" if each.get("stepName") and what else ""
     if each.get("stepName") and not what:
         what = f" step {each['stepName']}"
-    who = f"by {each.get('requestedBy')}{_door(each)} at {moment(each.get('requestedAt'))}"
+    who = f"by {each.get('requestedBy')}{_door(each)} at {when(each.get('requestedAt'))}"
     why = f": {each['reason']}" if each.get("reason") else ""
     return f"cancelled{what}{step} {who}{why}{_end(each)}"
 
@@ -76,7 +76,7 @@ def _end(each: dict[str, Any]) -> str:
     if not each.get("completedAt"):
         return " (under way)"
     took = FORCE.get(each.get("needed") or "")
-    return f" (over at {moment(each['completedAt'])}{f', it took {took}' if took else ''})"
+    return f" (over at {when(each['completedAt'])}{f', it took {took}' if took else ''})"
 
 
 def _door(each: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from muster.cli.client import Api, Refused, under
 from muster.cli.exits import Exit
-from muster.cli.names import jobs_near
+from muster.cli.names import jobs_near, near
 
 HEX = set("0123456789abcdef-")
 SEARCHED = 2000  # the newest runs, among which the beginning of an id must be unique
@@ -53,8 +53,8 @@ def find(api: Api, account: str, text: str) -> Run:
         if newest is not None:
             raise Refused(f"the job '{text}' has not run yet", Exit.NOT_FOUND)
     if not set(text.lower()) <= HEX:
-        near = jobs_near(api, account, text)
-        raise Refused(f"there is neither a run nor a job '{text}'{near}", Exit.NOT_FOUND)
+        alike = jobs_near(api, account, text)
+        raise Refused(f"there is neither a run nor a job '{text}'{alike}", Exit.NOT_FOUND)
     return _by_beginning(api, account, text, f"{account}/executions")
 
 
@@ -62,9 +62,11 @@ def target(api: Api, run: Run, text: str, step: str | None = None) -> dict[str, 
     """A target execution by targetId, SERVER/DATABASE[/SCHEMA] or DATABASE."""
     path = under(run.path, "steps", step, "targets") if step else f"{run.path}/targets"
     server = text.partition("/")[0] if "/" in text else None
-    targets = [each for each in api.all(path, {"server": server}) if text.lower() in names(each)]
+    items = api.all(path, {"server": server})
+    targets = [each for each in items if text.lower() in names(each)]
     if not targets:
-        raise Refused(f"the run {run} has no target '{text}'", Exit.NOT_FOUND)
+        alike = near(text, [name(each) for each in items])
+        raise Refused(f"the run {run} has no target '{text}'{alike}", Exit.NOT_FOUND)
     if len(targets) > 1:
         some = ", ".join(f"{_step(each)}: {name(each)}" for each in targets[:5])
         raise Refused(f"which target? Use SERVER/DATABASE, or --step: {some}")

@@ -1,6 +1,7 @@
 import io
 import os
 import sys
+from time import tzset
 
 import httpx
 import pytest
@@ -37,6 +38,11 @@ def nothing_from_outside(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TZ", "UTC")
+    tzset()
+    yield
+    monkeypatch.undo()
+    tzset()
 
 
 @pytest.fixture

@@ -2,7 +2,10 @@
 
 import pytest
 
-from tests.unit.cli.fake_rest import ACCOUNT, JOB, SERVER, listed, refusal
+from muster.cli import client, names
+from muster.cli.client import Api, Refused
+from muster.cli.exits import Exit
+from tests.unit.cli.fake_rest import ACCOUNT, JOB, RUN, SERVER, a_run, a_target, listed, refusal
 
 LOGIN = {"name": "fleet-login", "properties": {"username": "u"}}
 
@@ -81,3 +84,70 @@ def test_an_account_that_is_not_there_is_told_with_the_nearest(muster, rest):
     _, _, err = muster("job", "list", "--account", "dmeo")
 
     assert err == "muster: there is no account 'dmeo'; did you mean demo?\n"
+
+
+BELOW_SERVER = {
+    "databases": "database",
+    "elasticPools": "elastic pool",
+    "jobAgents/demo/webhooks": "webhook",
+    "jobAgents/demo/jobs/nightly/steps": "step",
+    "jobAgents/demo/privateEndpoints": "private endpoint",
+    "providers/Microsoft.Authorization/locks": "lock",
+}
+
+
+@pytest.mark.parametrize(("collection", "kind"), BELOW_SERVER.items())
+def test_every_resource_that_is_not_there_is_told_with_the_nearest(rest, collection, kind):
+    path = f"{SERVER}/{collection}"
+    rest.on("GET", path, listed({"id": f"{path}/first"}, {"id": f"{path}/second"}))
+    refused = Refused("no", Exit.NOT_FOUND, path=f"{path}/secnod/history")
+
+    with client.connect("http://x", "a-token") as http:
+        told = names.explained(Api(http), refused)
+
+    assert told.line == f"muster: there is no {kind} 'secnod'; did you mean second?"
+
+
+def test_a_parent_that_is_not_there_is_what_is_missing(muster, rest):
+    servers = SERVER.rpartition("/")[0]
+    rest.on("GET", servers, listed({"id": SERVER, "name": "fleet-1"}))
+    away = f"{servers}/fleet-2/databases"
+    rest.on("GET", away, refusal(404, "ParentResourceNotFound", "No parent."))
+    refused = Refused("no", Exit.NOT_FOUND, path=f"{away}/jobs")
+
+    with client.connect("http://x", "a-token") as http:
+        told = names.explained(Api(http), refused)
+
+    assert told.line == "muster: there is no server 'fleet-2'; did you mean fleet-1?"
+
+
+def test_what_is_created_is_not_what_is_missing(muster, definitions):
+    definitions.on(
+        "PUT",
+        f"{ACCOUNT}/webhooks/new",
+        refusal(404, "ResourceNotFound", "Something else is not there."),
+    )
+    definitions.on("GET", f"{ACCOUNT}/webhooks", listed())
+
+    _, _, err = muster(
+        "webhook",
+        "create",
+        "new",
+        "--to",
+        "http://x",
+        "--events",
+        "failed",
+        "--secret-file",
+        "/dev/null",
+    )
+
+    assert "there is no webhook" not in err
+
+
+def test_a_target_of_a_run_is_told_with_the_nearest(muster, rest):
+    rest.on("GET", f"{ACCOUNT}/jobs/nightly/executions", listed(a_run()))
+    rest.on("GET", f"{RUN}/targets", listed(a_target("tenant_07"), a_target("tenant_08")))
+
+    code, _, err = muster("run", "why", "nightly", "fleet-1/tenant_7")
+
+    assert code == 6 and "did you mean fleet-1/tenant_07" in err
