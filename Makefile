@@ -10,6 +10,7 @@ OLD := .venv/old-postgres
 TARGETS ?= 12
 PEERED := fanout fanout-write fanout-script idle-latency
 WITH_PEER = $(if $(NAME),$(if $(filter $(PEERED),$(NAME)),$(PEER)/.ready),$(PEER)/.ready)
+REFERENCES := api.rest_reference api.metrics_reference muster.cli.reference nodeagent.sql_reference
 PYTEST := $(BIN)/python -P -m pytest -q
 
 # $(call step,what,command): prints what is done, and every 4 s that it is still being done.
@@ -19,7 +20,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-rest check integration demo-stage deep unbatched short-fuzz short-chaos flakes oldest old-targets browser up routes openapi lifecycles lock format fuzz chaos bench clean
+.PHONY: help setup demo test test-all test-rest check integration demo-stage deep unbatched short-fuzz short-chaos flakes oldest old-targets browser up routes openapi lifecycles references reference-drift lock format fuzz chaos bench clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,7 +56,11 @@ check: setup ## Format, lint, types, import contracts, drift, unit and contract 
 	@$(STAGE) imports $(BIN)/lint-imports --no-logo
 	@$(STAGE) openapi-drift $(BIN)/python -P -m api.openapi --check
 	@$(STAGE) lifecycle-drift $(BIN)/python -P -m fsm.docs --check
+	@$(STAGE) reference-drift $(MAKE) -s reference-drift
 	@$(STAGE) unit $(PYTEST) tests/unit tests/contract -n 2
+
+reference-drift:
+	@failed=0; for each in $(REFERENCES); do $(BIN)/python -P -m $$each --check || failed=1; done; exit $$failed
 
 integration: setup ## Integration tests on the newest PostgreSQL
 	@$(STAGE) integration $(PYTEST) tests/integration -n 3 -m "not slow and not deep"
@@ -102,6 +107,9 @@ routes: setup ## Print every operation of the API with the use case that serves 
 
 openapi: setup ## Write openapi/openapi.json from the code
 	@$(BIN)/python -P -m api.openapi
+
+references: setup ## Write the generated pages of docs/reference: REST, metrics, settings, SQL API
+	@for each in $(REFERENCES); do $(BIN)/python -P -m $$each || exit 1; done
 
 lifecycles: setup ## Write docs/lifecycles from the code
 	@$(BIN)/python -P -m fsm.docs

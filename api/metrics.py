@@ -1,4 +1,4 @@
-"""Numbers for Prometheus: those of this process, and what every engine and host counts."""
+"""Numbers for Prometheus: those of this process, of the control plane, and what every engine and host counts."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -17,7 +17,7 @@ from muster.core.db import Database
 from muster.core.errors import Unavailable
 from muster.core.version import VERSION
 from workflows import metrics
-from workflows.metrics import EngineCounts, Histogram, HostCounts, Report
+from workflows.metrics import EngineCounts, Histogram, HostCounts, Report, Series
 
 JOB = ["account", "job"]
 SERVER = ["account", "host", "server"]
@@ -26,10 +26,11 @@ SERVER = ["account", "host", "server"]
 async def rendered(db: Database) -> bytes:
     """Without the metadata database the numbers of this process alone."""
     try:
-        reports, complete = await metrics.read(db), 1
+        series, reports, complete = await metrics.control_plane(db), await metrics.read(db), 1
     except Unavailable:
-        reports, complete = [], 0
-    return telemetry.metrics() + text_of([*of_installation(complete), *families(reports)])
+        series, reports, complete = [], [], 0
+    own = [*of_installation(complete), *of_control_plane(series)]
+    return telemetry.metrics() + text_of([*own, *families(reports)])
 
 
 def of_installation(complete: int) -> Iterator[Metric]:
@@ -38,6 +39,37 @@ def of_installation(complete: int) -> Iterator[Metric]:
     yield build
     about = "1: engines and hosts are in this answer; 0: the metadata database could not be read"
     yield GaugeMetricFamily("muster_metrics_complete", about, value=complete)
+
+
+def of_control_plane(series: Iterable[Series]) -> list[Metric]:
+    made = {
+        "workloads": GaugeMetricFamily(
+            "muster_workloads",
+            "Engines, hosts and commands that have not ended",
+            labels=["kind", "state"],
+        ),
+        "queue": GaugeMetricFamily(
+            "muster_workload_queue",
+            "Those that wait for a launcher, by its group",
+            labels=["group", "priority"],
+        ),
+        "operations": GaugeMetricFamily(
+            "muster_operations_active", "Long-running operations that have not ended", labels=[]
+        ),
+        "due": GaugeMetricFamily(
+            "muster_lifecycles_due",
+            "Servers, databases and accounts whose next step waits for an FSM process",
+            labels=[],
+        ),
+        "tick": GaugeMetricFamily(
+            "muster_control_plane_tick_timestamp_seconds",
+            "When a process last looked for overdue workloads (monitor), or served the Workload API (api)",
+            labels=["loop"],
+        ),
+    }
+    for each in series:
+        made[each.series].add_metric(each.labels, each.value)
+    return [*made.values()]
 
 
 def families(reports: Iterable[Report]) -> list[Metric]:
@@ -70,14 +102,16 @@ def _engine_families() -> dict[str, Any]:
         ),
         "queue": GaugeMetricFamily("muster_queue_depth", "Targets that wait", labels=JOB),
         "running": GaugeMetricFamily(
-            "muster_targets_running", "Targets that are reserved or run", labels=JOB
+            "muster_targets_running", "Targets that are reserved for a host or run", labels=JOB
         ),
         "slots": CounterMetricFamily(
-            "muster_schedule_slots", "Slots of schedules, by outcome", labels=["account", "outcome"]
+            "muster_schedule_slots",
+            "Slots that fired, or were coalesced, missed or skipped",
+            labels=["account", "outcome"],
         ),
         "deliveries": CounterMetricFamily(
             "muster_webhook_attempts",
-            "Attempts to deliver an event to a webhook, by outcome",
+            "Attempts to deliver an event to a webhook: delivered, retried, or failed after the last attempt",
             labels=["account", "outcome"],
         ),
         "lag": HistogramMetricFamily(
@@ -115,15 +149,17 @@ def _host_families() -> dict[str, Any]:
     return {
         "open": GaugeMetricFamily(
             "muster_server_sessions",
-            "Sessions at a server that a host has open, lent or idle",
+            "Sessions at a server that a host has open, lent or idle; of the first 500 servers",
             labels=SERVER,
         ),
         "waiting": GaugeMetricFamily(
-            "muster_server_session_waiters", "Tasks that wait for a session", labels=SERVER
+            "muster_server_session_waiters",
+            "Tasks that wait for a session at a server",
+            labels=SERVER,
         ),
         "durations": HistogramMetricFamily(
             "muster_attempt_duration_seconds",
-            "Time of an attempt at its target, from connecting to its end",
+            "Time of an attempt at its target, without the wait for a session",
             labels=["account", "host"],
         ),
     }

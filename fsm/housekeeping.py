@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from fsm import commands
 from fsm.context import Services
-from fsm.store import Q as M
 from fsm.store import Resource, resource_of
 from muster.core import telemetry
 from muster.core.errors import Fault
@@ -39,7 +38,6 @@ class Housekeeping:
         db = self.services.db
         await db.execute(Q.forget_answers, ANSWERS_KEPT)
         await db.execute(commands.Q.forget_commands, ANSWERS_KEPT)
-        telemetry.MACHINES_DUE.set(await db.fetchval(M.count_due))
         if self.services.clusters is None:
             return
         async with db.connection() as connection:

@@ -103,8 +103,7 @@ class Runner:
         through its lease does nothing any more. An error is a result like any other.
         """
         context = Context(services=self.services, machine=machine, resource=resource)
-        clock = self.services.clock
-        started = clock.monotonic()
+        started = self.services.clock.monotonic()
         left = self.services.settings.step_limit.total_seconds() - (started - began)
         try:
             if left <= 0:
@@ -114,9 +113,6 @@ class Runner:
                 return await row.work(context)
         except Exception as error:  # noqa: BLE001 - the one place where any failure of a step ends
             return error
-        finally:
-            took = clock.monotonic() - started
-            telemetry.STEP_SECONDS.labels(machine.lifecycle, machine.state).observe(took)
 
     async def _record(
         self,
@@ -128,16 +124,16 @@ class Runner:
     ) -> Turn:
         resource = await store.hold(tx, machine)
         if resource is None:
-            _count(machine, "lost")
+            _note(machine, "lost")
             return Turn.LOST
         machine, move = await signals.settle(tx, machine, mover.lifecycle)
         match result:
             case Done(observed=observed, scratch=scratch):
-                _count(machine, "done")
+                _note(machine, "done")
                 move = move or Move(event=DONE, reason="done")
                 move = replace(move, observed=observed, scratch=scratch)
             case Wait(delay=delay, why=why, scratch=scratch):
-                _count(machine, "wait")
+                _note(machine, "wait")
                 deadline = self._within(row) if result.restarts_deadline else None
                 if move is None and scratch:
                     await tx.execute(Q.remember, machine.uid, dict(scratch))
@@ -146,7 +142,7 @@ class Runner:
             case Exception():
                 error = faults.to_error(result)
                 pause = retry.after(result, machine.attempt, mover.settings)
-                _count(machine, "failed" if pause is None else "retry", result)
+                _note(machine, "failed" if pause is None else "retry", result)
                 if move is None and pause is not None:
                     await tx.execute(Q.stay, machine.uid, pause, machine.attempt, None, error, None)
                 elif move is None:
@@ -169,8 +165,7 @@ def _after(row: Row) -> Turn:
     return Turn.MOVED if isinstance(row, Step) else Turn.RESTS
 
 
-def _count(machine: Machine, outcome: str, error: Exception | None = None) -> None:
-    telemetry.STEPS.labels(machine.lifecycle, machine.state, outcome).inc()
+def _note(machine: Machine, outcome: str, error: Exception | None = None) -> None:
     fields = {"machine": machine.uid, "lifecycle": machine.lifecycle, "state": machine.state}
     if error is None:
         log.debug("step ended", outcome=outcome, **fields)

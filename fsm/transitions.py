@@ -11,7 +11,7 @@ from fsm.conditions import condition, renewed
 from fsm.faults import Error
 from fsm.lifecycle_table import BACK, DONE, GIVE_UP, End, Lifecycle, Rest, Row, Step
 from fsm.store import Machine, Q, Resource, Signal, waiting_signals
-from muster.core import telemetry, wake
+from muster.core import wake
 from muster.core.db import Connection
 from muster.core.settings import Settings
 
@@ -77,14 +77,16 @@ class Mover:
         """Ends what the move ends; gives the operation that the new state answers to."""
         if move.signal:
             if machine.operation_id and machine.operation_id != move.signal.operation_id:
-                await _end(tx, machine.operation_id, "Canceled", faults.INTERRUPTED)
+                await operations.end(tx, machine.operation_id, "Canceled", faults.INTERRUPTED)
             await tx.execute(Q.take_signal, move.signal.signal_id)
             return move.signal.operation_id
         if isinstance(to, Step):
             return machine.operation_id
         if machine.operation_id:
             failed = move.event in {GIVE_UP, BACK}
-            await _end(tx, machine.operation_id, "Failed" if failed else "Succeeded", move.error)
+            await operations.end(
+                tx, machine.operation_id, "Failed" if failed else "Succeeded", move.error
+            )
         if isinstance(to, End):
             await self._leftovers(tx, machine)
         return None
@@ -94,9 +96,9 @@ class Mover:
         for signal in await waiting_signals(tx, machine.uid):
             await tx.execute(Q.take_signal, signal.signal_id)
             if signal.operation_id and signal.name in self.lifecycle.interrupts:
-                await _end(tx, signal.operation_id, "Succeeded", None)
+                await operations.end(tx, signal.operation_id, "Succeeded", None)
             elif signal.operation_id:
-                await _end(tx, signal.operation_id, "Canceled", faults.INTERRUPTED)
+                await operations.end(tx, signal.operation_id, "Canceled", faults.INTERRUPTED)
 
     async def _show(self, tx: Connection, resource: Resource, to: Row, move: Move) -> None:
         if isinstance(to, End):
@@ -159,11 +161,6 @@ async def show(
         merged[lifecycle.shown_as] = row.shown(conditions) if isinstance(row, Rest) else row.shows
     merged = {name: value for name, value in merged.items() if value is not None}
     await tx.execute(Q.show, resource.uid, row.provisioning, merged)
-
-
-async def _end(tx: Connection, operation_id: UUID, status: str, error: Error | None) -> None:
-    await operations.end(tx, operation_id, status, error)
-    telemetry.OPERATIONS.labels(status).inc()
 
 
 async def _restore(tx: Connection, machine: Machine) -> None:

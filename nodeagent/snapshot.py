@@ -7,7 +7,7 @@ cluster. `--check` fails when the file differs.
 import asyncio
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -86,19 +86,20 @@ def _inside(by_kind: Mapping[str, Mapping[str, str]], kind: str, table: str) -> 
     return {name.removeprefix(start): text for name, text in objects if name.startswith(start)}
 
 
-async def build() -> str:
+async def build(read: Callable[[Connection], Awaitable[str]] = describe) -> str:
+    """What `read` gives of a schema that is installed in a throw-away cluster."""
     with tempfile.TemporaryDirectory(prefix="muster-snapshot-") as folder:
         Path(folder).chmod(0o755)  # noqa: ASYNC240 - PostgreSQL may run as another user
         cluster = Cluster(Path(folder) / "cluster")
         await cluster.create()
         await cluster.start()
         try:
-            return await _install_and_describe(cluster.superuser_url())
+            return await _install_and_read(cluster.superuser_url(), read)
         finally:
             await cluster.destroy()
 
 
-async def _install_and_describe(superuser: Secret) -> str:
+async def _install_and_read(superuser: Secret, read: Callable[[Connection], Awaitable[str]]) -> str:
     url = urlsplit(superuser.reveal())
     settings = Settings(database_url=Secret("postgresql://nowhere.invalid/none"))
     connector = Connector(settings, embedded((HOST, url.port or 0)))
@@ -129,7 +130,7 @@ async def _install_and_describe(superuser: Secret) -> str:
     )
     await install_schema.run(invocation)
     async with databases.administer(invocation.access, SPEC.timeout) as connection:
-        return await describe(connection)
+        return await read(connection)
 
 
 def main() -> int:

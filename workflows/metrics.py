@@ -1,4 +1,4 @@
-"""What engines and hosts count: each sends it with its heartbeats, so it is here without asking them."""
+"""What engines and hosts count, which each sends with its heartbeats, and what the control plane does now."""
 
 from typing import Any
 
@@ -41,6 +41,19 @@ class Report(msgspec.Struct, frozen=True):
     number: str  # of a host
     heartbeat: float
     counts: EngineCounts | HostCounts
+
+
+class Series(msgspec.Struct, frozen=True):
+    """One number of the control plane."""
+
+    series: str
+    labels: list[str]
+    value: float
+
+
+async def control_plane(db: Database) -> list[Series]:
+    rows = await db.fetch(Q.control_plane)
+    return [Series(row["series"], list(row["labels"]), row["value"]) for row in rows]
 
 
 async def read(db: Database) -> list[Report]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from asyncpg import PostgresError
 
 from fsm.launch import claims
-from fsm.launch.metrics import ACTIVE, LAST_RUN, QUEUED
-from fsm.launch.protocol import Reason, State
+from fsm.launch.protocol import Reason
 from fsm.launch.queue import Queue
 from muster.core import telemetry
 from muster.core.clock import Clock
@@ -67,8 +66,6 @@ class Monitor:
         for row in rows:
             failed += await self._fail(row)
         await claims.clean(connection, settings)
-        await self._count(connection)
-        LAST_RUN.set(self.clock.now().timestamp())
         return failed
 
     async def _fail(self, row: Row) -> bool:
@@ -88,14 +85,6 @@ class Monitor:
             return False
         log.warning("workload failed", workload=row["id"], why=reason)
         return True
-
-    async def _count(self, connection: Connection) -> None:
-        ACTIVE.clear()
-        for row in await connection.fetch(Q.count_active):
-            ACTIVE.labels(row["kind"], State(row["state"])).set(row["count"])
-        QUEUED.clear()
-        for each in await claims.stats(connection):
-            QUEUED.labels(each.launch_group, each.priority).set(each.queued)
 
 
 async def tick(db: Connection | Database, queue: Queue, name: str) -> None:

@@ -12,7 +12,6 @@ from uuid import UUID
 
 import msgspec
 
-from fsm.launch.metrics import ENDED, LAG
 from fsm.launch.protocol import Kind, Reason, State
 from fsm.launch.workload import BY_LAUNCHER, NewWorkload, Over, Workload, workload_of
 from muster.core import telemetry, wake
@@ -116,8 +115,6 @@ class Queue:
         if row is None:
             raise _refused(await self.get(tx, id), "running")
         workload = workload_of(row)
-        if workload.lag is not None:
-            LAG.labels(workload.kind).observe(workload.lag.total_seconds())
         await self._tell(tx, workload)
         return workload
 
@@ -223,7 +220,6 @@ class Queue:
                 return current
             raise _refused(current, to)
         workload = workload_of(row)
-        ENDED.labels(workload.kind, workload.state, workload.reason or "").inc()
         await self._tell(tx, workload)
         await self._hook(tx, workload)
         return workload

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -89,11 +89,6 @@ class Workload:
     def version(self) -> str | None:
         """Version of its program, if it has reported one."""
         return (self.report or {}).get("version")
-
-    @property
-    def lag(self) -> timedelta | None:
-        """From request to running; None until it runs."""
-        return self.running_at - self.created_at if self.running_at else None
 
 
 NAMES = tuple(each.name for each in fields(Workload))

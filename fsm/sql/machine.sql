@@ -16,13 +16,6 @@ select uid
  order by due_at
  limit $1;
 
--- name: count_due
--- How many machines wait for a runner.
-select count(*)
-  from machine
- where due_at <= clock_timestamp()
-   and (lease_until is null or lease_until < clock_timestamp());
-
 -- name: next_due
 -- Seconds until something becomes due or a lease ends; null when every machine rests.
 select extract(epoch from min(greatest(due_at, lease_until)) - clock_timestamp())::float8

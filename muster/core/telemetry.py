@@ -8,7 +8,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from muster.core.settings import Settings
 
@@ -19,38 +19,22 @@ IN_TEXT = re.compile(r"(://[^:/@\s]*:)[^@\s]+@|(\b[Bb]earer\s+)\S+")
 LONGEST = 4_000  # a value longer than this is a document, not a field of a log line
 
 REGISTRY = CollectorRegistry()
-STEPS = Counter(
-    "muster_fsm_steps",
-    "Steps run, by outcome: done, wait, retry, failed, lost",
-    ["lifecycle", "state", "outcome"],
-    registry=REGISTRY,
-)
-STEP_SECONDS = Histogram(
-    "muster_fsm_step_seconds",
-    "How long the effect of a step took",
-    ["lifecycle", "state"],
-    buckets=(0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 20, 60),
-    registry=REGISTRY,
-)
-MACHINES_DUE = Gauge(
-    "muster_fsm_machines_due", "Machines that wait for a runner", registry=REGISTRY
-)
-OPERATIONS = Counter(
-    "muster_operations", "Long-running operations that ended", ["status"], registry=REGISTRY
-)
 REQUESTS = Counter(
-    "muster_api_requests", "Requests answered", ["method", "type", "status"], registry=REGISTRY
+    "muster_api_requests",
+    "Requests to this API, by method, resource type and status",
+    ["method", "type", "status"],
+    registry=REGISTRY,
 )
 REQUEST_SECONDS = Histogram(
     "muster_api_request_seconds",
-    "Time to answer",
+    "Time to answer a request to this API",
     ["method", "type"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5),
     registry=REGISTRY,
 )
 UNAUTHENTICATED = Counter(
     "muster_unauthenticated_requests",
-    "Requests refused with 401, by listener (api, workload, nodeagent) and error code",
+    "Requests that were refused with 401, by error code",
     ["listener", "code"],
     registry=REGISTRY,
 )

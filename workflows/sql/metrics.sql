@@ -14,3 +14,27 @@ select s.name || '/' || a.name as account,
    and w.report is not null
  order by w.account_uid, w.kind, w.mutex_key
  limit $1;
+
+-- name: control_plane
+-- What the control plane does now: rows of a series, the values of its labels, and a number.
+select 'workloads' as series, array[kind, state] as labels, count(*)::double precision as value
+  from workload
+ where ended_at is null
+ group by kind, state
+union all
+select 'queue', array[launch_group, priority::text], count(*)
+  from workload
+ where state = 'pending'
+ group by launch_group, priority
+union all
+select 'operations', '{}', count(*)
+  from operation
+ where ended_at is null
+union all
+select 'due', '{}', count(*)
+  from machine
+ where due_at <= clock_timestamp()
+   and (lease_until is null or lease_until < clock_timestamp())
+union all
+select 'tick', array[name], extract(epoch from ticked_at)
+  from watch;

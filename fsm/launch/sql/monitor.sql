@@ -55,7 +55,3 @@ select *
    and ended_at is null
    and least(claim_by, start_by, beat_by, end_by) < clock_timestamp()
    for update;
-
--- name: count_active
--- How many there are of each kind and state.
-select kind, state, count(*) from workload where ended_at is null group by kind, state;

@@ -77,10 +77,9 @@ def test_a_document_is_cut(lines):
 
 
 def test_numbers_for_prometheus():
-    telemetry.STEPS.labels("server", "making", "done").inc()
+    telemetry.UNAUTHENTICATED.labels("api", "Test").inc()
     assert (
-        b'muster_fsm_steps_total{lifecycle="server",outcome="done",state="making"}'
-        in telemetry.metrics()
+        b'muster_unauthenticated_requests_total{code="Test",listener="api"}' in telemetry.metrics()
     )
 
 
