@@ -6,13 +6,14 @@ from typing import Any
 
 from muster.cli.output import moment
 
+LIMITS = ("failures", "days", "warningFailures", "warningDays")
 POLICY = re.compile(r"(\d{1,5})/(\d{1,3})d?")
 
 
 def add(one: argparse.ArgumentParser, default: str) -> None:
     one.add_argument(
         "--auto-disable",
-        type=_policy,
+        type=policy,
         metavar="N/DAYS",
         help="disable the schedule after N failures in a row and no success for DAYS, such as 30/7;"
         f" off: never; default: {default}",
@@ -30,7 +31,7 @@ def describe(properties: dict[str, Any]) -> list[str]:
     return []
 
 
-def _policy(text: str) -> dict[str, int]:
+def policy(text: str) -> dict[str, int]:
     if text.lower() == "off":
         return {"failures": 0}
     match = POLICY.fullmatch(text)

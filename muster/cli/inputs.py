@@ -9,8 +9,8 @@ from muster.cli.client import Refused
 from muster.core.settings import Secret
 
 
-def add_script(made: argparse.ArgumentParser) -> None:
-    source = made.add_mutually_exclusive_group(required=True)
+def add_script(made: argparse.ArgumentParser, *, required: bool = True) -> None:
+    source = made.add_mutually_exclusive_group(required=required)
     source.add_argument("-c", "--command", dest="sql", metavar="SQL", help="the script itself")
     source.add_argument("-f", "--file", type=Path, metavar="FILE", help="that holds it; - is stdin")
 

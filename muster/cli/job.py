@@ -5,26 +5,24 @@ import json
 from typing import Any
 
 from muster.cli import (
-    auto_disable,
+    deletes,
     inputs,
+    job_history,
+    job_options,
     job_state,
+    job_view,
     lookup,
     output,
     plans,
-    rollouts,
-    run_attempts,
     run_targets,
     run_watch,
     runs,
     schedules,
-    step_output,
-    step_verify,
+    step_options,
 )
 from muster.cli.arguments import (
     Commands,
     Parser,
-    add_choice,
-    count,
     duration,
     of_account,
     verb,
@@ -32,17 +30,15 @@ from muster.cli.arguments import (
 )
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
-from muster.cli.output import Table, when
+from muster.cli.output import Table
 
-COLUMNS = ("name", "version", "schedule", "enabled", "paused", "description")
-STEP = ("step", "name", "group", "credential", "script")
 DEFAULT_STEP = "main"
-GUARDS: dict[str, bool | str] = {"run": True, "job": "job"}
 
 
 def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
     _add_create(verbs)
+    _add_update(verbs)
     one = of_account(verb(verbs, "show", show_job, "show a job and its steps"))
     one.add_argument("name", metavar="JOB")
     of_account(verb(verbs, "list", list_jobs, "list the jobs of an account"))
@@ -56,81 +52,67 @@ def add(noun: Parser) -> None:
     one.add_argument("name", metavar="JOB")
     one.add_argument("--reason", help="kept with the cancellation")
     job_state.add(verbs)
+    job_history.add(verbs)
     one = of_account(verb(verbs, "delete", delete, "delete a job; its history is hidden"))
     one.add_argument("name", metavar="JOB")
     one.add_argument("--force", action="store_true", help="also while it runs")
     one.add_argument("--purge-history", action="store_true", help="also delete its runs, at once")
-    one.add_argument("--yes", action="store_true", help="do not ask; needed without a terminal")
+    deletes.add(one)
 
 
 def _add_create(verbs: Commands) -> None:
-    one = of_account(verb(verbs, "create", create, "create a job with one step"))
+    about = "create a job with one step; muster step add adds further ones"
+    example = (
+        "muster job create nightly -g tenants -c 'analyze' --every 1d --start 2031-01-01T02:00:00Z"
+    )
+    one = of_account(verb(verbs, "create", create, about, example=example))
     one.add_argument("name", metavar="NAME")
-    one.add_argument("-g", "--group", required=True, help="the targets")
-    inputs.add_script(one)
     one.add_argument("--step", default=DEFAULT_STEP, metavar="NAME", help="default: %(default)s")
-    one.add_argument("--credential", metavar="NAME", help="credential; default: that of the group")
-    one.add_argument("--description", metavar="TEXT")
-    schedules.add(one)
-    auto_disable.add(one, "as the account says")
-    one.add_argument(
-        "--timeout", type=duration, help="of one target with all attempts: 90, 15m, 2h"
-    )
-    one.add_argument("--retry-attempts", type=count, metavar="N", help="after the first one")
-    one.add_argument("--retry-interval", type=duration, help="before the first repeat")
-    one.add_argument("--retry-maximum", type=duration, help="the interval doubles up to this")
-    one.add_argument(
-        "--lock-timeout", type=duration, help="default: 5s; 0 waits as long as it takes"
-    )
-    one.add_argument("--max-parallelism", type=count, metavar="N", help="per pool or server")
-    add_choice(
-        one,
-        "--transaction",
-        choices=("auto", "none"),
-        help="none: each statement commits by itself",
-    )
-    one.add_argument("--role", help="SET ROLE for the script")
-    one.add_argument(
-        "--guard",
-        choices=tuple(GUARDS),
-        help="a row in the target: applied once per run and target, or once per job and target, for ever",
-    )
-    one.add_argument(
-        "--idempotent",
-        action="store_true",
-        help="may be repeated when it is unknown whether it committed",
-    )
-    step_verify.add(one)
-    rollouts.add(one)
-    run_attempts.add(one)
-    step_output.add(one)
+    job_options.add(one)
+    step_options.add(one)
     one.add_argument("--replace", action="store_true", help="replace a job of that name")
+
+
+def _add_update(verbs: Commands) -> None:
+    about = (
+        "change a job; what is not named stays, also its steps: muster step update changes those"
+    )
+    example = "muster job update nightly --cron '30 4 * * *' --reset description"
+    one = of_account(verb(verbs, "update", update, about, example=example))
+    one.add_argument("name", metavar="JOB")
+    job_options.add_update(one)
 
 
 def create(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
         account = lookup.account(api, options)
-        path, step = under(account, "jobs", options.name), _step(options, account)
-        properties = {"schedule": schedules.read(options)}
-        if options.description:
-            properties["description"] = options.description
-        attempts = run_attempts.read(options)
-        if attempts is not None:
-            properties["runAttempts"] = attempts
-        if options.auto_disable:
-            properties["autoDisable"] = options.auto_disable
+        path = under(account, "jobs", options.name)
+        step = step_options.read(options, account)
+        properties = job_options.read(options)
         old = api.find(path) if options.replace else None
         if old is None:
             _make(api, options, path, properties, step)
         else:
             _replace(api, options, path, properties, step)
-        _show(api, options, path, first=True)
+        job_view.show(api, options, path, first=True)
         if old is not None:
             output.aside(_removed(old["properties"], properties))
         output.aside(inputs.refused_by_grammar(step["action"]["value"]))
         return Exit.SUCCEEDED
 
     return calling(options, put)
+
+
+def update(options: argparse.Namespace) -> int:
+    def patch(api: Api) -> int:
+        path = under(lookup.account(api, options), "jobs", options.name)
+        changed = job_options.changes(options, api.latest(path)["properties"])
+        etag = api.seen_etag(path) if "schedule" in changed["properties"] else None
+        api.patch(path, changed, etag=etag)
+        job_view.show(api, options, path)
+        return Exit.SUCCEEDED
+
+    return calling(options, patch)
 
 
 def _make(
@@ -189,7 +171,7 @@ def _removed(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 def show_job(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        _show(api, options, under(lookup.account(api, options), "jobs", options.name))
+        job_view.show(api, options, under(lookup.account(api, options), "jobs", options.name))
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -198,8 +180,10 @@ def show_job(options: argparse.Namespace) -> int:
 def list_jobs(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
         jobs = api.all(f"{lookup.account(api, options)}/jobs")
-        rows = [_row(each) for each in jobs]
-        output.show(options, {"value": jobs}, Table(COLUMNS, rows, optional=("description",)))
+        rows = [job_view.row(each) for each in jobs]
+        output.show(
+            options, {"value": jobs}, Table(job_view.COLUMNS, rows, optional=("description",))
+        )
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -237,112 +221,9 @@ def stop(options: argparse.Namespace) -> int:
 def delete(options: argparse.Namespace) -> int:
     def gone(api: Api) -> int:
         path = under(lookup.account(api, options), "jobs", options.name)
-        if not options.yes:
-            if not inputs.can_ask():
-                raise Refused("deleting without a terminal needs --yes")
-            if not inputs.agrees(f"Delete the job '{options.name}'?"):
-                raise Refused("nothing was deleted")
+        deletes.agreed(options, f"the job '{options.name}'")
         wanted = {"force": options.force, "purgeHistory": options.purge_history}
-        api.delete(path, {name: "true" if value else None for name, value in wanted.items()})
-        output.show(options, {"deleted": options.name}, Table(("deleted",), [[options.name]]))
-        return Exit.SUCCEEDED
+        query = {name: "true" if value else None for name, value in wanted.items()}
+        return deletes.done(api, options, path, options.name, query)
 
     return calling(options, gone)
-
-
-def _step(options: argparse.Namespace, account: str) -> dict[str, Any]:
-    limits = {
-        "timeoutSeconds": options.timeout,
-        "retryAttempts": options.retry_attempts,
-        "initialRetryIntervalSeconds": options.retry_interval,
-        "maximumRetryIntervalSeconds": options.retry_maximum,
-        "maxParallelism": options.max_parallelism,
-    }
-    settings = {"lockTimeoutSeconds": options.lock_timeout, "role": options.role}
-    properties: dict[str, Any] = {
-        "targetGroup": f"{account}/targetGroups/{options.group}",
-        "action": {"value": inputs.script(options)},
-        "executionOptions": _given(limits),
-        "settings": _given(settings),
-        "transaction": options.transaction,
-        "guard": GUARDS.get(options.guard),
-        "idempotent": options.idempotent or None,
-        "verify": step_verify.read(options),
-        "rollout": rollouts.read(options),
-        "output": step_output.read(options, account),
-    }
-    if options.credential:
-        properties["credential"] = f"{account}/credentials/{options.credential}"
-    return {name: value for name, value in properties.items() if value not in (None, {})}
-
-
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _show(api: Api, options: argparse.Namespace, path: str, *, first: bool = False) -> None:
-    """The job as the API shows it, with its steps beside; for people first the one, then the others.
-
-    `first`: the job was just written, so its next run is its first one.
-    """
-    job, steps = api.get(path), api.all(f"{path}/steps")
-    upcoming = api.get(f"{path}/nextRuns", {"$top": 1})["value"]
-    rows = [
-        [
-            properties["stepId"],
-            each["name"],
-            _last(properties["targetGroup"]),
-            _last(properties.get("credential")),
-            properties["action"]["value"],
-        ]
-        for each in steps
-        for properties in [each["properties"]]
-    ]
-    if output.is_for_people(options):
-        attempts = run_attempts.describe(job["properties"].get("runAttempts"))
-        health = auto_disable.describe(job["properties"])
-        notes = [*_when(job["properties"], upcoming), *attempts, *health]
-        if first and schedules.starts_at_once(options):
-            notes = ["first run: now", *notes]
-        elif first:
-            notes = [each.replace("next run:", "first run:") for each in notes]
-        output.show(
-            options, job, Table(COLUMNS, [_row(job)], optional=("description",)), notes=notes
-        )
-        print()
-    document = {**job, "steps": steps, "nextRuns": upcoming}
-    output.show(options, document, Table(STEP, rows, optional=("credential",)))
-
-
-def _when(properties: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
-    """When it runs next, and what happens if it still runs then; nothing without a schedule."""
-    schedule = properties.get("schedule") or {}
-    if schedules.describe(schedule) is None:
-        return []
-    if upcoming:
-        next_run = when(upcoming[0]["time"])
-    elif not schedule.get("enabled"):
-        next_run = "none, the schedule is disabled"
-    elif properties.get("paused"):
-        next_run = "none while the job is paused"
-    else:  # a Once disables itself as soon as it has run, and waits for steps or the end of a pause
-        next_run = "as soon as it can begin" if schedule.get("type") == "Once" else "none"
-    overlap = schedule.get("overlap")
-    return [f"next run: {next_run}", *([f"overlap: {overlap}"] if overlap else [])]
-
-
-def _row(job: dict[str, Any]) -> list[Any]:
-    properties = job.get("properties") or {}  # nothing of one that only lies above
-    schedule = properties.get("schedule") or {}
-    return [
-        job["name"],
-        properties.get("version"),
-        schedules.describe(schedule),
-        schedule.get("enabled", False),
-        properties.get("paused", False),
-        properties.get("description") or None,
-    ]
-
-
-def _last(id: str | None) -> str | None:
-    return id.rsplit("/", 1)[-1] if id else None

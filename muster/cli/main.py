@@ -27,6 +27,7 @@ COMMANDS = {  # heading → name → module in muster/cli, whose `add` gets the 
     },
     "jobs": {
         "job": ("job", "define jobs, start and stop them"),
+        "step": ("step", "change the steps of a job, and their order"),
         "diff": ("declared.commands", "show what differs between files and an account"),
     },
     "runs": {

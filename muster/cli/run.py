@@ -17,6 +17,7 @@ from muster.cli import (
     retries,
     rollouts,
     run_attempts,
+    run_list,
     run_origin,
     run_watch,
     runs,
@@ -25,12 +26,11 @@ from muster.cli.arguments import Parser, count, duration, of_account, verb, verb
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit, is_over
 from muster.cli.known import Lookup
-from muster.cli.output import Table, moment, when
+from muster.cli.output import Table, when
 from muster.cli.runs import Run
 from muster.cli.typed import lifecycles
 
 RUN = "id, its unique beginning, JOB/beginning, or JOB: its newest run"
-COLUMNS = ("job", "run", "lifecycle", "created", "started", "ended", "attempt", "message")
 STEPS = ("step", "name", "lifecycle", "done", "total", "failed", "wave", "reason", "message")
 TARGETS = ("step", "server", "database", "schema", "lifecycle", "attempts", "reason", "message")
 MESSAGES = (
@@ -48,10 +48,11 @@ TARGET = "SERVER/DATABASE[/SCHEMA], DATABASE or targetId"
 
 def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
-    one = of_account(verb(verbs, "list", list_runs, "list runs, the newest first"))
+    example = "muster run list --lifecycle failed --since 2h"
+    one = of_account(verb(verbs, "list", list_runs, "list runs, the newest first", example=example))
     one.add_argument("job", metavar="JOB", nargs="?", help="only those of this job")
-    one.add_argument("--active", action="store_true", help="only those that have not finished")
-    one.add_argument("--top", type=count, default=20, metavar="N", help="default: 20")
+    one.add_argument("--job", dest="of_job", metavar="JOB", help="the same")
+    run_list.add(one)
     one = _of_run(verb(verbs, "show", show_run, "show a run and its steps"))
     one.add_argument("--targets", action="store_true", help="its targets instead of its steps")
     one.add_argument(
@@ -96,14 +97,9 @@ def add(noun: Parser) -> None:
 
 def list_runs(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        account = lookup.account(api, options)
-        path = under(account, "jobs", options.job) if options.job else account
-        active = "true" if options.active else None
-        query = {"$top": options.top or None, "isActive": active}
-        runs_ = api.all(f"{path}/executions", query)
-        rows = [_row(runs.of_item(account, each), each["properties"]) for each in runs_]
-        output.show(options, {"value": runs_}, Table(COLUMNS, rows, optional=("attempt",)))
-        return Exit.SUCCEEDED
+        if options.job and options.of_job:
+            raise Refused("either JOB or --job JOB")
+        return run_list.show(api, options, options.job or options.of_job)
 
     return calling(options, show)
 
@@ -289,19 +285,6 @@ def _head(run: Run, summary: dict[str, Any]) -> list[str]:
             f"  attempt {summary['attempt']}: muster run attempts {run.short} lists them all"
         )
     return [*lines, f"  {progress.counted(summary)}"]
-
-
-def _row(run: Run, properties: dict[str, Any]) -> list[Any]:
-    times = (moment(properties.get(name)) for name in ("createTime", "startTime", "endTime"))
-    attempt = properties.get("currentAttempts") or None
-    return [
-        run.job,
-        run.id,
-        properties["lifecycle"],
-        *times,
-        attempt,
-        properties.get("lastMessage"),
-    ]
 
 
 def _step(step: dict[str, Any]) -> list[Any]:

@@ -21,9 +21,9 @@ COLUMNS = (
     "reached_limit",
 )
 LIMITS = {
-    "maxSuccessiveWithoutProgress": "max_attempts_in_a_row",
-    "maxWithoutProgress": "max_attempts_without_progress",
-    "maxWithProgress": "max_attempts_with_progress",
+    "maxSuccessiveWithoutProgress": "max-attempts-in-a-row",
+    "maxWithoutProgress": "max-attempts-without-progress",
+    "maxWithProgress": "max-attempts-with-progress",
 }
 
 
@@ -54,7 +54,7 @@ def add(parser: Parser, *, of_account: bool = False) -> None:
     )
     parser.add_argument(
         "--attempt-backoff",
-        type=_durations,
+        type=durations,
         metavar="DURATION,…",
         help="pauses after successive attempts in which none newly succeeded; default: 10s,30s,90s,270s",
     )
@@ -62,7 +62,7 @@ def add(parser: Parser, *, of_account: bool = False) -> None:
 
 def read(options: argparse.Namespace) -> dict[str, Any] | None:
     """The property `runAttempts`; None if no option is given."""
-    numbers = {name: getattr(options, option) for name, option in LIMITS.items()}
+    numbers = {name: getattr(options, option.replace("-", "_")) for name, option in LIMITS.items()}
     values = {**numbers, "backoffSeconds": options.attempt_backoff}
     values = {name: value for name, value in values.items() if value is not None}
     if options.run_attempts is None and values:
@@ -120,5 +120,5 @@ def _row(attempt: dict[str, Any]) -> list[Any]:
     ]
 
 
-def _durations(text: str) -> list[int]:
+def durations(text: str) -> list[int]:
     return [round(duration(part.strip())) for part in text.split(",")]

@@ -63,6 +63,18 @@ def interval(text: str) -> str:
     return f"P{date}{'T' if time else ''}{time}" if date or time else "PT0M"
 
 
+def spelled(seconds: float) -> str:
+    """As it can be typed: 43200 is 12h, 90 is 90s."""
+    for unit in ("D", "H", "M"):
+        if seconds and seconds % SECONDS[unit] == 0:
+            return f"{seconds // SECONDS[unit]:g}{unit.lower()}"
+    return f"{seconds:g}s"
+
+
+def words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
 def one_of(names: Iterable[str]) -> Callable[[str], str]:
     """The type of an option with fixed words; case, hyphens and underscores do not matter."""
     choices = {plain(name): name for name in names}
