@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ class Stack:
     url: str
     token: str
     client: httpx.Client
+    ca: str = ""  # file with the authority of its certificate
 
     def put(self, path: str, body: dict[str, Any], *, wait: bool = True) -> httpx.Response:
         answer = self.client.put(path, json=body)
@@ -94,9 +96,10 @@ def until(look: Callable[[], Any], *, seconds: float = 30) -> Any:
 
 
 @contextlib.contextmanager
-def muster_up(folder: Path, **settings: str) -> Iterator[Stack]:
+def muster_up(folder: Path, *, tls: bool = False, **settings: str) -> Iterator[Stack]:
     data, ready = folder / "data", folder / "ready.json"
     command = ["up", "--data-dir", str(data), "--listen", "127.0.0.1:0", "--ready-file", str(ready)]
+    command += ["--tls"] if tls else []
     with (folder / "up.log").open("wb") as log:
         up = subprocess.Popen(
             [sys.executable, "-P", "-m", "muster", *command],
@@ -109,10 +112,12 @@ def muster_up(folder: Path, **settings: str) -> Iterator[Stack]:
         assert up.poll() is None, (folder / "up.log").read_text()
         told = json.loads(ready.read_text())
         headers = {"Authorization": f"Bearer {told['token']}"}
+        ca = str(data / "tls" / "ca.pem") if tls else ""
         with httpx.Client(
-            base_url=told["url"], headers=headers, params={"api-version": "2025-01-01"}, timeout=30
-        ) as client:
-            yield Stack(data, told["url"], told["token"], client)
+            base_url=told["url"], headers=headers, params={"api-version": "2025-01-01"}, timeout=30,
+            verify=ssl.create_default_context(cafile=ca) if tls else True,
+        ) as client:  # fmt: skip
+            yield Stack(data, told["url"], told["token"], client, ca)
     finally:
         up.send_signal(signal.SIGTERM)
         up.wait(timeout=30)

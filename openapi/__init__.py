@@ -1,0 +1,1 @@
+"""The OpenAPI document, and what is generated from it."""
