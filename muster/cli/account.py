@@ -3,13 +3,13 @@
 import argparse
 from typing import Any
 
-from muster.cli import account_servers, auto_disable, events, lookup, output, run_attempts
-from muster.cli.arguments import Parser, count, verb, verbs_of
+from muster.cli import account_changes, account_servers, events, lookup, output, run_attempts
+from muster.cli.account_changes import COLUMNS
+from muster.cli.arguments import Parser, verb, verbs_of
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
-from muster.cli.output import Table, moment
+from muster.cli.output import Table
 
-COLUMNS = ("server", "name", "state", "paused", "capacity", "engine", "last_heartbeat")
 DOCTOR = (
     "account",
     "state",
@@ -25,30 +25,14 @@ DOCTOR = (
 
 def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
-    one = verb(verbs, "create", create, "create an account and wait until its engine runs")
+    about = "create an account and wait until its engine runs"
+    example = "muster account create night --database eu1/jobs --capacity 200"
+    one = verb(verbs, "create", create, about, example=example)
     one.add_argument("name", metavar="NAME")
     one.add_argument(
         "--database", required=True, metavar="SERVER/DATABASE", help="created if it does not exist"
     )
-    one.add_argument(
-        "--capacity",
-        type=int,
-        metavar="N",
-        help="targets that run at once; default: 100, or the present value",
-    )
-    one.add_argument(
-        "--default-credential",
-        metavar="CREDENTIAL",
-        help="for targets where step, target group and server name none; '' removes it",
-    )
-    one.add_argument(
-        "--halt-after-same-errors",
-        type=count,
-        metavar="N",
-        help="halt a run when so many targets in a row fail with the same error; default: 50; 0: never",
-    )
-    run_attempts.add(one, of_account=True)
-    auto_disable.add(one, "off; for jobs that do not say it themselves")
+    account_changes.add_settings(one)
     one.add_argument("--location", default="local", help="default: local")
     verb(verbs, "list", list_accounts, "list all accounts that the token can see")
     _of_name(verb(verbs, "show", show_account, "show an account and its engine"))
@@ -62,6 +46,7 @@ def add(noun: Parser) -> None:
     about = "start the engine of an account whose control database was restored or copied"
     _of_name(verb(verbs, "acknowledge", acknowledge, about))
     account_servers.add(verbs)
+    account_changes.add(verbs, _of_name)
 
 
 def create(options: argparse.Namespace) -> int:
@@ -85,8 +70,7 @@ def create(options: argparse.Namespace) -> int:
             body["sku"] = there["sku"]
         properties |= _settings(options, there["properties"])
         made = api.put(path, body)
-        output.show(options, made, Table(COLUMNS, [_row(made)]))
-        return Exit.SUCCEEDED
+        return account_changes.show(options, made)
 
     return calling(options, put)
 
@@ -106,7 +90,8 @@ def _settings(options: argparse.Namespace, old: dict[str, Any]) -> dict[str, Any
 def list_accounts(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
         accounts = lookup.accounts(api)
-        output.show(options, {"value": accounts}, Table(COLUMNS, [_row(each) for each in accounts]))
+        rows = [account_changes.row(each) for each in accounts]
+        output.show(options, {"value": accounts}, Table(COLUMNS, rows))
         return Exit.SUCCEEDED
 
     return calling(options, show)
@@ -114,10 +99,7 @@ def list_accounts(options: argparse.Namespace) -> int:
 
 def show_account(options: argparse.Namespace) -> int:
     def show(api: Api) -> int:
-        account = api.get(lookup.account(api, options))
-        conditions = [f"{each['type']}: {each['message']}" for each in _conditions(account)]
-        output.show(options, account, Table(COLUMNS, [_row(account)]), notes=conditions)
-        return Exit.SUCCEEDED
+        return account_changes.show(options, api.get(lookup.account(api, options)))
 
     return calling(options, show)
 
@@ -180,24 +162,6 @@ def _set(options: argparse.Namespace, action: str, query: dict[str, str]) -> int
         return Exit.SUCCEEDED
 
     return calling(options, post)
-
-
-def _row(account: dict[str, Any]) -> list[Any]:
-    properties = account.get("properties") or {}  # nothing of one that only lies above
-    engine = properties.get("instance") or {}
-    return [
-        account["id"].split("/")[-3],
-        account["name"],
-        properties.get("state"),
-        properties.get("paused", False),
-        (account.get("sku") or {}).get("capacity"),
-        engine.get("version"),
-        moment(engine.get("lastHeartbeat")),
-    ]
-
-
-def _conditions(account: dict[str, Any]) -> list[dict[str, Any]]:
-    return account["properties"].get("conditions") or []
 
 
 def _diagnosis(id: str, diagnosis: dict[str, Any]) -> list[Any]:

@@ -114,10 +114,15 @@ class Parser(argparse.ArgumentParser):
 
 
 def command(
-    commands: Commands, name: str, about: str, fill: Callable[[Parser], None] | None = None
+    commands: Commands,
+    name: str,
+    about: str,
+    fill: Callable[[Parser], None] | None = None,
+    aliases: Sequence[str] = (),
 ) -> Parser:
     return commands.add_parser(
         name,
+        aliases=aliases,
         help=about,
         description=about[0].upper() + about[1:] + ".",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -130,9 +135,17 @@ def verbs_of(noun: Parser) -> Commands:
 
 
 def verb(
-    verbs: Commands, name: str, run: Run, about: str, *, example: str = "", of_rows: bool = False
+    verbs: Commands,
+    name: str,
+    run: Run,
+    about: str,
+    *,
+    example: str = "",
+    of_rows: bool = False,
+    aliases: Sequence[str] = (),
 ) -> Parser:
-    return calls_api(command(verbs, name, about), run, example=example, of_rows=of_rows)
+    made = command(verbs, name, about, aliases=aliases)
+    return calls_api(made, run, example=example, of_rows=of_rows)
 
 
 def calls_api(made: Parser, run: Run, *, example: str = "", of_rows: bool = False) -> Parser:

@@ -5,14 +5,21 @@ import re
 from typing import Any
 
 from muster.cli.output import moment
+from muster.cli.updates import Setting, setting
 
 LIMITS = ("failures", "days", "warningFailures", "warningDays")
 POLICY = re.compile(r"(\d{1,5})/(\d{1,3})d?")
 
 
 def add(one: argparse.ArgumentParser, default: str) -> None:
-    one.add_argument(
+    each = of(default)
+    one.add_argument(each.option, **each.argument)
+
+
+def of(default: str) -> Setting:
+    return setting(
         "--auto-disable",
+        "properties.autoDisable",
         type=policy,
         metavar="N/DAYS",
         help="disable the schedule after N failures in a row and no success for DAYS, such as 30/7;"

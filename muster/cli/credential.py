@@ -5,13 +5,32 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from muster.cli import examinations, inputs, lookup, output
+from muster.cli import deletes, examinations, inputs, lookup, output, updates
 from muster.cli.arguments import Parser, of_account, verb, verbs_of
-from muster.cli.client import Api, calling, under
+from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table
+from muster.cli.updates import setting
 
 COLUMNS = ("name", "username", "reference", "servers")
+ANY_SERVER = "*"
+SETTINGS = (
+    setting("--username", "properties.username", reset=False, metavar="USER"),
+    setting(
+        "--reference",
+        "properties.reference",
+        reset=False,
+        metavar="REF",
+        help="env:NAME, file:/path or vault:mount/path#key, in the place of a password",
+    ),
+    setting(
+        "--server",
+        "properties.servers",
+        action="append",
+        metavar="SERVER",
+        help="the only server it is for; may be given several times, '*' is any server",
+    ),
+)
 
 
 def add(noun: Parser) -> None:
@@ -31,7 +50,24 @@ def add(noun: Parser) -> None:
         metavar="SERVER",
         help="the only server it is for; may be given several times, '*' is any server",
     )
+    about = "change what is named of a credential"
+    example = "muster credential update fleet-login --username job_runner_2"
+    one = of_account(verb(verbs, "update", update, about, example=example))
+    one.add_argument("name", metavar="NAME")
+    updates.add(one, SETTINGS)
+    one.add_argument("--password-file", type=Path, metavar="FILE", help="- is stdin")
+    about = "ask for another password, or read it from stdin"
+    one.add_argument("--new-password", action="store_true", help=about)
     of_account(verb(verbs, "list", list_credentials, "list the credentials of an account"))
+    about = "show a credential, never its password"
+    example = "muster credential show fleet-login"
+    one = of_account(verb(verbs, "show", show, about, example=example))
+    one.add_argument("name", metavar="NAME")
+    about = "delete a credential that no job or target group names"
+    example = "muster credential delete fleet-login --yes"
+    one = of_account(verb(verbs, "delete", delete, about, example=example))
+    one.add_argument("name", metavar="NAME")
+    deletes.add(one)
     about = "try the login of a credential at servers of the account"
     one = of_account(verb(verbs, "test", examinations.test, about))
     one.add_argument("name", metavar="NAME")
@@ -52,7 +88,7 @@ def add(noun: Parser) -> None:
 
 def set_credential(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
-        path = under(lookup.account(api, options), "credentials", options.name)
+        path = _path(api, options)
         properties: dict[str, Any] = {"username": options.username}
         if options.server:
             properties["servers"] = options.server
@@ -60,11 +96,40 @@ def set_credential(options: argparse.Namespace) -> int:
             properties["reference"] = options.reference
         else:
             properties["password"] = inputs.password(options.password_file).reveal()
-        made = api.put(path, {"properties": properties})
-        output.show(options, made, Table(COLUMNS, [_row(made)]))
-        return Exit.SUCCEEDED
+        return _show(options, api.put(path, {"properties": properties}))
 
     return calling(options, put)
+
+
+def update(options: argparse.Namespace) -> int:
+    """What is not said is not sent: without a secret or servers those that there are stay."""
+
+    def put(api: Api) -> int:
+        changes = updates.changes(options, SETTINGS, _secret(options), ["--new-password"])
+        properties = changes["properties"]
+        if "servers" in properties and properties["servers"] is None:
+            properties["servers"] = [ANY_SERVER]
+        path = _path(api, options)
+        old = api.latest(path)["properties"]
+        body = {"properties": {"username": old["username"], **properties}}
+        return _show(options, api.put(path, body, etag=api.seen_etag(path)))
+
+    return calling(options, put)
+
+
+def show(options: argparse.Namespace) -> int:
+    def shown(api: Api) -> int:
+        return _show(options, api.get(_path(api, options)))
+
+    return calling(options, shown)
+
+
+def delete(options: argparse.Namespace) -> int:
+    def gone(api: Api) -> int:
+        deletes.agreed(options, f"the credential '{options.name}'")
+        return deletes.done(api, options, _path(api, options), options.name)
+
+    return calling(options, gone)
 
 
 def list_credentials(options: argparse.Namespace) -> int:
@@ -95,6 +160,23 @@ def seal(options: argparse.Namespace) -> int:
         return Exit.SUCCEEDED
 
     return calling(options, sealing)
+
+
+def _path(api: Api, options: argparse.Namespace) -> str:
+    return under(lookup.account(api, options), "credentials", options.name)
+
+
+def _secret(options: argparse.Namespace) -> updates.Document:
+    if not (options.password_file or options.new_password):
+        return {}
+    if options.reference:
+        raise Refused("give either a password or --reference")
+    return {"properties": {"password": inputs.password(options.password_file).reveal()}}
+
+
+def _show(options: argparse.Namespace, item: dict[str, Any]) -> int:
+    output.show(options, item, Table(COLUMNS, [_row(item)]))
+    return Exit.SUCCEEDED
 
 
 def _row(item: dict[str, Any]) -> list[Any]:

@@ -93,17 +93,22 @@ def update(options: argparse.Namespace) -> int:
 def delete(options: argparse.Namespace) -> int:
     def gone(api: Api) -> int:
         path = _path(api, options)
-        database = api.get(path)["properties"]
-        server = api.get(path.rpartition("/databases/")[0])["properties"]
-        own, of_server = database.get("deletionPolicy"), server.get("deletionPolicy")
-        default = None if database.get("adopted") else of_server
-        embedded = server.get("embedded") and not database.get("adopted")
-        drops = (own or default or ("Drop" if embedded else "Retain")) == "Drop"
-        along = "it is dropped, with all its rows" if drops else "it stays on its server, unmanaged"
-        deletes.agreed(options, f"the database '{options.name}'", along)
+        deletes.agreed(options, f"the database '{options.name}'", lambda: _becomes(api, path))
         return deletes.done(api, options, path, options.name, FORCED if options.force else {})
 
     return calling(options, gone)
+
+
+def _becomes(api: Api, path: str) -> str:
+    """What existed before is dropped only by a policy of its own."""
+    database = api.get(path)["properties"]
+    server = api.get(path.rpartition("/databases/")[0])["properties"]
+    policy = database.get("deletionPolicy")
+    if not database.get("adopted"):
+        default = "Drop" if server.get("embedded") else "Retain"
+        policy = policy or server.get("deletionPolicy") or default
+    drops = policy == "Drop"
+    return "it is dropped, with all its rows" if drops else "it stays on its server, unmanaged"
 
 
 def history(options: argparse.Namespace) -> int:

@@ -41,9 +41,10 @@ def _all(api: Api, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _show(options: argparse.Namespace, rows: list[dict[str, Any]], what: str) -> int:
-    """What to run and what to do, once for all targets that it is about."""
+    """Problems first; what to run and what to do, once for all targets that it is about."""
     failed = [each for each in rows if not each["ok"]]
-    table = Table(COLUMNS, [_row(each) for each in rows], optional=OPTIONAL)
+    first = sorted(rows, key=lambda each: bool(each["ok"]))
+    table = Table(COLUMNS, [_row(each) for each in first], optional=OPTIONAL)
     notes = [f"{output.many(len(rows), what)}, {len(failed)} with a problem."]
     notes += _grants(failed)
     notes += dict.fromkeys(f"{each['code']}: {each['advice']}" for each in failed)

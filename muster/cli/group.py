@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from muster.cli import examinations, inputs, lookup, output
+from muster.cli import deletes, examinations, inputs, lookup, output
 from muster.cli.arguments import Parser, of_account, verb, verbs_of
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
@@ -28,6 +28,7 @@ FORMS = {
     ),
     "group": ("GROUP", "the targets of another group"),
 }
+NAMES = ("serverName", "databaseName", "elasticPoolName", "schemaPattern")
 LISTED = {"SqlServer", "SqlElasticPool", "SqlSchema"}  # found by asking a server, so by a login
 LABELLED = {"server", "database"}
 MEMBER = ("membership", "type", "server", "database", "pool", "schema", "group", "labels")
@@ -38,7 +39,21 @@ def add(noun: Parser) -> None:
     one = of_account(verb(verbs, "create", create, "create a target group from its members"))
     _members_options(one)
     one.add_argument("--replace", action="store_true", help="replace a group of that name")
-    _members_options(of_account(verb(verbs, "add", add_members, "add members to a target group")))
+    example = "muster group add tenants --exclude-database eu1/jobs"
+    about = "add members to a target group; the others stay"
+    _members_options(of_account(verb(verbs, "add", add_members, about, example=example)))
+    example = "muster group remove tenants --server eu2"
+    about = "remove members from a target group; the others stay"
+    one = of_account(verb(verbs, "remove", remove_members, about, example=example))
+    _members_options(one, removes=True)
+    example = "muster group update tenants --server eu1 --server eu2"
+    about = "give a target group exactly these members"
+    _members_options(of_account(verb(verbs, "update", update, about, example=example)))
+    example = "muster group delete tenants --yes"
+    about = "delete a target group that no job and no other group names"
+    one = of_account(verb(verbs, "delete", delete, about, example=example))
+    one.add_argument("name", metavar="NAME")
+    deletes.add(one)
     one = of_account(verb(verbs, "show", show_group, "show the members of a group"))
     one.add_argument("name", metavar="NAME")
     of_account(verb(verbs, "list", list_groups, "list the target groups of an account"))
@@ -52,7 +67,7 @@ def add(noun: Parser) -> None:
     one.add_argument("name", metavar="NAME")
 
 
-def _members_options(one: argparse.ArgumentParser) -> None:
+def _members_options(one: argparse.ArgumentParser, *, removes: bool = False) -> None:
     one.add_argument("name", metavar="NAME")
     for kind, (form, about) in FORMS.items():
         one.add_argument(f"--{kind}", action="append", default=[], metavar=form, help=about)
@@ -60,6 +75,9 @@ def _members_options(one: argparse.ArgumentParser) -> None:
         one.add_argument(
             f"--exclude-{kind}", action="append", default=[], metavar=form, help="wins over include"
         )
+    if removes:
+        one.set_defaults(labels=None, exclude_labels=None, credential=None, file=None)
+        return
     one.add_argument(
         "--labels",
         metavar="SELECTOR",
@@ -100,6 +118,64 @@ def add_members(options: argparse.Namespace) -> int:
         return Exit.SUCCEEDED
 
     return calling(options, put)
+
+
+def remove_members(options: argparse.Namespace) -> int:
+    def put(api: Api) -> int:
+        account = lookup.account(api, options)
+        wanted = [_key(each) for each in _given(options, account)]
+        path = under(account, "targetGroups", options.name)
+        members = api.latest(path)["properties"]["members"]
+        there = {_key(each) for each in members}
+        if absent := [key for key in wanted if key not in there]:
+            membership, type, *names = absent[0]
+            what = f"{membership.lower()} {type} {'/'.join(filter(None, names))}"
+            raise Refused(f"the group '{options.name}' has no member '{what}'", Exit.NOT_FOUND)
+        kept = [each for each in members if _key(each) not in wanted]
+        made = api.put(path, {"properties": {"members": kept}}, etag=api.seen_etag(path))
+        output.show(options, made, _members(made))
+        return Exit.SUCCEEDED
+
+    return calling(options, put)
+
+
+def update(options: argparse.Namespace) -> int:
+    def put(api: Api) -> int:
+        account = lookup.account(api, options)
+        members = _given(options, account)
+        path = under(account, "targetGroups", options.name)
+        api.latest(path)
+        made = api.put(path, {"properties": {"members": members}}, etag=api.seen_etag(path))
+        output.show(options, made, _members(made))
+        return Exit.SUCCEEDED
+
+    return calling(options, put)
+
+
+def delete(options: argparse.Namespace) -> int:
+    def gone(api: Api) -> int:
+        path = under(lookup.account(api, options), "targetGroups", options.name)
+        deletes.agreed(options, f"the target group '{options.name}'")
+        return deletes.done(api, options, path, options.name)
+
+    return calling(options, gone)
+
+
+def _key(member: dict[str, Any]) -> tuple[str, ...]:
+    """Which member is meant: neither login nor labels; PostgreSQL's own names with regard to case."""
+    group = (member.get("targetGroup") or "").rpartition("/")[2]
+    names = [member.get(name) or "" for name in NAMES]
+    server, database, pool, schemas = names
+    membership = member.get("membershipType") or "Include"
+    return (
+        membership,
+        member["type"],
+        server.lower(),
+        database,
+        pool.lower(),
+        schemas,
+        group.lower(),
+    )
 
 
 def _given(options: argparse.Namespace, account: str) -> list[dict[str, Any]]:

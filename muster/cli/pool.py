@@ -102,9 +102,8 @@ def update(options: argparse.Namespace) -> int:
 def delete(options: argparse.Namespace) -> int:
     def gone(api: Api) -> int:
         path = _path(api, options)
-        api.get(path)
         along = "its databases stay, without its budget"
-        deletes.agreed(options, f"the pool '{options.name}'", along)
+        deletes.agreed(options, f"the pool '{options.name}'", lambda: along)
         return deletes.done(api, options, path, options.name)
 
     return calling(options, gone)

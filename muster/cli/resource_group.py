@@ -78,16 +78,22 @@ def update(options: argparse.Namespace) -> int:
 def delete(options: argparse.Namespace) -> int:
     def gone(api: Api) -> int:
         path = _path(api, options)
-        api.get(path)
-        servers = [each["id"] for each in api.all(f"{path}/{lookup.SQL}/servers")]
-        inside = {"server": len(servers)}
-        for what, collection in (("database", "databases"), ("job account", "jobAgents")):
-            inside[what] = sum(len(api.all(f"{server}/{collection}")) for server in servers)
         what = f"the resource group '{options.name}'"
-        deletes.agreed(options, what, deletes.counted(inside, deletes.RESOURCES))
+        deletes.agreed(options, what, lambda: _inside(api, path))
         return deletes.done(api, options, path, options.name)
 
     return calling(options, gone)
+
+
+def _inside(api: Api, path: str) -> str:
+    of_group = f"{path}/{lookup.SQL}/servers"
+    servers = [each["id"] for each in api.all(of_group)]
+    inside = {
+        "server": [of_group],
+        "database": [f"{each}/databases" for each in servers],
+        "job account": [f"{each}/jobAgents" for each in servers],
+    }
+    return deletes.counted(api, inside, deletes.RESOURCES)
 
 
 def _path(api: Api, options: argparse.Namespace) -> str:

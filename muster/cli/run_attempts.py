@@ -3,12 +3,13 @@
 import argparse
 from typing import Any
 
-from muster.cli import output
+from muster.cli import output, updates
 from muster.cli.arguments import Parser, count, duration
 from muster.cli.client import Api, Refused
 from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
 from muster.cli.runs import Run
+from muster.cli.updates import Setting, setting
 
 COLUMNS = (
     "attempt",
@@ -27,37 +28,52 @@ LIMITS = {
 }
 
 
+def settings(whose: str) -> tuple[Setting, ...]:
+    """Of a job or an account, for create and update."""
+    place = "properties.runAttempts"
+    return (
+        setting(
+            "--run-attempts",
+            f"{place}.enabled",
+            reset=place,
+            read=lambda text: text == "on",
+            choices=("on", "off"),
+            help=f"on: a run of {whose} repeats its targets that have not succeeded, in further attempts",
+        ),
+        setting(
+            "--max-attempts-in-a-row",
+            f"{place}.maxSuccessiveWithoutProgress",
+            type=count,
+            metavar="N",
+            help="attempts in a row in which no target newly succeeded; default: 5",
+        ),
+        setting(
+            "--max-attempts-without-progress",
+            f"{place}.maxWithoutProgress",
+            type=count,
+            metavar="N",
+            help="attempts in which no target newly succeeded; default: 10",
+        ),
+        setting(
+            "--max-attempts-with-progress",
+            f"{place}.maxWithProgress",
+            type=count,
+            metavar="N",
+            help="failed attempts in which a target newly succeeded; default: 20",
+        ),
+        setting(
+            "--attempt-backoff",
+            f"{place}.backoffSeconds",
+            type=durations,
+            metavar="DURATION,…",
+            help="pauses after successive attempts in which none newly succeeded; default: 10s,30s,90s,270s",
+        ),
+    )
+
+
 def add(parser: Parser, *, of_account: bool = False) -> None:
     whose = "jobs without such an option" if of_account else "the job"
-    parser.add_argument(
-        "--run-attempts",
-        choices=("on", "off"),
-        help=f"on: a run of {whose} repeats its targets that have not succeeded, in further attempts",
-    )
-    parser.add_argument(
-        "--max-attempts-in-a-row",
-        type=count,
-        metavar="N",
-        help="attempts in a row in which no target newly succeeded; default: 5",
-    )
-    parser.add_argument(
-        "--max-attempts-without-progress",
-        type=count,
-        metavar="N",
-        help="attempts in which no target newly succeeded; default: 10",
-    )
-    parser.add_argument(
-        "--max-attempts-with-progress",
-        type=count,
-        metavar="N",
-        help="failed attempts in which a target newly succeeded; default: 20",
-    )
-    parser.add_argument(
-        "--attempt-backoff",
-        type=durations,
-        metavar="DURATION,…",
-        help="pauses after successive attempts in which none newly succeeded; default: 10s,30s,90s,270s",
-    )
+    updates.add_settings(parser, settings(whose))
 
 
 def read(options: argparse.Namespace) -> dict[str, Any] | None:

@@ -1,71 +1,61 @@
 """`muster server …`: the PostgreSQL servers that jobs run on."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from muster.cli import inputs, lookup, output
-from muster.cli.arguments import Parser, add_choice, count, verb, verbs_of
+from muster.cli import deletes, histories, lookup, output, server_settings, updates
+from muster.cli.arguments import Commands, Parser, verb, verbs_of
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table
+from muster.cli.server_settings import SETTINGS
 
 COLUMNS = ("name", "host", "port", "state", "version", "max_connections", "job_credential")
-FILES = {  # option → property
-    "ca_file": "caCertificate",
-    "client_certificate_file": "clientCertificate",
-    "client_key_file": "clientKey",
-}
-ENDPOINT = {  # likewise
-    "host": "host",
-    "port": "port",
-    "ssl_mode": "sslMode",
-    "authentication": "authentication",
-    "maintenance_database": "maintenanceDatabase",
-    "pooling": "pooling",
-    "direct_host": "directHost",
-}
+DISCOVERED = ("database", "owner", "size_bytes", "target", "reason")
+TYPE = "Microsoft.Sql/servers"
+DROP = {"forceDeletionTypes": "Microsoft.Sql/servers/databases"}
 
 
 def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
-    one = verb(verbs, "add", add_server, "register a server, or create one")
+    _add_add(verbs)
+    about = "check whether a server can be reached"
+    _named(verb(verbs, "check", check_server, about, example="muster server check eu1"))
+    about = "list the databases that stand on a server, and which of them jobs leave out"
+    _named(verb(verbs, "discover", discover, about, example="muster server discover eu1"))
+    about = "list all servers that the token can see"
+    verb(verbs, "list", list_servers, about, example="muster server list")
+    about = "show a server and what is wrong with it"
+    _named(verb(verbs, "show", show, about, example="muster server show eu1"))
+    example = "muster server update eu1 --max-connections 20 --label region=eu"
+    one = _named(verb(verbs, "update", update, "change what is named of a server", example=example))
+    updates.add(one, SETTINGS)
+    server_settings.add_password(one, update=True)
+    about = "delete a server with its pools and job accounts"
+    one = _named(verb(verbs, "delete", delete, about, example="muster server delete eu1 --yes"))
+    about = "also while target groups or steps name it"
+    one.add_argument("--force", action="store_true", help=about)
+    about = "also while executions run on it"
+    one.add_argument("--drop-in-use", action="store_true", help=about)
+    deletes.add(one)
+    about = "list the state changes of a server"
+    histories.add(
+        _named(verb(verbs, "history", history, about, example="muster server history eu1"))
+    )
+    about = "check whether a name is free: names of servers are unique in an installation"
+    one = _named(
+        verb(verbs, "check-name", check_name, about, example="muster server check-name eu2")
+    )
+    one.add_argument("--subscription", metavar="NAME", help="default: the only one there is")
+
+
+def _add_add(verbs: Commands) -> None:
+    about = "register a server, or create one"
+    example = "muster server add eu1 --host db1.internal --job-credential fleet-login"
+    one = verb(verbs, "add", add_server, about, example=example, aliases=["create"])
     one.add_argument("name", metavar="NAME", help="its name in jobs and commands")
-    one.add_argument(
-        "--host", help="host name or address; without it Muster creates an embedded cluster"
-    )
-    one.add_argument("--port", type=count, help="default: 5432")
-    modes = ("verify-full", "require", "disable")
-    add_choice(one, "--ssl-mode", choices=modes, help="default: verify-full")
-    methods = ("scram-sha-256", "md5", "password")
-    weaker = "default: scram-sha-256; the others need Owner"
-    add_choice(one, "--authentication", choices=methods, help=weaker)
-    one.add_argument(
-        "--ca-file", type=Path, metavar="FILE", help="PEM of the CA that signed its certificate"
-    )
-    one.add_argument(
-        "--client-certificate-file", type=Path, metavar="FILE", help="PEM of the client certificate"
-    )
-    one.add_argument(
-        "--client-key-file",
-        type=Path,
-        metavar="FILE",
-        help="PEM of the key of the client certificate",
-    )
-    one.add_argument("--maintenance-database", metavar="NAME", help="default: postgres")
-    add_choice(one, "--pooling", choices=("none", "session", "transaction"))
-    one.add_argument(
-        "--direct-host", metavar="HOST[:PORT]", help="host for connections that bypass the pooler"
-    )
-    one.add_argument(
-        "--max-connections", type=count, metavar="N", help="for all sessions of Muster on it"
-    )
-    one.add_argument("--job-credential", metavar="CREDENTIAL", help="credential that jobs use")
-    one.add_argument("--label", action="append", default=[], metavar="KEY=VALUE")
-    one.add_argument(
-        "--admin", metavar="LOGIN", help="login that creates databases; jobs never use it"
-    )
-    one.add_argument("--admin-password-file", type=Path, metavar="FILE")
+    updates.add_settings(one, server_settings.ADDED)
+    server_settings.add_password(one, update=False)
     one.add_argument("--location", default="local", help="default: local")
     one.add_argument("--resource-group", metavar="GROUP", help="default: the only one there is")
     one.add_argument("--subscription", metavar="NAME", help="default: the only one there is")
@@ -73,18 +63,18 @@ def add(noun: Parser) -> None:
         "--create", action="store_true", help="create the subscription and resource group if absent"
     )
     one.add_argument("--replace", action="store_true", help="replace a server of that name")
-    one = verb(verbs, "check", check_server, "check whether a server can be reached")
-    one.add_argument("name", metavar="NAME", help="the server")
-    verb(verbs, "list", list_servers, "list all servers that the token can see")
+
+
+def _named(one: Parser) -> Parser:
+    one.add_argument("name", metavar="NAME")
+    return one
 
 
 def add_server(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
-        body = {"location": options.location, "properties": _properties(options)}
+        body = {"location": options.location, **_body(options)}
         path = under(lookup.group(api, options), *lookup.SQL.split("/"), "servers", options.name)
-        made = api.put(path, body, new=not options.replace)
-        output.show(options, made, Table(COLUMNS, [_row(made)]), notes=_notes(made))
-        return Exit.SUCCEEDED
+        return _show(options, api.put(path, body, new=not options.replace))
 
     return calling(options, put)
 
@@ -101,46 +91,97 @@ def check_server(options: argparse.Namespace) -> int:
     return calling(options, check)
 
 
+def discover(options: argparse.Namespace) -> int:
+    def ask(api: Api) -> int:
+        answer = api.post(f"{lookup.server(api, options.name)}/discover")
+        rows = [
+            [each[name] for name in ("name", "owner", "sizeBytes", "included", "reason")]
+            for each in answer["value"]
+        ]
+        output.show(options, answer, Table(DISCOVERED, rows, optional=("reason",)))
+        return Exit.SUCCEEDED
+
+    return calling(options, ask)
+
+
 def list_servers(options: argparse.Namespace) -> int:
-    def show(api: Api) -> int:
+    def listed(api: Api) -> int:
         servers = lookup.servers(api)
         output.show(options, {"value": servers}, Table(COLUMNS, [_row(each) for each in servers]))
         return Exit.SUCCEEDED
 
-    return calling(options, show)
+    return calling(options, listed)
 
 
-def _properties(options: argparse.Namespace) -> dict[str, Any]:
-    endpoint = {
-        name: getattr(options, option)
-        for option, name in ENDPOINT.items()
-        if getattr(options, option) is not None
-    }
-    for option, name in FILES.items():
-        if file := getattr(options, option):
-            endpoint[name] = inputs.text(file)
-    if endpoint and not options.host:
+def show(options: argparse.Namespace) -> int:
+    def shown(api: Api) -> int:
+        return _show(options, api.get(lookup.server(api, options.name)))
+
+    return calling(options, shown)
+
+
+def update(options: argparse.Namespace) -> int:
+    def patch(api: Api) -> int:
+        changes = server_settings.changes(options)
+        return _show(options, updates.patched(api, lookup.server(api, options.name), changes))
+
+    return calling(options, patch)
+
+
+def delete(options: argparse.Namespace) -> int:
+    def gone(api: Api) -> int:
+        path = lookup.server(api, options.name)
+        deletes.agreed(options, f"the server '{options.name}'", lambda: _inside(api, path))
+        query = {
+            "force": "true" if options.force else None,
+            **(DROP if options.drop_in_use else {}),
+        }
+        return deletes.done(api, options, path, options.name, query)
+
+    return calling(options, gone)
+
+
+def _inside(api: Api, path: str) -> str:
+    embedded = api.get(path)["properties"].get("embedded")
+    kinds = {"database": "databases", "pool": "elasticPools", "job account": "jobAgents"}
+    inside = {what: [f"{path}/{kind}"] for what, kind in kinds.items()}
+    stays = "with all data in its cluster" if embedded else "its databases stay on it"
+    return deletes.counted(api, inside, stays)
+
+
+def history(options: argparse.Namespace) -> int:
+    return histories.show(options, lambda api, options: lookup.server(api, options.name))
+
+
+def check_name(options: argparse.Namespace) -> int:
+    def ask(api: Api) -> int:
+        path = (
+            f"{lookup.subscription(api, options.subscription)}/{lookup.SQL}/checkNameAvailability"
+        )
+        answer = api.post(path, {"name": options.name, "type": TYPE})
+        row = [options.name, answer["available"], answer.get("message")]
+        output.show(options, answer, Table(("name", "available", "why"), [row]))
+        return Exit.SUCCEEDED
+
+    return calling(options, ask)
+
+
+def _body(options: argparse.Namespace) -> dict[str, Any]:
+    body = updates.given(options, server_settings.ADDED)
+    properties = body.setdefault("properties", {})
+    registered = server_settings.is_registered(body)
+    if "endpoint" in properties and not registered:
         raise Refused("use --host: the other options say how it is reached")
-    properties: dict[str, Any] = {"endpoint": endpoint} if endpoint else {}
-    if options.max_connections is not None:
-        properties["maxConnections"] = options.max_connections
-    if options.job_credential:
-        properties["jobCredential"] = options.job_credential
-    if options.label:
-        properties["labels"] = dict(_label(each) for each in options.label)
     if options.admin:
-        properties["administratorLogin"] = options.admin
-        prompt, is_new = f"Password of {options.admin}", not options.host
-        secret = inputs.password(options.admin_password_file, prompt, is_new=is_new)
-        properties["administratorLoginPassword"] = secret.reveal()
-    return properties
+        secret = server_settings.password(options, options.admin, is_new=not registered)
+        properties[server_settings.PASSWORD] = secret
+    return body
 
 
-def _label(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not (key and equals):
-        raise Refused(f"'{text}' is no label: expected KEY=VALUE")
-    return key, value
+def _show(options: argparse.Namespace, server: dict[str, Any]) -> int:
+    table = Table(COLUMNS, [_row(server)])
+    output.show(options, server, table, notes=output.conditions(server))
+    return Exit.SUCCEEDED
 
 
 def _row(server: dict[str, Any]) -> list[Any]:
@@ -156,8 +197,3 @@ def _row(server: dict[str, Any]) -> list[Any]:
         properties.get("maxConnections"),
         properties.get("jobCredential"),
     ]
-
-
-def _notes(server: dict[str, Any]) -> list[str]:
-    conditions = server["properties"].get("conditions") or []
-    return [f"{each['type']}: {each['message']}" for each in conditions]

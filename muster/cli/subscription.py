@@ -80,11 +80,12 @@ def delete(options: argparse.Namespace) -> int:
 
     def put(api: Api) -> int:
         path = under("/subscriptions", options.name)
-        api.get(path)
-        groups = len(api.all(f"{path}/resourceGroups"))
-        servers = len(api.all(f"{path}/{lookup.SQL}/servers"))
-        along = deletes.counted({"resource group": groups, "server": servers}, deletes.FOR_EVER)
-        deletes.agreed(options, f"the subscription '{options.name}'", along)
+        inside = {
+            "resource group": [f"{path}/resourceGroups"],
+            "server": [f"{path}/{lookup.SQL}/servers"],
+        }
+        what = f"the subscription '{options.name}'"
+        deletes.agreed(options, what, lambda: deletes.counted(api, inside, deletes.FOR_EVER))
         return _show(options, updates.replaced(api, path, {"state": "Deleted"}))
 
     return calling(options, put)

@@ -15,14 +15,19 @@ Document = dict[str, Any]
 class Setting:
     """An option and the place in the API's document that it sets, for create and for update.
 
-    `reset`: it has a default, to which --reset puts it back. `read`: what is typed → what the API takes.
+    `reset`: it has a default, to which --reset puts it back; or the place that --reset empties.
+    `read`: what is typed → what the API takes.
     """
 
     option: str
     path: str
     argument: Mapping[str, Any]
-    reset: bool = True
+    reset: bool | str = True
     read: Callable[[Any], Any] | None = None
+
+    @property
+    def emptied(self) -> str:
+        return self.reset if isinstance(self.reset, str) else self.path
 
     @property
     def name(self) -> str:
@@ -31,6 +36,11 @@ class Setting:
     @property
     def is_map(self) -> bool:
         return self.argument.get("type") is pair
+
+    def is_said(self, options: argparse.Namespace) -> bool:
+        name = _attribute(self.name)
+        names = (name, f"remove_{name}") if self.is_map else (name,)
+        return any(getattr(options, each, None) is not None for each in names)
 
     def value(self, options: argparse.Namespace) -> Any:
         """None: nothing was said about it. In a map, None is a key that goes."""
@@ -50,7 +60,7 @@ def setting(
     option: str,
     path: str,
     *,
-    reset: bool = True,
+    reset: bool | str = True,
     read: Callable[[Any], Any] | None = None,
     **argument: Any,
 ) -> Setting:
@@ -109,17 +119,26 @@ def given(options: argparse.Namespace, settings: Sequence[Setting]) -> Document:
 
 
 def changes(
-    options: argparse.Namespace, settings: Sequence[Setting], also: Document | None = None
+    options: argparse.Namespace,
+    settings: Sequence[Setting],
+    also: Document | None = None,
+    others: Sequence[str] = (),
 ) -> Document:
-    """What was said as a JSON merge patch, with `also`; refused when nothing was."""
+    """What was said as a JSON merge patch; refused when nothing was.
+
+    `also` is what `others` say, options that are no settings.
+    """
     patch = merged(given(options, settings), also or {})
     by_name = {each.name: each for each in settings}
     for name in options.reset or () if "reset" in options else ():
-        if by_name[name].value(options) is not None:
-            raise Refused(f"--{name} and --reset {name} say different things")
-        _put(patch, by_name[name].path, None)
+        place = by_name[name].emptied
+        for each in settings:
+            inside = each.path == place or each.path.startswith(f"{place}.")
+            if inside and each.is_said(options):
+                raise Refused(f"{each.option} and --reset {name} say different things")
+        _put(patch, place, None)
     if not patch:
-        names = ", ".join(each.option for each in settings)
+        names = ", ".join([*(each.option for each in settings), *others])
         raise Refused(f"nothing to change was said; what can be changed: {names}")
     return patch
 

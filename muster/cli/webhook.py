@@ -4,11 +4,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from muster.cli import client, inputs, lookup, output
+from muster.cli import client, deletes, inputs, lookup, output, updates
 from muster.cli.arguments import Parser, add_choice, count, of_account, verb, verbs_of
-from muster.cli.client import Api, calling, under
+from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
+from muster.cli.updates import setting, switch
 
 EVENTS = (
     "failed",
@@ -22,7 +23,45 @@ EVENTS = (
 )
 STATUSES = ("Pending", "Delivered", "Failed")
 COLUMNS = ("name", "url", "events", "jobs", "enabled", "pending", "delivered", "failed")
-DELIVERY = ("event", "time", "kind", "job", "status", "attempts", "code", "next_attempt", "error")
+DELIVERY = (
+    "id", "time", "events", "kind", "job", "status", "attempts", "code", "next_attempt", "error",
+)  # fmt: skip
+CREATED = (
+    setting(
+        "--to",
+        "properties.url",
+        reset=False,
+        metavar="URL",
+        help="http or https; receives POST requests",
+    ),
+    setting(
+        "--event",
+        "properties.events",
+        reset=False,
+        choices=EVENTS,
+        action="append",
+        help="may be given several times",
+    ),
+    setting(
+        "--job",
+        "properties.jobs",
+        action="append",
+        metavar="JOB",
+        help="only of this job; may be given several times; default: of all jobs",
+    ),
+    setting(
+        "--max-attempts",
+        "properties.maxAttempts",
+        type=count,
+        metavar="N",
+        help="1 to 20; default: 8",
+    ),
+    switch("--disable", "properties.enabled", "deliver no new events", to=False),
+)
+SETTINGS = (
+    *CREATED,
+    switch("--enable", "properties.enabled", "deliver new events again", to=True),
+)
 TEST_PATIENCE = 20.0  # seconds for the engine to send the event and the receiver to answer
 
 
@@ -30,14 +69,15 @@ def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
     about = "create a webhook; its secret comes from the terminal, stdin or a file"
     one = _of_name(verb(verbs, "create", create, about))
-    _add_options(one, required=True)
+    updates.add_settings(one, CREATED)
+    one.add_argument("--secret-file", type=Path, metavar="FILE", help="- is stdin")
     one = _of_name(verb(verbs, "update", update, "change what is named of a webhook"))
-    _add_options(one, required=False)
-    one.add_argument("--enable", action="store_true", help="deliver new events again")
+    updates.add(one, SETTINGS)
+    one.add_argument("--secret-file", type=Path, metavar="FILE", help="- is stdin")
     one.add_argument("--new-secret", action="store_true", help="ask for another secret")
     of_account(verb(verbs, "list", list_webhooks, "list the webhooks of an account"))
     _of_name(verb(verbs, "show", show, "show a webhook"))
-    _of_name(verb(verbs, "delete", delete, "delete a webhook and its deliveries"))
+    deletes.add(_of_name(verb(verbs, "delete", delete, "delete a webhook and its deliveries")))
     _of_name(verb(verbs, "test", test, "send a test event and show what the receiver answered"))
     one = _of_name(verb(verbs, "deliveries", deliveries, "list deliveries, the newest first"))
     add_choice(one, "--status", choices=STATUSES, help="only these; Failed: dead letters")
@@ -51,30 +91,13 @@ def _of_name(one: Parser) -> Parser:
     return one
 
 
-def _add_options(one: Parser, *, required: bool) -> None:
-    one.add_argument(
-        "--to", metavar="URL", required=required, help="http or https; receives POST requests"
-    )
-    add_choice(
-        one,
-        "--event",
-        choices=EVENTS,
-        action="append",
-        required=required,
-        help="may be given several times",
-    )
-    one.add_argument(
-        "--job", action="append", metavar="JOB", help="only of this job; default: of all jobs"
-    )
-    one.add_argument("--secret-file", type=Path, metavar="FILE", help="- is stdin")
-    one.add_argument("--max-attempts", type=count, metavar="N", help="1 to 20; default: 8")
-    one.add_argument("--disable", action="store_true", help="deliver no new events")
-
-
 def create(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
-        secret = inputs.password(options.secret_file, "Secret", is_new=True).reveal()
-        body = {"properties": {**_given(options), "secret": secret}}
+        for option, value in (("--to", options.to), ("--event", options.event)):
+            if not value:
+                raise Refused(f"a webhook needs {option}")
+        properties = updates.given(options, CREATED)["properties"]
+        body = {"properties": {**properties, "secret": _secret(options)}}
         _show(options, api.put(_path(api, options), body, new=True))
         return Exit.SUCCEEDED
 
@@ -83,14 +106,10 @@ def create(options: argparse.Namespace) -> int:
 
 def update(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
-        path = _path(api, options)
-        properties = {**api.latest(path)["properties"], **_given(options)}
-        if options.enable:
-            properties["enabled"] = True
-        if options.new_secret or options.secret_file:
-            secret = inputs.password(options.secret_file, "Secret", is_new=True)
-            properties["secret"] = secret.reveal()
-        _show(options, api.put(path, {"properties": properties}, etag=api.seen_etag(path)))
+        wanted = options.new_secret or options.secret_file
+        secret = {"properties": {"secret": _secret(options)}} if wanted else None
+        patch = updates.changes(options, SETTINGS, secret, ["--new-secret"])
+        _show(options, updates.replaced(api, _path(api, options), patch))
         return Exit.SUCCEEDED
 
     return calling(options, put)
@@ -116,8 +135,9 @@ def show(options: argparse.Namespace) -> int:
 
 def delete(options: argparse.Namespace) -> int:
     def gone(api: Api) -> int:
-        api.delete(_path(api, options))
-        return Exit.SUCCEEDED
+        along = "with its deliveries"
+        deletes.agreed(options, f"the webhook '{options.name}'", lambda: along)
+        return deletes.done(api, options, _path(api, options), options.name)
 
     return calling(options, gone)
 
@@ -164,15 +184,8 @@ def _path(api: Api, options: argparse.Namespace) -> str:
     return under(lookup.account(api, options), "webhooks", options.name)
 
 
-def _given(options: argparse.Namespace) -> dict[str, Any]:
-    given = {
-        "url": options.to,
-        "events": options.event,
-        "jobs": options.job,
-        "maxAttempts": options.max_attempts,
-        "enabled": False if options.disable else None,
-    }
-    return {name: value for name, value in given.items() if value is not None}
+def _secret(options: argparse.Namespace) -> str:
+    return inputs.password(options.secret_file, "Secret", is_new=True).reveal()
 
 
 def _tests(api: Api, path: str) -> list[dict[str, Any]]:
@@ -200,6 +213,7 @@ def _show_deliveries(options: argparse.Namespace, items: list[dict[str, Any]]) -
         [
             each["eventId"],
             moment(each["eventTime"]),
+            ", ".join(each.get("events") or [each["kind"]]),
             each["kind"],
             each.get("jobName"),
             each["status"],
@@ -210,5 +224,7 @@ def _show_deliveries(options: argparse.Namespace, items: list[dict[str, Any]]) -
         ]
         for each in items
     ]
-    table = Table(DELIVERY, rows, optional=("next_attempt", "error"), whole=("event",))
+    table = Table(
+        DELIVERY, rows, optional=("next_attempt", "error"), hidden=("kind",), whole=("id",)
+    )
     output.show(options, {"value": items}, table)

@@ -2,10 +2,8 @@
 
 import pytest
 
-from tests.support.command_line import CommandLine
+from tests.support.command_line import CommandLine, differences
 from tests.support.running_api import TOKEN, serve_in_thread
-
-VOLATILE = {"etag", "systemData"}
 
 
 @pytest.fixture
@@ -24,18 +22,6 @@ def fleet(muster, targets, tmp_path):
         "--subscription", "s1", "--resource-group", "g1", "--create",
     )  # fmt: skip
     return muster
-
-
-def differences(before, after, way=""):
-    """Places where two documents of a resource differ."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        names = (before.keys() | after.keys()) - VOLATILE
-        return {
-            place
-            for name in names
-            for place in differences(before.get(name), after.get(name), f"{way}.{name}".strip("."))
-        }
-    return set() if before == after else {way}
 
 
 def test_a_subscription_and_a_resource_group_live_by_commands(muster):
@@ -134,3 +120,52 @@ def test_a_pool_keeps_everything_that_an_update_does_not_name(fleet):
     assert (row["databases"], row["max_connections"], row["pattern"]) == ("a, b", "8", "")
     muster("pool", "delete", "eu1/gold", "--yes")
     assert muster.rows("pool", "list") == []
+
+
+SERVER = (
+    "--max-connections", "5", "--connections-per-second", "2.5", "--slots-per-database", "3", "--label", "a=1",
+    "--label", "b=2", "--tag", "x=y", "--deletion-policy", "Drop", "--maintenance-database", "postgres",
+    "--pooling", "session", "--job-credential", "login",
+)  # fmt: skip
+
+
+def test_a_server_keeps_everything_that_an_update_does_not_name(fleet, targets):
+    muster = fleet
+    muster("server", "update", "eu1", *SERVER)
+    before = muster.json("server", "show", "eu1")
+    assert before["properties"]["endpoint"]["pooling"] == "session"
+
+    muster("server", "update", "eu1", "--max-connections", "8", "--remove-label", "a", "--disable")
+    after = muster.json("server", "show", "eu1")
+    places = {"properties.maxConnections", "properties.labels.a", "properties.disabled"}
+    assert differences(before, after) == places
+    muster("server", "update", "eu1", "--enable", "--reset", "pooling", "--reset", "job-credential")
+    places = {"properties.disabled", "properties.endpoint.pooling", "properties.jobCredential"}
+    assert differences(after, muster.json("server", "show", "eu1")) <= places
+
+    assert "use --host" not in muster("server", "update", "eu1", code=1)
+    refused = muster("server", "update", "eu1", "--host", "localhost", code=1)
+    assert "administratorLoginPassword" in refused and "give it again" in refused
+    muster("server", "check", "eu1")
+    names = {each["database"]: each for each in muster.rows("server", "discover", "eu1")}
+    assert names["postgres"]["target"] == "false" and names["postgres"]["reason"]
+    assert muster.rows("server", "history", "eu1")[-1]["to"] == "ready"
+    assert muster.rows("server", "check-name", "eu1")[0]["available"] == "false"
+    assert muster.rows("server", "check-name", "eu2")[0]["available"] == "true"
+    muster("server", "delete", "eu1", "--yes")
+    assert muster.rows("server", "list") == []
+    assert "eu1" in muster("server", "delete", "eu1", "--yes", code=6)
+
+
+def test_hosts_take_the_place_of_a_host_and_back(fleet, targets, tmp_path):
+    muster = fleet
+    again = ("--admin-password-file", str(tmp_path / "password"))
+    muster("server", "update", "eu1", "--hosts", "127.0.0.1,127.0.0.2", *again)
+    endpoint = muster.json("server", "show", "eu1")["properties"]["endpoint"]
+    assert endpoint["hosts"] == ["127.0.0.1", "127.0.0.2"] and "host" not in endpoint
+    assert endpoint["port"] == targets.port
+
+    muster("server", "update", "eu1", "--host", "127.0.0.1", *again)
+
+    endpoint = muster.json("server", "show", "eu1")["properties"]["endpoint"]
+    assert endpoint["host"] == "127.0.0.1" and "hosts" not in endpoint

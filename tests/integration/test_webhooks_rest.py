@@ -92,6 +92,7 @@ async def test_dead_letters_are_listed_and_sent_again(jobs_api):
     first, second = (await jobs_api.seen("webhooks/ops/deliveries", status="failed"))["value"]
     assert (first["number"], second["number"]) == (2, 1)
     assert (first["status"], first["lastError"]) == ("Failed", "the receiver answered 500")
+    assert first["events"] == ["failed"]
     page = await jobs_api.seen("webhooks/ops/deliveries", __top="1")
     assert len(page["value"]) == 1 and "nextLink" in page
 

@@ -14,6 +14,9 @@ import pytest
 from muster.cli import main as cli
 
 
+VOLATILE = {"etag", "systemData"}
+
+
 class CommandLine:
     def __init__(
         self,
@@ -44,3 +47,15 @@ class CommandLine:
         """Of -o tsv, by column."""
         columns, *rows = [line.split("\t") for line in self(*words, "-o", "tsv").splitlines()]
         return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def differences(before: Any, after: Any, way: str = "") -> set[str]:
+    """Places where two documents of a resource differ."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = (before.keys() | after.keys()) - VOLATILE
+        return {
+            place
+            for name in names
+            for place in differences(before.get(name), after.get(name), f"{way}.{name}".strip("."))
+        }
+    return set() if before == after else {way}

@@ -28,8 +28,8 @@ def test_the_doctor_asks_for_all_pages_and_shows_what_to_run(muster, rest):
     assert rest.sent("POST", DOCTOR) == [{}, {"after": "more"}]
     assert out.splitlines() == [
         "server  database  credential  user  tls   check     code               message",
-        "eu1     a         fleet       u     none",
         "eu1     b         fleet       u           database  ConnectNotGranted  No.",
+        "eu1     a         fleet       u     none",
         "2 targets, 1 with a problem.",
         "-- eu1/b",
         'GRANT CONNECT ON DATABASE "b" TO "u";',

@@ -113,7 +113,7 @@ def test_a_wrong_fixed_word_gets_the_nearest_one(muster, hourly):
         (["job", "lst"], "'muster job' has no 'lst'; did you mean list?"),
         (["job", "run", "x"], "did you mean start?"),
         (["job", "rm", "x"], "did you mean delete?"),
-        (["server", "create", "x"], "did you mean add?"),
+        (["server", "register", "x"], "did you mean add?"),
         (["run", "frobnicate"], "there are: list, show, watch"),
     ],
 )

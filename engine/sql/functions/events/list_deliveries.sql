@@ -7,10 +7,11 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
     webhook constant uuid := get_item('webhooks', array[p_name]) ->> 'uid';
+    wanted constant text[] := (select w.events from webhook w where w.webhook_id = webhook);
 begin
     return (
         with next as (
-            select d.*, e.event_id, e.kind, e.created_at, e.job_execution_id, e.payload ->> 'jobName' as job_name,
+            select d.*, e.event_id, e.kind, e.notifications, e.created_at, e.job_execution_id, e.payload ->> 'jobName' as job_name,
                    row_number() over (order by d.number desc) as place
               from (select d.* from webhook_delivery d
                      where d.webhook_id = webhook
@@ -24,7 +25,10 @@ begin
                    'items', coalesce(jsonb_agg(jsonb_build_object(
                        'name', n.event_id, 'path', jsonb_build_array(p_name, n.event_id), 'properties',
                        jsonb_strip_nulls(jsonb_build_object(
-                           'eventId', n.event_id, 'number', n.number, 'kind', n.kind, 'jobName', n.job_name,
+                           'eventId', n.event_id, 'number', n.number, 'kind', n.kind,
+                           'events', (select jsonb_agg(event) from unnest(n.notifications) event
+                                       where event = any(wanted)),
+                           'jobName', n.job_name,
                            'jobExecutionId', n.job_execution_id, 'status', n.status, 'attempts', n.attempts,
                            'eventTime', iso_time(n.created_at), 'lastAttemptTime', iso_time(n.last_attempt_at),
                            'nextAttemptTime', case n.status when 'Pending' then iso_time(n.not_before) end,
