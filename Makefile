@@ -20,7 +20,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-rest check integration demo-stage deep unbatched short-fuzz short-chaos flakes oldest old-targets browser sdk sdk-test up routes openapi lifecycles references reference-drift lock format fuzz chaos bench clean
+.PHONY: help setup demo test test-all test-rest check integration demo-stage deep unbatched short-fuzz short-chaos flakes oldest old-targets browser pages sdk sdk-test up routes openapi lifecycles references reference-drift lock format fuzz chaos bench clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,7 +45,7 @@ test: setup ## What must pass: check and integration tests on the newest Postgre
 test-all: test test-rest ## The same and all slower suites: deep, unbatched, fuzz, short chaos, the oldest PostgreSQL, old targets
 test-rest: setup
 	@$(STAGE) --begin
-	@$(MAKE) --no-print-directory demo-stage deep unbatched short-fuzz short-chaos oldest old-targets browser sdk-test
+	@$(MAKE) --no-print-directory demo-stage deep unbatched short-fuzz short-chaos oldest old-targets browser pages sdk-test
 	@$(STAGE) --end
 
 check: setup ## Format, lint, types, import contracts, drift, unit and contract tests
@@ -94,6 +94,9 @@ $(OLD)/.ready: tests/support/old-postgres/package-lock.json | .venv/.ready
 	@npm ci --prefix $(OLD) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
 	@$(BIN)/python -P tests/support/npm_links.py $(OLD)
 	@touch $@
+
+pages: setup ## The commands of README and docs/, run as a reader types them
+	@$(STAGE) pages $(PYTEST) tests/docs -n 2
 
 browser: setup ## The pages of the API in Chromium, which must be installed
 	@command -v chromium >/dev/null || { echo "The pages are tested in chromium, which is not installed: no test ran." >&2; exit 1; }
