@@ -146,7 +146,7 @@ def acknowledge(options: argparse.Namespace) -> int:
 
 def _of_name(made: Parser) -> Parser:
     help_text = (
-        "NAME, SERVER/NAME or resource id; default: MUSTER_ACCOUNT, or the only one there is"
+        "NAME, SERVER/NAME or resource id; default: MUSTER_ACCOUNT, the context's, or the only one"
     )
     made.add_argument("account", metavar="NAME", nargs="?", help=help_text)
     return made

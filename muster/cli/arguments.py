@@ -15,12 +15,14 @@ __all__ = (
     "Commands",
     "Parser",
     "add_choice",
+    "at_place",
     "calls_api",
     "command",
     "count",
     "duration",
     "of_account",
     "pair",
+    "prints",
     "verb",
     "verbs_of",
 )
@@ -150,14 +152,30 @@ def verb(
 
 def calls_api(made: Parser, run: Run, *, example: str = "", of_rows: bool = False) -> Parser:
     """A command that calls the API; the example is a command line that works, as users type it."""
-    forms = OF_ROWS if of_rows else FORMS
+    at_place(prints(made, run, example=example, forms=OF_ROWS if of_rows else FORMS))
+    return made
+
+
+def prints(made: Parser, run: Run, *, example: str = "", forms: Collection[str] = FORMS) -> Parser:
+    """A command with an answer that scripts read."""
     made.epilog = f"example:\n  {example}\n\n{EXIT_CODES}" if example else EXIT_CODES
     made.set_defaults(run=run)
     add_choice(made, "-o", "--output", choices=forms, default="table", help="default: table")
     made.add_argument(
         "--query", type=_query, metavar="JMESPATH", help="show only this part of the API's answer"
     )
-    made.add_argument("--url", help="of the API; default: MUSTER_URL or http://127.0.0.1:8080")
+    return made
+
+
+def at_place(made: Parser) -> Parser:
+    made.add_argument(
+        "--url", help="of the API; default: MUSTER_URL, the context's, or http://127.0.0.1:8080"
+    )
+    made.add_argument(
+        "--context",
+        metavar="NAME",
+        help="of muster login; default: MUSTER_CONTEXT, or the one in use",
+    )
     return made
 
 
@@ -165,7 +183,7 @@ def of_account(made: Parser) -> Parser:
     made.add_argument(
         "--account",
         metavar="ACCOUNT",
-        help="NAME, SERVER/NAME or resource id; default: MUSTER_ACCOUNT, or the only one there is",
+        help="NAME, SERVER/NAME or resource id; default: MUSTER_ACCOUNT, the context's, or the only one",
     )
     return made
 

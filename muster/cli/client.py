@@ -1,4 +1,4 @@
-"""The client of the REST API: address and token from the environment, errors in one form."""
+"""The client of the REST API, with errors in one form; contexts.py says where it is."""
 
 import argparse
 import contextlib
@@ -13,17 +13,18 @@ from uuid import uuid4
 
 from muster.cli import reaching
 from muster.cli.exits import BY_STATUS, Exit
-from muster.core.settings import surroundings
 
 if TYPE_CHECKING:
     import httpx
 
+    from muster.cli.contexts import Place
+
 VERSION = {"api-version": "2025-01-01"}
-DEFAULT_URL = "http://127.0.0.1:8080"
 PATIENCE = 30.0  # seconds for an API that was there and is away
 LONGEST_ANSWER = 60.0  # seconds; resolving asks every server of a group
 LONGEST_FILE = 180.0  # seconds until a file begins, and between two parts of it
 BUSY = {429, 503}
+BAD_TOKENS = ("InvalidAuthenticationToken", "ExpiredAuthenticationToken")
 OURS = {  # of the API, which speaks to REST and psql → of this command line
     "until jobs.sp_resume()": "until muster account resume, or jobs.sp_resume() in psql",
     "readOnly must be false": "use --write",
@@ -229,57 +230,57 @@ def under(parent: str, *names: str) -> str:
 
 
 def calling(options: argparse.Namespace, what: Callable[[Api], int]) -> int:
-    """The exit code of `what`; an error becomes one line on stderr."""
+    """The exit code of `what` at the place that the options mean; an error becomes one line on stderr."""
+    from muster.cli import contexts
+
+    try:
+        place = contexts.place(options)
+    except Refused as refused:
+        print(refused.line, file=sys.stderr)
+        return refused.code
+    if getattr(options, "account", "") is None:
+        options.account = place.account
+    return reaching_out(place, what)
+
+
+def reaching_out(place: "Place", what: Callable[[Api], int]) -> int:
     import httpx  # late: `muster engine` parses the same command line and needs none of it
 
     from muster.cli import names
 
-    url = options.url or surroundings().get("MUSTER_URL") or DEFAULT_URL
+    url = place.url
     try:
         if wrong := reaching.wrong_address(url):
             raise Refused(wrong)
-        with connect(url, token_for(url)) as http:
+        with connect(url, place.token, place.ca_file) as http:
             api = Api(http)
             try:
                 return what(api)
             except Refused as refused:
                 raise names.explained(api, refused) from refused
     except Refused as refused:
-        print(refused.line, file=sys.stderr)
+        hint = f"; muster login --name {place.context} gets in again" if place.context else ""
+        is_token = refused.error.startswith(BAD_TOKENS)
+        print(f"{refused.line}{hint if is_token else ''}", file=sys.stderr)
         return refused.code
     except (httpx.TransportError, httpx.InvalidURL) as error:
         print(f"muster: {reaching.no_answer(url, error)}", file=sys.stderr)
         return Exit.USAGE
 
 
-def connect(url: str, token: str) -> "httpx.Client":
+def connect(url: str, token: str, ca_file: Path | None = None) -> "httpx.Client":
+    """`ca_file` None: the system's authorities, and that of a local `muster up --tls`."""
     import httpx
 
     headers = {"Authorization": f"Bearer {token}"}
     trusted: ssl.SSLContext | bool = True
-    if authority := reaching.local_authority(url):
+    if authority := ca_file or reaching.local_authority(url):
         trusted = httpx.create_ssl_context()
-        trusted.load_verify_locations(authority)
+        try:
+            trusted.load_verify_locations(authority)
+        except OSError as error:
+            raise Refused(f"the CA file {authority} can't be read: {error}") from error
     return httpx.Client(base_url=url, headers=headers, timeout=LONGEST_ANSWER, verify=trusted)
-
-
-def token_for(url: str) -> str:
-    """The token of a `muster up` on this machine goes to this machine only."""
-    environ = surroundings()
-    if token := environ.get("MUSTER_TOKEN"):
-        return token
-    file = environ.get("MUSTER_TOKEN_FILE")
-    if not file and reaching.is_local(url):
-        from muster.roles.up import default_data_dir
-
-        kept = default_data_dir() / "secrets" / "token"
-        file = str(kept) if reaching.is_readable(kept) else None
-    if not file:
-        raise Refused("set MUSTER_TOKEN or MUSTER_TOKEN_FILE to a token of the API")
-    try:
-        return Path(file).read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
-        raise Refused(f"the token can't be read: {error}") from error
 
 
 def _document(answer: "httpx.Response") -> dict[str, Any]:

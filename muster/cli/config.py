@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from muster.core.egress import Rules
+from muster.core.places import default_data_dir
 from muster.core.settings import PREFIX, Settings, SettingsError, shown, surroundings
 
 DATABASE = f"{PREFIX}DATABASE_URL"
@@ -21,12 +22,12 @@ def show(data_dir: Path | None) -> int:
 
 def load(data_dir: Path | None) -> Settings | None:
     """With a data directory, or without a metadata database in the environment: those of its `muster up`."""
-    from muster.roles import datadir, up
+    from muster.roles import datadir
 
     environ = surroundings()
     hint = ""
     if data_dir or not (environ.get(DATABASE) or environ.get(f"{DATABASE}_FILE")):
-        folder = data_dir or up.default_data_dir()
+        folder = data_dir or default_data_dir()
         kept = datadir.kept_settings(folder)
         if kept is None:
             hint = f" (`muster up` makes its own; none runs in {folder}, --data-dir names another)"

@@ -9,7 +9,6 @@ from urllib.parse import unquote
 from muster.cli import inputs, names
 from muster.cli.client import Api, Refused, under
 from muster.cli.exits import Exit
-from muster.core.settings import surroundings
 
 SQL = "providers/Microsoft.Sql"
 PARALLEL = 8  # lists that are asked for at once: accounts are listed server by server
@@ -63,8 +62,7 @@ def of_servers(api: Api, name: str | None, collection: str) -> list[dict[str, An
 
 def account(api: Api, options: argparse.Namespace) -> str:
     """The id of the one account that is meant."""
-    wanted = options.account or surroundings().get("MUSTER_ACCOUNT")
-    ids = named(api, wanted) if wanted else [each["id"] for each in accounts(api)]
+    ids = named(api, options.account) if options.account else [each["id"] for each in accounts(api)]
     if not ids:
         raise Refused("there is no account that this token can see", Exit.NOT_FOUND)
     if len(ids) > 1:

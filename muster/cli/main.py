@@ -44,6 +44,9 @@ COMMANDS = {  # heading → name → module in muster/cli, whose `add` gets the 
     },
     "tools": {
         "demo": ("demo", "take a short tour in a data directory of its own"),
+        "login": ("login", "log in to an API and keep how it is reached, as a context"),
+        "logout": ("login", "forget a token that muster login kept"),
+        "context": ("context", "choose among the APIs that muster login kept"),
         "help": ("help", "show what a command does, such as muster help job create"),
         "version": ("version", "print the version"),
     },

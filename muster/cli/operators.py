@@ -7,6 +7,7 @@ from pathlib import Path
 
 from muster.cli.arguments import Parser
 from muster.cli.exits import Exit
+from muster.core.places import default_data_dir
 from muster.core.settings import Secret
 
 ROLES = ("api", "fsm", "launcher", "nodeagent")
@@ -107,7 +108,7 @@ def _up(options: argparse.Namespace) -> int:
     from muster.roles import up
 
     chosen = up.Options(
-        data_dir=options.data_dir or up.default_data_dir(),
+        data_dir=options.data_dir or default_data_dir(),
         listen=options.listen,
         ready_file=options.ready_file,
         tls=options.tls,
@@ -117,19 +118,19 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _backup(options: argparse.Namespace) -> int:
-    from muster.roles import backup, up
+    from muster.roles import backup
 
     def run(phrase: Secret) -> int:
-        return backup.main(options.data_dir or up.default_data_dir(), options.folder, phrase)
+        return backup.main(options.data_dir or default_data_dir(), options.folder, phrase)
 
     return _with_passphrase(options, run, is_new=True)
 
 
 def _restore(options: argparse.Namespace) -> int:
-    from muster.roles import restore, up
+    from muster.roles import restore
 
     def run(phrase: Secret) -> int:
-        return restore.main(options.folder, options.data_dir or up.default_data_dir(), phrase)
+        return restore.main(options.folder, options.data_dir or default_data_dir(), phrase)
 
     return _with_passphrase(options, run, is_new=False)
 

@@ -4,10 +4,11 @@ import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from muster.core.places import default_data_dir
 from muster.core.settings import surroundings
 
 LOCAL = {"127.0.0.1", "::1", "localhost"}
-ELSEWHERE = "Another address is given with --url or MUSTER_URL"
+ELSEWHERE = "Another address is given with --url or MUSTER_URL, or kept by muster login"
 
 
 def wrong_address(url: str) -> str | None:
@@ -53,8 +54,6 @@ def local_authority(url: str) -> Path | None:
     """The CA of the `muster up --tls` of this user, or of the one whose token is used."""
     if not (url.startswith("https://") and is_local(url)):
         return None
-    from muster.roles.up import default_data_dir  # late: it imports all that runs Muster
-
     folders = [default_data_dir()]
     token = surroundings().get("MUSTER_TOKEN_FILE")
     if token:

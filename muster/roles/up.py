@@ -22,7 +22,7 @@ from muster.core.cluster import Cluster, State
 from muster.core.errors import Fault
 from muster.core.files import make_folder, write_private
 from muster.core.process import is_zombie, zombies
-from muster.core.settings import PREFIX, Settings, SettingsError, surroundings
+from muster.core.settings import PREFIX, Settings, SettingsError
 from muster.core.version import VERSION
 from muster.roles import metadata, restore
 from muster.roles.datadir import DataDir, alone
@@ -47,15 +47,6 @@ class Options:
     ready_file: Path | None = None
     tls: bool = False
     allow_target: tuple[str, ...] = ()  # beside those of the environment
-
-
-def default_data_dir() -> Path:
-    environ = surroundings()
-    if base := environ.get("XDG_DATA_HOME"):
-        return Path(base) / "muster"
-    if os.geteuid() == 0:
-        return Path("/var/lib/muster")  # PostgreSQL runs as another user and must get there
-    return Path(environ.get("HOME") or Path.home()) / ".local" / "share" / "muster"
 
 
 def main(

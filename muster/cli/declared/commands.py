@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from muster.cli import lookup, output
-from muster.cli.arguments import EXIT_CODES, Parser, of_account
+from muster.cli.arguments import EXIT_CODES, Parser, at_place, of_account
 from muster.cli.client import Api, Refused, calling
 from muster.cli.declared import text
 from muster.cli.declared.document import Document, Wrong
@@ -15,8 +15,7 @@ from muster.cli.exits import Exit
 
 
 def add(made: Parser) -> None:
-    of_account(made)
-    made.add_argument("--url", help="of the API; default: MUSTER_URL or http://127.0.0.1:8080")
+    of_account(at_place(made))
     made.add_argument(
         "-f",
         "--file",

@@ -36,6 +36,7 @@ def nothing_from_outside(monkeypatch, tmp_path):
     for name in [name for name in os.environ if name.startswith("MUSTER_") or name == "NO_COLOR"]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("TZ", "UTC")
@@ -60,7 +61,7 @@ def rest(monkeypatch, time):
     monkeypatch.setenv("MUSTER_TOKEN", "a-token")
     made = Rest()
 
-    def connect(url, token):
+    def connect(url, token, ca_file=None):
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.Client(base_url=url, headers=headers, transport=made.transport())
 

@@ -3,9 +3,12 @@
 import httpx
 import pytest
 
+import argparse
+
 from muster.cli import client
 from muster.cli import main as cli
-from muster.cli.client import Refused, token_for
+from muster.cli import contexts
+from muster.cli.client import Refused
 from tests.unit.cli.fake_rest import (
     ACCOUNT,
     SERVER,
@@ -136,6 +139,10 @@ def test_an_operation_that_fails_is_an_error_like_any_other(muster, rest):
         1,
         "muster: TargetUnreachable: No way.\n",
     )
+
+
+def token_for(url):
+    return contexts.place(argparse.Namespace(url=url)).token
 
 
 def test_the_token_comes_from_the_environment_or_a_file(monkeypatch, tmp_path):

@@ -76,7 +76,7 @@ def test_a_wrong_rule_about_targets_is_refused_like_any_wrong_value(
 def test_up_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[up.Options] = []
     monkeypatch.setattr(up, "main", lambda options: given.append(options) or 0)
-    monkeypatch.setattr(up, "default_data_dir", lambda: Path("/default"))
+    monkeypatch.setattr(operators, "default_data_dir", lambda: Path("/default"))
 
     assert cli.main(["up"]) == 0
     assert cli.main(["up", "--data-dir", "d", "--listen", "h:1", "--ready-file", "r", "--tls"]) == 0

@@ -11,7 +11,7 @@ from muster.cli.exits import MEANINGS
 from muster.cli.main import parser
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/command-line.md").read_text(encoding="utf-8")
-COMMON = {"-h", "--help", "-o", "--output", "--query", "--url", "--account"}
+COMMON = {"-h", "--help", "-o", "--output", "--query", "--url", "--context", "--account"}
 
 
 def commands(made=None):

@@ -11,6 +11,7 @@ from cryptography import x509
 
 from muster.core.clock import Clock
 from muster.core.errors import InvalidRequest, Unavailable
+from muster.core import places
 from muster.core.process import Process, boot_id
 from muster.core.settings import Secret, Settings, SettingsError
 from muster.roles import datadir, up
@@ -46,10 +47,10 @@ def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_default_directory_follows_xdg(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], root: bool, expected: str
 ) -> None:
-    monkeypatch.setattr(up, "surroundings", lambda: environ)
-    monkeypatch.setattr(up.os, "geteuid", lambda: 0 if root else 1000)
+    monkeypatch.setattr(places, "surroundings", lambda: environ)
+    monkeypatch.setattr(places.os, "geteuid", lambda: 0 if root else 1000)
 
-    assert up.default_data_dir() == Path(expected)
+    assert places.default_data_dir() == Path(expected)
 
 
 @pytest.mark.parametrize(
