@@ -95,10 +95,14 @@ def known() -> list[Metric]:
     return [*telemetry.REGISTRY.collect(), *own]
 
 
+def sample_name(metric: Metric) -> str:
+    """As a scrape shows it."""
+    return metric.name + {"counter": "_total", "info": "_info"}.get(metric.type, "")
+
+
 def _row(metric: Metric) -> str:
-    name = {"counter": f"{metric.name}_total", "info": f"{metric.name}_info"}.get(metric.type)
     labels = ", ".join(LABELS.get(metric.name, ()) or getattr(metric, "_labelnames", ()))
-    return f"| `{name or metric.name}` | {metric.type} | {labels} | {metric.documentation} |"
+    return f"| `{sample_name(metric)}` | {metric.type} | {labels} | {metric.documentation} |"
 
 
 LABELS = {

@@ -57,6 +57,7 @@ COMMANDS = {  # heading → name → module in muster/cli, whose `add` gets the 
             "copy the data directory of a `muster up`, which may run meanwhile",
         ),
         "restore": ("operators", "make a data directory from a backup"),
+        "migrate": ("operators", "bring the metadata database of separate processes up to date"),
         "config": ("operators", "show the settings"),
         "api": ("operators", "run the public REST API"),
         "fsm": ("operators", "run the runner that moves resources through their lifecycles"),

@@ -70,6 +70,10 @@ def _add_passphrase(made: Parser) -> None:
     )
 
 
+def _add_migrate(made: Parser) -> None:
+    made.set_defaults(run=_migrate)
+
+
 def _add_config(made: Parser) -> None:
     made.add_argument("what", choices=["print", "reference"])
     made.add_argument("--data-dir", type=Path, help="print: of a `muster up` (default: by XDG)")
@@ -80,10 +84,17 @@ ADD = {
     "up": _add_up,
     "backup": _add_backup,
     "restore": _add_restore,
+    "migrate": _add_migrate,
     "config": _add_config,
     **dict.fromkeys(ROLES, _add_role),
     **dict.fromkeys(WORKLOADS, _add_workload),
 }
+
+
+def _migrate(_: argparse.Namespace) -> int:
+    from muster.roles import migrate
+
+    return migrate.main()
 
 
 def _address(text: str) -> str:
