@@ -7,6 +7,7 @@ OLDEST := $(firstword $(wildcard /usr/lib/postgresql/1[4-9]/bin) 16)
 NAME ?=
 PEER := .venv/peer
 OLD := .venv/old-postgres
+INFRA := .venv/infra
 TARGETS ?= 12
 PEERED := fanout fanout-write fanout-script idle-latency
 WITH_PEER = $(if $(NAME),$(if $(filter $(PEERED),$(NAME)),$(PEER)/.ready),$(PEER)/.ready)
@@ -20,7 +21,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-rest check integration demo-stage deep unbatched short-fuzz short-chaos flakes oldest old-targets browser pages sdk sdk-test up routes openapi lifecycles references reference-drift lock format fuzz chaos bench clean
+.PHONY: help setup demo test test-all test-rest check integration demo-stage deep unbatched short-fuzz short-chaos flakes oldest old-targets browser pages sdk sdk-test up routes openapi lifecycles references reference-drift lock format fuzz chaos bench clean terraform
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,7 +46,7 @@ test: setup ## What must pass: check and integration tests on the newest Postgre
 test-all: test test-rest ## The same and all slower suites: deep, unbatched, fuzz, short chaos, the oldest PostgreSQL, old targets
 test-rest: setup
 	@$(STAGE) --begin
-	@$(MAKE) --no-print-directory demo-stage deep unbatched short-fuzz short-chaos oldest old-targets browser pages sdk-test
+	@$(MAKE) --no-print-directory demo-stage deep unbatched short-fuzz short-chaos oldest old-targets browser pages sdk-test terraform
 	@$(STAGE) --end
 
 check: setup ## Format, lint, types, import contracts, drift, unit and contract tests
@@ -109,6 +110,14 @@ sdk: setup ## Generate the SDKs from the OpenAPI document and build their packag
 sdk-test: sdk ## Install the packages of the SDKs and run whole jobs through them against a `muster up --tls`
 	@$(STAGE) sdk $(PYTEST) tests/sdk
 
+terraform: setup $(INFRA)/.ready ## The Terraform provider and the example fleet, with the real Terraform against a running Muster
+	@$(STAGE) terraform $(PYTEST) tests/infra -m "terraform"
+$(INFRA)/.ready: infra.lock infra/terraform/provider/pyproject.toml | .venv/.ready
+	@test -x $(INFRA)/bin/python || $(BIN)/python -m venv --without-pip $(INFRA)
+	@$(BIN)/uv pip install -q --python $(INFRA)/bin/python --require-hashes -r infra.lock
+	@$(BIN)/uv pip install -q --python $(INFRA)/bin/python --no-deps --no-build-isolation -e infra/terraform/provider
+	@touch $@
+
 up: setup ## Run Muster here in the foreground
 	@$(BIN)/muster up
 
@@ -140,9 +149,10 @@ $(PEER)/.ready: bench.lock .venv/.ready
 	@$(BIN)/uv pip install -q --python $(PEER)/bin/python --require-hashes -r bench.lock
 	@touch $@
 
-lock: .venv/.ready ## Renew requirements.lock, bench.lock and bootstrap.lock (hashes, no host names)
+lock: .venv/.ready ## Renew requirements.lock, bench.lock, infra.lock and bootstrap.lock (hashes, no host names)
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group bench -c requirements.lock -o bench.lock
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group infra -o infra.lock
 	@echo "uv" | $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - -o bootstrap.lock
 
 clean: ## Remove what this Makefile created, but not data directories outside the clone

@@ -1,0 +1,3 @@
+"""The Terraform provider of Muster."""
+
+VERSION = "0.1.0"
