@@ -31,7 +31,7 @@ class Shell:
         """One command in the shell itself, so that what it sets stays."""
         assert self.process.stdin
         self.typed.write_text(typed)
-        self.process.stdin.write(f"{{ {text}\n}} < {self.typed}; echo; echo ENDED-$?\n")
+        self.process.stdin.write(f"{{ {text}\n}} < {self.typed}; printf '\\nENDED-%s\\n' $?\n")
         self.process.stdin.flush()
         output: list[str] = []
         while True:

@@ -1,17 +1,21 @@
 """Every block of README and docs/ that a reader would run is run by a test that its page names, or says why not."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import yaml
 
 from muster.core.script import split
 from tests.support import pages
-from tests.support.pages import SHOWN, blocks, page, to_run
+from tests.support.pages import SHOWN, blocks, page, text_of, to_run
 
 PAGES = pages.pages()
+LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+EACH = {"decisions", "lifecycles"}  # folders that the map links as a whole
 
 
 def understood(language: str, text: str) -> str:
@@ -52,6 +56,42 @@ def test_every_block_is_understood(path: str) -> None:
         for name, value in variables.items():
             text = text.replace(name, value)
         assert understood(block.language, text) == "", f"{path}, line {block.line}"
+
+
+def anchors(path: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in titles}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_link_leads_somewhere(path: str) -> None:
+    here = pages.ROOT / path
+    prose = re.sub(r"```.*?```|`[^`\n]+`", "", here.read_text("utf-8"), flags=re.DOTALL)
+    dead = []
+    for link in LINK.findall(prose):
+        target, _, anchor = unquote(link).partition("#")
+        if "://" in target:
+            continue
+        file = (here.parent / target).resolve() if target else here
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+            dead.append(link)
+
+    assert dead == []
+
+
+def test_the_map_has_every_page() -> None:
+    linked = {
+        (pages.ROOT / "docs" / unquote(link)).resolve()
+        for link in LINK.findall(text_of("docs/README.md"))
+    }
+    expected = {
+        (pages.ROOT / path).resolve()
+        for path in PAGES
+        if path.startswith("docs/") and Path(path).parent.name not in EACH
+    }
+
+    missing = expected - linked - {pages.ROOT / "docs" / "README.md"}
+    assert missing == set(), "a page has a line in docs/README.md"
 
 
 def test_a_block_that_a_test_leaves_out_fails_it(tmp_path, monkeypatch) -> None:
