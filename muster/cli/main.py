@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import Any, NoReturn
 
 from muster.cli.arguments import EXIT_CODES, Commands, Parser, command
 from muster.cli.exits import Exit
-from muster.core.version import VERSION
 
 COMMANDS = {  # heading → name → module in muster/cli, whose `add` gets the parser; one line of help
     "fleet": {
@@ -47,6 +47,7 @@ COMMANDS = {  # heading → name → module in muster/cli, whose `add` gets the 
         "login": ("login", "log in to an API and keep how it is reached, as a context"),
         "logout": ("login", "forget a token that muster login kept"),
         "context": ("context", "choose among the APIs that muster login kept"),
+        "completion": ("completion", "print a script that completes commands in your shell"),
         "help": ("help", "show what a command does, such as muster help job create"),
         "version": ("version", "print the version"),
     },
@@ -70,7 +71,12 @@ COMMANDS = {  # heading → name → module in muster/cli, whose `add` gets the 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["__complete"]:  # by the script of `muster completion`
+        from muster.cli import completion
+
+        return completion.complete(words[1:])
+    options = parser().parse_args(words)
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -91,7 +97,7 @@ def parser() -> Parser:
         epilog="\n\n".join([*_headings(), EXIT_CODES]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"muster {VERSION}")
+    top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands: Commands = top.add_subparsers(
         dest="command", required=True, metavar="COMMAND", prog="muster", help=argparse.SUPPRESS
     )
@@ -99,6 +105,13 @@ def parser() -> Parser:
         for name, (module, about) in under_heading.items():
             command(commands, name, about, fill=partial(_import, module))
     return top
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
+        from muster.core.version import VERSION  # late: it reads the metadata of the package
+
+        parser.exit(message=f"muster {VERSION}\n")
 
 
 def _import(module: str, made: Parser) -> None:
