@@ -94,7 +94,7 @@ def candidates(typed: Sequence[str]) -> list[tuple[str, str]]:
             return []
         made = below[word]
     below = made.commands()
-    if not below:
+    if not below or current.startswith("-"):
         return _of_command(made, [], current)
     return [(name, _about(each)) for name, each in below.items() if name.startswith(current)]
 

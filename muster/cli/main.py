@@ -23,6 +23,8 @@ COMMANDS = {  # heading → name → module in muster/cli, whose `add` gets the 
             "resource_group",
             "manage resource groups: what is deployed, granted and deleted together",
         ),
+        "provider": ("provider", "manage which resource providers a subscription uses"),
+        "operation": ("operation", "look at long-running operations and wait for them"),
         "subscription": ("subscription", "manage subscriptions: what resource groups belong to"),
     },
     "jobs": {
@@ -40,7 +42,14 @@ COMMANDS = {  # heading → name → module in muster/cli, whose `add` gets the 
     },
     "access": {
         "credential": ("credential", "manage the logins that jobs use at targets"),
-        "audit": ("audit", "check the audit of the metadata database"),
+        "role": ("role", "look at roles, and manage who has which role where"),
+        "lock": ("lock", "manage locks against changes and deletion"),
+        "token": ("token", "manage service tokens, with which programs use the API"),
+        "private-endpoint": (
+            "private_endpoint",
+            "manage connections of an account to servers that need an approval",
+        ),
+        "audit": ("audit", "look at what was done and by whom, and check that it is complete"),
     },
     "tools": {
         "demo": ("demo", "take a short tour in a data directory of its own"),

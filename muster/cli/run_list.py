@@ -1,7 +1,6 @@
 """Lists of runs: filters, and a row for each."""
 
 import argparse
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from muster.cli import lookup, output, runs
@@ -10,7 +9,7 @@ from muster.cli.client import Api, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
 from muster.cli.runs import Run
-from muster.cli.typed import duration
+from muster.cli.times import past
 
 COLUMNS = ("job", "run", "lifecycle", "created", "started", "ended", "attempt", "message")
 
@@ -39,24 +38,6 @@ def show(api: Api, options: argparse.Namespace, job: str | None) -> int:
     rows = [_row(runs.of_item(account, each), each["properties"]) for each in items]
     output.show(options, {"value": items}, Table(COLUMNS, rows, optional=("attempt",)))
     return Exit.SUCCEEDED
-
-
-def past(text: str) -> str:
-    """A time, or how long ago it was; a time without a zone is local."""
-    from muster.core.clock import Clock  # late: it imports asyncio
-
-    try:
-        at = datetime.fromisoformat(text).astimezone()
-    except ValueError:
-        try:
-            ago = timedelta(seconds=duration(text))
-            at = Clock().now() - ago
-        except argparse.ArgumentTypeError:
-            message = (
-                f"'{text}' is neither how long ago, such as 2h, nor a time such as 2031-01-01T02:00"
-            )
-            raise argparse.ArgumentTypeError(message) from None
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _row(run: Run, properties: dict[str, Any]) -> list[Any]:

@@ -45,6 +45,7 @@ def test_what_an_account_has_lives_by_commands(control_plane, muster, tmp_path):
     an_account_keeps_what_is_not_named(muster)
     a_credential_keeps_what_is_not_named(control_plane, muster)
     a_group_changes_member_by_member(muster)
+    a_private_endpoint_is_decided(muster)
     a_webhook_keeps_what_is_not_named(muster, tmp_path)
 
     doors = {each["door"] for each in muster.rows("account", "activity", "--top", "0")}
@@ -140,6 +141,17 @@ def a_group_changes_member_by_member(muster):
     ] == ["one"]
     muster("group", "delete", "tenants", "--yes")
     assert muster.rows("group", "list") == []
+
+
+def a_private_endpoint_is_decided(muster):
+    muster("private-endpoint", "create", "to-srv", "--server", "srv")
+    [row] = muster.rows("private-endpoint", "list")
+    assert (row["name"], row["server"], row["status"]) == ("to-srv", "srv", "Pending")
+    assert muster.rows("private-endpoint", "reject", "to-srv")[0]["status"] == "Rejected"
+    assert muster.rows("private-endpoint", "approve", "to-srv")[0]["status"] == "Approved"
+    assert muster.rows("private-endpoint", "show", "to-srv")[0]["status"] == "Approved"
+    muster("private-endpoint", "delete", "to-srv", "--yes")
+    assert muster.rows("private-endpoint", "list") == []
 
 
 def a_webhook_keeps_what_is_not_named(muster, tmp_path):
