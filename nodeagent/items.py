@@ -96,6 +96,16 @@ class PutJob(_Frozen, frozen=True):
     condition: Document = {}
 
 
+class PutJobWithSteps(_Frozen, frozen=True):
+    """The document is one of PutJob, or with `is_patch` a merge-patch of it; a step is one of PutStep with its name."""
+
+    name: str
+    document: Document
+    steps: tuple[Document, ...]
+    condition: Document = {}
+    is_patch: bool = False
+
+
 class PutStep(_Frozen, frozen=True):
     job: str
     name: str

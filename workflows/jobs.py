@@ -8,8 +8,8 @@ from typing import Any
 from muster.core import schedule
 from muster.core.errors import FieldError, refuse
 from muster.core.ids import ResourceId
-from nodeagent.items import PutJob, StartJob
-from workflows import executions, items, run_targets, target_servers
+from nodeagent.items import PutJob, PutJobWithSteps, StartJob
+from workflows import executions, items, run_targets, steps, target_servers
 from workflows.access import path_of
 from workflows.accesscache import Access
 from workflows.items import Family, present
@@ -52,7 +52,30 @@ async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Wri
     refuse(validate(id.name, body.properties))
     await _check_schedule(services, call, id, body.properties)
     document = {**body.properties, "schedule": _schedule(body.properties.get("schedule") or {})}
+    if (listed := document.pop("steps", None)) is not None:
+        return await _put_with_steps(services, call, id, here, document, listed, is_patch=False)
     command = PutJob(name=id.name, document=document, condition=items.condition(call))
+    return await FAMILY.put(services, call, id, here, command)
+
+
+async def _put_with_steps(
+    services: Services,
+    call: Call,
+    id: ResourceId,
+    here: Access,
+    document: dict[str, Any],
+    listed: list[dict[str, Any]],
+    *,
+    is_patch: bool,
+) -> WrittenItem:
+    """In one transaction, so that no run begins with some of the steps."""
+    command = PutJobWithSteps(
+        name=id.name,
+        document=document,
+        steps=await steps.of_job(services, call, id, here, [present(each) for each in listed]),
+        condition=items.condition(call),
+        is_patch=is_patch,
+    )
     return await FAMILY.put(services, call, id, here, command)
 
 
@@ -61,9 +84,12 @@ async def patch(services: Services, call: Call, id: ResourceId, body: Body) -> W
     here = await items.enter(services, call, id)
     current = shown((await FAMILY.raw(services, call, id)).properties, here)
     document = patch_document(body.properties)
+    listed = document.pop("steps", None)
     wanted = merged(current, document)
     refuse(validate(id.name, wanted))
     await _check_schedule(services, call, id, wanted)
+    if listed is not None:
+        return await _put_with_steps(services, call, id, here, document, listed, is_patch=True)
     return await FAMILY.patch(services, call, id, here, document)
 
 
@@ -71,7 +97,7 @@ def patch_document(patch: dict[str, Any]) -> dict[str, Any]:
     """As the control database takes it: an interval and a cron expression replace each other."""
     schedule_patch = patch.get("schedule")
     if schedule_patch is None:
-        return patch
+        return dict(patch)
     schedule = dict(schedule_patch)
     wanted = schedule_of(schedule_patch, on_error=lambda _: None)
     for name, at in (("startTime", wanted.start), ("endTime", wanted.end)):

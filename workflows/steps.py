@@ -1,6 +1,7 @@
 """Steps of a job; each change of one creates a new version of the job."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from muster.core import script_reader, verify_query
@@ -13,11 +14,11 @@ from workflows.accesscache import Access
 from workflows.items import Family, present
 from workflows.model.item import WrittenItem
 from workflows.model.resource import Body, Call
-from workflows.model.step import StepProperties
+from workflows.model.step import StepOfJob, StepProperties
 from workflows.references import Reference
 from workflows.resource_kind import merged
 from workflows.services import Services
-from workflows.target_servers import ServerName
+from workflows.target_servers import Named, ServerName
 from workflows.validation.complete import complete
 from workflows.validation.step import step as validate
 from workflows.validation.step import unguarded
@@ -37,6 +38,7 @@ OPTIONS = (
     "slotsPerDatabase",
     "jitter",
 )
+MOST_STEPS = 100
 OUTPUT_OPTIONS = ("includeTarget", "onMismatch")
 
 
@@ -80,23 +82,76 @@ async def patch(services: Services, call: Call, id: ResourceId, body: Body) -> W
     return await FAMILY.patch(services, call, id, here, patch_document(body.properties))
 
 
+async def of_job(
+    services: Services, call: Call, id: ResourceId, here: Access, steps: list[dict[str, Any]]
+) -> tuple[dict[str, Any], ...]:
+    """Checks all steps of a job; as the control database takes them."""
+    await target_servers.demand(services, call, FAMILY.action("write"), id, account_of(id))
+    if len(steps) > MOST_STEPS:
+        refuse([FieldError("properties.steps", f"A job has at most {MOST_STEPS} steps.")])
+    names: set[str] = set()
+    errors: list[FieldError] = []
+    for at, properties in enumerate(steps):
+        where = f"properties.steps[{at}]"
+        errors += complete(StepOfJob, properties, where)
+        name = (properties.get("name") or "").lower()
+        if name in names:
+            errors.append(FieldError(f"{where}.name", f"'{name[:50]}' is the name of two steps."))
+        names.add(name)
+    refuse(errors)
+    named = []
+    for at, properties in enumerate(steps):
+        step = id.child(("steps", properties["name"]))
+        found, servers = await _problems(services, call, step, properties)
+        errors += [_inside(each, f"properties.steps[{at}]") for each in found]
+        named.append(servers)
+    refuse(errors)
+    for at, (properties, servers) in enumerate(zip(steps, named, strict=True)):
+        await _use_servers(services, call, id, here, properties, servers, f"properties.steps[{at}]")
+    return tuple({**document(each), "name": each["name"]} for each in steps)
+
+
+def _inside(error: FieldError, where: str) -> FieldError:
+    """The same with the place of the step in the list."""
+    return replace(error, target=f"{where}.{error.target.removeprefix('properties.')}")
+
+
 async def _check(
     services: Services, call: Call, id: ResourceId, here: Access, properties: dict[str, Any]
 ) -> None:
-    """The servers of the group become targets of the script, so the caller must be allowed to use them."""
+    errors, named = await _problems(services, call, id, properties)
+    refuse(errors)
+    await _use_servers(services, call, id, here, properties, named, "properties")
+
+
+async def _problems(
+    services: Services, call: Call, id: ResourceId, properties: dict[str, Any]
+) -> tuple[list[FieldError], Named]:
     account = account_of(id)
     named = await target_servers.check_named(services, call, account, _servers(properties))
-    refuse(
-        [
-            *validate(id.name, properties),
-            *await _script(call, properties),
-            *await references.check(services, call, account, _references(properties)),
-            *named.errors,
-        ]
-    )
+    errors = [
+        *validate(id.name, properties),
+        *await _script(call, properties),
+        *await references.check(services, call, account, _references(properties)),
+        *named.errors,
+    ]
+    return errors, named
+
+
+async def _use_servers(
+    services: Services,
+    call: Call,
+    id: ResourceId,
+    here: Access,
+    properties: dict[str, Any],
+    named: Named,
+    where: str,
+) -> None:
+    """The servers of the group become targets of the script, so the caller must be allowed to use them."""
     group = ResourceId.parse(properties["targetGroup"]).name
-    where = "properties.targetGroup"
-    await target_servers.check_reached(services, call, id, "targetGroups", [group], where)
+    await target_servers.check_reached(
+        services, call, id, "targetGroups", [group], f"{where}.targetGroup"
+    )
     await target_servers.allow(services, call, here, named.servers)
 
 

@@ -66,6 +66,10 @@ select jobs_internal.put_target_group($1, $2::text::jsonb, $3::text::jsonb)::tex
 -- The job as it is now.
 select jobs_internal.put_job($1, $2::text::jsonb, $3::text::jsonb)::text;
 
+-- name: put_job_with_steps
+-- The job as it is now.
+select jobs_internal.put_job_with_steps($1, $2::text::jsonb, $3::text::jsonb, $4::text::jsonb, $5)::text;
+
 -- name: put_step
 -- The step as it is now, in the current version of its job.
 select jobs_internal.put_step($1, $2, $3::text::jsonb, $4::text::jsonb)::text;

@@ -28,7 +28,10 @@ LEFT_OUT = {
     },
     "resource_group": {"properties": "nothing in it can be written"},
     "job_account": {"identity": STORED, "sku.tier": STORED, "sku.size": STORED, "sku.family": STORED},
-    "job": {"properties.priority": "values other than 0 are refused"},
+    "job": {
+        "properties.priority": "values other than 0 are refused",
+        "properties.steps": "the blocks are steps of their own requests",
+    },
     "step": {
         "properties.stepId": "the order of the blocks",
         "properties.action.type": "only TSql", "properties.action.source": "only Inline",

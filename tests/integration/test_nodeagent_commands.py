@@ -29,6 +29,7 @@ from nodeagent.items import (
     PatchItem,
     PutCredential,
     PutJob,
+    PutJobWithSteps,
     PutPrivateEndpoint,
     PutStep,
     PutTargetGroup,
@@ -75,6 +76,18 @@ EXAMPLES = {
         name="g", document={"members": [{"type": "SqlServer", "serverName": "eu1"}]}
     ),
     "put_job": PutJob(name="j", document={"description": "d"}),
+    "put_job_with_steps": PutJobWithSteps(
+        name="jws",
+        document={"description": "d"},
+        steps=(
+            {
+                "name": "s",
+                "script": "select 1",
+                "targetGroup": {"name": "g"},
+                "credential": {"name": "c"},
+            },
+        ),
+    ),
     "put_step": PutStep(
         job="j",
         name="s",

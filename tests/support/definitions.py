@@ -57,7 +57,7 @@ class Definer:
 
 
 DOCUMENTS = {
-    "get_item", "list_items", "delete_item", "patch_item", "put_credential", "put_target_group", "put_job",
+    "get_item", "list_items", "delete_item", "patch_item", "put_credential", "put_target_group", "put_job", "put_job_with_steps",
     "put_step", "put_private_endpoint", "decide_private_endpoint",
 }  # fmt: skip
 

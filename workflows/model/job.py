@@ -4,6 +4,7 @@ from typing import ClassVar, Literal
 
 from msgspec import UNSET
 
+from workflows.model.step import StepOfJob
 from workflows.model.wire import Maybe, Properties
 
 
@@ -56,8 +57,13 @@ class AutoDisable(Properties, frozen=True):
 
 class JobProperties(Properties, frozen=True):
     READ_ONLY: ClassVar = frozenset({"version", "health"})
+    WRITE_ONLY: ClassVar = frozenset({"steps"})
     ABOUT: ClassVar = {
-        "priority": "Values other than 0 are not supported by this version and refused."
+        "steps": (
+            "All steps of the job, in their order: they are written together with it, as one new version; steps that "
+            "the list does not have are removed. Without it the steps stay as they are. It is shown at jobs/{jobName}/steps."
+        ),
+        "priority": "Values other than 0 are not supported by this version and refused.",
     }
 
     description: Maybe[str] = UNSET
@@ -70,6 +76,7 @@ class JobProperties(Properties, frozen=True):
     retention_days: Maybe[int] = UNSET
     run_attempts: Maybe[RunAttemptsProperties] = UNSET
     auto_disable: Maybe[AutoDisable] = UNSET  # default: that of the account
+    steps: Maybe[list[StepOfJob]] = UNSET
 
 
 class JobVersionProperties(Properties, frozen=True):

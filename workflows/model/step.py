@@ -87,7 +87,7 @@ class Verify(Properties, frozen=True):
     timeout_seconds: Maybe[int] = UNSET
 
 
-class StepProperties(Properties, frozen=True):
+class StepContent(Properties, frozen=True):
     REQUIRED: ClassVar = frozenset({"targetGroup", "action"})
     ABOUT: ClassVar = {
         "output": (
@@ -116,7 +116,6 @@ class StepProperties(Properties, frozen=True):
         ),
     }
 
-    step_id: Maybe[int] = UNSET
     target_group: Maybe[str] = UNSET
     credential: Maybe[str] = UNSET
     action: Maybe[ActionProperties] = UNSET
@@ -135,3 +134,16 @@ class StepProperties(Properties, frozen=True):
     allow_empty: Maybe[bool] = UNSET
     slots_per_database: Maybe[int] = UNSET
     jitter: Maybe[float] = UNSET
+
+
+class StepProperties(StepContent, frozen=True):
+    step_id: Maybe[int] = UNSET
+
+
+class StepOfJob(StepContent, frozen=True):
+    """A step in the list of its job; its number is its place there."""
+
+    READ_ONLY: ClassVar = frozenset({"stepId"})
+    REQUIRED: ClassVar = StepContent.REQUIRED | {"name"}
+
+    name: Maybe[str] = UNSET
