@@ -8,6 +8,7 @@ NAME ?=
 PEER := .venv/peer
 OLD := .venv/old-postgres
 INFRA := .venv/infra
+TOOLS := .venv/openapi-tools
 TARGETS ?= 12
 PEERED := fanout fanout-write fanout-script idle-latency
 WITH_PEER = $(if $(NAME),$(if $(filter $(PEERED),$(NAME)),$(PEER)/.ready),$(PEER)/.ready)
@@ -21,7 +22,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-rest check integration demo-stage deep unbatched short-fuzz short-chaos flakes oldest old-targets browser pages sdk sdk-test up routes openapi lifecycles references reference-drift lock format fuzz chaos bench clean terraform
+.PHONY: help setup demo test test-all test-rest check integration demo-stage deep unbatched short-fuzz short-chaos flakes oldest old-targets browser pages sdk sdk-test lint-openapi up routes openapi lifecycles references reference-drift lock format fuzz chaos bench clean terraform
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,7 +47,7 @@ test: setup ## What must pass: check and integration tests on the newest Postgre
 test-all: test test-rest ## The same and all slower suites: deep, unbatched, fuzz, short chaos, the oldest PostgreSQL, old targets
 test-rest: setup
 	@$(STAGE) --begin
-	@$(MAKE) --no-print-directory demo-stage deep unbatched short-fuzz short-chaos oldest old-targets browser pages sdk-test terraform
+	@$(MAKE) --no-print-directory demo-stage deep unbatched short-fuzz short-chaos oldest old-targets browser pages sdk-test lint-openapi terraform
 	@$(STAGE) --end
 
 check: setup ## Format, lint, types, import contracts, drift, unit and contract tests
@@ -103,12 +104,23 @@ browser: setup ## The pages of the API in Chromium, which must be installed
 	@command -v chromium >/dev/null || { echo "The pages are tested in chromium, which is not installed: no test ran." >&2; exit 1; }
 	@$(STAGE) browser $(PYTEST) tests/browser
 
-sdk: setup ## Generate the SDKs from the OpenAPI document and build their packages into dist/
+sdk: setup $(TOOLS)/.ready ## Generate the SDKs from the OpenAPI document and build their packages into dist/
 	@$(BIN)/python -m openapi.sdk dist/sdk
 	@$(BIN)/uv build -q --no-build-isolation --python $(BIN)/python -o dist dist/sdk/python
+	@$(TOOLS)/node_modules/.bin/tsc -p dist/sdk/typescript
+	@npm pack --silent --pack-destination dist ./dist/sdk/typescript >/dev/null
+$(TOOLS)/.ready: tests/support/openapi-tools/package-lock.json | .venv/.ready
+	@command -v npm >/dev/null || { echo "TypeScript and the linters of OpenAPI are fetched with npm, which is not installed." >&2; exit 1; }
+	@mkdir -p $(TOOLS) && cp tests/support/openapi-tools/*.json $(TOOLS)
+	@npm ci --prefix $(TOOLS) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
 
 sdk-test: sdk ## Install the packages of the SDKs and run whole jobs through them against a `muster up --tls`
 	@$(STAGE) sdk $(PYTEST) tests/sdk
+
+lint-openapi: setup $(TOOLS)/.ready ## Lint the OpenAPI document with spectral and redocly
+	@$(STAGE) spectral $(TOOLS)/node_modules/.bin/spectral lint -q -r openapi/spectral.yaml --fail-severity=hint openapi/openapi.json
+	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(STAGE) redocly $(TOOLS)/node_modules/.bin/redocly lint --config openapi/redocly.yaml --format=stylish openapi/openapi.json
 
 terraform: setup $(INFRA)/.ready ## The Terraform provider and the example fleet, with the real Terraform against a running Muster
 	@$(STAGE) terraform $(PYTEST) tests/infra -m "terraform"

@@ -1,9 +1,10 @@
 """One endpoint as OpenAPI describes it: parameters, body, answers, links."""
 
+import re
 from typing import Any
 
 from api import examples, schemas
-from api.endpoint import SKIP_TOKEN, TOP, VERSION, Endpoint, Kind
+from api.endpoint import SKIP_TOKEN, TOP, VERSION, Endpoint, Kind, Segment
 from api.paging import MOST
 from api.resource import Action
 from api.row_formats import CSV, NDJSON
@@ -81,6 +82,7 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
             "name": segment.text,
             "in": "path",
             "required": True,
+            "description": _named(segment),
             "schema": examples.name_schema(segment, strict=endpoint.kind is Kind.PUT),
             "example": examples.name(segment),
         }
@@ -100,17 +102,47 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
     if endpoint.paged:
         if not any(each.name == TOP for each in endpoint.query):
             top = {"type": "integer", "minimum": 1, "maximum": MOST}
-            parameters.append({"name": TOP, "in": "query", "schema": top})
-        parameters.append({"name": SKIP_TOKEN, "in": "query", "schema": {"type": "string"}})
+            parameters.append(_described(TOP, "query", top))
+        parameters.append(_described(SKIP_TOKEN, "query", TEXT))
     if endpoint.feed:
-        parameters.append({"name": "Last-Event-ID", "in": "header", "schema": TEXT})
+        parameters.append(_described("Last-Event-ID", "header", TEXT))
     if endpoint.method in {"PUT", "PATCH", "DELETE"}:
-        parameters.append({"name": "If-Match", "in": "header", "schema": {"type": "string"}})
+        parameters.append(_described("If-Match", "header", TEXT))
         key = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
-        parameters.append({"name": "Idempotency-Key", "in": "header", "schema": key})
+        parameters.append(_described("Idempotency-Key", "header", key))
     if endpoint.kind in {Kind.PUT, Kind.GET, Kind.REPORT} and examples.has_etag(endpoint):
-        parameters.append({"name": "If-None-Match", "in": "header", "schema": {"type": "string"}})
+        why = "new" if endpoint.kind is Kind.PUT else "changed"
+        parameters.append(_described("If-None-Match", "header", TEXT, why))
     return parameters
+
+
+MEANINGS = {
+    TOP: "How many elements a page has at most.",
+    SKIP_TOKEN: "Where the page begins; taken from `nextLink`.",
+    "Last-Event-ID": "The number of the last event that the client has.",
+    "If-Match": "Only if the resource has this ETag; `*`: only if it exists.",
+    "Idempotency-Key": "Requests with the same key take effect once.",
+    "If-None-Match new": "`*`: only if the resource does not exist.",
+    "If-None-Match changed": "304 without a body if the resource still has this ETag.",
+    "operationId": "Id of the long-running operation.",
+    "locationName": "Where the operation runs.",
+    "targetServerName": "Name of the server of the target.",
+    "targetDatabaseName": "Name of the database of the target.",
+}
+
+
+def _described(name: str, place: str, schema: Schema, why: str = "") -> Schema:
+    meaning = MEANINGS[f"{name} {why}".strip()]
+    return {"name": name, "in": place, "description": meaning, "schema": dict(schema)}
+
+
+def _named(segment: Segment) -> str:
+    if segment.text in MEANINGS:
+        return MEANINGS[segment.text]
+    what = "Id" if segment.text.endswith("Id") else "Name"
+    noun = re.sub(r"(Name|Id)$", "", segment.text)
+    kind = segment.owner.singular if segment.owner else re.sub("([A-Z])", r" \1", noun).lower()
+    return f"{what} of the {kind}."
 
 
 def _version(versions: Versions) -> Schema:
@@ -124,6 +156,7 @@ def _version(versions: Versions) -> Schema:
         "name": VERSION,
         "in": "query",
         "required": True,
+        "description": "Version of the API.",
         "schema": schema,
         "example": examples.VERSION,
     }

@@ -233,4 +233,6 @@ def _not_null(schema: Schema) -> Schema:
     plain = dict(schema)
     if isinstance(plain.get("type"), list):
         plain["type"] = plain["type"][0]
+    if "enum" in plain:
+        plain["enum"] = [each for each in plain["enum"] if each is not None]
     return plain

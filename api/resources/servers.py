@@ -42,7 +42,7 @@ SERVERS = ResourceType(
         "state": {"type": "string"},
         "provisioningState": {"type": "string"},
         "fullyQualifiedDomainName": {"type": ["string", "null"]},
-        "privateEndpointConnections": {"type": "array"},
+        "privateEndpointConnections": {"type": "array", "items": {"type": "object"}},
         "workspaceFeature": {"type": "string"},
         "externalGovernanceStatus": {"type": "string"},
         "serverVersion": {"type": ["string", "null"]},

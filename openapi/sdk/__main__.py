@@ -7,7 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from openapi.sdk import document, layout, python
+from openapi.sdk import document, layout, python, typescript
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -19,6 +19,7 @@ def main(folder: Path) -> None:
     models = document.Models(whole["components"]["schemas"])
     operations = document.operations(whole, models)
     write_python(folder / "python", version, models, operations)
+    write_typescript(folder / "typescript", version, models, operations)
 
 
 def write_python(
@@ -37,6 +38,17 @@ def write_python(
     package.joinpath("sync").mkdir()
     for each in sorted(package.glob("aio/*.py")):
         package.joinpath("sync", each.name).write_text(python.synchronous(each.read_text()))
+
+
+def write_typescript(
+    folder: Path, version: str, models: document.Models, operations: tuple[document.Operation, ...]
+) -> None:
+    source = fresh(folder, "typescript") / "src"
+    source.joinpath("version.ts").write_text(f'export const VERSION = "{version}";\n')
+    source.joinpath("models.ts").write_text(typescript.models(models, operations))
+    source.joinpath("clients.ts").write_text(typescript.clients(models, layout.scopes(operations)))
+    package = folder / "package.json"
+    package.write_text(package.read_text().replace('"version": "0.0.0"', f'"version": "{version}"'))
 
 
 def fresh(folder: Path, language: str) -> Path:

@@ -321,7 +321,7 @@ def _parameter(schema: Schema, group: str, models: Models) -> Parameter:
     else:
         type = models.type(schema["schema"], naming.singular(naming.pascal(group)), name)
     if schema["name"] == "$top":
-        name = "top" if schema.get("description") else "page_size"
+        name = "page_size" if "maximum" in schema["schema"] else "top"
     return Parameter(
         wire=schema["name"],
         name=name,
