@@ -97,8 +97,9 @@ def to_run(path: str) -> list[Block]:
 
 
 @contextlib.contextmanager
-def page(path: str) -> Iterator[Blocks]:
-    found = Blocks(to_run(path))
+def page(path: str, *, language: str | None = None) -> Iterator[Blocks]:
+    """Those of one language alone, where another test runs the others."""
+    found = Blocks([each for each in to_run(path) if language in {None, each.language}])
     yield found
     left = [f"line {each.line} ({each.language}, {each.section})" for each in found.left]
     assert not left, f"{path}: the test did not run {', '.join(left)}"
