@@ -25,7 +25,7 @@ Page = tuple[bytes, Headers]
 
 def pages(services: Services) -> HTTPRouteHandler:
     """Read without a token, which the page asks for before it fetches the document."""
-    folder = files("api") / "docs_page"
+    folder = files("api.docs_page")
     served: dict[str, Page] = {
         path: (
             (folder / name).read_bytes(),

@@ -1,6 +1,6 @@
 """The shell commands in docs/reference/ about jobs, groups and runs, on one installation with the names that they use.
 
-Pages: diagnosis.md output.md plans.md reruns.md results.md rollouts.md run-attempts.md target-groups.md
+Pages: command-line.md diagnosis.md output.md plans.md reruns.md results.md rollouts.md run-attempts.md target-groups.md
 """
 
 import asyncio
@@ -18,19 +18,17 @@ pytestmark = pytest.mark.timeout(600)  # dozens of commands one after another
 DATABASES = ("tenant_1", "tenant_7", "shop", "fleet")
 MIGRATE = """alter table orders add column if not exists note text;
 select pg_sleep(600) from hold limit 1"""
-SETUP = """
+ACCOUNT = """
 muster server add home --admin home_admin --subscription main --resource-group prod --create
 muster account create nightly --database home/jobs
-muster credential set fleet-login --username deploy
-muster server add eu1 OWN --job-credential fleet-login
+"""
+MORE = """
 muster server add fleet OWN --job-credential fleet-login
 muster server add reports OWN --job-credential fleet-login
 muster group create all --server eu1 --exclude-database eu1/fleet
 muster group create everything --server eu1 --exclude-database eu1/fleet
 muster group create one --server fleet
 muster job create refresh -g all -c "select 1"
-muster job create nightly -g all -c "select 1 as a; select 2 as b"
-muster job start nightly --wait
 """
 
 
@@ -44,8 +42,10 @@ def bash(tmp_path, muster, own_server):
     own_server.query("shop", "create schema tenant_7 authorization deploy")
     (tmp_path / "migrate.sql").write_text(MIGRATE)
     (tmp_path / "copy.sql").write_text("select 1")
+    (tmp_path / "report.sql").write_text("select 3")
+    (tmp_path / "nightly.sql").write_text("select 1 as a; select 2 as b")
     with shell(tmp_path, **access(muster, "nightly")) as made:
-        made.block(SETUP.replace("OWN", own_server.arguments), typed=PASSWORD)
+        made.block(ACCOUNT, typed=PASSWORD)
         yield made
 
 
@@ -56,6 +56,27 @@ def told(name, section, bash, changes=None, codes=None):
 
 
 def test_the_commands_of_the_reference_work(bash, tmp_path, own_server):
+    with page("docs/reference/command-line.md", language="sh") as blocks:
+        own = {
+            "--username job_runner": "--username deploy",
+            "--host db1.internal": own_server.arguments,
+        }
+        *_, ran = bash.block(blocks.take("In five lines").with_(own), typed=PASSWORD).values()
+        assert "4 of 4 targets succeeded." in ran
+        bash.block(MORE.replace("OWN", own_server.arguments))
+        enabled, _, version = bash.block(blocks.take("Common to all").text).values()
+        assert (enabled, version) == ("nightly", "1")
+        for section in (
+            "`muster job update JOB`",
+            "`muster job start JOB`",
+            "`muster step add JOB STEP`",
+            "`muster step update JOB STEP`",
+        ):
+            bash.block(blocks.take(section).text)
+        counted = blocks.take("`muster exec`").with_({"--expect-targets 60": "--expect-targets 4"})
+        bash.block(counted)
+        assert (tmp_path / "orders.csv").read_text().count("eu1,") == 4
+
     doctor, credential, history = told(
         "diagnosis.md", "Diagnosis of targets and logins", bash
     ).values()

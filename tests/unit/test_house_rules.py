@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,3 +77,19 @@ def test_messages_and_log_events_name_who_and_what():
     ]
 
     assert unclear == []
+
+
+def test_every_data_file_of_a_package_is_installed_with_it():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = project["tool"]["setuptools"]["package-data"]["*"]
+    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.is_file()]
+    data = [file for file in files if file.suffix not in {".py", ".pyc"}]
+
+    left_out = [
+        str(file.relative_to(ROOT))
+        for file in data
+        if not any(file.match(pattern) for pattern in patterns)
+    ]
+
+    assert len(data) > 100
+    assert left_out == []

@@ -46,6 +46,11 @@ def test_every_block_is_run_by_a_test_of_the_page_or_says_why_not(path: str) -> 
         file = pages.ROOT / test
         assert file.exists(), f"{path} names {test}, which does not exist"
         assert Path(path).name in file.read_text("utf-8"), f"{test} does not read {path}"
+    texts = [(pages.ROOT / test).read_text("utf-8") for test in tests]
+    if all("support.pages" in text for text in texts):
+        for block in left:
+            named = any(block.section in text for text in texts)
+            assert named, f"{path}: no test takes the block of {block.section!r}, line {block.line}"
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -1,0 +1,1 @@
+"""The page at /docs: HTML, style sheet, script."""
