@@ -33,7 +33,7 @@ def test_every_example_of_the_reference_is_a_property_of_a_job(example):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_reference_is_a_command(command):
     parser().parse_args(shlex.split(command)[1:])
-    assert len(COMMANDS) == 3
+    assert len(COMMANDS) == 4
 
 
 @pytest.mark.parametrize(
