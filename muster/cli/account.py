@@ -5,7 +5,7 @@ from typing import Any
 
 from muster.cli import account_changes, account_servers, events, lookup, output, run_attempts
 from muster.cli.account_changes import COLUMNS
-from muster.cli.arguments import Parser, verb, verbs_of
+from muster.cli.arguments import Parser, may_wait, verb, verbs_of
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table
@@ -27,7 +27,7 @@ def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
     about = "create an account and wait until its engine runs"
     example = "muster account create night --database eu1/jobs --capacity 200"
-    one = verb(verbs, "create", create, about, example=example)
+    one = may_wait(verb(verbs, "create", create, about, example=example))
     one.add_argument("name", metavar="NAME")
     one.add_argument(
         "--database", required=True, metavar="SERVER/DATABASE", help="created if it does not exist"
@@ -59,7 +59,7 @@ def create(options: argparse.Namespace) -> int:
         server = lookup.server(api, name)
         control = under(server, "databases", database)
         if api.find(control) is None:
-            api.put(control, {"location": options.location})
+            api.put(control, {"location": options.location}, is_last=False)
         properties: dict[str, Any] = {"databaseId": f"{server}/databases/{database}"}
         body: dict[str, Any] = {"location": options.location, "properties": properties}
         path = under(server, "jobAgents", options.name)

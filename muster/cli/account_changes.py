@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.cli import auto_disable, deletes, histories, lookup, output, run_attempts, updates
-from muster.cli.arguments import Commands, Parser, add_choice, count, verb
+from muster.cli.arguments import Commands, Parser, add_choice, count, may_wait, verb
 from muster.cli.client import Api, Refused, calling
 from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
@@ -50,13 +50,14 @@ def add_settings(create: Parser) -> None:
 def add(verbs: Commands, of_name: Callable[[Parser], Parser]) -> None:
     about = "change what is named of an account"
     example = "muster account update night --capacity 400 --reset default-credential"
-    updates.add(of_name(verb(verbs, "update", update, about, example=example)), SETTINGS)
+    one = of_name(verb(verbs, "update", update, about, example=example))
+    updates.add(may_wait(one), SETTINGS)
     about = "delete an account; its control database stays, with or without its definitions"
     example = "muster account delete night --yes"
     one = of_name(verb(verbs, "delete", delete, about, example=example))
     about = "also drop the schema jobs: all definitions and the whole history"
     one.add_argument("--drop-schema", action="store_true", help=about)
-    deletes.add(one)
+    deletes.add(may_wait(one))
     about = "list the state changes of an account"
     example = "muster account history night --top 10"
     histories.add(of_name(verb(verbs, "history", history, about, example=example)))

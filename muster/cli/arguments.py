@@ -20,6 +20,7 @@ __all__ = (
     "command",
     "count",
     "duration",
+    "may_wait",
     "of_account",
     "pair",
     "prints",
@@ -175,6 +176,13 @@ def at_place(made: Parser) -> Parser:
         "--context",
         metavar="NAME",
         help="of muster login; default: MUSTER_CONTEXT, or the one in use",
+    )
+    return made
+
+
+def may_wait(made: Parser) -> Parser:
+    made.add_argument(
+        "--no-wait", action="store_true", help="print the operation and let it go on by itself"
     )
     return made
 

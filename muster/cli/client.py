@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
 
-from muster.cli import reaching
+from muster.cli import output, reaching
 from muster.cli.exits import BY_STATUS, Exit
 
 if TYPE_CHECKING:
@@ -64,10 +64,22 @@ class Refused(Exception):  # noqa: N818 - a reply, printed as it is
         return " ".join(f"muster: {text}{where}".split())
 
 
-class Api:
-    """The REST API as this program needs it. What can pass is asked again, a write under its own key."""
+class Accepted(Exception):  # noqa: N818 - a reply, too
+    """An operation that goes on by itself, with what the API says of it."""
 
-    def __init__(self, http: "httpx.Client") -> None:
+    def __init__(self, operation: dict[str, Any]) -> None:
+        super().__init__(operation.get("name"))
+        self.operation = operation
+
+
+class Api:
+    """The REST API as this program needs it. What can pass is asked again, a write under its own key.
+
+    With `waits` an operation is followed to its end, otherwise it is raised as `Accepted`.
+    """
+
+    def __init__(self, http: "httpx.Client", *, waits: bool = True) -> None:
+        self._waits = waits
         self._http = http
         self._heard = False  # an API that never answered is not waited for
         self._seen: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -132,23 +144,31 @@ class Api:
         return [item for page in self.pages(path, query) for item in page["value"]]
 
     def put(
-        self, path: str, body: dict[str, Any], *, new: bool = False, etag: str | None = None
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        new: bool = False,
+        etag: str | None = None,
+        is_last: bool = True,
     ) -> dict[str, Any]:
-        """Followed to its end when it takes longer; `new`: refused when it is there already.
+        """`new`: refused when it is there already; with an etag: when it was changed since it had that one.
 
-        With an etag: refused when it was changed since it had that one.
+        `is_last` false: more follows that needs it, so it is waited for in any case.
         """
         headers = {"If-None-Match": "*"} if new else {"If-Match": etag} if etag else {}
         answer = self._send("PUT", path, body=body, headers=headers)
         if new and answer.status_code == 412:
             name = unquote(path.rsplit("/", 1)[-1])
             raise Refused(f"'{name}' is there already; --replace writes over it", error="Exists")
-        return self._finished(answer, path)
+        return self._finished(answer, path, waits=self._waits or not is_last)
 
     def patch(self, path: str, body: dict[str, Any], *, etag: str | None = None) -> dict[str, Any]:
         """Likewise followed to its end, and refused when it was changed."""
         headers = {"If-Match": etag} if etag else {}
-        return self._finished(self._send("PATCH", path, body=body, headers=headers), path)
+        return self._finished(
+            self._send("PATCH", path, body=body, headers=headers), path, waits=self._waits
+        )
 
     def post(
         self, path: str, body: dict[str, Any] | None = None, query: Query = NOTHING
@@ -162,19 +182,21 @@ class Api:
             raise Refused(f"'{name}' is not there", Exit.NOT_FOUND, path=path)
         _document(answer)
         if operation := answer.headers.get("azure-asyncoperation"):
-            self._follow(operation)
+            self._follow(operation, waits=self._waits)
 
-    def _finished(self, answer: "httpx.Response", path: str) -> dict[str, Any]:
+    def _finished(self, answer: "httpx.Response", path: str, *, waits: bool) -> dict[str, Any]:
         shown = _document(answer)
         if operation := answer.headers.get("azure-asyncoperation"):
-            self._follow(operation)
+            self._follow(operation, waits=waits)
             return self.get(path)
         return shown
 
-    def _follow(self, operation: str) -> None:
+    def _follow(self, operation: str, *, waits: bool) -> None:
         pause = 0.1
         while True:
             shown = _document(self._send("GET", operation))
+            if not waits:
+                raise Accepted(shown)
             match shown["status"]:
                 case "Succeeded":
                     return
@@ -240,10 +262,17 @@ def calling(options: argparse.Namespace, what: Callable[[Api], int]) -> int:
         return refused.code
     if getattr(options, "account", "") is None:
         options.account = place.account
-    return reaching_out(place, what)
+
+    def accepting(api: Api) -> int:
+        try:
+            return what(api)
+        except Accepted as accepted:
+            return _show_accepted(options, accepted.operation)
+
+    return reaching_out(place, accepting, waits=not getattr(options, "no_wait", False))
 
 
-def reaching_out(place: "Place", what: Callable[[Api], int]) -> int:
+def reaching_out(place: "Place", what: Callable[[Api], int], *, waits: bool = True) -> int:
     import httpx  # late: `muster engine` parses the same command line and needs none of it
 
     from muster.cli import names
@@ -253,7 +282,7 @@ def reaching_out(place: "Place", what: Callable[[Api], int]) -> int:
         if wrong := reaching.wrong_address(url):
             raise Refused(wrong)
         with connect(url, place.token, place.ca_file) as http:
-            api = Api(http)
+            api = Api(http, waits=waits)
             try:
                 return what(api)
             except Refused as refused:
@@ -266,6 +295,16 @@ def reaching_out(place: "Place", what: Callable[[Api], int]) -> int:
     except (httpx.TransportError, httpx.InvalidURL) as error:
         print(f"muster: {reaching.no_answer(url, error)}", file=sys.stderr)
         return Exit.USAGE
+
+
+def _show_accepted(options: argparse.Namespace, operation: dict[str, Any]) -> int:
+    name = operation["name"]
+    row = [name, operation["status"], output.moment(operation.get("startTime"))]
+    notes = [f"It goes on by itself; muster operation wait {name} waits for it."]
+    output.show(
+        options, operation, output.Table(("operation", "status", "started"), [row]), notes=notes
+    )
+    return Exit.SUCCEEDED
 
 
 def connect(url: str, token: str, ca_file: Path | None = None) -> "httpx.Client":

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from muster.cli import deletes, histories, lookup, output, updates
-from muster.cli.arguments import Parser, verb, verbs_of
+from muster.cli.arguments import Parser, may_wait, verb, verbs_of
 from muster.cli.client import Api, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table
@@ -34,17 +34,19 @@ def add(noun: Parser) -> None:
     about = "create a database, or register one that exists"
     example = "muster database create eu1/tenant_7 --label tier=gold"
     one = _named(verb(verbs, "create", create, about, example=example))
+    may_wait(one)
     updates.add_settings(one, SETTINGS)
     about = "change what is named of a database"
     example = "muster database update eu1/tenant_7 --label tier=gold --remove-label trial"
     one = _named(verb(verbs, "update", update, about, example=example))
+    may_wait(one)
     updates.add(one, SETTINGS)
     about = "delete a database; its deletion policy says whether it is dropped"
     example = "muster database delete eu1/tenant_7 --yes"
     one = _named(verb(verbs, "delete", delete, about, example=example))
     about = "drop it also while it is used or holds rows"
     one.add_argument("--force", action="store_true", help=about)
-    deletes.add(one)
+    deletes.add(may_wait(one))
     about = "list the state changes of a database"
     example = "muster database history eu1/tenant_7"
     histories.add(_named(verb(verbs, "history", history, about, example=example)))

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from muster.cli import deletes, lookup, output, updates
-from muster.cli.arguments import Parser, verb, verbs_of
+from muster.cli.arguments import Parser, may_wait, verb, verbs_of
 from muster.cli.client import Api, calling
 from muster.cli.exits import Exit
 from muster.cli.output import Table
@@ -32,7 +32,7 @@ def add(noun: Parser) -> None:
     one = _named(
         verb(verbs, "delete", delete, about, example="muster resource-group delete fleet --yes")
     )
-    deletes.add(one)
+    deletes.add(may_wait(one))
 
 
 def _named(one: Parser) -> Parser:

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from muster.cli import deletes, histories, lookup, output, server_settings, updates
-from muster.cli.arguments import Commands, Parser, verb, verbs_of
+from muster.cli.arguments import Commands, Parser, may_wait, verb, verbs_of
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table
@@ -29,6 +29,7 @@ def add(noun: Parser) -> None:
     _named(verb(verbs, "show", show, about, example="muster server show eu1"))
     example = "muster server update eu1 --max-connections 20 --label region=eu"
     one = _named(verb(verbs, "update", update, "change what is named of a server", example=example))
+    may_wait(one)
     updates.add(one, SETTINGS)
     server_settings.add_password(one, update=True)
     about = "delete a server with its pools and job accounts"
@@ -37,7 +38,7 @@ def add(noun: Parser) -> None:
     one.add_argument("--force", action="store_true", help=about)
     about = "also while executions run on it"
     one.add_argument("--drop-in-use", action="store_true", help=about)
-    deletes.add(one)
+    deletes.add(may_wait(one))
     about = "list the state changes of a server"
     histories.add(
         _named(verb(verbs, "history", history, about, example="muster server history eu1"))
@@ -53,6 +54,7 @@ def _add_add(verbs: Commands) -> None:
     about = "register a server, or create one"
     example = "muster server add eu1 --host db1.internal --job-credential fleet-login"
     one = verb(verbs, "add", add_server, about, example=example, aliases=["create"])
+    may_wait(one)
     one.add_argument("name", metavar="NAME", help="its name in jobs and commands")
     updates.add_settings(one, server_settings.ADDED)
     server_settings.add_password(one, update=False)

@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 import argparse
+import json
 
 from muster.cli import client
 from muster.cli import main as cli
@@ -121,6 +122,51 @@ def test_an_operation_is_followed_to_its_end(muster, rest):
     code, out, _ = muster("server", "add", "new", "--host", "db", "-o", "tsv")
 
     assert (code, out.splitlines()[1].split("\t")[0]) == (0, "new")
+
+
+def test_an_operation_that_is_not_waited_for_is_printed(muster, rest):
+    server, operation = f"{SERVER.rpartition('/')[0]}/new", "/op/1"
+    started = {"name": "1", "status": "InProgress", "startTime": "2031-01-01T00:00:00.7Z"}
+    rest.on("GET", operation, started)
+    rest.on("PATCH", SERVER, accepted(operation, {}))
+    rest.on("DELETE", SERVER, accepted(operation, {}))
+    rest.on("PUT", server, accepted(operation, {}))
+    rest.on(
+        "GET", f"{SUBSCRIPTION}/resourceGroups", listed({"id": f"{SUBSCRIPTION}/resourceGroups/g1"})
+    )
+
+    for words in (
+        ["add", "new", "--host", "db"],
+        ["update", "fleet-1", "--port", "5433"],
+        ["delete", "fleet-1", "--yes"],
+    ):
+        code, out, _ = muster("server", *words, "--no-wait")
+
+        assert code == 0
+        assert out.splitlines() == [
+            "operation  status      started",
+            "1          InProgress  2031-01-01T00:00:00Z",
+            "It goes on by itself; muster operation wait 1 waits for it.",
+        ]
+    words = ["server", "delete", "fleet-1", "--yes", "--no-wait", "--query", "name", "-o", "tsv"]
+    assert muster(*words)[1] == "1\n"
+
+
+def test_what_an_account_stands_on_is_waited_for_in_any_case(muster, rest):
+    control, account = f"{SERVER}/databases/jobs", f"{SERVER}/jobAgents/a"
+    rest.on("PUT", control, accepted("/op/1", {}))
+    rest.on(
+        "GET", "/op/1", {"name": "1", "status": "InProgress"}, {"name": "1", "status": "Succeeded"}
+    )
+    rest.on("GET", control, httpx.Response(404, json={"error": {}}), {"name": "jobs"})
+    rest.on("PUT", account, accepted("/op/2", {}))
+    rest.on("GET", account, httpx.Response(404, json={"error": {}}))
+    rest.on("GET", "/op/2", {"name": "2", "status": "InProgress"})
+
+    words = ["account", "create", "a", "--database", "fleet-1/jobs", "--no-wait", "-o", "json"]
+    code, out, err = muster(*words)
+
+    assert (code, json.loads(out)["name"]) == (0, "2"), err
 
 
 def test_an_operation_that_fails_is_an_error_like_any_other(muster, rest):

@@ -1,7 +1,9 @@
-"""`muster login` against a running API: real tokens are kept, wrong ones are not."""
+"""Habits of the command line against a running API: logging in, and not waiting."""
 
 import io
+import json
 import sys
+import time
 
 import pytest
 
@@ -58,3 +60,17 @@ def test_a_service_token_is_a_login_until_it_is_revoked(muster, running):
     code, printed = muster("subscription", "list")
 
     assert code == 7 and "muster login --name ci gets in again" in printed
+
+
+def test_a_delete_that_is_not_waited_for_goes_on_by_itself(muster, running):
+    muster("login", running.url, stdin=TOKEN)
+    muster("subscription", "create", "prod")
+    muster("resource-group", "create", "fleet")
+
+    code, printed = muster("resource-group", "delete", "fleet", "--yes", "--no-wait", "-o", "json")
+
+    assert code == 0 and json.loads(printed)["status"] in {"InProgress", "Succeeded"}, printed
+    end = time.monotonic() + 60
+    while muster("resource-group", "show", "fleet")[0] != 6:
+        assert time.monotonic() < end, "the group is there after a minute"
+        time.sleep(0.2)
