@@ -35,11 +35,13 @@ RERUN_KINDS = ("failed", "timedOut", "canceled", "skipped", "unknown", "succeede
 MOST_SETS = 10_000
 LONGEST_REASON = 1000  # of a cancellation
 DELETED = "includeDeleted"
-LIFECYCLES = {  # of targets
+LIFECYCLES = {
     "Created",
     "InProgress",
+    "WaitingForChildJobExecutions",
     "WaitingForRetry",
     "Succeeded",
+    "SucceededWithSkipped",
     "Failed",
     "TimedOut",
     "Canceled",

@@ -202,7 +202,7 @@ ACCOUNTS = ResourceType(
             title="ListExecutions",
             item=execution_parts.ITEM,
             example=execution_parts.EXAMPLE,
-            query=execution_parts.FILTERS,
+            query=execution_parts.OF_RUNS,
             inside=True,
         ),
         "targets": target_history.HISTORY,

@@ -82,6 +82,18 @@ OBSERVED: dict[str, Any] = {
     "planOf": TEXT,
     "limit": WHOLE,
     "overrides": {"type": "object"},
+    "targets": {
+        "type": "object",
+        "description": "Each target once: succeeded in every step, failed or timed out in any. Of a live run with more "
+        "than 10000 targets only the total.",
+        "required": ["total"],
+        "properties": {"total": WHOLE, "done": WHOLE, "succeeded": WHOLE, "failed": WHOLE},
+    },
+    "rowsAffected": {
+        "type": "integer",
+        "format": "int64",
+        "description": "Rows that succeeded targets inserted, updated, deleted, merged or copied; known when it has ended.",
+    },
     "nextAttemptTime": TIME,
     "runAttempts": {"type": "array", "items": RUN_ATTEMPT},
 }
@@ -110,6 +122,18 @@ FILTERS = (
         name="$top",
         description="Ends the list after so many.",
         schema={"type": "integer", "format": "int64", "minimum": 1},
+    ),
+)
+LIFECYCLES = OBSERVED["lifecycle"]["enum"]
+OF_RUNS = (
+    *FILTERS,
+    Query(
+        name="lifecycle",
+        description="Only those in one of these, with commas between them.",
+        schema={
+            "type": "string",
+            "pattern": "^({0})(,({0}))*$".format("|".join(LIFECYCLES)),
+        },
     ),
 )
 LIFECYCLE = "(Created|InProgress|WaitingForRetry|Succeeded|Failed|TimedOut|Canceled|Skipped)"

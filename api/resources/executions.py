@@ -50,7 +50,7 @@ EXECUTIONS = ResourceType(
     shown_example=parts.SHOWN,
     put=Sync(executions.put),
     get=Sync(executions.FAMILY.get, query=(parts.DELETED,)),
-    list=Sync(executions.FAMILY.list_page, query=parts.FILTERS),
+    list=Sync(executions.FAMILY.list_page, query=parts.OF_RUNS),
     actions={
         "cancel": _cancel(executions.cancel),
         "rerun": Action(

@@ -2,7 +2,7 @@
 
 from api.resource import Action, Query, Report, ResourceType, Sync, View
 from api.resources.accounts import ACCOUNTS
-from api.resources.execution_parts import EXAMPLE, ITEM, NAME, UUID
+from api.resources.execution_parts import EXAMPLE, ITEM, NAME, OBSERVED, UUID
 from api.resources.plan_parts import PLAN, PLAN_EXAMPLE, PLAN_ID, PLAN_ITEM, PLAN_SHOWN
 from api.versions import SQL
 from workflows import engine_requests, jobs, plans
@@ -36,6 +36,18 @@ HEALTH = {
     },
 }
 
+LAST_RUN = {
+    "type": "object",
+    "description": "The run that was created last; the ETag does not change with it.",
+    "required": ["jobExecutionId", "lifecycle", "createTime"],
+    "properties": {
+        "jobExecutionId": {"type": "string"},
+        "lifecycle": OBSERVED["lifecycle"],
+        "createTime": {"type": "string", "format": "date-time"},
+        "endTime": {"type": "string", "format": "date-time"},
+    },
+}
+
 JOBS = ResourceType(
     name="jobs",
     namespace="Microsoft.Sql",
@@ -45,7 +57,16 @@ JOBS = ResourceType(
     versions=SQL,
     parent=ACCOUNTS,
     properties=JobProperties,
-    observed={"version": {"type": "integer"}, "health": HEALTH},
+    observed={
+        "version": {"type": "integer"},
+        "health": HEALTH,
+        "lastRun": LAST_RUN,
+        "nextRunTime": {
+            "type": "string",
+            "format": "date-time",
+            "description": "When its schedule starts it next; absent when it does not, or the engine has not computed it.",
+        },
+    },
     pattern=NAME,
     name_example="vacuum",
     example={

@@ -17,12 +17,14 @@ Q = Queries("engine.access", "target.sql")
 
 MAX_RESULT_SETS = 1_000
 MAX_ROW_COUNT = 2**63 - 1
+CHANGES = {"INSERT", "UPDATE", "DELETE", "MERGE", "COPY"}
 TYPE_NAMES_TIMEOUT = 3.0  # seconds
 
 
 class KeptResults:
     def __init__(self, session: PooledConnection) -> None:
         self.rows = 0  # returned or changed
+        self.rows_affected: int | None = None
         self._session = session
         self._sets: list[ResultSet] = []
 
@@ -30,12 +32,15 @@ class KeptResults:
         for each in sets:
             each.statement = statement
             self.rows = min(self.rows + each.affected, MAX_ROW_COUNT)
+            if each.tag.partition(" ")[0] in CHANGES:
+                self.rows_affected = min((self.rows_affected or 0) + each.affected, MAX_ROW_COUNT)
             if len(self._sets) < MAX_RESULT_SETS:
                 self._sets.append(each)
 
     def clear(self) -> None:
         self._sets.clear()
         self.rows = 0
+        self.rows_affected = None
 
     @property
     def digest(self) -> str | None:

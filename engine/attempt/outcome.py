@@ -56,6 +56,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     results: list[dict[str, Any]] = []
     result_hash: str | None = None
     rows: int = 0
+    rows_affected: int | None = None  # None: no statement was of a kind that changes rows
     bytes: int = 0
     statement_no: int | None = None  # the last that completed
     timings: dict[str, float] = {}  # milliseconds

@@ -314,6 +314,7 @@ class ScriptRun:
             results=results,
             result_hash=self._kept.digest,
             rows=self._kept.rows,
+            rows_affected=self._kept.rows_affected,
             bytes=self.reply.received,
             statement_no=self.completed or None,
             timings=self.stopwatch.milliseconds,

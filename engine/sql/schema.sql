@@ -102,7 +102,8 @@ create type jobs_internal.task_result as (
     blockers jsonb,
     last_message text,
     cancel_method text,
-    checkpoint jsonb
+    checkpoint jsonb,
+    rows_affected bigint
 );
 
 create type jobs_internal.task_start as (
@@ -398,6 +399,8 @@ create table jobs_internal.job_execution (
     last_message text not null default 'Job execution created.'::text,
     retries integer not null default 0,
     run_attempts jsonb,
+    target_counts jsonb,
+    rows_affected bigint,
     constraint a_door_of_a_run_is_known CHECK ((door = ANY (ARRAY['rest'::text, 'fsm'::text, 'psql'::text, 'engine'::text]))),
     constraint a_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text, 'WaitingForChildJobExecutions'::text, 'WaitingForRetry'::text, 'Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))),
     constraint a_run_agrees_with_its_attempts TRIGGER DEFERRABLE INITIALLY DEFERRED,
@@ -411,6 +414,7 @@ create table jobs_internal.job_execution (
     constraint only_a_slot_has_a_slot CHECK (((origin = 'slot'::text) = (slot IS NOT NULL))),
     constraint retries_are_counted CHECK ((retries >= 0)),
     constraint rules_of_run_attempts_are_an_object CHECK ((jsonb_typeof(run_attempts) = 'object'::text)),
+    constraint target_counts_are_an_object CHECK ((jsonb_typeof(target_counts) = 'object'::text)),
     constraint what_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'SucceededWithSkipped'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))))
 );
 CREATE UNIQUE INDEX a_plan_is_started_once ON jobs_internal.job_execution USING btree (plan_of) WHERE (plan_of IS NOT NULL);
@@ -746,6 +750,7 @@ create table jobs_internal.step_execution (
     not_before timestamp with time zone,
     resumed_at timestamp with time zone,
     aborted_at timestamp with time zone,
+    rows_affected bigint,
     constraint a_halt_has_a_rule CHECK (((halted_at IS NULL) = (halt_rule IS NULL))),
     constraint a_halt_rule_is_known CHECK ((halt_rule = ANY (ARRAY['FailureLimit'::text, 'SameError'::text]))),
     constraint a_step_ends_after_its_targets TRIGGER DEFERRABLE INITIALLY DEFERRED,
@@ -788,6 +793,7 @@ create table jobs_internal.target_execution (
     tried_at timestamp with time zone,
     free_attempts integer not null default 0,
     repeatable boolean not null default false,
+    rows_affected bigint,
     constraint a_phase_is_known CHECK ((phase = ANY (ARRAY['connect'::text, 'run'::text, 'commit'::text, 'verify'::text, 'output'::text]))),
     constraint a_target_lifecycle_is_known CHECK ((lifecycle = ANY (ARRAY['Created'::text, 'InProgress'::text, 'WaitingForRetry'::text, 'Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text]))),
     constraint a_target_that_is_over_has_an_end CHECK (((end_time IS NOT NULL) = (lifecycle = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'TimedOut'::text, 'Canceled'::text, 'Skipped'::text])))),

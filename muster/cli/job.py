@@ -182,7 +182,7 @@ def list_jobs(options: argparse.Namespace) -> int:
         jobs = api.all(f"{lookup.account(api, options)}/jobs")
         rows = [job_view.row(each) for each in jobs]
         output.show(
-            options, {"value": jobs}, Table(job_view.COLUMNS, rows, optional=("description",))
+            options, {"value": jobs}, Table(job_view.COLUMNS, rows, optional=job_view.OPTIONAL)
         )
         return Exit.SUCCEEDED
 

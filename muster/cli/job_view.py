@@ -5,9 +5,20 @@ from typing import Any
 
 from muster.cli import auto_disable, output, run_attempts, schedules
 from muster.cli.client import Api
-from muster.cli.output import Table, when
+from muster.cli.output import Table, moment, when
 
-COLUMNS = ("name", "version", "schedule", "enabled", "paused", "description")
+COLUMNS = (
+    "name",
+    "version",
+    "schedule",
+    "enabled",
+    "paused",
+    "last_run",
+    "last_created",
+    "next_run",
+    "description",
+)
+OPTIONAL = ("last_run", "last_created", "next_run", "description")
 STEP = ("step", "name", "group", "credential", "script")
 
 
@@ -27,9 +38,7 @@ def show(api: Api, options: argparse.Namespace, path: str, *, first: bool = Fals
             notes = ["first run: now", *notes]
         elif first:
             notes = [each.replace("next run:", "first run:") for each in notes]
-        output.show(
-            options, job, Table(COLUMNS, [row(job)], optional=("description",)), notes=notes
-        )
+        output.show(options, job, Table(COLUMNS, [row(job)], optional=OPTIONAL), notes=notes)
         print()
     document = {**job, "steps": steps, "nextRuns": upcoming}
     output.show(options, document, Table(STEP, rows, optional=("credential",)))
@@ -54,13 +63,16 @@ def _when(properties: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[st
 
 def row(job: dict[str, Any]) -> list[Any]:
     properties = job.get("properties") or {}  # nothing of one that only lies above
-    schedule = properties.get("schedule") or {}
+    schedule, last = properties.get("schedule") or {}, properties.get("lastRun") or {}
     return [
         job["name"],
         properties.get("version"),
         schedules.describe(schedule),
         schedule.get("enabled", False),
         properties.get("paused", False),
+        last.get("lifecycle"),
+        moment(last.get("createTime")),
+        moment(properties.get("nextRunTime")),
         properties.get("description") or None,
     ]
 

@@ -208,7 +208,7 @@ def when(text: str | None) -> str:
 def _for_people(column: str, cell: Any, *, local: bool) -> Any:
     if isinstance(cell, Moment):
         return cell.beside_local if local else cell
-    return lifecycle(cell) if column == "lifecycle" else cell
+    return lifecycle(cell) if column in {"lifecycle", "last_run"} else cell
 
 
 def _texts(table: Table) -> list[list[str]]:

@@ -1,6 +1,7 @@
 """Shows the progress of a run: a block that redraws itself, or one line for each change."""
 
 import sys
+from datetime import datetime
 from typing import Any, Protocol, TextIO
 
 from muster.cli import output, runs
@@ -178,6 +179,15 @@ def code(each: dict[str, Any]) -> str:
 def several(summary: dict[str, Any]) -> bool:
     """Whether each target may be there more than once, for as many steps."""
     return len(summary.get("steps", [])) > 1
+
+
+def took(part: dict[str, Any]) -> str | None:
+    """How long a run, a step or a target took from its start to its end."""
+    if not (part.get("startTime") and part.get("endTime")):
+        return None
+    start, end = (datetime.fromisoformat(part[name]) for name in ("startTime", "endTime"))
+    seconds = (end - start).total_seconds()
+    return f"{seconds:.1f} s" if seconds < 10 else span(seconds)
 
 
 def span(seconds: float) -> str:

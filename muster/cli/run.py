@@ -19,6 +19,7 @@ from muster.cli import (
     run_attempts,
     run_list,
     run_origin,
+    run_target_list,
     run_watch,
     runs,
 )
@@ -28,11 +29,21 @@ from muster.cli.exits import Exit, is_over
 from muster.cli.known import Lookup
 from muster.cli.output import Table, when
 from muster.cli.runs import Run
-from muster.cli.typed import lifecycles
 
 RUN = "id, its unique beginning, JOB/beginning, or JOB: its newest run"
-STEPS = ("step", "name", "lifecycle", "done", "total", "failed", "wave", "reason", "message")
-TARGETS = ("step", "server", "database", "schema", "lifecycle", "attempts", "reason", "message")
+STEPS = (
+    "step",
+    "name",
+    "lifecycle",
+    "done",
+    "total",
+    "failed",
+    "duration",
+    "rows",
+    "wave",
+    "reason",
+    "message",
+)
 MESSAGES = (
     "step",
     "server",
@@ -55,11 +66,7 @@ def add(noun: Parser) -> None:
     run_list.add(one)
     one = _of_run(verb(verbs, "show", show_run, "show a run and its steps"))
     one.add_argument("--targets", action="store_true", help="its targets instead of its steps")
-    one.add_argument(
-        "--lifecycle", type=lifecycles, help="only targets in it, such as Failed,TimedOut"
-    )
-    one.add_argument("--server", help="only targets on it")
-    one.add_argument("--wave", type=count, metavar="N", help="only targets of this wave")
+    run_target_list.add_filters(one)
     one = _of_run(verb(verbs, "watch", watch, "show the progress of a run until it finishes"))
     one.add_argument("--timeout", type=duration, help="at most so long: 90, 15m, 2h")
     one = _of_run(verb(verbs, "wait", wait, "wait without output until a run finishes"))
@@ -80,6 +87,15 @@ def add(noun: Parser) -> None:
     one.add_argument("--wait", action="store_true", help="watch the run and exit with its result")
     one.add_argument("--timeout", type=duration, help="wait at most so long: 90, 15m, 2h")
     _of_run(verb(verbs, "abort", abort, "end a run that is halted or waits for its next wave"))
+    about = "list the targets of a run"
+    example = "muster run targets nightly --lifecycle failed"
+    one = _of_run(verb(verbs, "targets", list_targets, about, example=example))
+    one.add_argument("--active", action="store_true", help="only those that have not finished")
+    one.add_argument(
+        "--fingerprint", metavar="ERROR", help="with this error, of -o json of run errors"
+    )
+    one.add_argument("--step", metavar="NAME", help="only of this step")
+    run_target_list.add_filters(one)
     _of_run(verb(verbs, "attempts", attempts, "list the attempts of a run"))
     events.add_options(_of_run(verb(verbs, "events", events.of_run, "list the events of a run")))
     _of_run(verb(verbs, "errors", errors, "list what went wrong, one line for each cause"))
@@ -106,26 +122,21 @@ def list_runs(options: argparse.Namespace) -> int:
 
 def show_run(options: argparse.Namespace) -> int:
     def show(api: Api, run: Run) -> int:
-        query = {
-            "lifecycle": options.lifecycle,
-            "server": options.server,
-            "wave": options.wave,
-        }
-        if options.targets or any(query.values()):
-            targets = api.all(f"{run.path}/targets", query)
-            table = Table(TARGETS, [_target(each) for each in targets], optional=("schema",))
-            output.show(options, {"value": targets}, table)
-            return Exit.SUCCEEDED
+        if options.targets or run_target_list.is_filtered(options):
+            return run_target_list.show(api, run, options)
         summary = api.get(f"{run.path}/summary")
         if output.is_for_people(options):
             print("\n".join(map(output.clean, _head(run, summary))) + "\n")
-        table = Table(
-            STEPS, [_step(each) for each in summary["steps"]], optional=("wave", "reason")
-        )
+        rows = [_step(each) for each in summary["steps"]]
+        table = Table(STEPS, rows, optional=("duration", "rows", "wave", "reason"))
         output.show(options, summary, table)
         return Exit.SUCCEEDED
 
     return _on_run(options, show)
+
+
+def list_targets(options: argparse.Namespace) -> int:
+    return _on_run(options, lambda api, run: run_target_list.show(api, run, options))
 
 
 def watch(options: argparse.Namespace) -> int:
@@ -275,7 +286,11 @@ def _head(run: Run, summary: dict[str, Any]) -> list[str]:
         if summary.get(key)
     )
     lines = [f"{run.job} {run.id}: {output.lifecycle(summary['lifecycle'])}"]
-    lines += [f"  {line}" for line in (*run_origin.begun(summary), times)]
+    took = [f"took {text}" for text in [progress.took(summary)] if text]
+    rows = summary.get("rowsAffected")
+    affected = [] if rows is None else [f"{output.many(rows, 'row')} affected"]
+    begun = (*run_origin.begun(summary), *run_origin.followed(summary))
+    lines += [f"  {line}" for line in (*begun, ", ".join([times, *took, *affected]))]
     reason = run_origin.reason(summary)
     lines += [f"  {reason}"] if reason else []
     lines += [f"  {summary['lastMessage']}"] if summary.get("lastMessage") else []
@@ -296,22 +311,9 @@ def _step(step: dict[str, Any]) -> list[Any]:
         step.get("done", 0),
         step.get("total", 0),
         counts.get("Failed", 0) + counts.get("TimedOut", 0),
+        progress.took(step),
+        step.get("rowsAffected"),
         f"{step['wave']} of {step['waves']}" if step.get("waves", 1) > 1 else None,
         step.get("endReason") or step.get("waitReason"),
         step.get("lastMessage"),
-    ]
-
-
-def _target(item: dict[str, Any]) -> list[Any]:
-    properties = item["properties"]
-    where = properties.get("target") or {}
-    return [
-        properties.get("stepName"),
-        where.get("serverName"),
-        where.get("databaseName"),
-        where.get("schemaName"),
-        properties["lifecycle"],
-        properties.get("currentAttempts"),
-        properties.get("endReason") or properties.get("waitReason"),
-        properties.get("lastMessage"),
     ]

@@ -27,6 +27,22 @@ def begun(summary: dict[str, Any]) -> list[str]:
     return [_started(summary, origin, actor), *_own(summary)]
 
 
+def brief(run: dict[str, Any]) -> str | None:
+    """The same in a few words, for a list."""
+    origin, actor = run.get("origin"), run.get("actor")
+    if origin == "slot":
+        return "schedule"
+    if run.get("rerunOf"):
+        return f"rerun of {run['rerunOf'][:8]} by {actor}"
+    return f"plan, by {actor}" if origin == "plan" else actor
+
+
+def followed(summary: dict[str, Any]) -> list[str]:
+    """Its reruns."""
+    reruns = [each[:8] for each in summary.get("reruns") or []]
+    return [f"rerun as {', '.join(reruns)}"] if reruns else []
+
+
 def _own(summary: dict[str, Any]) -> list[str]:
     """What this run has in place of what its steps say."""
     limit = summary.get("limit")
@@ -48,6 +64,8 @@ def _started(summary: dict[str, Any], origin: str, actor: str | None) -> str:
     if origin == "slot":
         return f"started by its schedule for {when(summary.get('slot'))}{version}"
     how = ORIGINS.get(origin, "started")
+    if summary.get("rerunOf"):
+        how = f"rerun of {summary['rerunOf'][:8]}"
     return f"{how} by {actor}{_door(summary)}{version}"
 
 

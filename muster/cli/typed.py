@@ -96,6 +96,12 @@ def lifecycles(text: str) -> str:
     return ",".join(OTHERWISE.get(plain(each)) or word(each) for each in text.split(","))
 
 
+def lifecycles_of_runs(text: str) -> str:
+    """The same of runs, which also wait for their targets: that is running too."""
+    words = lifecycles(text).split(",")
+    return ",".join([*words, *(["WaitingForChildJobExecutions"] if "InProgress" in words else [])])
+
+
 def plain(text: str) -> str:
     """Without case, hyphens, underscores and spaces."""
     return re.sub(r"[-_ ]", "", text).lower()

@@ -71,6 +71,7 @@ def test_the_commands_of_the_reference_work(bash, tmp_path, own_server):
             "`muster job start JOB`",
             "`muster step add JOB STEP`",
             "`muster step update JOB STEP`",
+            "`muster run list [JOB]`",
         ):
             bash.block(blocks.take(section).text)
         counted = blocks.take("`muster exec`").with_({"--expect-targets 60": "--expect-targets 4"})

@@ -80,5 +80,7 @@ class ExecutionProperties(Properties, frozen=True):
             "runAttempts",
             "limit",
             "overrides",
+            "targets",
+            "rowsAffected",
         }
     )

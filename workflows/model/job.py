@@ -56,7 +56,7 @@ class AutoDisable(Properties, frozen=True):
 
 
 class JobProperties(Properties, frozen=True):
-    READ_ONLY: ClassVar = frozenset({"version", "health"})
+    READ_ONLY: ClassVar = frozenset({"version", "health", "lastRun", "nextRunTime"})
     WRITE_ONLY: ClassVar = frozenset({"steps"})
     ABOUT: ClassVar = {
         "steps": (

@@ -785,8 +785,24 @@ def test_jobs_are_shown_and_listed(muster, a_job):
     ]
     assert (
         muster("job", "list", "-o", "tsv")[1].splitlines()[1]
-        == "nightly\t1\t0 3 * * * UTC\ttrue\tfalse\t"
+        == "nightly\t1\t0 3 * * * UTC\ttrue\tfalse\t\t\t\t"
     )
+
+
+def test_a_list_of_jobs_has_the_last_and_the_next_run_of_each(muster, rest):
+    last = {
+        "jobExecutionId": RUN_ID,
+        "lifecycle": "WaitingForChildJobExecutions",
+        "createTime": "2031-01-01T03:00:00.5Z",
+    }
+    properties = {"version": 1, "lastRun": last, "nextRunTime": "2031-01-02T03:00:00Z"}
+    rest.on("GET", f"{ACCOUNT}/jobs", listed({"name": "nightly", "properties": properties}))
+
+    people, scripts = muster("job", "list")[1], muster("job", "list", "-o", "tsv")[1]
+
+    row = people.splitlines()[1].split()
+    assert row[-3:] == ["running", "2031-01-01T03:00:00Z", "2031-01-02T03:00:00Z"]
+    assert "\tWaitingForChildJobExecutions\t2031-01-01T03:00:00Z\t2031-01-02T03:00:00Z\t" in scripts
 
 
 def a_schedule(rest, upcoming=(), **said):

@@ -19,14 +19,25 @@ def newest(rest):
 
 
 def test_runs_are_listed_newest_first(muster, rest):
-    rest.on("GET", f"{ACCOUNT}/executions", listed(a_run(lifecycle="Failed", lastMessage="No.")))
+    ended = {
+        "startTime": "2031-01-01T00:00:01Z",
+        "endTime": "2031-01-01T00:01:05Z",
+        "targets": {"total": 60, "done": 60, "succeeded": 59, "failed": 1},
+        "rowsAffected": 7,
+        "origin": "rerun",
+        "rerunOf": RUN_ID,
+        "actor": "ann",
+    }
+    run = a_run(lifecycle="Failed", lastMessage="No.", **ended)
+    rest.on("GET", f"{ACCOUNT}/executions", listed(run))
 
     code, out, _ = muster("run", "list", "--active", "--top", "3", "-o", "tsv")
 
     assert code == 0
     assert out.splitlines() == [
-        "job\trun\tlifecycle\tcreated\tstarted\tended\tattempt\tmessage",
-        f"nightly\t{RUN_ID}\tFailed\t2031-01-01T00:00:00Z\t\t\t\tNo.",
+        "job\trun\tlifecycle\ttargets\trows\tcreated\tstarted\tended\tduration\torigin\tattempt\tmessage",
+        f"nightly\t{RUN_ID}\tFailed\t59 of 60\t7\t2031-01-01T00:00:00Z\t2031-01-01T00:00:01Z\t2031-01-01T00:01:05Z"
+        "\t1 min 04 s\trerun of 3f2a1c9e by ann\t\tNo.",
     ]
     assert rest.asked(f"{ACCOUNT}/executions") == [{"$top": "3", "isActive": "true"}]
 
@@ -204,7 +215,7 @@ def test_show_targets_are_filtered_by_the_api(muster, rest):
         "tsv",
     )
 
-    assert out.splitlines()[1] == "main\tfleet-1\ttenant_07\t\tFailed\t1\tStatementFailed\t"
+    assert out.splitlines()[1] == "main\tfleet-1\ttenant_07\t\tFailed\t1\t\t\tStatementFailed\t"
     assert rest.asked(f"{RUN}/targets") == [{"lifecycle": "Failed,TimedOut", "server": "fleet-1"}]
 
 

@@ -26,6 +26,32 @@ def test_the_runs_of_a_job_are_asked_for_below_the_job(muster, rest, words):
     assert rest.asked(OF_ALL) == []
 
 
+def test_lifecycles_are_typed_in_any_case(muster, rest):
+    muster("run", "list", "--lifecycle", "failed,timed-out")
+    muster("run", "list", "--lifecycle", "Running")
+
+    assert [each["lifecycle"] for each in rest.asked(OF_ALL)] == [
+        "Failed,TimedOut", "InProgress,WaitingForChildJobExecutions",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("properties", "targets", "origin"),
+    [
+        ({"targets": {"total": 60, "done": 41, "succeeded": 40, "failed": 1}, "origin": "slot"}, "40 of 60", "schedule"),
+        ({"targets": {"total": 20000}, "origin": "caller", "actor": "ann"}, "of 20000", "ann"),
+        ({"targets": {"total": 0}, "origin": "plan", "actor": "ann"}, "", "plan, by ann"),
+        ({"origin": "caller", "actor": "ann"}, "", "ann"),
+    ],
+)  # fmt: skip
+def test_a_row_has_targets_and_where_the_run_comes_from(muster, rest, properties, targets, origin):
+    rest.on("GET", OF_ALL, listed(a_run(**properties)))
+
+    names, row = (line.split("\t") for line in muster("run", "list", "-o", "tsv")[1].splitlines())
+    shown = dict(zip(names, row, strict=True))
+    assert (shown["targets"], shown["origin"]) == (targets, origin)
+
+
 def test_since_and_until_are_times_or_how_long_ago_it_was(muster, rest):
     muster("run", "list", "--since", "2h", "--until", "2031-01-01T02:00:00+01:00")
 

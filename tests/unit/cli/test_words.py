@@ -70,7 +70,8 @@ def test_times_have_the_time_here_beside_them_for_people_alone(muster, rest, mon
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     tzset()
     times = {"createTime": "2031-01-01T10:00:00.5Z", "startTime": "2031-01-01T20:00:00Z"}
-    rest.on("GET", f"{ACCOUNT}/executions", listed(a_run(**times)))
+    later = a_run(createTime="2031-01-01T20:00:00Z")
+    rest.on("GET", f"{ACCOUNT}/executions", listed(a_run(**times), later))
     rest.on("GET", f"{ACCOUNT}/jobs/nightly/executions", listed(a_run(**times)))
     rest.on("GET", f"{RUN}/summary", a_summary(**times))
 

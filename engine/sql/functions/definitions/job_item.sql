@@ -25,7 +25,18 @@ begin
                         when 'Months' then format('P%sM', p_job.schedule_interval_count) end))),
             'paused', p_job.paused, 'priority', p_job.priority, 'owner', p_job.owner, 'labels', p_job.labels,
             'retentionDays', p_job.retention_days, 'runAttempts', p_job.run_attempts)
-            || jsonb_strip_nulls(jsonb_build_object('autoDisable', p_job.auto_disable, 'health', (
+            || jsonb_strip_nulls(jsonb_build_object(
+                'nextRunTime', case when p_job.enabled and not p_job.paused then iso_time(nullif(
+                    case when p_job.schedule_type = 'Once' then p_job.schedule_start_time else p_job.next_slot end,
+                    'infinity')) end,
+                'lastRun', (
+                    select jsonb_build_object('jobExecutionId', x.job_execution_id, 'lifecycle', x.lifecycle,
+                                              'createTime', iso_time(x.create_time), 'endTime', iso_time(x.end_time))
+                      from job_execution x
+                     where x.job_id = p_job.job_id
+                     order by x.create_time desc, x.job_execution_id desc
+                     limit 1),
+                'autoDisable', p_job.auto_disable, 'health', (
                 select jsonb_strip_nulls(jsonb_build_object(
                            'failuresInARow', h.failures, 'since', iso_time(h.since), 'warnedAt', iso_time(h.warned_at),
                            'disabledAt', iso_time(h.disabled_at), 'disabledReason', case when h.disabled_at is not null

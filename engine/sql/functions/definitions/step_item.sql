@@ -13,7 +13,7 @@ begin
             'stepId', p_step.step_id, 'stepName', p_step.step_name, 'currentAttempts', 0,
             'lastMessage', p_step.last_message, 'waitReason', p_step.wait_reason, 'endReason', p_step.end_reason,
             'wave', p_step.wave, 'waves', p_step.waves, 'haltRule', p_step.halt_rule,
-            'notBefore', iso_time(p_step.not_before)));
+            'notBefore', iso_time(p_step.not_before), 'rowsAffected', p_step.rows_affected));
 end $$;
 comment on function jobs_internal.step_item(jobs_internal.job_execution, jobs_internal.step_execution) is
     'A step of a run as REST shows it.';

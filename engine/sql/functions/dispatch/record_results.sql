@@ -66,7 +66,7 @@ begin
               from (select i.job_execution_id, i.step_id, i.ordinal, i.invocation_id, i.lifecycle, i.repeats,
                            coalesce(i.retry, false) as retry, i.reason,
                            i.sqlstate, i.fingerprint, i.result_hash, coalesce(i.last_message, '') as last_message,
-                           i.phase, i.cancel_method, i.checkpoint, i.target_execution_id, i.snapshot_id, i.attempts,
+                           i.phase, i.cancel_method, i.checkpoint, i.rows_affected, i.target_execution_id, i.snapshot_id, i.attempts,
                            i.counted_attempts, p.job_id, p.content_hash, p.multiplier, p.first_pause, p.longest_pause,
                            p.jitter, p.canceled or i.canceled as canceled,
                            i.start_time + make_interval(secs => p.timeout_seconds) as deadline,
@@ -110,14 +110,14 @@ begin
             insert into target_execution as x (run_day, job_execution_id, step_id, ordinal, target_execution_id,
                                                snapshot_id, lifecycle, phase, free_attempts, not_before, wait_reason,
                                                end_time, end_reason, last_message, checkpoint,
-                                               repeatable)
+                                               repeatable, rows_affected)
             select day, d.job_execution_id, d.step_id, d.ordinal, d.target_execution_id, d.snapshot_id, d.outcome,
                    d.phase, d.repeats::integer, d.not_before, case d.outcome when 'WaitingForRetry' then 'Retry' end,
                    case when d.outcome <> 'WaitingForRetry' then now end,
                    case when d.outcome = 'WaitingForRetry' then null
                         when d.outcome = d.lifecycle and not d.canceled_meanwhile then d.reason else 'Canceled' end,
                    case when d.canceled_meanwhile then 'It was cancelled.' else d.last_message end, d.checkpoint,
-                   d.repeatable
+                   d.repeatable, d.rows_affected
               from decision d
             on conflict (run_day, job_execution_id, step_id, ordinal) do update
                set lifecycle     = excluded.lifecycle,
@@ -130,7 +130,8 @@ begin
                    last_message  = excluded.last_message,
                    checkpoint    = case when excluded.checkpoint is null then x.checkpoint
                                     else next_checkpoint(x.checkpoint, excluded.checkpoint, x.attempts) end,
-                   repeatable    = excluded.repeatable
+                   repeatable    = excluded.repeatable,
+                   rows_affected = coalesce(excluded.rows_affected, x.rows_affected)
         ), updated_ledger as (
             insert into target_ledger (job_id, content_hash, target_id, lifecycle, end_reason, job_execution_id, step_id,
                                        ended_at, result_hash)

@@ -15,6 +15,7 @@ declare
     outcome text;
     reason text;
     message text;
+    affected bigint;
 begin
     perform check_epoch(p_epoch);
     select * into strict run from job_execution x where x.job_execution_id = p_run;
@@ -23,9 +24,11 @@ begin
     if step.end_time is not null then
         return step.lifecycle;
     end if;
-    select sum(t.unfinished), jsonb_object_agg(t.lifecycle, t.number), jsonb_object_agg(t.lifecycle, t.reason)
-      into unfinished, counts, reasons
+    select sum(t.unfinished), jsonb_object_agg(t.lifecycle, t.number), jsonb_object_agg(t.lifecycle, t.reason),
+           sum(t.affected) filter (where t.lifecycle = 'Succeeded')
+      into unfinished, counts, reasons, affected
       from (select t.lifecycle, count(*) as number, count(*) filter (where t.end_time is null) as unfinished,
+                   sum(t.rows_affected) as affected,
                    case when min(t.end_reason) = max(t.end_reason) and count(t.end_reason) = count(*)
                         then min(t.end_reason) end as reason
               from target_execution t
@@ -76,7 +79,8 @@ begin
            wait_reason  = null,
            not_before   = null,
            end_reason   = reason,
-           last_message = coalesce(message, e.last_message)
+           last_message = coalesce(message, e.last_message),
+           rows_affected = affected
      where e.run_day = run.run_day and e.job_execution_id = p_run and e.step_id = p_step_id;
     return outcome;
 end $$;

@@ -21,6 +21,7 @@ begin
            and (f.ended_since is null or x.end_time >= f.ended_since)
            and (f.ended_until is null or x.end_time < f.ended_until)
            and (f.active is null or (x.end_time is null) = f.active)
+           and (f.lifecycles is null or x.lifecycle = any(f.lifecycles))
          order by x.create_time desc, x.job_execution_id desc
          limit p_top + 1 offset f.skip), p_top);
 end $$;

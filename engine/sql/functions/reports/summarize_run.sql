@@ -59,6 +59,7 @@ begin
                             'total', coalesce(c.total, 0), 'done', coalesce(c.done, 0), 'wave', s.wave,
                             'waves', s.waves, 'haltRule', s.halt_rule, 'notBefore', iso_time(s.not_before),
                             'waitReason', s.wait_reason, 'endReason', s.end_reason,
+                            'rowsAffected', s.rows_affected,
                             'lastMessage', s.last_message) order by s.step_id), '[]')
                            from step_execution s
                            left join counted c on c.step_id = s.step_id
@@ -91,7 +92,8 @@ begin
         'jobName', (select j.name from job j where j.job_id = p_run.job_id), 'lifecycle', p_run.lifecycle,
         'createTime', iso_time(p_run.create_time), 'startTime', iso_time(p_run.start_time),
         'endTime', iso_time(p_run.end_time), 'waitReason', coalesce(held, p_run.wait_reason),
-        'endReason', p_run.end_reason, 'lastMessage', p_run.last_message, 'origin', p_run.origin,
+        'endReason', p_run.end_reason, 'rowsAffected', p_run.rows_affected, 'targets', p_run.target_counts,
+        'lastMessage', p_run.last_message, 'origin', p_run.origin,
         'slot', iso_time(p_run.slot), 'actor', p_run.actor, 'door', p_run.door, 'stepCount', steps,
         'planOf', p_run.plan_of, 'limit', p_run.overrides -> 'limit', 'overrides', own_overrides(p_run),
         'attempt', nullif(p_run.attempt, 0), 'nextAttemptTime', iso_time(p_run.not_before),

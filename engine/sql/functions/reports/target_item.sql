@@ -17,7 +17,7 @@ begin
             'target', jsonb_strip_nulls(jsonb_build_object(
                 'type', p_described.target_type, 'serverName', p_described.server_name,
                 'databaseName', p_described.database_name, 'schemaName', p_described.schema_name)),
-            'wave', p_target.wave, 'endReason', p_target.end_reason,
+            'wave', p_target.wave, 'rowsAffected', p_target.rows_affected, 'endReason', p_target.end_reason,
             'waitReason', (select target_wait_reason(e, p_target) from step_execution e
                             where (e.run_day, e.job_execution_id, e.step_id)
                                   = (p_target.run_day, p_target.job_execution_id, p_target.step_id))));
