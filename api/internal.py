@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from litestar import Litestar, Request, Response, get
 from litestar.enums import HttpMethod, MediaType
-from litestar.exceptions import HTTPException
+from litestar.exceptions import ClientException, HTTPException, InternalServerException
 from litestar.handlers import HTTPRouteHandler
 
 from api.errors import status_of
@@ -40,7 +40,7 @@ def build(services: Services) -> Litestar:
 def _handler(services: Services, route: Route) -> HTTPRouteHandler:
     async def serve(request: AnyRequest) -> Response[bytes]:
         caller = await services.caller(request.headers.get("authorization", ""))
-        body = None if route.body is None else _decode(await request.body(), route.body)
+        body = None if route.body is None else _decode(await _body(request), route.body)
         if route.body is not protocol.Create and (id := getattr(body, "workload_id", None)):
             await services.subject(caller, id)
         reply = await route.act(services, caller, body)
@@ -58,6 +58,13 @@ def _one(services: Services) -> HTTPRouteHandler:
         return _response(200, shown(await services.subject(caller, id)))
 
     return one
+
+
+async def _body(request: AnyRequest) -> bytes:
+    try:
+        return await request.body()
+    except InternalServerException as error:  # what Litestar raises when the client is gone
+        raise ClientException("The connection was closed before the end of the body.") from error
 
 
 def _decode(body: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct:
