@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -37,6 +38,13 @@ class OwnServer:
                 await connection.close()
 
         return asyncio.run(ask())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Dozens of commands one after another, each a process of its own."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.timeout(900))
 
 
 def access(muster: Stack, account: str = "") -> dict[str, str]:

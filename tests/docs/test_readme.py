@@ -8,8 +8,6 @@ from tests.support.pages import page
 from tests.support.shell import PROGRAMS, commands, shell
 from tests.support.stack import until
 
-pytestmark = pytest.mark.timeout(600)  # dozens of commands one after another
-
 TENANTS = ("tenant_1", "tenant_2", "tenant_3")
 UP = 'make up &                                   # until it says "Muster is up"'
 

@@ -13,8 +13,6 @@ from tests.support.pages import page
 from tests.support.shell import shell
 from tests.support.stack import until
 
-pytestmark = pytest.mark.timeout(600)  # dozens of commands one after another
-
 DATABASES = ("tenant_1", "tenant_7", "shop", "fleet")
 MIGRATE = """alter table orders add column if not exists note text;
 select pg_sleep(600) from hold limit 1"""
