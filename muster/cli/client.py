@@ -175,8 +175,9 @@ class Api:
     ) -> dict[str, Any]:
         return _document(self._send("POST", path, body=body, query=query))
 
-    def delete(self, path: str, query: Query = NOTHING) -> None:
-        answer = self._send("DELETE", path, query=query)
+    def delete(self, path: str, query: Query = NOTHING, *, etag: str | None = None) -> None:
+        headers = {"If-Match": etag} if etag else {}
+        answer = self._send("DELETE", path, query=query, headers=headers)
         if answer.status_code == 204:
             name = unquote(path.rsplit("/", 1)[-1])
             raise Refused(f"'{name}' is not there", Exit.NOT_FOUND, path=path)

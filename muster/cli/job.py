@@ -29,6 +29,7 @@ from muster.cli.arguments import (
     verbs_of,
 )
 from muster.cli.client import Api, Refused, calling, under
+from muster.cli.declared import export
 from muster.cli.exits import Exit
 from muster.cli.output import Table
 
@@ -52,6 +53,7 @@ def add(noun: Parser) -> None:
     one.add_argument("name", metavar="JOB")
     one.add_argument("--reason", help="kept with the cancellation")
     job_state.add(verbs)
+    export.add_of_job(verbs)
     job_history.add(verbs)
     one = of_account(verb(verbs, "delete", delete, "delete a job; its history is hidden"))
     one.add_argument("name", metavar="JOB")

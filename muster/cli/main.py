@@ -30,7 +30,9 @@ COMMANDS = {  # heading → name → module in muster/cli, whose `add` gets the 
     "jobs": {
         "job": ("job", "define jobs, start and stop them"),
         "step": ("step", "change the steps of a job, and their order"),
+        "apply": ("declared.commands", "make an account have what files state"),
         "diff": ("declared.commands", "show what differs between files and an account"),
+        "export": ("declared.export", "print an account as the files that muster apply takes"),
     },
     "runs": {
         "run": ("run", "show runs, wait for them, cancel them"),

@@ -90,6 +90,18 @@ def for_rest(field: Field, value: Any, account: str) -> Any:
     return value
 
 
+def merged(field: Field, stated: Any, current: Any) -> Any:
+    """What is there, with what is stated over it; null removes."""
+    if not (isinstance(field, Object) and isinstance(stated, dict)):
+        return stated
+    there = current if isinstance(current, dict) else {}
+    made = {name: there[name] for name in field.fields if name in there}
+    made |= {
+        name: merged(field.fields[name], each, made.get(name)) for name, each in stated.items()
+    }
+    return {name: each for name, each in made.items() if each is not None}
+
+
 def without_nulls(value: Any) -> Any:
     """Of what is created: null says that it is not there."""
     if isinstance(value, dict):
@@ -114,7 +126,8 @@ def references(field: Field, value: Any, path: str, account: str) -> list[tuple[
     """Path, collection and name of everything of this account that a value names."""
     match field:
         case Object(fields=fields) if isinstance(value, dict):
-            parts = [(fields[name], each, f"{path}.{name}") for name, each in value.items()]
+            known = [name for name in value if name in fields]
+            parts = [(fields[name], value[name], f"{path}.{name}") for name in known]
         case Array(of=item) if isinstance(value, list):
             parts = [(item, each, f"{path}[{at}]") for at, each in enumerate(value)]
         case Reference(collection=collection) if value:

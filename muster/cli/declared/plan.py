@@ -8,7 +8,7 @@ from typing import Any
 from muster.cli import names
 from muster.cli.client import Api, Refused, under
 from muster.cli.declared import compare
-from muster.cli.declared.document import Document, Step, Wrong
+from muster.cli.declared.document import Document, SecretSource, Step, Wrong
 from muster.cli.declared.kinds import JOB, KINDS, STEP, TARGET_GROUP, Kind
 from muster.cli.exits import Exit
 
@@ -28,16 +28,50 @@ class Current:
 @dataclass(frozen=True)
 class Change:
     document: Document
-    path: str
+    account: str
     current: Current | None  # None: it is created
+    compared: dict[str, Any]  # the properties that count as those of the account
     before: dict[str, Any]  # as far as the file states it
     after: dict[str, Any]
+    secret: SecretSource | None  # that is sent
+
+    @property
+    def path(self) -> str:
+        return under(self.account, self.document.kind.collection, self.name)
+
+    @property
+    def name(self) -> str:
+        return self.current.name if self.current else self.document.name
 
     @property
     def action(self) -> str:
         if self.current is None:
             return "create"
         return "unchanged" if self.before == self.after else "update"
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What no file states and is deleted."""
+
+    document: Document  # as the account has it
+    account: str
+    etag: str
+    before: dict[str, Any]
+
+    action = "delete"
+
+    @property
+    def after(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def name(self) -> str:
+        return self.document.name
+
+    @property
+    def path(self) -> str:
+        return under(self.account, self.document.kind.collection, self.name)
 
 
 def plan(
@@ -103,7 +137,6 @@ def exported(kind: Kind, item: Current, account: str) -> dict[str, Any]:
 def _change(
     account: str, document: Document, there: Current | None, *, update_secrets: bool
 ) -> Change:
-    path = under(account, document.kind.collection, document.name)
     head = {"kind": document.kind.name, "name": there.name if there else document.name}
     has = _comparable(document, there.properties) if there else {}
     fields = document.kind.properties
@@ -114,9 +147,20 @@ def _change(
         before["steps"], after["steps"] = _steps(document.steps, steps, account)
     if document.secret and there and has.get("reference"):
         before["reference"] = has["reference"]  # the password takes its place
-    if document.secret and (there is None or update_secrets or before != after):
-        after[document.secret.field] = document.secret.text
-    return Change(document, path, there, {**head, **before} if there else {}, {**head, **after})
+    secret = document.secret
+    if secret and (there is None or update_secrets or before != after):
+        after[secret.field] = secret.text
+    else:
+        secret = None
+    return Change(
+        document=document,
+        account=account,
+        current=there,
+        compared=has,
+        before={**head, **before} if there else {},
+        after={**head, **after},
+        secret=secret,
+    )
 
 
 def _comparable(document: Document, has: dict[str, Any]) -> dict[str, Any]:
