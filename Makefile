@@ -22,7 +22,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-rest check integration demo-stage deep unbatched short-fuzz short-chaos flakes oldest old-targets browser pages sdk sdk-test lint-openapi up routes openapi lifecycles references reference-drift lock format fuzz chaos bench clean terraform
+.PHONY: help setup demo test test-all test-rest check integration demo-stage deep unbatched short-fuzz short-chaos flakes oldest old-targets browser pages sdk sdk-test lint-openapi up routes openapi lifecycles references reference-drift lock format fuzz chaos bench clean terraform infra
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,7 +47,7 @@ test: setup ## What must pass: check and integration tests on the newest Postgre
 test-all: test test-rest ## The same and all slower suites: deep, unbatched, fuzz, short chaos, the oldest PostgreSQL, old targets
 test-rest: setup
 	@$(STAGE) --begin
-	@$(MAKE) --no-print-directory demo-stage deep unbatched short-fuzz short-chaos oldest old-targets browser pages sdk-test lint-openapi terraform
+	@$(MAKE) --no-print-directory demo-stage deep unbatched short-fuzz short-chaos oldest old-targets browser pages sdk-test lint-openapi terraform infra
 	@$(STAGE) --end
 
 check: setup ## Format, lint, types, import contracts, drift, unit and contract tests
@@ -123,7 +123,9 @@ lint-openapi: setup $(TOOLS)/.ready ## Lint the OpenAPI document with spectral a
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(STAGE) redocly $(TOOLS)/node_modules/.bin/redocly lint --config openapi/redocly.yaml --format=stylish openapi/openapi.json
 
 terraform: setup $(INFRA)/.ready ## The Terraform provider and the example fleet, with the real Terraform against a running Muster
-	@$(STAGE) terraform $(PYTEST) tests/infra -m "terraform"
+	@$(STAGE) terraform $(PYTEST) tests/infra -m terraform
+infra: setup $(INFRA)/.ready ## Unit files, Containerfile and compose file: checked, installed as they say, and run
+	@$(STAGE) infra $(PYTEST) tests/infra -m "not terraform"
 $(INFRA)/.ready: infra.lock infra/terraform/provider/pyproject.toml | .venv/.ready
 	@test -x $(INFRA)/bin/python || $(BIN)/python -m venv --without-pip $(INFRA)
 	@$(BIN)/uv pip install -q --python $(INFRA)/bin/python --require-hashes -r infra.lock
@@ -161,11 +163,12 @@ $(PEER)/.ready: bench.lock .venv/.ready
 	@$(BIN)/uv pip install -q --python $(PEER)/bin/python --require-hashes -r bench.lock
 	@touch $@
 
-lock: .venv/.ready ## Renew requirements.lock, bench.lock, infra.lock and bootstrap.lock (hashes, no host names)
+lock: .venv/.ready ## Renew requirements.lock, runtime.lock, bench.lock, infra.lock and bootstrap.lock (hashes, no host names)
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group bench -c requirements.lock -o bench.lock
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group infra -o infra.lock
-	@echo "uv" | $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - -o bootstrap.lock
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -c requirements.lock pyproject.toml -o runtime.lock
+	@printf 'uv\nsetuptools>=77\n' | $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -c requirements.lock - -o bootstrap.lock
 
 clean: ## Remove what this Makefile created, but not data directories outside the clone
 	@rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
