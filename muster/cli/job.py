@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from shlex import quote
 from typing import Any
 
 from muster.cli import (
@@ -34,6 +35,10 @@ from muster.cli.exits import Exit
 from muster.cli.output import Table
 
 DEFAULT_STEP = "main"
+WAYS_OUT = {  # how a refusal of a start ends → the command that helps
+    '" is paused': "job resume {job}",
+    '" has no steps': "step add {job}",
+}
 
 
 def add(noun: Parser) -> None:
@@ -195,7 +200,10 @@ def start(options: argparse.Namespace) -> int:
     def begin(api: Api) -> int:
         account = lookup.account(api, options)
         body = run_targets.of_start(options)
-        made = api.post(under(account, "jobs", options.name, "start"), body)
+        try:
+            made = api.post(under(account, "jobs", options.name, "start"), body)
+        except Refused as refused:
+            raise _with_way_out(refused, options.name) from refused
         run = runs.of_item(account, made)
         if not options.wait:
             row = [run.job, run.id, made["properties"]["lifecycle"]]
@@ -204,6 +212,16 @@ def start(options: argparse.Namespace) -> int:
         return run_watch.watched(api, run, options)
 
     return calling(options, begin)
+
+
+def _with_way_out(refused: Refused, job: str) -> Refused:
+    """The API speaks to REST and psql too, so it names no command."""
+    for reason, way in WAYS_OUT.items():
+        message = refused.message.rstrip(".")
+        if message.endswith(reason):
+            message = f"{message}: muster {way.format(job=quote(job))}"
+            return Refused(message, refused.code, error=refused.error, field=refused.field)
+    return refused
 
 
 def stop(options: argparse.Namespace) -> int:

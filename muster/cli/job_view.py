@@ -1,6 +1,7 @@
 """How jobs are shown: a row each, or one with its steps and its next run."""
 
 import argparse
+from shlex import quote
 from typing import Any
 
 from muster.cli import auto_disable, output, run_attempts, schedules
@@ -33,7 +34,7 @@ def show(api: Api, options: argparse.Namespace, path: str, *, first: bool = Fals
     if output.is_for_people(options):
         attempts = run_attempts.describe(job["properties"].get("runAttempts"))
         health = auto_disable.describe(job["properties"])
-        notes = [*_when(job["properties"], upcoming), *attempts, *health]
+        notes = [*_when(job["name"], job["properties"], upcoming), *attempts, *health]
         if first and schedules.starts_at_once(options):
             notes = ["first run: now", *notes]
         elif first:
@@ -44,11 +45,11 @@ def show(api: Api, options: argparse.Namespace, path: str, *, first: bool = Fals
     output.show(options, document, Table(STEP, rows, optional=("credential",)))
 
 
-def _when(properties: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
-    """When it runs next, and what happens if it still runs then; nothing without a schedule."""
+def _when(name: str, properties: dict[str, Any], upcoming: list[dict[str, Any]]) -> list[str]:
+    """When it runs next, and what happens if it still runs then."""
     schedule = properties.get("schedule") or {}
     if schedules.describe(schedule) is None:
-        return []
+        return [f"no schedule: muster job start {quote(name)} runs it"]
     if upcoming:
         next_run = when(upcoming[0]["time"])
     elif not schedule.get("enabled"):

@@ -22,6 +22,13 @@ def add(parser: Parser, target_help: str) -> None:
         metavar="LIST",
         help=f"targets that ended so: {', '.join(KINDS)}; default: failed,timedOut",
     )
+    chosen.add_argument(
+        "--failed",
+        dest="only",
+        action="store_const",
+        const=["failed", "timedOut"],
+        help="targets that failed or timed out, as without --only and --target",
+    )
     chosen.add_argument("--target", action="append", metavar="TARGET", help=target_help)
     parser.add_argument("--step", metavar="NAME", help="of --target, in a run of several steps")
     parser.add_argument(

@@ -93,6 +93,10 @@ def tell(options: argparse.Namespace, run: Run, summary: dict[str, Any]) -> None
     )
     if outcome(summary) not in {Exit.SUCCEEDED, Exit.CANCELED}:
         print(f"muster run errors {run.id} lists the causes.")
+        if exits.is_over(summary) and any(
+            summary["counts"].get(each) for each in ("Failed", "TimedOut")
+        ):
+            print(f"muster run rerun {run.id} --failed runs the job again on those targets.")
     if exits.waits_for_user(summary):
         print(output.clean(str(summary.get("lastMessage") or "")))
         print(f"muster run resume {run.id} goes on, muster run abort {run.id} ends it.")

@@ -907,3 +907,18 @@ def test_one_that_can_not_be_reached_says_why_and_fails(muster, rest):
 
     assert code == 2
     assert f"TargetUnreachable: {why}" in out
+
+
+@pytest.mark.parametrize(
+    ("message", "way"),
+    [
+        ('Job "nightly" is paused.', "muster job resume nightly"),
+        ('Job "nightly" has no steps.', "muster step add nightly"),
+    ],
+)
+def test_a_start_that_is_refused_names_the_command_that_helps(muster, rest, message, way):
+    rest.on("POST", f"{JOB}/start", refusal(400, "ElasticJobsOperationFailed", message, "job_name"))
+
+    code, _, err = muster("job", "start", "nightly")
+
+    assert (code, f"{message.rstrip('.')}: {way}" in err) == (1, True)

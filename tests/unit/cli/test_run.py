@@ -67,6 +67,7 @@ def test_watch_writes_a_line_for_each_change_and_exits_as_the_run_ended(muster, 
         "nightly 3f2a1c9e Failed 3/3 Succeeded=2 Failed=1",
         "nightly 3f2a1c9e Failed. 2 of 3 targets succeeded, 1 failed.",
         f"muster run errors {RUN_ID} lists the causes.",
+        f"muster run rerun {RUN_ID} --failed runs the job again on those targets.",
     ]
     assert err == ""
 
