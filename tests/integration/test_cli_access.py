@@ -150,7 +150,7 @@ def test_the_audit_is_filtered(muster):
     assert muster.rows("audit", "list", "--resource", event["resource"], "--until", "2h") == []
     assert muster.rows("audit", "list", "--status", "Denied", "--caller", "local") == []
     assert len(muster.rows("audit", "list", "--top", "2")) == 2
-    assert len(muster.rows("audit", "list", "--top", "0")) > 4
+    assert len(muster.rows("audit", "list", "--top", "0")) > 2
 
 
 def test_a_provider_is_registered(muster):

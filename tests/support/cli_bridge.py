@@ -7,6 +7,7 @@ await muster.json("job", "show", "nightly")
 """
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -58,7 +59,7 @@ def bridge(
     command_line = CommandLine(monkeypatch, capsys, url, "replaced by the transport")
     monkeypatch.setenv("MUSTER_ACCOUNT", ACCOUNT)
 
-    def connect(_url: str, _token: str) -> httpx.Client:
+    def connect(_url: str, _token: str, _ca_file: Path | None) -> httpx.Client:
         return httpx.Client(base_url=call.base_url, transport=Transport(call, loop))
 
     monkeypatch.setattr(client, "connect", connect)
