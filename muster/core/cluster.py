@@ -34,6 +34,7 @@ from muster.core.clock import Clock
 from muster.core.errors import Unavailable
 from muster.core.files import make_folder, sync_folder, write_private
 from muster.core.folder_lock import locked
+from muster.core.log_files import rotate
 from muster.core.privileges import Account, make_runnable, run_as
 from muster.core.process import Process, is_zombie, processes
 from muster.core.settings import Secret
@@ -41,7 +42,6 @@ from muster.core.settings import Secret
 HOST = "127.0.0.1"
 SUPERUSER = "postgres"
 PORTS = range(20_000, 32_768)  # below the ephemeral range, so that no outgoing connection takes one
-LOG_LIMIT = 10 * 1024 * 1024
 PAUSE = timedelta(milliseconds=100)
 PATIENCE = timedelta(
     seconds=5
@@ -245,8 +245,7 @@ class Cluster:
         return _failed("PostgreSQL could not start", self._written_since(at)) if code else None
 
     def _open_log(self) -> IO[bytes]:
-        if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
-            self.log.replace(self.log.with_suffix(".1"))
+        rotate(self.log)
         return os.fdopen(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
     def _written_since(self, at: int) -> str:

@@ -118,6 +118,11 @@ class DataDir:
     def cluster_folders(self) -> list[Path]:
         return [self.root / "metadata", *sorted((self.root / "clusters").glob("[!.]*"))]
 
+    def log_files(self) -> list[Path]:
+        """Of roles and clusters; those of workloads are the launcher's."""
+        clusters = (folder / "log" for folder in self.cluster_folders())
+        return [*(self.root / "logs").glob("*.log"), *clusters]
+
     def _kept(self, path: Path, make: Callable[[], str]) -> Path:
         if not path.exists():
             write_private(path, make())

@@ -22,9 +22,9 @@ from typing import Any
 from muster.core.clock import Clock
 from muster.core.errors import Unavailable
 from muster.core.files import make_folder, write_private
+from muster.core.log_files import rotate
 from muster.core.process import Process, boot_id, processes
 
-LOG_LIMIT = 10 * 1024 * 1024
 START_LIMIT = timedelta(seconds=60)
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds; doubled after each death
 HEALTHY = 60.0  # a child that lived so long starts again after the first pause
@@ -230,9 +230,8 @@ def recorded(path: Path) -> dict[str, Any]:
 
 
 def _append(log: Path) -> Any:
-    """Private, and never without end: the old text moves aside at a start."""
-    if log.exists() and log.stat().st_size > LOG_LIMIT:
-        log.replace(log.with_suffix(".log.1"))
+    """Private, and never without end: `muster up` rotates it while it is written, too."""
+    rotate(log)
     return os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 

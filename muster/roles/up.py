@@ -21,6 +21,7 @@ from muster.core.clock import Clock
 from muster.core.cluster import Cluster, State
 from muster.core.errors import Fault
 from muster.core.files import make_folder, write_private
+from muster.core.log_files import rotate
 from muster.core.process import is_zombie, zombies
 from muster.core.settings import PREFIX, Settings, SettingsError
 from muster.core.version import VERSION
@@ -150,7 +151,7 @@ class Up:
         say("\n".join([*lines, "Ctrl-C stops it; the data stays."]))
 
     async def _look_after(self) -> None:
-        """The metadata cluster runs, the certificate is fresh, no zombie stays."""
+        """The metadata cluster runs, the certificate is fresh, logs are bounded, no zombie stays."""
         cluster, renewal = self.home.cluster, self.clock.monotonic() + RENEWAL
         while True:
             await self.clock.sleep(SWEEP)
@@ -161,6 +162,8 @@ class Up:
                 if self.clock.monotonic() > renewal:
                     renewal += RENEWAL
                     self.home.renew()
+                for log in self.home.log_files():
+                    rotate(log)
             except (Fault, OSError) as error:
                 say(_explain(error, self.root))
             if os.getpid() == 1:

@@ -21,6 +21,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from muster.core import log_files
 from muster.core.process import Process, processes
 from muster.roles import up
 from tests.support.waiting import timed_out
@@ -251,6 +252,26 @@ def test_a_second_start_goes_on_with_everything(used_home: Home, seed: Path) -> 
 
     assert told["token"] == (seed / "secrets" / "token").read_text()
     assert execute(told["database_url"], KEPT) == 42
+    used_home.stop(process)
+
+
+def test_logs_of_roles_and_clusters_are_bounded_while_they_are_written(used_home: Home) -> None:
+    process = used_home.up()
+    told = used_home.wait_ready(process)
+    logs = [used_home.root / "logs" / "api.log", used_home.root / "metadata" / "log"]
+    for log in logs:
+        with log.open("ab") as file:
+            file.write(b"x" * (log_files.LIMIT + 1))
+
+    older = [log_files.older(log) for log in logs]
+    until(lambda: all(each.exists() for each in older), limit=60)
+
+    until(lambda: all(log.stat().st_size < log_files.LIMIT for log in logs), limit=60)
+    assert all(each.stat().st_size > log_files.LIMIT for each in older)
+    assert {stat.S_IMODE(each.stat().st_mode) for each in older} == {0o600}
+    with contextlib.suppress(asyncpg.PostgresError):
+        execute(told["database_url"], "select 'a statement that fails'::int")
+    until(lambda: b"a statement that fails" in logs[1].read_bytes(), limit=60)
     used_home.stop(process)
 
 

@@ -2,14 +2,12 @@
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from uuid import UUID
 
 from muster.core.files import make_folder
-
-LIMIT = 10 * 1024 * 1024
+from muster.core.log_files import LIMIT, older, rotate
 
 
 class Logs:
@@ -32,13 +30,10 @@ class Logs:
     def tidy(self, drop: Iterable[UUID]) -> None:
         for id in drop:
             self.path(id).unlink(missing_ok=True)
-            _older(self.path(id)).unlink(missing_ok=True)
+            older(self.path(id)).unlink(missing_ok=True)
         for log in self._folder.glob("*.log"):
             with contextlib.suppress(OSError):
-                if log.stat().st_size > self._limit:
-                    # The process holds the file open and appends: it is emptied, not moved.
-                    shutil.copyfile(log, _older(log))
-                    os.truncate(log, 0)
+                rotate(log, self._limit)
 
 
 def ids(paths: Iterable[Path]) -> set[UUID]:
@@ -48,7 +43,3 @@ def ids(paths: Iterable[Path]) -> set[UUID]:
         with contextlib.suppress(ValueError):
             names.add(UUID(path.stem))
     return names
-
-
-def _older(log: Path) -> Path:
-    return log.with_suffix(".log.1")

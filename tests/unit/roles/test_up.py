@@ -166,15 +166,16 @@ async def test_a_role_that_dies_at_its_start_says_why(tmp_path: Path) -> None:
 
 
 def test_a_long_log_moves_aside_at_a_start(tmp_path: Path) -> None:
+    from muster.core import log_files
     from muster.roles import supervisor
 
     log = tmp_path / "api.log"
-    log.write_bytes(bytes(supervisor.LOG_LIMIT + 1))
+    log.write_bytes(bytes(log_files.LIMIT + 1))
 
     supervisor._append(log).close()
 
     assert log.stat().st_size == 0
-    assert (tmp_path / "api.log.1").stat().st_size > supervisor.LOG_LIMIT
+    assert (tmp_path / "api.log.1").stat().st_size > log_files.LIMIT
 
 
 def test_a_ready_file_is_written_whole(tmp_path: Path) -> None:
