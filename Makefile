@@ -12,7 +12,7 @@ TOOLS := .venv/openapi-tools
 TARGETS ?= 12
 PEERED := fanout fanout-write fanout-script idle-latency
 WITH_PEER = $(if $(NAME),$(if $(filter $(PEERED),$(NAME)),$(PEER)/.ready),$(PEER)/.ready)
-REFERENCES := api.rest_reference api.metrics_reference muster.cli.reference nodeagent.sql_reference
+REFERENCES := api.rest_reference api.metrics_reference muster.cli.reference nodeagent.sql_reference openapi.operations
 PYTEST := $(BIN)/python -P -m pytest -q
 
 # $(call step,what,command): prints what is done, and every 4 s that it is still being done.
@@ -62,7 +62,7 @@ check: setup ## Format, lint, types, import contracts, drift, unit and contract 
 	@$(STAGE) unit $(PYTEST) tests/unit tests/contract -n 2
 
 reference-drift:
-	@failed=0; for each in $(REFERENCES); do $(BIN)/python -P -m $$each --check || failed=1; done; exit $$failed
+	@failed=0; for each in $(REFERENCES); do PYTHONPATH=. $(BIN)/python -P -m $$each --check || failed=1; done; exit $$failed
 
 integration: setup ## Integration tests on the newest PostgreSQL
 	@$(STAGE) integration $(PYTEST) tests/integration -n 3 -m "not slow and not deep"
@@ -142,7 +142,7 @@ openapi: setup ## Write openapi/openapi.json from the code
 	@$(BIN)/python -P -m api.openapi
 
 references: setup ## Write the generated pages of docs/reference: REST, metrics, settings, SQL API
-	@for each in $(REFERENCES); do $(BIN)/python -P -m $$each || exit 1; done
+	@for each in $(REFERENCES); do PYTHONPATH=. $(BIN)/python -P -m $$each || exit 1; done
 
 lifecycles: setup ## Write docs/lifecycles from the code
 	@$(BIN)/python -P -m fsm.docs

@@ -34,17 +34,57 @@ def add(noun: Parser) -> None:
     )
     account_changes.add_settings(one)
     one.add_argument("--location", default="local", help="default: local")
-    verb(verbs, "list", list_accounts, "list all accounts that the token can see")
-    _of_name(verb(verbs, "show", show_account, "show an account and its engine"))
+    verb(
+        verbs,
+        "list",
+        list_accounts,
+        "list all accounts that the token can see",
+        example="muster account list",
+    )
+    _of_name(
+        verb(
+            verbs,
+            "show",
+            show_account,
+            "show an account and its engine",
+            example="muster account show night",
+        )
+    )
     about = "explain why an account is slow, stuck or failed, and what to do"
-    _of_name(verb(verbs, "doctor", doctor, about))
-    one = _of_name(verb(verbs, "pause", pause, "start nothing new until resume"))
+    _of_name(verb(verbs, "doctor", doctor, about, example="muster account doctor night"))
+    one = _of_name(
+        verb(
+            verbs,
+            "pause",
+            pause,
+            "start nothing new until resume",
+            example="muster account pause night --cancel-running",
+        )
+    )
     one.add_argument("--cancel-running", action="store_true", help="also cancel running executions")
-    _of_name(verb(verbs, "resume", resume, "start runs again after pause"))
-    one = _of_name(verb(verbs, "events", events.of_account, "list the events of an account"))
+    _of_name(
+        verb(
+            verbs,
+            "resume",
+            resume,
+            "start runs again after pause",
+            example="muster account resume night",
+        )
+    )
+    one = _of_name(
+        verb(
+            verbs,
+            "events",
+            events.of_account,
+            "list the events of an account",
+            example="muster account events night --follow",
+        )
+    )
     events.add_options(one)
     about = "start the engine of an account whose control database was restored or copied"
-    _of_name(verb(verbs, "acknowledge", acknowledge, about))
+    _of_name(
+        verb(verbs, "acknowledge", acknowledge, about, example="muster account acknowledge night")
+    )
     account_servers.add(verbs)
     account_changes.add(verbs, _of_name)
 

@@ -13,12 +13,30 @@ COLUMNS = ("server", "added_by", "added_at")
 
 def add(verbs: Commands) -> None:
     about = "list the servers that an account may use as targets"
-    of_account(verb(verbs, "servers", list_servers, about))
+    of_account(
+        verb(
+            verbs, "servers", list_servers, about, example="muster account servers --account night"
+        )
+    )
     about = "let the jobs of an account use a server as target; in SQL they name only such servers"
-    one = of_account(verb(verbs, "allow-server", allow, about))
+    one = of_account(
+        verb(
+            verbs,
+            "allow-server",
+            allow,
+            about,
+            example="muster account allow-server eu2 --account night",
+        )
+    )
     one.add_argument("server", metavar="SERVER")
     one = of_account(
-        verb(verbs, "disallow-server", disallow, "remove a server from the targets of an account")
+        verb(
+            verbs,
+            "disallow-server",
+            disallow,
+            "remove a server from the targets of an account",
+            example="muster account disallow-server eu2 --account night",
+        )
     )
     one.add_argument("server", metavar="SERVER")
     about = "also while target groups or steps name it or executions run there"

@@ -12,6 +12,7 @@ from muster.cli.typed import did_you_mean, duration, one_of
 
 __all__ = (
     "EXIT_CODES",
+    "Command",
     "Commands",
     "Parser",
     "add_choice",
@@ -20,6 +21,7 @@ __all__ = (
     "command",
     "count",
     "duration",
+    "epilog",
     "may_wait",
     "of_account",
     "pair",
@@ -29,7 +31,7 @@ __all__ = (
 )
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - it has no other name
-Run: TypeAlias = Callable[[argparse.Namespace], int]
+Command: TypeAlias = Callable[[argparse.Namespace], int]
 SYNONYMS = {  # what other tools call it
     "add": ("create", "set"),
     "apply": ("set", "create"),
@@ -140,7 +142,7 @@ def verbs_of(noun: Parser) -> Commands:
 def verb(
     verbs: Commands,
     name: str,
-    run: Run,
+    run: Command,
     about: str,
     *,
     example: str = "",
@@ -151,21 +153,27 @@ def verb(
     return calls_api(made, run, example=example, of_rows=of_rows)
 
 
-def calls_api(made: Parser, run: Run, *, example: str = "", of_rows: bool = False) -> Parser:
+def calls_api(made: Parser, run: Command, *, example: str = "", of_rows: bool = False) -> Parser:
     """A command that calls the API; the example is a command line that works, as users type it."""
     at_place(prints(made, run, example=example, forms=OF_ROWS if of_rows else FORMS))
     return made
 
 
-def prints(made: Parser, run: Run, *, example: str = "", forms: Collection[str] = FORMS) -> Parser:
+def prints(
+    made: Parser, run: Command, *, example: str = "", forms: Collection[str] = FORMS
+) -> Parser:
     """A command with an answer that scripts read."""
-    made.epilog = f"example:\n  {example}\n\n{EXIT_CODES}" if example else EXIT_CODES
+    made.epilog = epilog(example)
     made.set_defaults(run=run)
     add_choice(made, "-o", "--output", choices=forms, default="table", help="default: table")
     made.add_argument(
         "--query", type=_query, metavar="JMESPATH", help="show only this part of the API's answer"
     )
     return made
+
+
+def epilog(example: str) -> str:
+    return f"example:\n  {example}\n\n{EXIT_CODES}"
 
 
 def at_place(made: Parser) -> Parser:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.cli import lookup, output, times
-from muster.cli.arguments import Parser, command, count, verb, verbs_of
+from muster.cli.arguments import Parser, command, count, epilog, verb, verbs_of
 from muster.cli.client import Api, Refused, calling
 from muster.cli.exits import Exit
 from muster.cli.output import Table, moment
@@ -44,9 +44,8 @@ def add(noun: Parser) -> None:
     one.add_argument("--correlation", metavar="ID", help="of one request and what it caused")
     one.add_argument("--subscription", metavar="NAME", help="default: the whole installation")
     one.add_argument("--top", type=count, default=50, metavar="N", help="default: 50; 0: all")
-    example = "muster audit verify --heads heads.txt"
     made = command(verbs, "verify", "find events that were changed, removed or added")
-    made.epilog = f"example:\n  {example}"
+    made.epilog = epilog("muster audit verify --heads heads.txt")
     made.add_argument("--data-dir", type=Path, help="of a `muster up` (default: by XDG)")
     made.add_argument(
         "--heads",

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from muster.cli.arguments import EXIT_CODES, Parser
+from muster.cli.arguments import Parser, epilog
 from muster.cli.exits import Exit
 
 FILES = ":files"  # what the shell itself completes
@@ -57,7 +57,7 @@ complete -c muster -f -a '(__muster_complete)'
 
 def add(made: Parser) -> None:
     made.add_argument("shell", metavar="SHELL", choices=tuple(SCRIPTS), help=", ".join(SCRIPTS))
-    made.epilog = f"example:\n  source <(muster completion bash)\n\n{EXIT_CODES}"
+    made.epilog = epilog("source <(muster completion bash)")
     made.set_defaults(run=show)
 
 

@@ -18,13 +18,21 @@ COLUMNS = ("current", "name", "url", "account", "ca_file", "has_token")
 
 def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
-    prints(command(verbs, "list", "list the contexts"), list_contexts)
+    prints(
+        command(verbs, "list", "list the contexts"), list_contexts, example="muster context list"
+    )
     about = "show where a command would go now, and whose token it would use"
-    made = at_place(prints(command(verbs, "show", about), show))
+    made = at_place(prints(command(verbs, "show", about), show, example="muster context show"))
     made.add_argument("--account", metavar="ACCOUNT", help="as commands take it")
-    made = prints(command(verbs, "use", "use a context from now on"), use)
+    made = prints(
+        command(verbs, "use", "use a context from now on"), use, example="muster context use prod"
+    )
     made.add_argument("name", metavar="NAME")
-    made = prints(command(verbs, "delete", "delete a context and its token"), delete)
+    made = prints(
+        command(verbs, "delete", "delete a context and its token"),
+        delete,
+        example="muster context delete test",
+    )
     made.add_argument("name", metavar="NAME")
 
 

@@ -36,7 +36,15 @@ SETTINGS = (
 def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
     about = "create or change a credential; the password comes from the terminal, stdin or a file"
-    one = of_account(verb(verbs, "set", set_credential, about))
+    one = of_account(
+        verb(
+            verbs,
+            "set",
+            set_credential,
+            about,
+            example="muster credential set fleet-login --username job_runner --server eu1",
+        )
+    )
     one.add_argument("name", metavar="NAME")
     one.add_argument("--username", required=True, metavar="USER")
     source = one.add_mutually_exclusive_group()
@@ -58,7 +66,15 @@ def add(noun: Parser) -> None:
     one.add_argument("--password-file", type=Path, metavar="FILE", help="- is stdin")
     about = "ask for another password, or read it from stdin"
     one.add_argument("--new-password", action="store_true", help=about)
-    of_account(verb(verbs, "list", list_credentials, "list the credentials of an account"))
+    of_account(
+        verb(
+            verbs,
+            "list",
+            list_credentials,
+            "list the credentials of an account",
+            example="muster credential list",
+        )
+    )
     about = "show a credential, never its password"
     example = "muster credential show fleet-login"
     one = of_account(verb(verbs, "show", show, about, example=example))
@@ -69,7 +85,15 @@ def add(noun: Parser) -> None:
     one.add_argument("name", metavar="NAME")
     deletes.add(one)
     about = "try the login of a credential at servers of the account"
-    one = of_account(verb(verbs, "test", examinations.test, about))
+    one = of_account(
+        verb(
+            verbs,
+            "test",
+            examinations.test,
+            about,
+            example="muster credential test fleet-login --server eu1",
+        )
+    )
     one.add_argument("name", metavar="NAME")
     one.add_argument(
         "--server",
@@ -81,7 +105,15 @@ def add(noun: Parser) -> None:
         "--database", metavar="DATABASE", help="default: the maintenance database of each server"
     )
     about = "seal a password for jobs.sp_add_credential; read from the terminal, stdin or a file"
-    one = of_account(verb(verbs, "seal", seal, about))
+    one = of_account(
+        verb(
+            verbs,
+            "seal",
+            seal,
+            about,
+            example="muster credential seal fleet-login --password-file password.txt",
+        )
+    )
     one.add_argument("name", metavar="NAME", help="of the credential that it is for")
     one.add_argument("--password-file", type=Path, metavar="FILE", help="- is stdin")
 

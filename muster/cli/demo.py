@@ -18,7 +18,7 @@ from typing import Any
 
 from muster.cli import client, demo_tour
 from muster.cli.announce import announced
-from muster.cli.arguments import Parser
+from muster.cli.arguments import Parser, epilog
 from muster.cli.client import Api, Refused
 from muster.cli.demo_fleet import ADMIN
 from muster.cli.demo_tour import ACCOUNT, SERVERS, Place, Wrong
@@ -31,6 +31,7 @@ START_LIMIT = 120.0  # seconds
 
 def add(made: Parser) -> None:
     made.add_argument("--data-dir", type=Path, default=Path(".demo"), help="default: .demo")
+    made.epilog = epilog("muster demo --data-dir .demo")
     made.set_defaults(run=lambda options: run(options.data_dir))
 
 

@@ -36,7 +36,15 @@ MEMBER = ("membership", "type", "server", "database", "pool", "schema", "group",
 
 def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
-    one = of_account(verb(verbs, "create", create, "create a target group from its members"))
+    one = of_account(
+        verb(
+            verbs,
+            "create",
+            create,
+            "create a target group from its members",
+            example="muster group create tenants --server eu1 --exclude-database eu1/jobs",
+        )
+    )
     _members_options(one)
     one.add_argument("--replace", action="store_true", help="replace a group of that name")
     example = "muster group add tenants --exclude-database eu1/jobs"
@@ -54,16 +62,34 @@ def add(noun: Parser) -> None:
     one = of_account(verb(verbs, "delete", delete, about, example=example))
     one.add_argument("name", metavar="NAME")
     deletes.add(one)
-    one = of_account(verb(verbs, "show", show_group, "show the members of a group"))
+    one = of_account(
+        verb(
+            verbs,
+            "show",
+            show_group,
+            "show the members of a group",
+            example="muster group show tenants",
+        )
+    )
     one.add_argument("name", metavar="NAME")
-    of_account(verb(verbs, "list", list_groups, "list the target groups of an account"))
+    of_account(
+        verb(
+            verbs,
+            "list",
+            list_groups,
+            "list the target groups of an account",
+            example="muster group list",
+        )
+    )
     about = "show the targets of a group now, and what is left out, missing or unreachable, and why"
-    one = of_account(verb(verbs, "resolve", resolve, about))
+    one = of_account(verb(verbs, "resolve", resolve, about, example="muster group resolve tenants"))
     one.add_argument("name", metavar="NAME")
     about = (
         "check that steps can connect to each target of a group; shows the GRANTs that are missing"
     )
-    one = of_account(verb(verbs, "doctor", examinations.doctor, about))
+    one = of_account(
+        verb(verbs, "doctor", examinations.doctor, about, example="muster group doctor tenants")
+    )
     one.add_argument("name", metavar="NAME")
 
 

@@ -45,22 +45,50 @@ def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
     _add_create(verbs)
     _add_update(verbs)
-    one = of_account(verb(verbs, "show", show_job, "show a job and its steps"))
+    one = of_account(
+        verb(verbs, "show", show_job, "show a job and its steps", example="muster job show nightly")
+    )
     one.add_argument("name", metavar="JOB")
-    of_account(verb(verbs, "list", list_jobs, "list the jobs of an account"))
-    one = of_account(verb(verbs, "start", start, "run a job now, independent of its schedule"))
+    of_account(
+        verb(verbs, "list", list_jobs, "list the jobs of an account", example="muster job list")
+    )
+    one = of_account(
+        verb(
+            verbs,
+            "start",
+            start,
+            "run a job now, independent of its schedule",
+            example="muster job start nightly --wait --timeout 2h",
+        )
+    )
     one.add_argument("name", metavar="JOB")
     one.add_argument("--wait", action="store_true", help="watch the run and exit with its result")
     one.add_argument("--timeout", type=duration, help="wait at most so long: 90, 15m, 2h")
     run_targets.add_of_start(one)
     plans.add(verbs)
-    one = of_account(verb(verbs, "stop", stop, "cancel every run of a job that has not finished"))
+    one = of_account(
+        verb(
+            verbs,
+            "stop",
+            stop,
+            "cancel every run of a job that has not finished",
+            example="muster job stop nightly --reason 'wrong script'",
+        )
+    )
     one.add_argument("name", metavar="JOB")
     one.add_argument("--reason", help="kept with the cancellation")
     job_state.add(verbs)
     export.add_of_job(verbs)
     job_history.add(verbs)
-    one = of_account(verb(verbs, "delete", delete, "delete a job; its history is hidden"))
+    one = of_account(
+        verb(
+            verbs,
+            "delete",
+            delete,
+            "delete a job; its history is hidden",
+            example="muster job delete nightly --yes",
+        )
+    )
     one.add_argument("name", metavar="JOB")
     one.add_argument("--force", action="store_true", help="also while it runs")
     one.add_argument("--purge-history", action="store_true", help="also delete its runs, at once")

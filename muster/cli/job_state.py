@@ -20,9 +20,11 @@ def add(verbs: Commands) -> None:
         ("enable", enable, "let the schedule of a job start it"),
         ("disable", disable, "stop the schedule of a job from starting it; job start still works"),
     ):
-        of_account(verb(verbs, name, run, about)).add_argument("name", metavar="JOB")
+        made = verb(verbs, name, run, about, example=f"muster job {name} nightly")
+        of_account(made).add_argument("name", metavar="JOB")
     about = "replace the schedule of a job; everything else of it stays"
-    one = of_account(verb(verbs, "schedule", schedule, about))
+    example = 'muster job schedule nightly --cron "30 3 * * *" --time-zone Europe/Berlin'
+    one = of_account(verb(verbs, "schedule", schedule, about, example=example))
     one.add_argument("name", metavar="JOB")
     schedules.add(one)
     one.add_argument("--none", action="store_true", help="the job has no schedule any more")

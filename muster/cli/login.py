@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from muster.cli import contexts, inputs, lookup, reaching
-from muster.cli.arguments import EXIT_CODES, Parser
+from muster.cli.arguments import Parser, epilog
 from muster.cli.client import Api, Refused, reaching_out
 from muster.cli.contexts import DEFAULT_URL, Context, Contexts, Place
 from muster.cli.exits import Exit
@@ -17,6 +17,7 @@ from muster.core.settings import surroundings
 def add(made: Parser) -> None:
     if made.name == "logout":
         made.add_argument("name", metavar="NAME", nargs="?", help="default: the context in use")
+        made.epilog = epilog("muster logout prod")
         made.set_defaults(run=logout)
         return
     made.add_argument(
@@ -30,7 +31,7 @@ def add(made: Parser) -> None:
     made.add_argument(
         "--ca-file", type=Path, metavar="FILE", help="PEM of the CA that signed its certificate"
     )
-    made.epilog = f"example:\n  muster login https://muster.internal:8443\n\n{EXIT_CODES}"
+    made.epilog = epilog("muster login https://muster.internal:8443")
     made.set_defaults(run=login)
 
 

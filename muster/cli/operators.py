@@ -5,17 +5,27 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from muster.cli.arguments import Parser
+from muster.cli.arguments import Parser, epilog
 from muster.cli.exits import Exit
 from muster.core.places import default_data_dir
 from muster.core.settings import Secret
 
 ROLES = ("api", "fsm", "launcher", "nodeagent")
 WORKLOADS = ("engine", "host")
+EXAMPLES = {
+    "up": "--data-dir ~/muster --allow-target db1.internal:5432",
+    "backup": "/backups/monday --data-dir ~/muster",
+    "restore": "/backups/monday --data-dir ~/restored",
+    "migrate": "",
+    "config": "print",
+    **dict.fromkeys(ROLES, "--ready-file ready.json"),
+    **dict.fromkeys(WORKLOADS, "--start-file start.json"),
+}
 
 
 def add(made: Parser) -> None:
     ADD[made.name](made)
+    made.epilog = epilog(f"muster {made.name} {EXAMPLES[made.name]}".rstrip())
 
 
 def _add_up(made: Parser) -> None:

@@ -19,13 +19,19 @@ MOST_NAMED = 5
 
 def add(verbs: Commands) -> None:
     one = of_account(
-        verb(verbs, "plan", plan, "store what a start of a job would run, and show it")
+        verb(
+            verbs,
+            "plan",
+            plan,
+            "store what a start of a job would run, and show it",
+            example="muster job plan nightly",
+        )
     )
     one.add_argument("name", metavar="JOB")
     one.add_argument("--show", metavar="PLAN", help="only show this one, which was stored before")
     one.add_argument("--targets", action="store_true", help="each target, and what is left out")
     about = "list the plans of a job that have not expired, the newest first"
-    one = of_account(verb(verbs, "plans", list_plans, about))
+    one = of_account(verb(verbs, "plans", list_plans, about, example="muster job plans nightly"))
     one.add_argument("name", metavar="JOB")
 
 

@@ -30,7 +30,8 @@ MOST_ROWS = 1000
 
 
 def add(made: Parser) -> None:
-    one = of_account(calls_api(made, execute, of_rows=True))
+    example = "muster exec -g tenants -c 'select count(*) from orders'"
+    one = of_account(calls_api(made, execute, example=example, of_rows=True))
     one.add_argument("-g", "--group", help="the targets; or --target, --server")
     run_targets.add(one)
     inputs.add_script(one)

@@ -23,7 +23,16 @@ from muster.cli import (
     run_watch,
     runs,
 )
-from muster.cli.arguments import Parser, count, duration, of_account, verb, verbs_of
+from muster.cli.arguments import (
+    Command,
+    Commands,
+    Parser,
+    count,
+    duration,
+    of_account,
+    verb,
+    verbs_of,
+)
 from muster.cli.client import Api, Refused, calling, under
 from muster.cli.exits import Exit, is_over
 from muster.cli.known import Lookup
@@ -55,38 +64,54 @@ MESSAGES = (
     "message",
 )
 TARGET = "SERVER/DATABASE[/SCHEMA], DATABASE or targetId"
+EXAMPLES = {
+    "show": "nightly",
+    "watch": "nightly",
+    "wait": "nightly --timeout 2h",
+    "why": "nightly eu1/tenant_7",
+    "cancel": "nightly --reason 'wrong script'",
+    "rerun": "nightly",
+    "retry": "nightly --target eu1/tenant_7",
+    "resume": "nightly",
+    "abort": "nightly",
+    "attempts": "nightly",
+    "events": "nightly --follow",
+    "errors": "nightly",
+    "results": "nightly -o csv",
+    "messages": "nightly",
+}
 
 
 def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
-    example = "muster run list --lifecycle failed --since 2h"
+    example = "muster run list --active --since 2h"
     one = of_account(verb(verbs, "list", list_runs, "list runs, the newest first", example=example))
     one.add_argument("job", metavar="JOB", nargs="?", help="only those of this job")
     one.add_argument("--job", dest="of_job", metavar="JOB", help="the same")
     run_list.add(one)
-    one = _of_run(verb(verbs, "show", show_run, "show a run and its steps"))
+    one = _of_run(_verb(verbs, "show", show_run, "show a run and its steps"))
     one.add_argument("--targets", action="store_true", help="its targets instead of its steps")
     run_target_list.add_filters(one)
-    one = _of_run(verb(verbs, "watch", watch, "show the progress of a run until it finishes"))
+    one = _of_run(_verb(verbs, "watch", watch, "show the progress of a run until it finishes"))
     one.add_argument("--timeout", type=duration, help="at most so long: 90, 15m, 2h")
-    one = _of_run(verb(verbs, "wait", wait, "wait without output until a run finishes"))
+    one = _of_run(_verb(verbs, "wait", wait, "wait without output until a run finishes"))
     one.add_argument("--timeout", type=duration, help="at most so long: 90, 15m, 2h")
-    one = _of_run(verb(verbs, "why", why, "show what a run, or one of its targets, waits for"))
+    one = _of_run(_verb(verbs, "why", why, "show what a run, or one of its targets, waits for"))
     one.add_argument("target", metavar="TARGET", nargs="?", help=TARGET)
     one.add_argument("--step", metavar="NAME")
-    one = _of_run(verb(verbs, "cancel", cancel, "cancel a run, a step of it or one target"))
+    one = _of_run(_verb(verbs, "cancel", cancel, "cancel a run, a step of it or one target"))
     one.add_argument("--step", metavar="NAME")
     one.add_argument("--target", metavar="TARGET", help=TARGET)
     one.add_argument("--reason", help="kept with the cancellation")
-    one = _of_run(verb(verbs, "rerun", rerun, "run a job again on targets of an earlier run"))
+    one = _of_run(_verb(verbs, "rerun", rerun, "run a job again on targets of an earlier run"))
     reruns.add(one, TARGET)
     about = "retry targets that ended without success in a run that goes on"
-    retries.add(_of_run(verb(verbs, "retry", retry, about)), TARGET)
+    retries.add(_of_run(_verb(verbs, "retry", retry, about)), TARGET)
     about = "go on with a halted run, or start the next wave of one that waits for it"
-    one = _of_run(verb(verbs, "resume", resume, about))
+    one = _of_run(_verb(verbs, "resume", resume, about))
     one.add_argument("--wait", action="store_true", help="watch the run and exit with its result")
     one.add_argument("--timeout", type=duration, help="wait at most so long: 90, 15m, 2h")
-    _of_run(verb(verbs, "abort", abort, "end a run that is halted or waits for its next wave"))
+    _of_run(_verb(verbs, "abort", abort, "end a run that is halted or waits for its next wave"))
     about = "list the targets of a run"
     example = "muster run targets nightly --lifecycle failed"
     one = _of_run(verb(verbs, "targets", list_targets, about, example=example))
@@ -96,18 +121,20 @@ def add(noun: Parser) -> None:
     )
     one.add_argument("--step", metavar="NAME", help="only of this step")
     run_target_list.add_filters(one)
-    _of_run(verb(verbs, "attempts", attempts, "list the attempts of a run"))
-    events.add_options(_of_run(verb(verbs, "events", events.of_run, "list the events of a run")))
-    _of_run(verb(verbs, "errors", errors, "list what went wrong, one line for each cause"))
+    _of_run(_verb(verbs, "attempts", attempts, "list the attempts of a run"))
+    events.add_options(_of_run(_verb(verbs, "events", events.of_run, "list the events of a run")))
+    _of_run(_verb(verbs, "errors", errors, "list what went wrong, one line for each cause"))
     one = _of_run(
-        verb(verbs, "results", show_results, "join the results of all targets", of_rows=True)
+        _verb(verbs, "results", show_results, "join the results of all targets", of_rows=True)
     )
     one.add_argument("--step", metavar="NAME", help="needed when the run has several")
     one.add_argument(
         "--set", type=count, default=1, metavar="N", help="which result set; default: 1"
     )
     one.add_argument("--head", type=count, metavar="N", help="for people: only the first N rows")
-    one = _of_run(verb(verbs, "messages", messages, "list the notices and warnings of its targets"))
+    one = _of_run(
+        _verb(verbs, "messages", messages, "list the notices and warnings of its targets")
+    )
     one.add_argument("--step", metavar="NAME", help="only of this step")
 
 
@@ -265,6 +292,11 @@ def _none(run: Run, summary: dict[str, Any]) -> str:
             f"No target has succeeded: {summary['lifecycle']}. muster run show {run.id} shows more."
         )
     return f"No target has succeeded. muster run errors {run.id} lists the causes."
+
+
+def _verb(verbs: Commands, name: str, run: Command, about: str, *, of_rows: bool = False) -> Parser:
+    example = f"muster run {name} {EXAMPLES[name]}"
+    return verb(verbs, name, run, about, example=example, of_rows=of_rows)
 
 
 def _of_run(made: Parser) -> Parser:

@@ -16,7 +16,11 @@ COLUMNS = ("run", "job", "step", "schema", "lifecycle", "reason", "attempts", "s
 def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
     about = "show all that ever ran on a database, the newest first"
-    one = of_account(verb(verbs, "history", history, about))
+    one = of_account(
+        verb(
+            verbs, "history", history, about, example="muster target history eu1/tenant_7 --top 20"
+        )
+    )
     one.add_argument("target", metavar="TARGET", help="SERVER/DATABASE")
     one.add_argument("--schema", metavar="SCHEMA", help="only what ran on this schema of it")
     one.add_argument(

@@ -68,21 +68,79 @@ TEST_PATIENCE = 20.0  # seconds for the engine to send the event and the receive
 def add(noun: Parser) -> None:
     verbs = verbs_of(noun)
     about = "create a webhook; its secret comes from the terminal, stdin or a file"
-    one = _of_name(verb(verbs, "create", create, about))
+    one = _of_name(
+        verb(
+            verbs,
+            "create",
+            create,
+            about,
+            example="muster webhook create on-call --to https://alerts.example.org/muster --event failed --event halted",
+        )
+    )
     updates.add_settings(one, CREATED)
     one.add_argument("--secret-file", type=Path, metavar="FILE", help="- is stdin")
-    one = _of_name(verb(verbs, "update", update, "change what is named of a webhook"))
+    one = _of_name(
+        verb(
+            verbs,
+            "update",
+            update,
+            "change what is named of a webhook",
+            example="muster webhook update on-call --job nightly --max-attempts 4",
+        )
+    )
     updates.add(one, SETTINGS)
     one.add_argument("--secret-file", type=Path, metavar="FILE", help="- is stdin")
     one.add_argument("--new-secret", action="store_true", help="ask for another secret")
-    of_account(verb(verbs, "list", list_webhooks, "list the webhooks of an account"))
-    _of_name(verb(verbs, "show", show, "show a webhook"))
-    deletes.add(_of_name(verb(verbs, "delete", delete, "delete a webhook and its deliveries")))
-    _of_name(verb(verbs, "test", test, "send a test event and show what the receiver answered"))
-    one = _of_name(verb(verbs, "deliveries", deliveries, "list deliveries, the newest first"))
+    of_account(
+        verb(
+            verbs,
+            "list",
+            list_webhooks,
+            "list the webhooks of an account",
+            example="muster webhook list",
+        )
+    )
+    _of_name(verb(verbs, "show", show, "show a webhook", example="muster webhook show on-call"))
+    deletes.add(
+        _of_name(
+            verb(
+                verbs,
+                "delete",
+                delete,
+                "delete a webhook and its deliveries",
+                example="muster webhook delete on-call --yes",
+            )
+        )
+    )
+    _of_name(
+        verb(
+            verbs,
+            "test",
+            test,
+            "send a test event and show what the receiver answered",
+            example="muster webhook test on-call",
+        )
+    )
+    one = _of_name(
+        verb(
+            verbs,
+            "deliveries",
+            deliveries,
+            "list deliveries, the newest first",
+            example="muster webhook deliveries on-call --status Failed",
+        )
+    )
     add_choice(one, "--status", choices=STATUSES, help="only these; Failed: dead letters")
     one.add_argument("--top", type=count, default=20, metavar="N", help="default: 20")
-    one = _of_name(verb(verbs, "replay", replay, "send events again; default: all dead letters"))
+    one = _of_name(
+        verb(
+            verbs,
+            "replay",
+            replay,
+            "send events again; default: all dead letters",
+            example="muster webhook replay on-call",
+        )
+    )
     one.add_argument("--event", action="append", metavar="ID", help="may be given several times")
 
 
