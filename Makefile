@@ -171,4 +171,4 @@ lock: .venv/.ready ## Renew requirements.lock, runtime.lock, bench.lock, infra.l
 	@printf 'uv\nsetuptools>=77\n' | $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -c requirements.lock - -o bootstrap.lock
 
 clean: ## Remove what this Makefile created, but not data directories outside the clone
-	@rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

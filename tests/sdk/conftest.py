@@ -1,9 +1,10 @@
 """One `muster up --tls` and one fresh environment for each SDK; `make sdk` builds what is installed there."""
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,23 @@ from tests.support.stack import Stack, muster_up
 
 DIST = Path(__file__).parents[2] / "dist"
 PROGRAMS = Path(__file__).parent / "programs"
-
-Run = Callable[..., str]
+TOOLS = DIST.parent / ".venv" / "openapi-tools" / "node_modules"
+OPTIONS = {
+    "target": "es2022",
+    "module": "nodenext",
+    "strict": True,
+    "exactOptionalPropertyTypes": True,
+    "noUncheckedIndexedAccess": True,
+    "skipLibCheck": False,
+    "types": ["node"],
+    "typeRoots": [str(TOOLS / "@types")],
+}
 
 
 def package(pattern: str) -> Path:
-    [built] = DIST.glob(pattern) or pytest.fail(f"dist/ has no {pattern}: run `make sdk` first")
-    return built
+    built = list(DIST.glob(pattern))
+    assert len(built) == 1, f"dist/ has {built} for {pattern}: run `make sdk` with an empty dist"
+    return built[0]
 
 
 def printed(command: list[str | Path], **more) -> str:
@@ -44,6 +55,20 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     own = folder / "env" / "bin" / "python"
     printed([uv, "pip", "install", "-q", "--python", own, package("muster_sdk-*.whl")])
     return own
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the built package is installed, and nothing else."""
+    made = tmp_path_factory.mktemp("typescript")
+    (made / "package.json").write_text('{"type": "module", "private": true}')
+    (made / "tsconfig.json").write_text(
+        json.dumps({"compilerOptions": OPTIONS, "include": ["*.ts"]})
+    )
+    install = ["npm", "install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund"]
+    printed([*install, package("muster-sdk-*.tgz")], cwd=made)
+    assert [each.name for each in (made / "node_modules" / "@muster").iterdir()] == ["sdk"]
+    return made
 
 
 @pytest.fixture

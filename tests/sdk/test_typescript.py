@@ -3,39 +3,12 @@
 import json
 import shutil
 import tarfile
-from pathlib import Path
 
 import pytest
 
-from tests.sdk.conftest import PROGRAMS, clean, package, printed
-
-TOOLS = Path(__file__).parents[2] / ".venv" / "openapi-tools" / "node_modules"
-OPTIONS = {
-    "target": "es2022",
-    "module": "nodenext",
-    "strict": True,
-    "exactOptionalPropertyTypes": True,
-    "noUncheckedIndexedAccess": True,
-    "skipLibCheck": False,
-    "types": ["node"],
-    "typeRoots": [str(TOOLS / "@types")],
-}
+from tests.sdk.conftest import PROGRAMS, TOOLS, clean, package, printed
 
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the built package is installed, and nothing else."""
-    made = tmp_path_factory.mktemp("typescript")
-    (made / "package.json").write_text('{"type": "module", "private": true}')
-    (made / "tsconfig.json").write_text(
-        json.dumps({"compilerOptions": OPTIONS, "include": ["*.ts"]})
-    )
-    install = ["npm", "install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund"]
-    printed([*install, package("muster-sdk-*.tgz")], cwd=made)
-    assert [each.name for each in (made / "node_modules" / "@muster").iterdir()] == ["sdk"]
-    return made
 
 
 def test_a_whole_job_runs(folder, arguments):
