@@ -3,6 +3,7 @@
 import contextlib
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -85,7 +86,7 @@ def shell(folder: Path, **environment: str) -> Iterator[Shell]:
     path = {"PATH": f"{PROGRAMS}:{os.environ['PATH']}", "HOME": str(folder)}
     process = subprocess.Popen(
         ["bash", "--noprofile", "--norc"], cwd=folder, env=clean | path | environment, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     made = Shell(process, folder / "typed")
 
@@ -101,8 +102,13 @@ def shell(folder: Path, **environment: str) -> Iterator[Shell]:
         yield made
     finally:
         assert process.stdin
-        process.stdin.close()
-        process.wait(timeout=30)
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:  # a command that did not end, which the test has said
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         reader.join(timeout=30)
         assert process.stdout
         process.stdout.close()

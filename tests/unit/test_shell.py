@@ -1,5 +1,7 @@
 """The shell in which commands of pages are run: exit codes, what commands set, what they read and print."""
 
+import signal
+
 import pytest
 
 from tests.support.shell import commands, shell
@@ -30,3 +32,12 @@ def test_lines_are_joined_until_the_command_is_complete():
         "echo a \\\n  b  # c",
         "echo 'd\ne'",
     ]
+
+
+def test_a_command_that_does_not_end_is_named_and_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.support.shell.ENOUGH", 0.2)
+
+    with pytest.raises(AssertionError, match="'sleep 600' did not end"), shell(tmp_path) as bash:
+        bash.run("sleep 600")
+
+    assert bash.process.returncode == -signal.SIGKILL
