@@ -14,7 +14,6 @@ keep() { # NAME CONTENT: containers run as several users, so a file is readable;
 
 keep owner_password "$(random)"
 keep app_password "$(random)"
-keep jobs_password "$(random)"
 keep valkey_password "$(random)"
 keep local_token "$(random)"
 keep keys "k1:$(openssl rand -base64 32)"
