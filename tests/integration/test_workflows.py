@@ -3,6 +3,7 @@
 import asyncpg
 import pytest
 
+from engine.pool.dialer import APPLICATION
 from fsm import operations
 from muster.core.errors import Conflict, Fault, InvalidRequest, NotFound, PreconditionFailed
 from muster.core.ids import ResourceId
@@ -117,6 +118,26 @@ async def test_a_drop_is_refused_while_somebody_works_there_or_rows_are_inside(p
     await settle(plane)
     found = await servers.discover(plane, a_call("POST"), SERVER, {})
     assert "full" not in {row["name"] for row in found["value"]}
+
+
+async def test_an_idle_session_of_a_job_account_is_no_reason_to_refuse_a_drop(plane, targets):
+    await a_server(plane, targets, deletionPolicy="Drop")
+    await databases.put(plane, a_call(), database_id("done"), Body())
+    await settle(plane)
+    name = {"application_name": APPLICATION}
+    pooled = await asyncpg.connect(targets.url("done", targets.administrator), server_settings=name)
+    await pooled.execute("begin")
+    assert (
+        await code_of(databases.delete(plane, a_call("DELETE"), database_id("done")))
+        == "DatabaseInUse"
+    )
+
+    await pooled.execute("rollback")
+    await databases.delete(plane, a_call("DELETE"), database_id("done"))
+    await pooled.close()
+    await settle(plane)
+    found = await servers.discover(plane, a_call("POST"), SERVER, {})
+    assert "done" not in {row["name"] for row in found["value"]}
 
 
 async def test_hostile_names_go_round_unharmed(plane, targets):

@@ -12,12 +12,13 @@ select d.datname as name,
  order by d.datname;
 
 -- name: foreign_sessions
--- Who else is connected to a database now.
+-- Who else is connected to a database now. Idle sessions of job accounts do not count: a drop waits until they are closed.
 select pid, usename as login, application_name, client_addr::text as address, state
   from pg_stat_activity
  where datname = $1
    and pid <> pg_backend_pid()
    and backend_type = 'client backend'
+   and not (application_name = 'muster' and state = 'idle')
  order by pid
  limit 20;
 
