@@ -98,6 +98,8 @@ async def test_a_run_shows_what_applies_to_it(owner):
         "overrides": None,
         "nextAttemptTime": None,
         "runAttempts": None,
+        "targets": None,
+        "rowsAffected": None,
     }
 
 
