@@ -160,6 +160,9 @@ async def test_another_credential_version_or_database_gets_a_session_of_its_own(
 async def test_the_budget_is_never_exceeded(target, more):
     target.server = msgspec.structs.replace(target.server, max_connections=6)
     most, running = 0, True
+    # The server itself refuses a sixth session: a list of sessions counts one that ends while it is read, and its successor.
+    async with target.connection() as connection:
+        await connection.execute(f'alter role "{target.owner.name}" connection limit 5')
 
     async def watch():
         nonlocal most
@@ -180,7 +183,7 @@ async def test_the_budget_is_never_exceeded(target, more):
     running = False
     await watching
 
-    assert 2 < most <= 5
+    assert most > 2
 
 
 async def test_those_who_wait_are_served_in_their_order(target):
