@@ -83,6 +83,33 @@ async def test_without_steps_they_stay_and_an_empty_list_removes_them(jobs_api):
     assert await steps_of(jobs_api) == []
 
 
+async def test_one_list_of_steps_replaces_another_that_shares_few_names(jobs_api):
+    old = [step(f"old{n}") for n in range(60)]
+    await jobs_api.made("jobs/nightly", {"properties": {"steps": old}})
+
+    for names in (
+        [f"new{n}" for n in range(60)],
+        [f"other{n}" for n in range(100)],
+        ["new", *(f"other{n}" for n in range(1, 100))],  # the first step alone is replaced
+    ):
+        await jobs_api.made("jobs/nightly", {"properties": {"steps": [step(n) for n in names]}})
+        assert [name for name, _ in await steps_of(jobs_api)] == names
+
+
+async def test_a_step_that_advances_per_target_keeps_its_place_after_a_new_first_step(jobs_api):
+    second = step("b", advance="perTarget")
+    await jobs_api.made("jobs/nightly", {"properties": {"steps": [step("a"), second]}})
+
+    await jobs_api.made("jobs/nightly", {"properties": {"steps": [step("new"), second]}})
+
+    assert [name for name, _ in await steps_of(jobs_api)] == ["new", "b"]
+    kept = (await jobs_api.seen("jobs/nightly/steps/b"))["properties"]
+    assert kept["advance"] == "perTarget"
+    answer = await jobs_api.put("jobs/nightly", {"properties": {"steps": [second]}})
+    assert answer.status_code == 400, answer.text
+    assert [name for name, _ in await steps_of(jobs_api)] == ["new", "b"]
+
+
 WRONG = (
     ([step("a"), step("A")], "properties.steps[1].name"),
     ([step("a"), {"name": "b", "action": {"value": "select 1"}}], "properties.steps[1].targetGroup"),

@@ -9,7 +9,7 @@ declare
     before integer;
     written jsonb;
     step record;
-    extra text;
+    extra record;
     edited job;
 begin
     perform lock_name('job', p_name);
@@ -17,16 +17,25 @@ begin
      where lower(j.name) = lower(p_name) and j.deleted_at is null for no key update;
     written := case when p_is_patch then patch_item('jobs', array[p_name], p_doc, p_condition)
                     else put_job(p_name, p_doc, p_condition) end;
+    edited := lock_job(p_name);
+    -- Before steps are added, so that there are never more than the list and a job may have.
+    for extra in select s.name, s.step_id from job_step s
+                  where (s.job_id, s.version) = (edited.job_id, edited.version)
+                    and not exists (select from jsonb_array_elements(p_steps) e
+                                     where lower(e.value ->> 'name') = lower(s.name))
+                  order by s.step_id desc loop
+        if extra.step_id = 1 then -- its successor becomes the first step; the list says how it advances
+            edited := lock_job(p_name);
+            perform sp_update_jobstep(p_name, step_name => s.name, options => s.options - 'advance')
+               from job_step s
+              where (s.job_id, s.version, s.step_id) = (edited.job_id, edited.version, 2)
+                and s.options ->> 'advance' = 'perTarget';
+        end if;
+        perform sp_delete_jobstep(p_name, step_name => extra.name);
+    end loop;
     for step in select e.ordinality as place, e.value ->> 'name' as name, e.value - 'name' as doc
                   from jsonb_array_elements(p_steps) with ordinality e loop
         perform put_step(p_name, step.name, step.doc || jsonb_build_object('stepId', step.place), '{}');
-    end loop;
-    edited := lock_job(p_name);
-    for extra in select s.name from job_step s
-                  where (s.job_id, s.version) = (edited.job_id, edited.version)
-                    and s.step_id > jsonb_array_length(p_steps)
-                  order by s.step_id desc loop
-        perform sp_delete_jobstep(p_name, step_name => extra);
     end loop;
     edited := lock_job(p_name);
     -- Only the last of the versions is one that a caller asked for.
