@@ -205,6 +205,23 @@ async def test_an_edited_or_enabled_schedule_counts_from_now(account, admin):
     assert await admin.value("select next_slot from jobs.jobs") is not None
 
 
+async def test_a_job_of_type_once_shows_when_it_starts(account, admin):
+    await admin.call("sp_add_job", job_name="n", enabled=True)
+
+    async def shown():
+        item = await admin.call("get_item", p_kind="jobs", p_path=["n"])
+        times = item["properties"]
+        return times.get("nextRunTime"), times["schedule"]["since"]
+
+    at, since = await shown()
+    assert at == since, "the default start is the beginning of time"
+    start = datetime(2090, 1, 1, tzinfo=UTC)
+    await admin.call("sp_update_job", job_name="n", schedule_start_time=start)
+    assert datetime.fromisoformat((await shown())[0]) == start
+    await account.execute("update jobs_internal.job set next_slot = 'infinity'")
+    assert (await shown())[0] is None, "the scheduler found that it has no slot"
+
+
 async def test_a_running_job_is_deleted_by_force_only_and_its_runs_are_stopped(account, admin):
     await some_steps(admin, "a")
     run = await admin.call("sp_start_job", job_name="nightly")

@@ -27,7 +27,8 @@ begin
             'retentionDays', p_job.retention_days, 'runAttempts', p_job.run_attempts)
             || jsonb_strip_nulls(jsonb_build_object(
                 'nextRunTime', case when p_job.enabled and not p_job.paused then iso_time(nullif(
-                    case when p_job.schedule_type = 'Once' then p_job.schedule_start_time else p_job.next_slot end,
+                    case when p_job.schedule_type = 'Once' and p_job.next_slot is distinct from 'infinity'
+                         then greatest(p_job.schedule_start_time, p_job.scheduled_since) else p_job.next_slot end,
                     'infinity')) end,
                 'lastRun', (
                     select jsonb_build_object('jobExecutionId', x.job_execution_id, 'lifecycle', x.lifecycle,
