@@ -151,10 +151,11 @@ class Up:
         say("\n".join([*lines, "Ctrl-C stops it; the data stays."]))
 
     async def _look_after(self) -> None:
-        """The metadata cluster runs, the certificate is fresh, logs are bounded, no zombie stays."""
+        """Logs are bounded, the metadata cluster runs, the certificate is fresh, no zombie stays."""
         cluster, renewal = self.home.cluster, self.clock.monotonic() + RENEWAL
         while True:
             await self.clock.sleep(SWEEP)
+            self._bound_logs()
             try:
                 if cluster and (await cluster.status()).state is State.STOPPED:
                     say("The metadata database ended; it is started again.")
@@ -162,12 +163,16 @@ class Up:
                 if self.clock.monotonic() > renewal:
                     renewal += RENEWAL
                     self.home.renew()
-                for log in self.home.log_files():
-                    rotate(log)
             except (Fault, OSError) as error:
                 say(_explain(error, self.root))
             if os.getpid() == 1:
                 self._reap()
+
+    def _bound_logs(self) -> None:
+        """Also while the cluster can't start: a full disk gets room by it."""
+        for log in self.home.log_files():
+            with contextlib.suppress(OSError):
+                rotate(log)
 
     def _reap(self) -> None:
         """As the first process of a container we inherit every orphan."""

@@ -1,3 +1,4 @@
+import asyncio
 import datetime
 import errno
 import json
@@ -175,7 +176,39 @@ def test_a_long_log_moves_aside_at_a_start(tmp_path: Path) -> None:
     supervisor._append(log).close()
 
     assert log.stat().st_size == 0
-    assert (tmp_path / "api.log.1").stat().st_size > log_files.LIMIT
+    assert (tmp_path / "api.log.1").stat().st_size == log_files.LIMIT
+
+
+async def test_logs_are_bounded_while_the_metadata_cluster_cannot_start(tmp_path: Path) -> None:
+    from muster.core import log_files
+    from muster.core.cluster import State, Status
+
+    running = up.Up(up.Options(tmp_path), (), lambda role, ready: [])
+    logs = tmp_path / "logs"
+    (logs / "a.log").mkdir(
+        parents=True
+    )  # one that can't be rotated is no reason to leave the others
+    (logs / "b.log").write_bytes(bytes(log_files.LIMIT + 1))
+    sizes = []
+
+    class Cluster:
+        async def status(self) -> Status:
+            return Status(State.STOPPED)
+
+        async def start(self) -> None:
+            sizes.append((logs / "b.log").stat().st_size)
+            raise asyncio.CancelledError
+
+    class Now(Clock):
+        async def sleep(self, duration: datetime.timedelta | float) -> None:
+            pass
+
+    running.home.cluster = Cluster()  # type: ignore[assignment]
+    running.clock = Now()
+    with pytest.raises(asyncio.CancelledError):
+        await running._look_after()
+
+    assert sizes == [0]
 
 
 def test_a_ready_file_is_written_whole(tmp_path: Path) -> None:
