@@ -18,7 +18,7 @@ from workflows.model.step import StepOfJob, StepProperties
 from workflows.references import Reference
 from workflows.resource_kind import merged
 from workflows.services import Services
-from workflows.target_servers import Named, ServerName
+from workflows.target_servers import ServerName
 from workflows.validation.complete import complete
 from workflows.validation.step import step as validate
 from workflows.validation.step import unguarded
@@ -99,15 +99,19 @@ async def of_job(
             errors.append(FieldError(f"{where}.name", f"'{name[:50]}' is the name of two steps."))
         names.add(name)
     refuse(errors)
-    named = []
+    servers: set[str] = set()
     for at, properties in enumerate(steps):
         step = id.child(("steps", properties["name"]))
-        found, servers = await _problems(services, call, step, properties)
+        found, named = await _problems(services, call, step, properties)
         errors += [_inside(each, f"properties.steps[{at}]") for each in found]
-        named.append(servers)
+        servers |= named
     refuse(errors)
-    for at, (properties, servers) in enumerate(zip(steps, named, strict=True)):
-        await _use_servers(services, call, id, here, properties, servers, f"properties.steps[{at}]")
+    groups: dict[str, str] = {}  # of each group, the first step that names it
+    for at, properties in enumerate(steps):
+        groups.setdefault(_group(properties).lower(), f"properties.steps[{at}].targetGroup")
+    for group, where in groups.items():
+        await target_servers.check_reached(services, call, id, "targetGroups", [group], where)
+    await target_servers.allow(services, call, here, servers)
     return tuple({**document(each), "name": each["name"]} for each in steps)
 
 
@@ -119,14 +123,23 @@ def _inside(error: FieldError, where: str) -> FieldError:
 async def _check(
     services: Services, call: Call, id: ResourceId, here: Access, properties: dict[str, Any]
 ) -> None:
-    errors, named = await _problems(services, call, id, properties)
+    """The servers of the group become targets of the script, so the caller must be allowed to use them."""
+    errors, servers = await _problems(services, call, id, properties)
     refuse(errors)
-    await _use_servers(services, call, id, here, properties, named, "properties")
+    where = "properties.targetGroup"
+    group = _group(properties)
+    await target_servers.check_reached(services, call, id, "targetGroups", [group], where)
+    await target_servers.allow(services, call, here, servers)
+
+
+def _group(properties: dict[str, Any]) -> str:
+    return ResourceId.parse(properties["targetGroup"]).name
 
 
 async def _problems(
     services: Services, call: Call, id: ResourceId, properties: dict[str, Any]
-) -> tuple[list[FieldError], Named]:
+) -> tuple[list[FieldError], set[str]]:
+    """And the uids of the servers that it names."""
     account = account_of(id)
     named = await target_servers.check_named(services, call, account, _servers(properties))
     errors = [
@@ -135,24 +148,7 @@ async def _problems(
         *await references.check(services, call, account, _references(properties)),
         *named.errors,
     ]
-    return errors, named
-
-
-async def _use_servers(
-    services: Services,
-    call: Call,
-    id: ResourceId,
-    here: Access,
-    properties: dict[str, Any],
-    named: Named,
-    where: str,
-) -> None:
-    """The servers of the group become targets of the script, so the caller must be allowed to use them."""
-    group = ResourceId.parse(properties["targetGroup"]).name
-    await target_servers.check_reached(
-        services, call, id, "targetGroups", [group], f"{where}.targetGroup"
-    )
-    await target_servers.allow(services, call, here, named.servers)
+    return errors, named.servers
 
 
 def patch_document(patch: dict[str, Any]) -> dict[str, Any]:

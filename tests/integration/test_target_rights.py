@@ -441,6 +441,28 @@ async def test_a_refused_request_puts_no_server_into_the_directory(jobs_api):
     assert await directory_of(jobs_api) == ["srv"]
 
 
+async def test_a_job_with_one_refused_step_puts_no_server_into_the_directory(jobs_api):
+    third = f"{ELSEWHERE}/providers/Microsoft.Sql/servers/third"
+    await a_server(jobs_api, third, "third.example.org")
+    await others(jobs_api)
+    output = {"databaseName": "d", "tableName": "t", "serverName": "third"}
+    allowed = {"name": "a", **a_step(output=output)["properties"]}
+    refused = a_step(targetGroup=ref("targetGroups/others"))["properties"]
+    steps = [allowed, {**refused, "name": "b"}, {**refused, "name": "c"}]
+    caller = await a_caller(jobs_api, (SERVER, CONTRIBUTOR), (third, JOB_OPERATOR))
+
+    async with caller.call:
+        both = await caller.put("jobs/new", {"properties": {"steps": steps}})
+        before = await directory_of(jobs_api)
+        alone = await caller.put("jobs/new", {"properties": {"steps": [allowed]}})
+
+    assert outcome(both) == UNKNOWN
+    assert "properties.steps[1].targetGroup" in both.text
+    assert before == ["other", "srv"]
+    assert outcome(alone) == DONE
+    assert await directory_of(jobs_api) == ["other", "srv", "third"]
+
+
 async def test_the_own_server_is_no_target_when_the_creator_may_not_use_it(jobs_api):
     second = f"{SERVER}/jobAgents/second"
     database = f"{SERVER}/databases/control_second"
