@@ -50,10 +50,10 @@ async def put(services: Services, call: Call, id: ResourceId, body: Body) -> Wri
     """What is not said gets its default: a job without a schedule has none any more."""
     here = await items.enter(services, call, id)
     refuse(validate(id.name, body.properties))
-    await _check_schedule(services, call, id, body.properties)
     document = {**body.properties, "schedule": _schedule(body.properties.get("schedule") or {})}
     if (listed := document.pop("steps", None)) is not None:
         return await _put_with_steps(services, call, id, here, document, listed, is_patch=False)
+    await _check_schedule(services, call, id, document)
     command = PutJob(name=id.name, document=document, condition=items.condition(call))
     return await FAMILY.put(services, call, id, here, command)
 
@@ -87,9 +87,9 @@ async def patch(services: Services, call: Call, id: ResourceId, body: Body) -> W
     listed = document.pop("steps", None)
     wanted = merged(current, document)
     refuse(validate(id.name, wanted))
-    await _check_schedule(services, call, id, wanted)
     if listed is not None:
         return await _put_with_steps(services, call, id, here, document, listed, is_patch=True)
+    await _check_schedule(services, call, id, wanted)
     return await FAMILY.patch(services, call, id, here, document)
 
 
@@ -149,7 +149,7 @@ def _inside(target: str) -> str:
 async def _check_schedule(
     services: Services, call: Call, id: ResourceId, wanted: dict[str, Any]
 ) -> None:
-    """A schedule that is enabled starts the job."""
+    """A schedule that is enabled starts the job with the steps that are stored."""
     if (wanted.get("schedule") or {}).get("enabled"):
         await executions.check_start(services, call, id)
 

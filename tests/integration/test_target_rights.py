@@ -463,6 +463,27 @@ async def test_a_job_with_one_refused_step_puts_no_server_into_the_directory(job
     assert await directory_of(jobs_api) == ["other", "srv", "third"]
 
 
+@pytest.mark.parametrize("method", ["put", "patch"])
+async def test_a_schedule_needs_no_right_on_the_servers_of_steps_that_are_replaced(
+    jobs_api, method
+):
+    await others(jobs_api)
+    caller = await a_caller(jobs_api, (SERVER, CONTRIBUTOR))
+    schedule = {"schedule": {"enabled": True, "interval": "PT5M"}}
+
+    async def write(*steps):
+        properties = {**schedule, "steps": list(steps)} if steps else schedule
+        body = properties if method == "patch" else {"properties": properties}
+        return outcome(await getattr(caller, method)("jobs/there", body))
+
+    async with caller.call:
+        assert await write() == UNKNOWN
+        kept = a_step(targetGroup=ref("targetGroups/others"))["properties"]
+        assert await write({"name": "kept", **kept}) == UNKNOWN
+        assert await write({"name": "new", **a_step()["properties"]}) == DONE
+        assert await write() == DONE
+
+
 async def test_the_own_server_is_no_target_when_the_creator_may_not_use_it(jobs_api):
     second = f"{SERVER}/jobAgents/second"
     database = f"{SERVER}/databases/control_second"
