@@ -39,7 +39,7 @@ SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "Control plane": (
-        "Read from the metadata database by the API that answers, so they are true of the whole installation.",
+        "Read from the metadata database by the API that answers, so they count the whole installation.",
         (
             "muster_control_plane_tick_timestamp_seconds",
             "muster_lifecycles_due",

@@ -19,7 +19,7 @@ async def run(services: Services, stop: asyncio.Event) -> None:
     while services.settings.keys is not None and not stop.is_set():
         try:
             if await rewrap(services) == 0:
-                log.info("no secret is under another envelope key", under=services.keyring.current)
+                log.info("all secrets use the current envelope key", under=services.keyring.current)
                 return
         except Fault as error:
             log.warning("secrets can't be re-wrapped now", why=error.message)

@@ -18,7 +18,7 @@ def test_the_old_key_can_go_when_nothing_is_under_it(tmp_path):
         new, old = (data / "secrets" / "keys").read_text().split(",")
         look = told.take(section).with_(own)
         with muster_up(tmp_path):
-            done = "no secret is under another envelope key"
+            done = "all secrets use the current envelope key"
             until(lambda: done in bash.run(look).output)
             assert "secrets re-wrapped" in bash.run(look).output
 
