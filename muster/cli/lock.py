@@ -34,18 +34,20 @@ def add(noun: Parser) -> None:
     example = (
         'muster lock create keep --level can-not-delete --server eu1 --notes "Holds production."'
     )
-    one = _named(verb(verbs, "create", create, about, example=example))
+    one = _named(verb(verbs, "create", create, about, example=example), writes=True)
     updates.add_settings(one, SETTINGS)
     about = "change what is named of a lock"
     example = "muster lock update keep --level read-only --server eu1"
-    updates.add(_named(verb(verbs, "update", update, about, example=example)), SETTINGS)
+    one = _named(verb(verbs, "update", update, about, example=example), writes=True)
+    updates.add(one, SETTINGS)
     about, example = "remove a lock", "muster lock delete keep --server eu1 --yes"
-    deletes.add(_named(verb(verbs, "delete", delete, about, example=example)))
+    deletes.add(_named(verb(verbs, "delete", delete, about, example=example), writes=True))
 
 
-def _named(one: Parser) -> Parser:
+def _named(one: Parser, *, writes: bool = False) -> Parser:
+    """What writes needs its scope: a lock of the whole installation stops everyone."""
     one.add_argument("name", metavar="NAME")
-    scopes.add(one, "that is locked")
+    scopes.add(one, "that is locked", None if writes else "the whole installation")
     return one
 
 
@@ -59,7 +61,9 @@ def list_locks(options: argparse.Namespace) -> int:
 
 
 def show(options: argparse.Namespace) -> int:
-    return calling(options, lambda api: _show(options, api.get(_path(api, options))))
+    return calling(
+        options, lambda api: _show(options, api.get(_path(options, scopes.of(api, options))))
+    )
 
 
 def create(options: argparse.Namespace) -> int:
@@ -67,7 +71,7 @@ def create(options: argparse.Namespace) -> int:
         if not options.level:
             raise Refused("a lock needs --level CanNotDelete or --level ReadOnly")
         body = updates.given(options, SETTINGS)
-        return _show(options, api.put(_path(api, options), body, new=True))
+        return _show(options, api.put(_path(options, scopes.named(api, options)), body, new=True))
 
     return calling(options, put)
 
@@ -75,22 +79,23 @@ def create(options: argparse.Namespace) -> int:
 def update(options: argparse.Namespace) -> int:
     def put(api: Api) -> int:
         patch = updates.changes(options, SETTINGS)
-        return _show(options, updates.replaced(api, _path(api, options), patch))
+        path = _path(options, scopes.named(api, options))
+        return _show(options, updates.replaced(api, path, patch))
 
     return calling(options, put)
 
 
 def delete(options: argparse.Namespace) -> int:
     def gone(api: Api) -> int:
-        path = _path(api, options)
+        path = _path(options, scopes.named(api, options))
         deletes.agreed(options, f"the lock '{options.name}' at {scopes.shown(_scope(path))}")
         return deletes.done(api, options, path, options.name)
 
     return calling(options, gone)
 
 
-def _path(api: Api, options: argparse.Namespace) -> str:
-    return under(f"{scopes.of(api, options)}{LOCKS}", options.name)
+def _path(options: argparse.Namespace, scope: str) -> str:
+    return under(f"{scope}{LOCKS}", options.name)
 
 
 def _show(options: argparse.Namespace, item: dict[str, Any]) -> int:

@@ -40,12 +40,12 @@ def add(noun: Parser) -> None:
     one.add_argument(
         "--name", type=UUID, metavar="UUID", help="of the assignment; default: a new one"
     )
-    scopes.add(one, "where it holds, and everywhere below")
+    scopes.add(one, "where it holds, and everywhere below", default=None)
     about = "show one assignment"
     example = "muster role assignment show 8f0f1c1e-52a5-4f2e-9c57-3f4b6d2a7c11"
     _named(verb(assignments, "show", show, about, example=example), required=True)
     about = "take a role away: by the assignment's name, or by role, principal and scope"
-    example = "muster role assignment delete --role Reader --principal anna@example.org --yes"
+    example = "muster role assignment delete --role Reader --principal anna@example.org --account night --yes"
     one = _named(verb(assignments, "delete", delete, about, example=example), required=False)
     _add_whom(one, required=False)
     deletes.add(one)
@@ -60,7 +60,8 @@ def _add_whom(one: Parser, *, required: bool) -> None:
 def _named(one: Parser, *, required: bool) -> Parser:
     about = "uuid or resource id"
     one.add_argument("name", metavar="ASSIGNMENT", nargs=None if required else "?", help=about)
-    scopes.add(one, "where it was made")
+    default = "the whole installation" if required else "with a uuid, the whole installation"
+    scopes.add(one, "where it was made", default)
     return one
 
 
@@ -104,7 +105,7 @@ def create(options: argparse.Namespace) -> int:
             "description": options.description,
         }
         body = {"properties": {name: each for name, each in properties.items() if each is not None}}
-        path = under(f"{scopes.of(api, options)}{ASSIGNMENTS}", str(options.name or uuid4()))
+        path = under(f"{scopes.named(api, options)}{ASSIGNMENTS}", str(options.name or uuid4()))
         made = api.put(path, body)
         return _show(api, options, made, [made])
 
@@ -138,7 +139,7 @@ def _meant(api: Api, options: argparse.Namespace) -> dict[str, Any]:
         raise Refused("which assignment? Give its name, or --role and --principal")
     if wanted and wanted.startswith("/"):
         return api.get(wanted.rstrip("/"))
-    scope = scopes.of(api, options)
+    scope = scopes.of(api, options) if wanted else scopes.named(api, options)
     items = api.all(f"{scope}{ASSIGNMENTS}")
     if wanted:
         fitting = [each for each in items if each["name"].lower() == wanted.lower()]

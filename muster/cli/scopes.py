@@ -12,9 +12,10 @@ ACCOUNT = "of_account"  # `account` would be that of the environment or the cont
 OPTIONS = ("scope", "server", "database", "pool", ACCOUNT, "resource_group", "subscription")
 
 
-def add(made: Parser, what: str, default: str = "the whole installation") -> None:
-    """`what` follows the word `scope` in the help."""
-    group = made.add_argument_group(f"scope {what}; default: {default}")
+def add(made: Parser, what: str, default: str | None = "the whole installation") -> None:
+    """`what` follows the word `scope` in the help; without a default one of the options is needed."""
+    without = f"default: {default}" if default else "one of them is needed"
+    group = made.add_argument_group(f"scope {what}; {without}")
     group.add_argument("--subscription", metavar="NAME")
     about = "of --subscription, or of the only one there is"
     group.add_argument("--resource-group", metavar="GROUP", help=about)
@@ -31,13 +32,23 @@ def of(api: Api, options: argparse.Namespace) -> str:
     return "" if scope in (None, TENANT) else str(scope)
 
 
+def named(api: Api, options: argparse.Namespace) -> str:
+    """Likewise, and refused where nothing was said: what holds everywhere is never meant by leaving it out."""
+    if not any(getattr(options, each) for each in OPTIONS):
+        raise Refused(
+            f"which scope? Give {', '.join(map(_option, OPTIONS[1:]))} or --scope; "
+            "--scope / is the whole installation"
+        )
+    return of(api, options)
+
+
 def given(api: Api, options: argparse.Namespace) -> str | None:
     """None: no option was given."""
     said = [each for each in OPTIONS if getattr(options, each)]
     if not said:
         return None
     if len(said) > 1 and set(said) != {"resource_group", "subscription"}:
-        one, other = (f"--{each.replace('of_', '').replace('_', '-')}" for each in said[:2])
+        one, other = map(_option, said[:2])
         raise Refused(f"{one} and {other} name two scopes")
     value = getattr(options, said[0])
     find: dict[str, Callable[[], str]] = {
@@ -68,6 +79,10 @@ def shown(scope: str | None) -> str:
     kind = kinds.get(words[-2].lower(), words[-2])
     on_server = kind in {"database", "pool", "account"}
     return f"{kind} {words[-3]}/{words[-1]}" if on_server else f"{kind} {words[-1]}"
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('of_', '').replace('_', '-')}"
 
 
 def _id(text: str) -> str:

@@ -1,6 +1,7 @@
 """`muster token …`: service tokens, with which programs use the API."""
 
 import argparse
+from shlex import quote
 from typing import Any
 
 from muster.cli import deletes, output, scopes, times
@@ -70,11 +71,12 @@ def create(options: argparse.Namespace) -> int:
         columns, row = (*COLUMNS, "token"), [*_row(made), secret]
         output.show(options, made, Table(columns, [row], whole=("token",)))
         principal = made["properties"]["principalId"]
+        scope = quote(made["properties"].get("scope") or "ID")
         output.aside(
             [
                 "The token is not shown again.",
                 f"It may do nothing yet: muster role assignment create --principal {principal}"
-                " --principal-type ServicePrincipal --role ROLE",
+                f" --principal-type ServicePrincipal --role ROLE --scope {scope}",
             ]
         )
         return Exit.SUCCEEDED

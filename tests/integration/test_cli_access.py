@@ -52,7 +52,9 @@ def test_a_role_is_given_and_taken_away_at_each_scope(muster):
         "role", "assignment", "create", "--role", roles["Owner"], "--principal", "ops", "--principal-type", "group",
         "--description", "On call", "--resource-group", "g1",
     )  # fmt: skip
-    muster("role", "assignment", "create", "--role", "Reader", "--principal", "anna")
+    muster(
+        "role", "assignment", "create", "--role", "Reader", "--principal", "anna", "--scope", "/"
+    )
 
     rows = muster.rows("role", "assignment", "list", "--principal", "anna")
     assert {(each["role"], each["scope"]) for each in rows} == {
@@ -76,12 +78,12 @@ def test_a_role_is_given_and_taken_away_at_each_scope(muster):
     assert "there is no role assignment of Reader to anna at server eu1" in muster(
         *gone, "--server", "eu1", code=6
     )
-    muster(*gone)
+    muster(*gone, "--scope", "/")
     assert muster.rows("role", "assignment", "list", "--principal", "anna") == []
 
 
 SCOPES = {
-    (): "/",
+    ("--scope", "/"): "/",
     ("--subscription", "s1"): "subscription s1",
     ("--resource-group", "g1"): "resource-group g1",
     ("--server", "eu1"): "server eu1",

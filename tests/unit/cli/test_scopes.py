@@ -41,3 +41,46 @@ def test_a_scope_that_is_none_or_two_is_refused(muster, rest, words, why):
     code, _, err = muster("lock", "list", *words)
 
     assert code == 1 and why in err
+
+
+WHICH = (
+    "muster: which scope? Give --server, --database, --pool, --account, --resource-group, --subscription or --scope; "
+    "--scope / is the whole installation\n"
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("lock", "create", "keep", "--level", "ReadOnly"),
+        ("lock", "update", "keep", "--level", "ReadOnly"),
+        ("lock", "delete", "keep", "--yes"),
+        ("role", "assignment", "create", "--role", "Reader", "--principal", "anna"),
+        ("role", "assignment", "delete", "--role", "Reader", "--principal", "anna", "--yes"),
+    ],
+)
+def test_what_writes_needs_a_scope_that_is_named(muster, rest, words):
+    role = {"name": "r1", "properties": {"roleName": "Reader"}}
+    rest.on("GET", "/providers/Microsoft.Authorization/roleDefinitions", listed(role))
+
+    assert muster(*words) == (1, "", WHICH)
+    assert {each.method for each in rest.requests} <= {"GET"}
+
+
+def test_the_whole_installation_can_be_named(muster, rest):
+    lock = {"id": f"{LOCKS}/keep", "name": "keep", "properties": {"level": "ReadOnly"}}
+    rest.on("PUT", f"{LOCKS}/keep", lock)
+
+    assert muster("lock", "create", "keep", "--level", "ReadOnly", "--scope", "/")[0] == 0
+
+
+@pytest.mark.parametrize(("words", "scope"), [((), "ID"), (("--server", "fleet-1"), SERVER)])
+def test_a_new_token_says_how_it_gets_a_role_at_its_scope(muster, rest, words, scope):
+    properties = {"token": "t", "principalId": "p1", **({"scope": scope} if words else {})}
+    path = "/providers/Microsoft.Authorization/serviceTokens/deploy"
+    rest.on("PUT", path, {"name": "deploy", "properties": properties})
+
+    code, _, err = muster("token", "create", "deploy", *words)
+
+    hint = "--principal p1 --principal-type ServicePrincipal --role ROLE --scope"
+    assert code == 0 and err.endswith(f"{hint} {scope}\n")
