@@ -25,6 +25,22 @@ LONGEST_ANSWER = 60.0  # seconds; resolving asks every server of a group
 LONGEST_FILE = 180.0  # seconds until a file begins, and between two parts of it
 BUSY = {429, 503}
 BAD_TOKENS = ("InvalidAuthenticationToken", "ExpiredAuthenticationToken")
+OVER = "--replace writes over it"
+INSTEAD = {  # collection in a path → what a create that finds it there already is advised to
+    "subscriptions": "muster subscription update changes it",
+    "resourceGroups": "muster resource-group update changes it",
+    "servers": f"muster server update changes it, {OVER}",
+    "databases": "muster database update changes it",
+    "elasticPools": "muster pool update changes it",
+    "privateEndpoints": "muster private-endpoint delete removes it",
+    "locks": "muster lock update changes it",
+    "jobAgents": "muster account update changes it",
+    "jobs": f"muster job update changes it, {OVER}",
+    "steps": "muster step update changes it",
+    "targetGroups": f"muster group add and group remove change its members, {OVER}",
+    "credentials": "muster credential update changes it",
+    "webhooks": "muster webhook update changes it",
+}
 OURS = {  # of the API, which speaks to REST and psql → of this command line
     "until jobs.sp_resume()": "until muster account resume, or jobs.sp_resume() in psql",
     "readOnly must be false": "use --write",
@@ -159,8 +175,7 @@ class Api:
         headers = {"If-None-Match": "*"} if new else {"If-Match": etag} if etag else {}
         answer = self._send("PUT", path, body=body, headers=headers)
         if new and answer.status_code == 412:
-            name = unquote(path.rsplit("/", 1)[-1])
-            raise Refused(f"'{name}' is there already; --replace writes over it", error="Exists")
+            raise there_already(path)
         return self._finished(answer, path, waits=self._waits or not is_last)
 
     def patch(self, path: str, body: dict[str, Any], *, etag: str | None = None) -> dict[str, Any]:
@@ -196,13 +211,12 @@ class Api:
         pause = 0.1
         while True:
             shown = _document(self._send("GET", operation))
+            if shown["status"] in {"Failed", "Canceled"}:
+                raise _refused(shown.get("error", {}), Exit.USAGE)
             if not waits:
                 raise Accepted(shown)
-            match shown["status"]:
-                case "Succeeded":
-                    return
-                case "Failed" | "Canceled":
-                    raise _refused(shown.get("error", {}), Exit.USAGE)
+            if shown["status"] == "Succeeded":
+                return
             sleep(pause)
             pause = min(pause * 1.5, 2.0)
 
@@ -243,6 +257,12 @@ class Api:
             }
         link = urlsplit(path)
         return self._http.base_url.join(f"{link.path}?{link.query}"), None
+
+
+def there_already(path: str) -> Refused:
+    """Of a create, with what changes it instead."""
+    collection, name = path.split("/")[-2:]
+    return Refused(f"'{unquote(name)}' is there already; {INSTEAD[collection]}", error="Exists")
 
 
 def under(parent: str, *names: str) -> str:
@@ -301,7 +321,8 @@ def reaching_out(place: "Place", what: Callable[[Api], int], *, waits: bool = Tr
 def _show_accepted(options: argparse.Namespace, operation: dict[str, Any]) -> int:
     name = operation["name"]
     row = [name, operation["status"], output.moment(operation.get("startTime"))]
-    notes = [f"It goes on by itself; muster operation wait {name} waits for it."]
+    goes_on = f"It goes on by itself; muster operation wait {name} waits for it."
+    notes = [] if operation["status"] == "Succeeded" else [goes_on]
     output.show(
         options, operation, output.Table(("operation", "status", "started"), [row]), notes=notes
     )

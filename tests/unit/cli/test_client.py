@@ -5,6 +5,7 @@ import pytest
 
 import argparse
 import json
+import re
 
 from muster.cli import client
 from muster.cli import main as cli
@@ -14,6 +15,7 @@ from tests.unit.cli.fake_rest import (
     ACCOUNT,
     SERVER,
     SUBSCRIPTION,
+    a_server,
     accepted,
     an_account,
     listed,
@@ -181,10 +183,59 @@ def test_an_operation_that_fails_is_an_error_like_any_other(muster, rest):
         {"status": "Failed", "error": {"code": "TargetUnreachable", "message": "No way."}},
     )
 
-    assert muster("server", "add", "new", "--host", "db")[::2] == (
-        1,
-        "muster: TargetUnreachable: No way.\n",
-    )
+    for more in ([], ["--no-wait"]):
+        assert muster("server", "add", "new", "--host", "db", *more)[::2] == (
+            1,
+            "muster: TargetUnreachable: No way.\n",
+        )
+
+
+def test_an_operation_that_has_ended_is_not_said_to_go_on(muster, rest):
+    rest.on("DELETE", SERVER, accepted("/op/1", {}))
+    rest.on("GET", "/op/1", {"name": "1", "status": "Succeeded"})
+
+    code, out, _ = muster("server", "delete", "fleet-1", "--yes", "--no-wait")
+
+    assert (code, "It goes on" in out) == (0, False), out
+
+
+CREATED = {  # collection in a path → a create, where what it makes is there
+    "subscriptions": (["subscription", "create", "x"], "/subscriptions/x"),
+    "resourceGroups": (["resource-group", "create", "x"], f"{SUBSCRIPTION}/resourceGroups/x"),
+    "databases": (["database", "create", "fleet-1/x"], f"{SERVER}/databases/x"),
+    "elasticPools": (["pool", "create", "fleet-1/x"], f"{SERVER}/elasticPools/x"),
+    "locks": (
+        ["lock", "create", "x", "--level", "ReadOnly", "--scope", "/"],
+        "/providers/Microsoft.Authorization/locks/x",
+    ),
+    "jobAgents": (["account", "create", "x", "--database", "fleet-1/d"], f"{SERVER}/jobAgents/x"),
+    "jobs": (["job", "create", "x", "-g", "g", "-c", "select 1"], f"{ACCOUNT}/jobs/x"),
+    "steps": (["step", "add", "j", "x", "-g", "g", "-c", "select 1"], f"{ACCOUNT}/jobs/j/steps/x"),
+    "targetGroups": (["group", "create", "x", "--server", "fleet-1"], f"{ACCOUNT}/targetGroups/x"),
+}
+
+
+@pytest.mark.parametrize("collection", CREATED)
+def test_a_name_that_is_there_already_is_refused_with_what_exists_for_it(muster, rest, collection):
+    words, path = CREATED[collection]
+    rest.on("GET", SERVER, a_server() | {"location": "local"})
+    rest.on("GET", f"{SERVER}/databases/d", {"name": "d"})
+    rest.on("GET", f"{ACCOUNT}/jobs/j/steps", listed())
+    rest.on("PUT", path, refusal(412, "PreconditionFailed", "It exists."))
+
+    advice = client.INSTEAD[collection]
+    assert muster(*words) == (1, "", f"muster: Exists: 'x' is there already; {advice}\n")
+    assert rest.requests[-1].headers["if-none-match"] == "*"
+
+
+@pytest.mark.parametrize("advice", client.INSTEAD.values())
+def test_what_is_advised_exists(muster, advice):
+    command, *others = re.findall(r"(?:muster |and )([a-z-]+ [a-z-]+)", advice)
+    for each in (command, *others):
+        assert muster(*each.split(), "--help")[0] == 0
+    noun = command.split()[0]
+    create = [noun, "add" if noun == "server" else "create", "--help"]
+    assert ("--replace" in muster(*create)[1]) == ("--replace" in advice)
 
 
 def token_for(url):

@@ -107,7 +107,7 @@ def test_what_is_there_is_not_written_over_by_accident(muster, one_group):
 
     assert muster("server", "add", "eu1", "--host", "h")[::2] == (
         1,
-        "muster: Exists: 'eu1' is there already; --replace writes over it\n",
+        "muster: Exists: 'eu1' is there already; muster server update changes it, --replace writes over it\n",
     )
     muster("server", "add", "eu1", "--host", "h", "--replace")
     assert "if-none-match" not in one_group.requests[-1].headers
