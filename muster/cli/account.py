@@ -6,7 +6,7 @@ from typing import Any
 from muster.cli import account_changes, account_servers, events, lookup, output, run_attempts
 from muster.cli.account_changes import COLUMNS
 from muster.cli.arguments import Parser, may_wait, verb, verbs_of
-from muster.cli.client import Api, Refused, calling, under
+from muster.cli.client import Api, Refused, calling, there_already, under
 from muster.cli.exits import Exit
 from muster.cli.output import Table
 
@@ -98,33 +98,30 @@ def create(options: argparse.Namespace) -> int:
             raise Refused(f"'{options.database}' is no database: expected SERVER/DATABASE")
         server = lookup.server(api, name)
         control = under(server, "databases", database)
+        path = under(server, "jobAgents", options.name)
         if api.find(control) is None:
+            if api.find(path):
+                raise there_already(path)  # before a database is made for nothing
             api.put(control, {"location": options.location}, is_last=False)
         properties: dict[str, Any] = {"databaseId": f"{server}/databases/{database}"}
         body: dict[str, Any] = {"location": options.location, "properties": properties}
-        path = under(server, "jobAgents", options.name)
-        there = api.find(path) or {"properties": {}}
         if options.capacity is not None:
             body["sku"] = {"name": "MUSTER", "capacity": options.capacity}
-        elif "sku" in there:
-            body["sku"] = there["sku"]
-        properties |= _settings(options, there["properties"])
-        made = api.put(path, body)
+        properties |= _settings(options)
+        made = api.put(path, body, new=True)
         return account_changes.show(options, made)
 
     return calling(options, put)
 
 
-def _settings(options: argparse.Namespace, old: dict[str, Any]) -> dict[str, Any]:
-    """Those that are given, or else kept."""
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
     given = {
         "defaultCredential": options.default_credential,
         "haltAfterConsecutiveSameError": options.halt_after_same_errors,
         "runAttempts": run_attempts.read(options),
         "autoDisable": options.auto_disable,
     }
-    settings = {name: old.get(name) if value is None else value for name, value in given.items()}
-    return {name: value for name, value in settings.items() if value not in (None, "")}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def list_accounts(options: argparse.Namespace) -> int:

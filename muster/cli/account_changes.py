@@ -22,7 +22,7 @@ CREATED = (
         read=lambda number: {"name": "MUSTER", "capacity": number},
         type=count,
         metavar="N",
-        help="targets that run at once; default: 100, or the present value",
+        help="targets that run at once; default of a new account: 100",
     ),
     setting(
         "--default-credential",

@@ -38,7 +38,7 @@ class Fix:
 CREDENTIAL_MISSING = Fix(LOGIN)
 UNNAMED_CREDENTIAL = Fix(  # of a query without a group
     "muster exec --credential NAME …",
-    "Or set one for every target that no group, step or server names one for: muster account create ACCOUNT "
+    "Or set one for every target that no group, step or server names one for: muster account update ACCOUNT "
     "--default-credential NAME. muster credential list shows those that exist.",
 )
 UNREACHABLE = Fix(SERVER, "Is the server up, and are its host and port right? muster server list")

@@ -32,37 +32,33 @@ def test_an_account_is_made_with_its_control_database(muster, rest):
     assert rest.sent("PUT", ACCOUNT) == [
         {"location": "local", "properties": {"databaseId": control}}
     ]
+    assert rest.requests[-1].headers["if-none-match"] == "*"
     made = ("account", "create", "demo", "--database", "fleet-1/jobs")
-    assert muster(*made, "--capacity", "250")[0] == 0
-    assert rest.sent("PUT", ACCOUNT)[-1]["sku"] == {"name": "MUSTER", "capacity": 250}
-    rest.on("GET", ACCOUNT, an_account() | {"sku": {"name": "MUSTER", "capacity": 250}})
-    assert muster(*made)[0] == 0
-    assert rest.sent("PUT", ACCOUNT)[-1]["sku"]["capacity"] == 250, "as it is"
-    assert muster(*made, "--default-credential", "login")[0] == 0
-    assert rest.sent("PUT", ACCOUNT)[-1]["properties"]["defaultCredential"] == "login"
-    rest.on("GET", ACCOUNT, an_account(defaultCredential="login"))
-    assert muster(*made)[0] == 0
-    assert rest.sent("PUT", ACCOUNT)[-1]["properties"]["defaultCredential"] == "login", "as it is"
-    assert muster(*made, "--default-credential", "")[0] == 0
-    assert "defaultCredential" not in rest.sent("PUT", ACCOUNT)[-1]["properties"]
-    rest.on("GET", ACCOUNT, an_account())
-    attempts = (
-        "--run-attempts",
-        "off",
-        "--max-attempts-in-a-row",
-        "3",
-        "--attempt-backoff",
-        "10,2m",
+    settings = (
+        *("--capacity", "250", "--default-credential", "login"),
+        *("--run-attempts", "off", "--max-attempts-in-a-row", "3", "--attempt-backoff", "10,2m"),
     )
-    assert muster(*made, *attempts)[0] == 0
+    assert muster(*made, *settings)[0] == 0
     rules = {"enabled": False, "maxSuccessiveWithoutProgress": 3, "backoffSeconds": [10, 120]}
-    assert rest.sent("PUT", ACCOUNT)[-1]["properties"]["runAttempts"] == rules
-    rest.on("GET", ACCOUNT, an_account(runAttempts=rules))
-    assert muster(*made)[0] == 0
-    assert rest.sent("PUT", ACCOUNT)[-1]["properties"]["runAttempts"] == rules, "as it is"
-    assert muster(*made, *attempts[2:])[0] == 1, "without --run-attempts"
+    assert rest.sent("PUT", ACCOUNT)[-1] == {
+        "location": "local",
+        "properties": {"databaseId": control, "defaultCredential": "login", "runAttempts": rules},
+        "sku": {"name": "MUSTER", "capacity": 250},
+    }
+    assert muster(*made, *settings[-4:])[0] == 1, "without --run-attempts"
     assert muster("account", "create", "demo", "--database", "jobs")[0] == 1
     assert muster("account", "create", "demo", "--database", "none/jobs")[0] == 6
+
+
+def test_no_database_is_made_for_an_account_that_is_there_already(muster, rest):
+    rest.on("GET", ACCOUNT, an_account())
+
+    assert muster("account", "create", "demo", "--database", "fleet-1/other") == (
+        1,
+        "",
+        "muster: Exists: 'demo' is there already; muster account update changes it\n",
+    )
+    assert {each.method for each in rest.requests} == {"GET"}
 
 
 def test_accounts_are_listed_and_shown(muster, rest):

@@ -154,7 +154,7 @@ def test_a_missing_credential_of_named_targets_names_the_option_and_the_accounts
     _, out, _ = muster("exec", "--server", "eu1", "-c", "select 1")
 
     assert "  → muster exec --credential NAME …\n" in out
-    assert "muster account create ACCOUNT --default-credential NAME" in out
+    assert "muster account update ACCOUNT --default-credential NAME" in out
 
 
 def test_a_write_that_was_not_allowed_names_the_option(muster, rest):
