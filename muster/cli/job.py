@@ -125,10 +125,8 @@ def create(options: argparse.Namespace) -> int:
         step = step_options.read(options, account)
         properties = job_options.read(options)
         old = api.find(path) if options.replace else None
-        if old is None:
-            _make(api, options, path, properties, step)
-        else:
-            _replace(api, options, path, properties, step)
+        written = {**properties, "steps": [{"name": options.step, **step}]}
+        api.put(path, {"properties": written}, new=not options.replace)
         job_view.show(api, options, path, first=True)
         if old is not None:
             output.aside(_removed(old["properties"], properties))
@@ -148,40 +146,6 @@ def update(options: argparse.Namespace) -> int:
         return Exit.SUCCEEDED
 
     return calling(options, patch)
-
-
-def _make(
-    api: Api,
-    options: argparse.Namespace,
-    path: str,
-    properties: dict[str, Any],
-    step: dict[str, Any],
-) -> None:
-    """The schedule counts last: a slot that is due at once needs the step."""
-    resting = {**properties, "schedule": schedules.resting(properties["schedule"])}
-    api.put(path, {"properties": resting}, new=True)
-    try:
-        api.put(under(path, "steps", options.step), {"properties": step})
-        if properties != resting:
-            api.put(path, {"properties": properties})
-    except Refused:
-        api.delete(path)  # half a job would only stand in the way of the next try
-        raise
-
-
-def _replace(
-    api: Api,
-    options: argparse.Namespace,
-    path: str,
-    properties: dict[str, Any],
-    step: dict[str, Any],
-) -> None:
-    """The step first: when it is refused, the job is as it was."""
-    api.put(under(path, "steps", options.step), {"properties": step})
-    for each in api.all(f"{path}/steps"):
-        if each["name"].lower() != options.step.lower():
-            api.delete(under(path, "steps", each["name"]))
-    api.put(path, {"properties": properties})
 
 
 def _removed(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

@@ -160,11 +160,6 @@ def starts_at_once(options: argparse.Namespace) -> bool:
     return bool(options.now and not options.disabled)
 
 
-def resting(schedule: dict[str, Any]) -> dict[str, Any]:
-    """The same, and nothing comes of it yet."""
-    return {**schedule, "enabled": False} if schedule.get("enabled") else schedule
-
-
 def describe(schedule: dict[str, Any]) -> str | None:
     if cron := schedule.get("cron"):
         return f"{cron} {schedule.get('timeZone') or 'UTC'}"

@@ -434,9 +434,6 @@ def test_a_password_is_sealed_here(muster, rest, monkeypatch):
     )
 
 
-STEP = f"{JOB}/steps/main"
-
-
 @pytest.fixture
 def a_job(rest):
     shown = {
@@ -457,11 +454,16 @@ def a_job(rest):
     }
     rest.on("PUT", JOB, shown)
     rest.on("GET", JOB, shown)
-    rest.on("PUT", STEP, step)
     rest.on("GET", f"{JOB}/steps", listed(step))
     rest.on("GET", f"{JOB}/nextRuns", listed({"time": "2031-01-01T03:00:00Z"}))
     rest.on("GET", f"{ACCOUNT}/jobs", listed(shown))
     return rest
+
+
+def the_step(rest):
+    """Of the job that was written last."""
+    (step,) = rest.sent("PUT", JOB)[-1]["properties"]["steps"]
+    return step
 
 
 def test_a_job_is_made_with_its_step(muster, a_job):
@@ -481,26 +483,24 @@ def test_a_job_is_made_with_its_step(muster, a_job):
         "cron": "0 3 * * *",
         "timeZone": "Europe/Berlin",
     }
-    assert a_job.sent("PUT", JOB)[-1] == {
-        "properties": {"schedule": schedule, "description": "Every night."}
-    }
-    assert a_job.sent("PUT", STEP) == [
-        {
-            "properties": {
-                "targetGroup": GROUP,
-                "credential": f"{ACCOUNT}/credentials/login",
-                "action": {"value": "select 1"},
-                "executionOptions": {
-                    "timeoutSeconds": 7200, "retryAttempts": 0, "initialRetryIntervalSeconds": 2,
-                    "maximumRetryIntervalSeconds": 60, "maxParallelism": 4,
-                },
-                "settings": {"lockTimeoutSeconds": 0, "role": "owner"},
-                "transaction": "none",
-                "guard": True,
-                "idempotent": True,
-            }
-        }
-    ]  # fmt: skip
+    step = {
+        "name": "main",
+        "targetGroup": GROUP,
+        "credential": f"{ACCOUNT}/credentials/login",
+        "action": {"value": "select 1"},
+        "executionOptions": {
+            "timeoutSeconds": 7200, "retryAttempts": 0, "initialRetryIntervalSeconds": 2,
+            "maximumRetryIntervalSeconds": 60, "maxParallelism": 4,
+        },
+        "settings": {"lockTimeoutSeconds": 0, "role": "owner"},
+        "transaction": "none",
+        "guard": True,
+        "idempotent": True,
+    }  # fmt: skip
+    properties = {"schedule": schedule, "description": "Every night.", "steps": [step]}
+    assert a_job.sent("PUT", JOB) == [{"properties": properties}]
+    (put,) = [each for each in a_job.requests if each.method != "GET"]
+    assert put.headers["if-none-match"] == "*"
     assert "nightly        1  0 3 * * * UTC  true" in out and "select 1" in out
 
 
@@ -575,7 +575,7 @@ def test_a_guard_is_of_the_run_or_of_the_job(muster, a_job):
     made = ("job", "create", "nightly", "-g", "prod", "-c", "select 1", "--guard")
 
     assert muster(*made, "job")[0] == 0
-    assert a_job.sent("PUT", STEP)[-1]["properties"]["guard"] == "job"
+    assert the_step(a_job)["guard"] == "job"
     code, _, err = muster(*made, "ever")
     assert (code, "choose from run, job" in err) == (1, True)
 
@@ -593,7 +593,7 @@ def test_a_step_is_verified_by_a_query(muster, a_job, more, sent):
     made = ("job", "create", "nightly", "-g", "prod", "-c", "select 1", "--verify", "table t")
 
     assert muster(*made, *more)[0] == 0
-    assert a_job.sent("PUT", STEP)[-1]["properties"]["verify"] == {"sql": "table t", **sent}
+    assert the_step(a_job)["verify"] == {"sql": "table t", **sent}
 
 
 @pytest.mark.parametrize(
@@ -608,7 +608,7 @@ def test_options_of_a_query_need_one_and_agree(muster, a_job, more):
     code, _, err = muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *more)
 
     assert (code, "--verify" in err) == (1, True)
-    assert a_job.sent("PUT", STEP) == []
+    assert a_job.sent("PUT", JOB) == []
 
 
 OUTPUT = ("--output-server", "o", "--output-database", "d", "--output-table", "t")
@@ -629,7 +629,7 @@ def test_the_rows_of_a_step_go_to_a_table(muster, a_job, more, sent):
     assert muster(*made, *OUTPUT, *more)[0] == 0
 
     place = {"serverName": "o", "databaseName": "d", "tableName": "t"}
-    assert a_job.sent("PUT", STEP)[-1]["properties"]["output"] == place | sent
+    assert the_step(a_job)["output"] == place | sent
 
 
 def test_the_example_of_an_output_is_the_one_of_rest(muster, a_job):
@@ -643,8 +643,7 @@ def test_the_example_of_an_output_is_the_one_of_rest(muster, a_job):
     )
 
     assert (code, err) == (0, "")
-    (sent,) = a_job.sent("PUT", STEP)
-    assert sent["properties"]["output"] == json.loads(document)["output"]
+    assert the_step(a_job)["output"] == json.loads(document)["output"]
 
 
 @pytest.mark.parametrize("more", [OUTPUT[:4], ("--output-include-target",)])
@@ -652,16 +651,14 @@ def test_an_output_names_its_place(muster, a_job, more):
     code, _, err = muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *more)
 
     assert (code, "--output-table" in err) == (1, True)
-    assert a_job.sent("PUT", STEP) == []
+    assert a_job.sent("PUT", JOB) == []
 
 
 def test_what_is_not_said_is_not_sent(muster, a_job):
     muster("job", "create", "nightly", "-g", "prod", "-c", "select 1")
 
-    assert a_job.sent("PUT", JOB) == [{"properties": {"schedule": {}}}]
-    assert a_job.sent("PUT", STEP) == [
-        {"properties": {"targetGroup": GROUP, "action": {"value": "select 1"}}}
-    ]
+    step = {"name": "main", "targetGroup": GROUP, "action": {"value": "select 1"}}
+    assert a_job.sent("PUT", JOB) == [{"properties": {"schedule": {}, "steps": [step]}}]
 
 
 @pytest.mark.parametrize(
@@ -680,31 +677,14 @@ def test_each_way_to_say_when(muster, a_job, words, expected):
     assert a_job.sent("PUT", JOB)[-1]["properties"]["schedule"] == {"enabled": True} | expected
 
 
-@pytest.mark.parametrize("words", [["--at", "2001-01-01T00:00Z"], ["--every", "PT1H", "--now"]])
-def test_a_schedule_counts_only_when_the_step_is_there(muster, a_job, words):
-    """A slot that is due at once would find no step."""
-    assert muster("job", "create", "nightly", "-g", "prod", "-c", "select 1", *words)[0] == 0
-
-    puts = [each for each in a_job.requests if each.method == "PUT"]
-    assert [each.url.path for each in puts] == [JOB, STEP, JOB]
-    first, last = (put["properties"]["schedule"] for put in a_job.sent("PUT", JOB))
-    assert (first["enabled"], last["enabled"]) == (False, True)
-    assert first | {"enabled": True} == last
-
-
 def test_a_replaced_job_has_exactly_the_step_that_was_named(muster, a_job):
-    other = f"{JOB}/steps/other"
-    a_job.on("PUT", other, {})
-    a_job.on("DELETE", STEP, {})
-    a_job.on("GET", f"{JOB}/steps", listed({"name": "main"}, {"name": "Other"}), listed())
-
     code, _, _ = muster(
         "job", "create", "nightly", "-g", "prod", "-c", "select 2", "--step", "other", "--replace"
     )
 
-    assert code == 0
-    writes = [(each.method, each.url.path) for each in a_job.requests if each.method != "GET"]
-    assert writes == [("PUT", other), ("DELETE", STEP), ("PUT", JOB)]
+    assert code == 0 and the_step(a_job)["name"] == "other"
+    (put,) = [each for each in a_job.requests if each.method != "GET"]
+    assert (put.method, put.url.path) == ("PUT", JOB) and "if-none-match" not in put.headers
 
 
 def test_a_schedule_that_a_replacement_takes_away_is_told(muster, a_job):
@@ -727,13 +707,6 @@ def test_run_attempts_and_auto_disable_that_a_replacement_takes_away_are_shown(m
     assert "autoDisable" not in err
 
 
-def test_a_replacement_whose_step_is_refused_leaves_the_job_as_it_was(muster, a_job):
-    a_job.on("PUT", STEP, refusal(400, "InvalidParameterValue", "Syntax."))
-
-    assert muster("job", "create", "nightly", "-g", "prod", "-c", "selec", "--replace")[0] == 1
-    assert a_job.sent("PUT", JOB) == []
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -754,25 +727,13 @@ def test_a_when_that_is_not_clear_is_refused_here(muster, a_job, words):
 
 def test_a_job_for_a_group_that_is_not_there_is_not_found(muster, a_job):
     message = "Target group 'prod' was not found."
-    a_job.on("PUT", STEP, refusal(400, "InvalidParameterValue", message, "properties.targetGroup"))
-    a_job.on("DELETE", JOB, {})
+    field = "properties.steps[0].targetGroup"
+    a_job.on("PUT", JOB, refusal(400, "InvalidParameterValue", message, field))
     a_job.on("GET", f"{ACCOUNT}/targetGroups", listed({"name": "production"}))
 
     code, _, err = muster("job", "create", "nightly", "-g", "prod", "-c", "select 1")
 
     assert (code, err) == (6, "muster: there is no target group 'prod'; did you mean production?\n")
-
-
-def test_half_a_job_does_not_stay(muster, a_job):
-    a_job.on(
-        "PUT", STEP, refusal(400, "InvalidParameterValue", "Syntax.", "properties.action.value")
-    )
-    a_job.on("DELETE", JOB, {})
-
-    code, _, err = muster("job", "create", "nightly", "-g", "prod", "-c", "selec")
-
-    assert (code, err) == (1, "muster: InvalidParameterValue: Syntax. (properties.action.value)\n")
-    assert len(a_job.sent("DELETE", JOB)) == 1
 
 
 def test_jobs_are_shown_and_listed(muster, a_job):

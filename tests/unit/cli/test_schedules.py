@@ -7,7 +7,6 @@ import pytest
 from muster.cli import typed
 from tests.unit.cli.fake_rest import ACCOUNT, JOB, listed
 
-STEP = f"{JOB}/steps/main"
 CREATE = ("job", "create", "nightly", "-g", "prod", "-c", "select 1")
 
 
@@ -20,7 +19,6 @@ def hourly(rest):
     step = {"name": "main", "properties": said}
     rest.on("PUT", JOB, shown)
     rest.on("GET", JOB, shown)
-    rest.on("PUT", STEP, step)
     rest.on("GET", f"{JOB}/steps", listed(step))
     rest.on("GET", f"{JOB}/nextRuns", listed({"time": "2031-01-01T03:00:00Z"}))
     return rest
@@ -127,7 +125,7 @@ def test_a_wrong_noun_or_verb_gets_the_nearest_one(muster, words, near):
 def test_sql_that_the_grammar_refuses_is_written_with_a_warning(muster, hourly):
     code, out, err = muster("job", "create", "nightly", "-g", "prod", "-c", "select 1;\n selec 2")
 
-    assert code == 0 and "nightly" in out and len(hourly.sent("PUT", STEP)) == 1
+    assert code == 0 and "nightly" in out and len(hourly.sent("PUT", JOB)) == 1
     assert err.startswith('warning: Line 2, column 2: syntax error at or near "selec". ')
     assert err.count("\n") == 1
 
