@@ -122,7 +122,7 @@ lint-openapi: setup $(TOOLS)/.ready ## Lint the OpenAPI document with spectral a
 	@$(STAGE) spectral $(TOOLS)/node_modules/.bin/spectral lint -q -r openapi/spectral.yaml --fail-severity=hint openapi/openapi.json
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(STAGE) redocly $(TOOLS)/node_modules/.bin/redocly lint --config openapi/redocly.yaml --format=stylish openapi/openapi.json
 
-terraform: setup $(INFRA)/.ready ## The Terraform provider, with the real Terraform against a running Muster
+terraform: setup $(INFRA)/.ready ## The Terraform provider and the example fleet, with the real Terraform against a running Muster
 	@$(STAGE) terraform $(PYTEST) tests/infra -m terraform
 infra: setup $(INFRA)/.ready ## Unit files, Containerfile and compose file: checked, installed as they say, and run
 	@$(STAGE) infra $(PYTEST) tests/infra -m "not terraform"
