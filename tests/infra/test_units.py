@@ -12,7 +12,7 @@ from muster.core.settings import PREFIX, Secret, Settings
 from tests.infra.units import DROP_IN, FOLDER, UNITS, environment, parse, service
 
 KNOWN = {
-    "Unit": {"Description", "Requires", "After", "Wants", "PartOf"},
+    "Unit": {"Description", "After", "Wants", "PartOf", "StartLimitIntervalSec"},
     "Install": {"WantedBy"},
     "Service": {
         "Type", "ExecStart", "User", "Group", "Restart", "RestartSec", "KillMode", "TasksMax",
@@ -37,6 +37,20 @@ def test_each_role_has_a_unit_that_the_target_starts():
 
     assert set(wanted) == {f"muster-{role}.service" for role in ROLES}
     assert set(UNITS) == {*wanted, "muster-migrate.service"}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_database_that_is_away_at_boot_keeps_no_unit_down(name):
+    unit = service(name)
+    migrates = name == "muster-migrate.service"
+
+    assert "Requires" not in unit["Unit"], (
+        "a migration that failed once would fail the role as well"
+    )
+    assert unit["Unit"]["StartLimitIntervalSec"] == ["0"]
+    assert unit["Service"]["Restart"] == ["on-failure" if migrates else "always"]
+    for directive in ("Wants", "After"):
+        assert ("muster-migrate.service" in unit["Unit"][directive]) is not migrates
 
 
 @pytest.mark.parametrize(
