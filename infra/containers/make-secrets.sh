@@ -5,6 +5,7 @@ set -eu
 folder=${1:-$(dirname "$0")/secrets}
 umask 077
 mkdir -p "$folder"
+chmod 0700 "$folder"
 cd "$folder"
 
 random() { openssl rand -hex 24; }
@@ -25,7 +26,8 @@ save \"\"
 appendonly no
 dir /data
 "
-if ! test -e tls_key; then
+if ! test -e tls_key || ! test -e tls_cert; then
+    rm -f tls_key tls_cert
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 -subj /CN=localhost \
         -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout tls_key -out tls_cert 2>/dev/null
     chmod 0444 tls_key tls_cert

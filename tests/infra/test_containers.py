@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +114,16 @@ def test_each_secret_is_made_by_the_script_and_made_once(tmp_path):
         and made["owner_password"] in made["database_owner_url"]
     )
     assert run() == made, "a second run changes nothing"
+
+
+def test_an_open_folder_is_closed_and_a_key_without_certificate_is_made_again(tmp_path):
+    (tmp_path / "secrets").mkdir(mode=0o755)
+    (tmp_path / "secrets/tls_key").write_text("of a run that openssl ended")
+
+    subprocess.run(
+        ["sh", FOLDER / "make-secrets.sh", tmp_path / "secrets"], check=True, capture_output=True
+    )
+
+    assert os.stat(tmp_path / "secrets").st_mode & 0o777 == 0o700
+    pair = [tmp_path / "secrets" / name for name in ("tls_cert", "tls_key")]
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*pair)
