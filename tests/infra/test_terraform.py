@@ -136,6 +136,10 @@ def step_names(stack: Stack, job: str) -> list[str]:
     return [each["name"] for each in stack.get(f"{job}/steps")["value"]]
 
 
+def versions_of(stack: Stack, job: str) -> int:
+    return len(stack.get(f"{job}/versions")["value"])
+
+
 def secrets_in(folder: Terraform) -> list[str]:
     """Files of the folder that have the password in plain text; a plan is a zip, so as Terraform shows it."""
     files = [
@@ -176,11 +180,10 @@ def test_a_fleet_from_the_first_apply_to_destroy(terraform, stack):
     assert set(fleet.plan(**secret)) == {
         'muster_database.tenant["tenant_1"]', 'muster_database.tenant["tenant_2"]', "muster_job.count",
     }  # fmt: skip
+    versions = versions_of(stack, job)
     fleet.apply(**secret)
     assert step_names(stack, job) == ["before", "write", "count"]
-    assert stack.get(job)["properties"]["schedule"]["enabled"], (
-        "it was off only while steps were written"
-    )
+    assert versions_of(stack, job) == versions + 1, "two of its steps are written as one version"
     assert fleet.plan(**secret) == {}
 
     stack.client.patch(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from muster_terraform.api import Api, ApiError
+from muster_terraform.api import Api
 from muster_terraform.attributes import (
     BOOL,
     NUMBER,
@@ -16,7 +16,6 @@ from muster_terraform.attributes import (
 )
 from muster_terraform.resources.accounts import AUTO_DISABLE, RUN_ATTEMPTS
 from muster_terraform.types import Finding, ResourceType
-from muster_terraform.values import state_of
 
 NEVER = {  # how the API shows that a job has no schedule
     "type": "Once",
@@ -115,23 +114,23 @@ VERIFY = Nested(
 STEP = Nested(
     (
         field("name", required=True, optional=False),
-        prop("target_group", required=True, optional=False, about="Id of the target group."),
-        prop("sql", at="action.value", required=True, optional=False, about="The script."),
-        prop("credential", about="Id of the credential; default: that of the target group or server."),
-        prop("execution_options", EXECUTION_OPTIONS, blank=USUAL_OPTIONS),
-        prop("output", OUTPUT, about="The table that takes the rows of the script's first result set."),
-        prop("transaction", choices=("auto", "none")),
-        prop("settings", SETTINGS),
-        prop("advance", choices=("barrier", "perTarget")),
-        prop("on_failure", choices=("continue", "stop")),
-        prop("rollout", ROLLOUT),
-        prop("verify", VERIFY),
-        prop("guard", read=_text, write=_guard, choices=("true", "false", "job"), about="true: once per run and target; job: once for ever."),
-        prop("idempotent", BOOL),
-        prop("retry_on", STRINGS, about="SQLSTATEs."),
-        prop("allow_empty", BOOL),
-        prop("slots_per_database", NUMBER),
-        prop("jitter", NUMBER),
+        field("target_group", required=True, optional=False, about="Id of the target group."),
+        field("sql", at="action.value", required=True, optional=False, about="The script."),
+        field("credential", about="Id of the credential; default: that of the target group or server."),
+        field("execution_options", EXECUTION_OPTIONS, blank=USUAL_OPTIONS),
+        field("output", OUTPUT, about="The table that takes the rows of the script's first result set."),
+        field("transaction", choices=("auto", "none")),
+        field("settings", SETTINGS),
+        field("advance", choices=("barrier", "perTarget")),
+        field("on_failure", choices=("continue", "stop")),
+        field("rollout", ROLLOUT),
+        field("verify", VERIFY),
+        field("guard", read=_text, write=_guard, choices=("true", "false", "job"), about="true: once per run and target; job: once for ever."),
+        field("idempotent", BOOL),
+        field("retry_on", STRINGS, about="SQLSTATEs."),
+        field("allow_empty", BOOL),
+        field("slots_per_database", NUMBER),
+        field("jitter", NUMBER),
     ),
     many=True,
 )  # fmt: skip
@@ -150,62 +149,14 @@ class JobType(ResourceType):
         return wrong
 
     def fetch(self, api: Api, id: str) -> Document | None:
+        """Its steps are shown in a list of their own, and written in one of its properties."""
         job = api.find(id)
-        return job and job | {"steps": api.all(f"{id}/steps")}
-
-    def save(self, api: Api, id: str, document: Document, *, new: bool) -> None:
-        """Its schedule is off while several writes lead to what is wanted: no run starts on a half of it."""
-        steps = document.pop("steps", [])
-        there = [] if new else api.all(f"{id}/steps")
-        writes, leftover = _difference(there, steps)
-        schedule = document.get("properties", {}).get("schedule")
-        hold = schedule and schedule["enabled"] and (new or len(writes) + len(leftover) > 1)
-        if hold:
-            off = document["properties"] | {"schedule": schedule | {"enabled": False}}
-            api.put(id, document | {"properties": off}, new=new)
-        else:
-            api.put(id, document, new=new)
-        for place, step in writes:
-            try:
-                api.put(
-                    f"{id}/steps/{step['name']}",
-                    {"properties": step["properties"] | {"stepId": place + 1}},
-                )
-            except ApiError as error:
-                raise _at_step(error, place) from None
-        for name in leftover:
-            api.delete(f"{id}/steps/{name}")
-        if hold:
-            api.put(id, document)
-
-
-def _difference(
-    there: list[Document], wanted: list[Document]
-) -> tuple[list[tuple[int, Document]], list[str]]:
-    """Steps to write with their places, and names to remove afterwards: at no time is the order wrong in front."""
-    order = [each["name"].lower() for each in there]
-    shown = {each["name"].lower(): state_of(STEP.attributes, each) for each in there}
-    writes = []
-    for place, step in enumerate(wanted):
-        name = step["name"].lower()
-        at_place = order[place : place + 1] == [name]
-        if at_place and state_of(STEP.attributes, step) | {"name": ""} == shown[name] | {
-            "name": ""
-        }:
-            continue
-        writes.append((place, step))
-        if name in order:
-            order.remove(name)
-        order.insert(place, name)
-    kept = {each["name"].lower() for each in wanted}
-    return writes, [each["name"] for each in there if each["name"].lower() not in kept]
-
-
-def _at_step(error: ApiError, place: int) -> ApiError:
-    within = tuple(_at_step(each, place) for each in error.details)
-    return ApiError(
-        error.code, error.message, f"steps[{place}].{error.target}", error.status, within
-    )
+        if job:
+            steps = api.all(f"{id}/steps")
+            job["properties"]["steps"] = [
+                {"name": each["name"]} | each["properties"] for each in steps
+            ]
+        return job
 
 
 JOB = JobType(
@@ -224,7 +175,7 @@ JOB = JobType(
         prop("retention_days", NUMBER),
         prop("run_attempts", RUN_ATTEMPTS),
         prop("auto_disable", AUTO_DISABLE),
-        field("step", STEP, at="steps", about="In the order in which they run."),
+        prop("step", STEP, at="steps", about="In the order in which they run."),
     ),
     about="A job: its steps in order, and when it runs.",
 )
