@@ -311,7 +311,7 @@ SYNCHRONOUS = [
     (r"\bAsyncGenerator\b", "Generator"),
     (r"StopAsyncIteration", "StopIteration"),
     (r"\b__a(iter|next|enter|exit)__\b", r"__\1__"),
-    (r"\ba(iter_bytes|iter_lines|read|close)\b", r"\1"),
+    (r"\ba(iter_bytes|read|close)\b", r"\1"),
     (r"\banext\b", "next"),
 ]
 

@@ -19,14 +19,21 @@ class Event:
 
 
 class Parser:
-    """Lines to events; lines of a kind that is not known are ignored, as the standard asks."""
+    """Bytes to events; lines of a kind that is not known are ignored, as the standard asks."""
 
     def __init__(self) -> None:
         self._kind = "message"
         self._data: list[str] = []
         self._number: int | None = None
+        self._rest = b""
 
-    def line(self, line: str) -> Iterator[Event]:
+    def feed(self, piece: bytes) -> Iterator[Event]:
+        """Lines end at a line feed alone: JSON may contain what Unicode calls the end of a line."""
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        for line in lines:
+            yield from self._line(line.removesuffix(b"\r").decode("utf-8", "replace"))
+
+    def _line(self, line: str) -> Iterator[Event]:
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if not line:

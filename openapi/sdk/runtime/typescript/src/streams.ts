@@ -45,7 +45,7 @@ async function* events(response: Response): AsyncGenerator<Event, void, undefine
   let number: number | undefined;
   let data: string[] = [];
   for await (const line of lines(response)) {
-    const [, name, value = ""] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
+    const [, name, value = ""] = /^([^:]*):? ?(.*)$/s.exec(line) ?? []; // s: JSON may contain U+2028
     if (line === "") {
       if (data.length > 0) {
         yield { kind, number, data: JSON.parse(data.join("\n")) as Record<string, unknown> };

@@ -37,9 +37,10 @@ class EventStream:
             )
             parser = Parser()
             try:
-                async for line in response.aiter_lines():
-                    for event in parser.line(line):
-                        number, failures = event.number or number, 0
+                async for piece in response.aiter_bytes():
+                    for event in parser.feed(piece):
+                        failures = 0
+                        number = number if event.number is None else event.number
                         if event.kind == LAST:
                             return
                         yield event
