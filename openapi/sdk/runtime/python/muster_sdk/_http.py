@@ -19,13 +19,13 @@ from muster_sdk.errors import ConnectionFailed, MusterError
 API_VERSION = "2025-01-01"
 BACKOFF = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds before a retry where the answer names none
 LONGEST_WAIT = 60.0  # seconds; a longer Retry-After is not waited for
-SAFE = frozenset({"GET", "HEAD", "PUT", "DELETE"})  # sent again also when the answer was lost
+READS = frozenset({"GET", "HEAD"})
 Token = str | Callable[[], str]
 
 
 @dataclass(frozen=True)
 class Request:
-    """One call; the id stays the same when it is sent again, so that a start is made once."""
+    """One call; its id is the key of a write, so that it takes effect once however often it is sent."""
 
     method: str
     url: str
@@ -42,6 +42,8 @@ class Request:
             "User-Agent": f"muster-sdk-python/{VERSION}",
             "x-ms-client-request-id": self.id,
         }
+        if self.method not in READS:
+            headers.setdefault("Idempotency-Key", self.id)
         content = None
         if self.body is not None:
             headers["Content-Type"] = "application/json"
@@ -73,12 +75,9 @@ def wait_before_retry(attempt: int, retries: int, response: httpx.Response) -> f
     return wait if wait <= LONGEST_WAIT else None
 
 
-def wait_after_failure(
-    attempt: int, retries: int, request: Request, error: httpx.TransportError
-) -> float:
-    """Seconds; raises when the request may have been carried out and must not be sent twice."""
-    sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-    if attempt >= retries or (sent and request.method not in SAFE):
+def wait_after_failure(attempt: int, retries: int, error: httpx.TransportError) -> float:
+    """Seconds; raises after the last retry."""
+    if attempt >= retries:
         raise ConnectionFailed("ConnectionFailed", f"{type(error).__name__}: {error}") from error
     return BACKOFF[min(attempt, len(BACKOFF) - 1)]
 

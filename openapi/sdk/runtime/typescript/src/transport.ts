@@ -4,7 +4,7 @@ import { VERSION } from "./version.js";
 export const API_VERSION = "2025-01-01";
 const BACKOFF = [500, 1000, 2000, 4000, 8000]; // milliseconds where an answer names no time
 const LONGEST_WAIT = 60_000; // milliseconds; a longer Retry-After is not waited for
-const SAFE = new Set(["GET", "HEAD", "PUT", "DELETE"]); // sent again also when the answer was lost
+const READS = new Set(["GET", "HEAD"]);
 
 export interface ClientOptions {
   /** A bearer token, or a function that is asked for one before each request. */
@@ -47,7 +47,7 @@ export class Transport {
   /** An answer that says yes; all others are thrown. */
   async send(request: Request): Promise<Response> {
     const url = address(request, this.url);
-    const id = crypto.randomUUID(); // the same when it is sent again, so that a start is made once
+    const id = crypto.randomUUID(); // the key of a write, so that it takes effect once however often it is sent
     for (let attempt = 0; ; attempt++) {
       const response = await this.#once(url, request, id, attempt);
       if (response === undefined) continue;
@@ -71,6 +71,7 @@ export class Transport {
       "x-ms-client-request-id": id,
       "User-Agent": `muster-sdk-typescript/${VERSION}`,
     });
+    if (!READS.has(request.method)) headers.set("Idempotency-Key", id);
     for (const [name, value] of Object.entries(request.headers ?? {})) {
       if (value != null) headers.set(name, value);
     }
@@ -84,9 +85,7 @@ export class Transport {
       return await send(url, init);
     } catch (error) {
       if (request.signal?.aborted) throw error;
-      if (attempt >= this.#retries || !(SAFE.has(request.method) || neverSent(error))) {
-        throw lost(error);
-      }
+      if (attempt >= this.#retries) throw lost(error);
       await sleep(BACKOFF[Math.min(attempt, BACKOFF.length - 1)] ?? 0, request.signal);
       return undefined;
     }
@@ -117,11 +116,6 @@ function waitBeforeRetry(response: Response, attempt: number, retries: number): 
 export function retryAfter(response: Response): number | undefined {
   const seconds = Number(response.headers.get("retry-after") ?? NaN);
   return Number.isNaN(seconds) ? undefined : seconds * 1000;
-}
-
-function neverSent(error: unknown): boolean {
-  const cause = (error as { cause?: { code?: string } }).cause;
-  return ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"].includes(cause?.code ?? "");
 }
 
 export function lost(error: unknown): ConnectionFailed {

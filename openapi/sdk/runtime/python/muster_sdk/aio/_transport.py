@@ -42,7 +42,7 @@ class Transport:
                 sent = self._http.build_request(**arguments, extensions=extensions or None)
                 response = await self._http.send(sent, stream=stream)
             except httpx.TransportError as error:
-                await sleep(wait_after_failure(attempt, self._retries, request, error))
+                await sleep(wait_after_failure(attempt, self._retries, error))
             else:
                 wait = wait_before_retry(attempt, self._retries, response)
                 if wait is None:
