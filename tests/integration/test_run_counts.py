@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.executions import a_job, a_run, end, some_targets
+from tests.support.executions import a_job, a_run, a_snapshot, end, some_targets
 from tests.support.fleet import Fleet, start_fleet
 
 pytestmark = pytest.mark.newest
@@ -24,8 +24,8 @@ async def fleet(settings, db, account, targets, tmp_path):
         yield made
 
 
-async def shown(fleet: Fleet, run):
-    item = await fleet.root.fetchval(
+async def shown(session, run):
+    item = await session.fetchval(
         "select jobs_internal.run_item(x)::text from jobs_internal.job_execution x where job_execution_id = $1",
         run,
     )
@@ -38,16 +38,16 @@ async def test_a_run_counts_its_targets_and_the_rows_that_it_changed(fleet: Flee
     run = await fleet.run(
         "insert into t values (1), (2); update t set n = n + 1", "delete from t where n = 2"
     )
-    properties = await shown(fleet, run)
+    properties = await shown(fleet.root, run)
     assert properties["targets"] == {"total": 3, "done": 3, "succeeded": 3, "failed": 0}, (
         "each once"
     )
     assert properties["rowsAffected"] == 3 * (2 + 2 + 1)
     assert [row["rows_affected"] for row in await fleet.steps(run)] == [12, 3]
 
-    assert (await shown(fleet, await fleet.run("select n from t")))["rowsAffected"] is None
+    assert (await shown(fleet.root, await fleet.run("select n from t")))["rowsAffected"] is None
     await fleet.query(0, "drop table t")
-    failed = await shown(fleet, await fleet.run("delete from t"))
+    failed = await shown(fleet.root, await fleet.run("delete from t"))
     assert failed["targets"] == {"total": 3, "done": 3, "succeeded": 2, "failed": 1}
     assert failed["rowsAffected"] == 2, "of the targets that succeeded"
 
@@ -61,31 +61,61 @@ async def test_a_target_that_failed_in_any_step_has_not_succeeded(fleet: Fleet):
 
     run = await fleet.run("create table once ()", "insert into t values (1)", **options)
 
-    properties = await shown(fleet, run)
+    properties = await shown(fleet.root, run)
     assert properties["targets"] == {"total": 3, "done": 3, "succeeded": 2, "failed": 1}
     assert properties["rowsAffected"] == 3
 
 
 async def test_a_live_run_counts_what_is_done_so_far_and_a_large_one_its_total(owner):
-    async def targets(run):
-        item = await owner.fetchval(
-            "select jobs_internal.run_item(x)::text from jobs_internal.job_execution x where job_execution_id = $1",
-            run,
-        )
-        return json.loads(item)["properties"]["targets"]
-
     job = await a_job(owner)
     for number, expected in (
         (3, {"total": 3, "done": 0, "succeeded": 0, "failed": 0}),
         (10_001, {"total": 10_001}),
     ):
         run = await a_run(owner, job)
-        assert await targets(run) is None, "nothing is known before it begins"
+        assert (await shown(owner, run))["targets"] is None, "nothing is known before it begins"
         await some_targets(owner, job, run, number)
         await owner.execute("update jobs_internal.job_execution set lifecycle = 'InProgress', start_time = clock_timestamp()"
                             " where job_execution_id = $1", run)  # fmt: skip
-        assert await targets(run) == expected
+        assert (await shown(owner, run))["targets"] == expected
         await end(owner, run)
+
+
+async def test_a_live_run_is_counted_by_the_sum_of_its_steps(owner):
+    job = await a_job(owner, steps=2)
+    run = await a_run(owner, job)
+    await some_targets(owner, job, run, 5_000)
+    await owner.execute("update jobs_internal.job_execution set lifecycle = 'InProgress', start_time = clock_timestamp()"
+                        " where job_execution_id = $1", run)  # fmt: skip
+    assert "done" in (await shown(owner, run))["targets"]
+    await some_targets(owner, job, run, 5_001, step_id=2)
+    assert (await shown(owner, run))["targets"] == {"total": 5_001}
+
+
+@pytest.mark.parametrize("statistics", ["never", "analyzed"])
+async def test_the_targets_of_one_run_are_counted_without_reading_those_of_others(
+    owner, statistics
+):
+    job = await a_job(owner, steps=2)
+    run = await a_run(owner, job)
+    for step_id in (1, 2):
+        await some_targets(owner, job, run, 10, step_id=step_id)
+
+    async def blocks() -> int:
+        plan = await owner.fetchval(
+            "explain (analyze, buffers, format json) select jobs_internal.count_targets(x)"
+            " from jobs_internal.job_execution x where job_execution_id = $1", run)  # fmt: skip
+        top = json.loads(plan)[0]["Plan"]
+        return top["Shared Hit Blocks"] + top["Shared Read Blocks"]
+
+    await blocks()  # the first one fills the caches of the catalogue
+    before = await blocks()
+    for _ in range(20):
+        await a_snapshot(owner, job.group, 2_000)
+    if statistics == "analyzed":
+        await owner.execute("analyze jobs_internal.snapshot_target")
+    await blocks()
+    assert await blocks() < before + 50, "of 40000 targets of other runs, a few more blocks"
 
 
 async def test_the_last_run_of_each_job_is_found_by_index(owner):

@@ -31,7 +31,8 @@ begin
                          join snapshot_target d on d.ordinal = t.ordinal
                         where (t.run_day, t.job_execution_id, t.step_id)
                               = (p_run.run_day, p_run.job_execution_id, s.step_id)
-                          and d.snapshot_id = s.snapshot_id) o
+                          and d.snapshot_id = s.snapshot_id
+                       offset 0) o -- not merged into the query: one snapshot at a time is read, by its key
                  where (s.run_day, s.job_execution_id) = (p_run.run_day, p_run.job_execution_id)
                  group by o.target_id) x);
 end $$;
