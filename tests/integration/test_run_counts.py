@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.executions import a_job, a_run, a_snapshot, end, some_targets
+from tests.support.executions import EPOCH, a_job, a_run, a_snapshot, end, some_targets
 from tests.support.fleet import Fleet, start_fleet
 
 pytestmark = pytest.mark.newest
@@ -116,6 +116,31 @@ async def test_the_targets_of_one_run_are_counted_without_reading_those_of_other
         await owner.execute("analyze jobs_internal.snapshot_target")
     await blocks()
     assert await blocks() < before + 50, "of 40000 targets of other runs, a few more blocks"
+
+
+async def test_more_rows_than_a_number_holds_are_the_most_that_it_holds(owner):
+    most, job = 2**63 - 1, await a_job(owner, steps=2)
+    run = await a_run(owner, job)
+    for step_id in (1, 2):
+        await some_targets(owner, job, run, 2, step_id=step_id)
+        for lifecycle in ("InProgress", "Succeeded"):
+            await owner.execute(
+                "update jobs_internal.target_execution set lifecycle = $3, rows_affected = $4,"
+                " end_time = case when $3 = 'Succeeded' then clock_timestamp() end"
+                " where (job_execution_id, step_id) = ($1, $2)", run, step_id, lifecycle, most)  # fmt: skip
+        ended = await owner.fetchval(
+            "select jobs_internal.end_step($1, $2, $3)", EPOCH, run, step_id
+        )
+        assert ended == "Succeeded"
+
+    await owner.execute(
+        "update jobs_internal.job_execution set lifecycle = 'InProgress' where job_execution_id = $1",
+        run,
+    )
+    assert await owner.fetchval("select jobs_internal.end_run($1, $2)", EPOCH, run) == "Succeeded"
+    assert (await shown(owner, run))["rowsAffected"] == most
+    steps = await owner.fetch("select rows_affected from jobs_internal.step_execution")
+    assert [row["rows_affected"] for row in steps] == [most, most]
 
 
 async def test_the_last_run_of_each_job_is_found_by_index(owner):

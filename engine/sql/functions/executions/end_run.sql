@@ -66,8 +66,9 @@ begin
            not_before   = null,
            end_reason   = reason,
            target_counts = count_targets(run),
-           rows_affected = (select sum(e.rows_affected) from step_execution e
-                             where (e.run_day, e.job_execution_id) = (run.run_day, p_run)),
+           rows_affected = (select least(sum(e.rows_affected), 9223372036854775807) from step_execution e
+                             where (e.run_day, e.job_execution_id) = (run.run_day, p_run)
+                            having count(e.rows_affected) > 0),
            last_message = concat_ws(' ', coalesce(summary_sentence('steps', counts), 'Canceled before it started.'), stopped)
      where x.job_execution_id = p_run;
     return outcome;

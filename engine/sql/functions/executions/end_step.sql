@@ -15,7 +15,7 @@ declare
     outcome text;
     reason text;
     message text;
-    affected bigint;
+    affected numeric; -- a sum may exceed bigint
 begin
     perform check_epoch(p_epoch);
     select * into strict run from job_execution x where x.job_execution_id = p_run;
@@ -80,7 +80,7 @@ begin
            not_before   = null,
            end_reason   = reason,
            last_message = coalesce(message, e.last_message),
-           rows_affected = affected
+           rows_affected = case when affected is not null then least(affected, 9223372036854775807) end
      where e.run_day = run.run_day and e.job_execution_id = p_run and e.step_id = p_step_id;
     return outcome;
 end $$;
