@@ -200,7 +200,7 @@ async def test_logs_are_bounded_while_the_metadata_cluster_cannot_start(tmp_path
             raise asyncio.CancelledError
 
     class Now(Clock):
-        async def sleep(self, duration: datetime.timedelta | float) -> None:
+        async def sleep(self, delay: datetime.timedelta) -> None:
             pass
 
     running.home.cluster = Cluster()  # type: ignore[assignment]
