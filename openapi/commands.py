@@ -73,7 +73,7 @@ COMMANDS = {
     "JobCredentials_Delete": "credential delete",
     "JobCredentials_Test": "credential test",
     "JobTargetGroups_ListByAgent": "group list",
-    "JobTargetGroups_CreateOrUpdate": "group create, group update, group add, group remove",
+    "JobTargetGroups_CreateOrUpdate": "group create, group add, group remove",
     "JobTargetGroups_Get": "group show",
     "JobTargetGroups_Delete": "group delete",
     "JobTargetGroups_Resolve": "group resolve",

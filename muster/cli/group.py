@@ -46,7 +46,9 @@ def add(noun: Parser) -> None:
         )
     )
     _members_options(one)
-    one.add_argument("--replace", action="store_true", help="replace a group of that name")
+    one.add_argument(
+        "--replace", action="store_true", help="give a group of that name exactly these members"
+    )
     example = "muster group add tenants --exclude-database eu1/jobs"
     about = "add members to a target group; the others stay"
     _members_options(of_account(verb(verbs, "add", add_members, about, example=example)))
@@ -54,9 +56,6 @@ def add(noun: Parser) -> None:
     about = "remove members from a target group; the others stay"
     one = of_account(verb(verbs, "remove", remove_members, about, example=example))
     _members_options(one, removes=True)
-    example = "muster group update tenants --server eu1 --server eu2"
-    about = "give a target group exactly these members"
-    _members_options(of_account(verb(verbs, "update", update, about, example=example)))
     example = "muster group delete tenants --yes"
     about = "delete a target group that no job and no other group names"
     one = of_account(verb(verbs, "delete", delete, about, example=example))
@@ -159,19 +158,6 @@ def remove_members(options: argparse.Namespace) -> int:
             raise Refused(f"the group '{options.name}' has no member '{what}'", Exit.NOT_FOUND)
         kept = [each for each in members if _key(each) not in wanted]
         made = api.put(path, {"properties": {"members": kept}}, etag=api.seen_etag(path))
-        output.show(options, made, _members(made))
-        return Exit.SUCCEEDED
-
-    return calling(options, put)
-
-
-def update(options: argparse.Namespace) -> int:
-    def put(api: Api) -> int:
-        account = lookup.account(api, options)
-        members = _given(options, account)
-        path = under(account, "targetGroups", options.name)
-        api.latest(path)
-        made = api.put(path, {"properties": {"members": members}}, etag=api.seen_etag(path))
         output.show(options, made, _members(made))
         return Exit.SUCCEEDED
 

@@ -134,7 +134,7 @@ def a_group_changes_member_by_member(muster):
     muster("group", "remove", "tenants", "--exclude-database", "SRV/Old", "--database", "srv/one")
     last = muster.json("group", "show", "tenants")["properties"]["members"]
     assert last == [after[0], after[3]]
-    muster("group", "update", "tenants", "--database", "srv/one")
+    muster("group", "create", "tenants", "--replace", "--database", "srv/one")
     assert [
         each["databaseName"]
         for each in muster.json("group", "show", "tenants")["properties"]["members"]
