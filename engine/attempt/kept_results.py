@@ -32,7 +32,7 @@ class KeptResults:
         for each in sets:
             each.statement = statement
             self.rows = min(self.rows + each.affected, MAX_ROW_COUNT)
-            if each.tag.partition(" ")[0] in CHANGES:
+            if each.tag.partition(" ")[0] in CHANGES and not each.copied_out:
                 self.rows_affected = min((self.rows_affected or 0) + each.affected, MAX_ROW_COUNT)
             if len(self._sets) < MAX_RESULT_SETS:
                 self._sets.append(each)

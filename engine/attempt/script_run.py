@@ -314,7 +314,7 @@ class ScriptRun:
             results=results,
             result_hash=self._kept.digest,
             rows=self._kept.rows,
-            rows_affected=self._kept.rows_affected,
+            rows_affected=None if self._undone_by(fields) else self._kept.rows_affected,
             bytes=self.reply.received,
             statement_no=self.completed or None,
             timings=self.stopwatch.milliseconds,
@@ -322,6 +322,12 @@ class ScriptRun:
             phase=self.phase,
             **fields,
         )
+
+    def _undone_by(self, fields: dict[str, Any]) -> bool:
+        """Whether, by these fields of the outcome, no change of the script stays."""
+        committed = fields["lifecycle"] == SUCCEEDED or self.phase == "verify"
+        may_be = committed or fields.get("reason") == "OutcomeUnknown" or not self.transactional
+        return self.task.rolls_back or not may_be
 
     def _remarks(self, sqlstate: str | None) -> Iterator[dict[str, str]]:
         """A syntax error already explains why the script could not be split."""

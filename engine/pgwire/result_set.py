@@ -35,6 +35,7 @@ class ResultSet(Struct):
     decoders: list[Callable[[bytes], Any]] = []  # of the columns
     digest: Any = None  # of all rows
     unlimited: bool = False  # its sink bounds it
+    copied_out: bool = False  # COPY TO STDOUT: its rows were read
 
     @property
     def affected(self) -> int:

@@ -20,9 +20,9 @@ CACHED_DESCRIPTIONS, MAX_CACHED_DESCRIPTION = 50, 4 * 1024  # bytes
 MAX_NOTICES, MAX_NOTICE_BYTES = 100, 64 * 1024
 
 DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA = b"TDCNd"
-COPY_IN = b"GW"
+COPY_OUT, COPY_IN = ord("H"), b"GW"
 COMPLETED = b"C\0\0\0"
-STATEMENT_MESSAGES = frozenset((DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA, *COPY_IN))
+STATEMENT_MESSAGES = frozenset((DESCRIPTION, ROW, COMPLETE, NOTICE, COPY_DATA, COPY_OUT, *COPY_IN))
 # The reply to a list of settings and one check after it, which is most of what most sessions receive: skipped by
 # one match. A reply that does not match is parsed message by message.
 SETTINGS = re.compile(
@@ -114,6 +114,8 @@ class ResultReader(MessageParser):
             self._on_notice(body)
         elif kind == COPY_DATA:
             self._counted(len(body))
+        elif kind == COPY_OUT:
+            self._open = ResultSet(copied_out=True)
         elif self.copy_ready is not None:
             self.copy_ready()
         else:

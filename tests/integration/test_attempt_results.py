@@ -163,6 +163,22 @@ async def test_copy_over_the_wire_has_nobody_at_the_other_end(target):
     assert (comes.lifecycle, comes.reason, comes.retry) == ("Failed", "StatementFailed", False)
     assert "COPY" in comes.message
     assert goes.results[1]["tag"] == "COPY 1"
+    assert goes.rows_affected == 1, "what it inserted; the copied row was read"
+    assert (await target.run("copy (select 1) to stdout")).rows_affected is None
+
+
+async def test_rows_of_changes_that_were_undone_are_not_reported(target):
+    await target.execute(
+        f"set role {target.owner.name}; create table t as select generate_series(1, 10)"
+    )
+    assert (await target.run("delete from t; select 1/0")).rows_affected is None
+    rolled_back = await target.run("delete from t", target.task(overrides={"rollback": True}))
+    assert (rolled_back.lifecycle, rolled_back.rows_affected) == ("Succeeded", None)
+    assert await target.value("select count(*) from t") == 10
+
+    assert (await target.run("update t set generate_series = 1; commit")).rows_affected == 10, (
+        "it may be committed"
+    )
 
 
 async def test_a_report_has_the_words_of_the_control_database(target):
