@@ -18,14 +18,15 @@ function authorized(token) {
 }
 
 async function open(token) {
-  const answer = await fetch("openapi.json", authorized(token));
-  if (!answer.ok) {
-    const { error } = await answer.json();
-    sessionStorage.removeItem(KEPT);
-    return signIn(`${answer.status} ${error.code}: ${error.message}`);
+  try {
+    const answer = await fetch("openapi.json", authorized(token));
+    if (answer.status === 401) sessionStorage.removeItem(KEPT);
+    else sessionStorage.setItem(KEPT, token);
+    if (!answer.ok) return signIn(await refusal(answer));
+    api = await answer.json();
+  } catch (error) {
+    return signIn(`The description of the API can't be read: ${error.message}`);
   }
-  sessionStorage.setItem(KEPT, token);
-  api = await answer.json();
   byId("sign-in").hidden = true;
   for (const id of ["filter", "download", "sign-out", "api"]) byId(id).hidden = false;
   byId("download").href = URL.createObjectURL(new Blob([JSON.stringify(api, null, 2)]));
@@ -33,10 +34,15 @@ async function open(token) {
   show();
 }
 
-function signIn(refusal = "") {
+async function refusal(answer) {
+  const { error } = await answer.json().catch(() => ({}));
+  return error ? `${answer.status} ${error.code}: ${error.message}` : `HTTP ${answer.status} ${answer.statusText}`;
+}
+
+function signIn(reason = "") {
   for (const id of ["filter", "download", "sign-out", "api"]) byId(id).hidden = true;
   byId("sign-in").hidden = false;
-  byId("refusal").textContent = refusal;
+  byId("refusal").textContent = reason;
   byId("token").focus();
 }
 
@@ -183,18 +189,20 @@ function sender(method, path, operation, content) {
     element("button", {}, `Send ${method}`));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
+    form.querySelectorAll(".stop").forEach((each) => each.click());
     form.querySelectorAll(".answer").forEach((each) => each.remove());
-    form.append(...(await send(method, path, inputs, text)));
+    await send(method, path, inputs, text, (made) => form.append(made));
   });
   return form;
 }
 
-async function send(method, path, inputs, text) {
+async function send(method, path, inputs, text, show) {
+  const refuse = (reason) => show(element("p", { class: "answer line refusal" }, reason));
   const request = authorized(sessionStorage.getItem(KEPT));
   const query = new URLSearchParams();
   let url = path;
   for (const [each, { value }] of inputs) {
-    if (!value && each.required) return [element("p", { class: "answer line refusal" }, `${each.name} is required.`)];
+    if (!value && each.required) return refuse(`${each.name} is required.`);
     if (each.in === "path") url = url.replace(`{${each.name}}`, encodeURIComponent(value));
     else if (value && each.in === "query") query.set(each.name, value);
     else if (value) request.headers[each.name] = value;
@@ -204,9 +212,26 @@ async function send(method, path, inputs, text) {
   try {
     const answer = await fetch(`${url.slice(1)}?${query}`, request);
     const said = [...answer.headers].map(([name, value]) => `${name}: ${value}`).join("\n");
-    return [element("pre", { class: "answer" }, `HTTP ${answer.status}\n${said}\n\n${readable(await answer.text())}`)];
+    const shown = element("pre", { class: "answer" }, `HTTP ${answer.status}\n${said}\n\n`);
+    const stream = answer.headers.get("Content-Type")?.startsWith("text/event-stream");
+    if (!stream) shown.append(readable(await answer.text()));
+    show(shown);
+    if (stream) await follow(answer, shown);
   } catch (error) {
-    return [element("p", { class: "answer line refusal" }, `The request failed: ${error.message}`)];
+    refuse(`The request failed: ${error.message}`);
+  }
+}
+
+/** Shows each part of an answer that goes on, until it ends or Stop is pressed. */
+async function follow(answer, shown) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  const stop = element("button", { type: "button", class: "answer stop" }, "Stop");
+  stop.addEventListener("click", () => reader.cancel());
+  shown.after(stop);
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) shown.append(part.value);
+  } finally {
+    stop.remove();
   }
 }
 

@@ -1,9 +1,13 @@
 """What a person sees at /docs of a running Muster."""
 
 import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
+import pytest
 from playwright.sync_api import expect
 
 from api.endpoint import table
@@ -97,3 +101,62 @@ def test_the_policy_lets_the_page_load_its_own_files_alone(api) -> None:
 
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
     assert "unsafe" not in policy and "http" not in policy
+
+
+class Feed(BaseHTTPRequestHandler):
+    """Sends one event and, when the test asks for it, another; does not end by itself."""
+
+    more, left = threading.Event(), threading.Event()
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(b"data: first\n\n")
+        self.more.wait(60)
+        try:
+            while not self.left.wait(0.05):
+                self.wfile.write(b"data: second\n\n")
+        except OSError:
+            self.left.set()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def feed() -> Iterator[str]:
+    Feed.more.clear()
+    Feed.left.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Feed)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/"
+    Feed.more.set()
+    Feed.left.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_events_are_shown_while_they_arrive_until_stop(browser, api, feed) -> None:
+    """The API would need an account; its feed is played by another server."""
+    signed_in(browser, api)
+    page = browser.page
+    page.route("**/events?*", lambda route: route.continue_(url=feed))
+    operation = page.locator("details", has=page.locator("summary", has_text="/events")).first
+    operation.locator("summary").click()
+    for each in operation.locator("form input").all():
+        each.fill("1")
+    operation.get_by_role("button", name="Send GET").click()
+
+    answer = operation.locator("pre.answer")
+    expect(answer).to_contain_text("data: first")
+    expect(answer).not_to_contain_text("second")
+    Feed.more.set()
+    expect(answer).to_contain_text("data: second")
+    operation.get_by_role("button", name="Stop").click()
+
+    expect(operation.get_by_role("button", name="Stop")).to_have_count(0)
+    assert Feed.left.wait(30), "the browser still reads"
+    assert browser.complaints == []
