@@ -42,9 +42,17 @@ async def definitions(files):
 
 
 async def test_an_export_shows_no_difference_and_makes_an_equal_account(files):
-    code, out, err = await files.muster("export", "-o", "copy.yaml")
+    code, out, err = await files.muster("export", "--to", "copy.yaml")
     assert (code, out, err) == (0, "", "")
     before, text = await definitions(files), (files.folder / "copy.yaml").read_text()
+
+    assert await files.muster("export", "job", "--to", "copy.yaml") == (
+        1,
+        "",
+        "muster: copy.yaml is there already; --replace writes over it\n",
+    )
+    assert (files.folder / "copy.yaml").read_text() == text
+    assert (await files.muster("export", "--to", "copy.yaml", "--replace"))[0] == 0
 
     assert await files.muster("diff", "-f", "copy.yaml") == (0, "", "")
     assert (await files.muster("export"))[1] == text, "the order is stable"

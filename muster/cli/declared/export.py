@@ -24,22 +24,21 @@ def add(made: Parser) -> None:
         "kind", metavar="KIND", nargs="?", help=f"{', '.join(KINDS)}; default: all of them"
     )
     made.add_argument("name", metavar="NAME", nargs="?", help="default: all of the kind")
-    _add_options(made, "muster export -o account.yaml")
+    _add_options(made, "muster export --to account.yaml")
 
 
 def add_of_job(verbs: Commands) -> None:
     """`muster job export`, which is `muster export job`."""
     made = command(verbs, "export", "print a job as the YAML that muster apply takes")
     made.add_argument("name", metavar="JOB")
-    _add_options(made, f"{made.prog} nightly -o nightly.yaml")
+    _add_options(made, f"{made.prog} nightly --to nightly.yaml")
     made.set_defaults(kind=JOB.name)
 
 
 def _add_options(made: Parser, example: str) -> None:
     of_account(at_place(made))
-    made.add_argument(
-        "-o", "--output", metavar="FILE", default="-", help="default: -, which is stdout"
-    )
+    made.add_argument("--to", metavar="FILE", type=Path, help="default: stdout")
+    made.add_argument("--replace", action="store_true", help="write over FILE")
     made.epilog = f"example:\n  {example}\n\n{EXIT_CODES}"
     made.set_defaults(run=export)
 
@@ -48,17 +47,22 @@ def export(options: argparse.Namespace) -> int:
     from muster.cli.declared import text  # late: it loads the YAML library
 
     def write(api: Api) -> int:
+        if options.replace and options.to is None:
+            raise Refused("--replace needs --to FILE")
         kinds = [_kind(options.kind)] if options.kind else list(KINDS.values())
         account = lookup.account(api, options)
         documents = [each for kind in kinds for each in _of_kind(api, account, kind, options.name)]
         written = "---\n".join(map(text.dump, documents))
-        if options.output == "-":
+        if options.to is None:
             print(written, end="")
             return Exit.SUCCEEDED
         try:
-            Path(options.output).write_text(written, encoding="utf-8")
+            with options.to.open("w" if options.replace else "x", encoding="utf-8") as file:
+                file.write(written)
+        except FileExistsError:
+            raise Refused(f"{options.to} is there already; --replace writes over it") from None
         except OSError as error:
-            raise Refused(f"{options.output} can't be written: {error}") from error
+            raise Refused(f"{options.to} can't be written: {error}") from error
         return Exit.SUCCEEDED
 
     return calling(options, write)

@@ -883,3 +883,19 @@ def test_a_start_that_is_refused_names_the_command_that_helps(muster, rest, mess
     code, _, err = muster("job", "start", "nightly")
 
     assert (code, f"{message.rstrip('.')}: {way}" in err) == (1, True)
+
+
+@pytest.mark.parametrize("words", [("export", "webhook"), ("job", "export", "nightly")])
+def test_an_export_leaves_a_file_that_is_there_as_it_is(muster, a_job, tmp_path, words):
+    file = tmp_path / "kept.yaml"
+    a_job.on("GET", f"{ACCOUNT}/webhooks", listed())
+    to = ("--to", str(file))
+
+    assert muster(*words, *to) == (0, "", "")
+    file.write_text("mine")
+    why = f"muster: {file} is there already; --replace writes over it\n"
+    assert muster(*words, *to) == (1, "", why)
+    assert file.read_text() == "mine"
+    assert muster(*words, *to, "--replace") == (0, "", "")
+    assert file.read_text() != "mine"
+    assert muster(*words, "--replace")[::2] == (1, "muster: --replace needs --to FILE\n")
