@@ -245,6 +245,40 @@ def test_what_is_there_already_is_imported_and_nothing_is_left_to_do(terraform, 
     second.destroy(**secret)
 
 
+def test_what_changed_since_the_plan_is_not_overwritten(terraform, stack):
+    fleet, group = terraform("one"), "/subscriptions/s1/resourceGroups/tf-etag"
+    text = """
+resource "muster_resource_group" "all" {
+  subscription_id = "/subscriptions/s1"
+  name            = "tf-etag"
+  tags            = { by = "WHOM" }
+}
+"""
+    fleet.write(text.replace("WHOM", "terraform"))
+    fleet.run("init")
+    fleet.apply()
+
+    fleet.write(text.replace("WHOM", "a plan"))
+    assert fleet.plan() == {"muster_resource_group.all": ["update"]}
+    before = stack.client.get(group).headers["etag"]
+    for whom in ("another", "terraform"):
+        written = stack.client.patch(group, json={"tags": {"by": whom}})
+    assert written.headers["etag"] != before
+    fleet.run("apply", "-input=false", "plan")
+    assert stack.get(group)["tags"] == {"by": "a plan"}, "nothing that was planned had changed"
+
+    fleet.write(text.replace("WHOM", "terraform again"))
+    assert fleet.plan() == {"muster_resource_group.all": ["update"]}
+    assert stack.client.patch(group, json={"tags": {"by": "another"}}).is_success
+    refused = fleet.run("apply", "-input=false", "plan", code=1)
+
+    assert "ChangedSincePlan" in refused and "Plan again" in " ".join(refused.split())
+    assert stack.get(group)["tags"] == {"by": "another"}
+    fleet.apply()
+    assert stack.get(group)["tags"] == {"by": "terraform again"}
+    fleet.destroy()
+
+
 def test_a_new_name_replaces_and_what_is_there_is_not_taken_over(terraform, stack):
     secret = {"TF_VAR_password": PASSWORD}
     fleet, other = terraform("one"), terraform("two")

@@ -22,6 +22,7 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 REQUEST_LIMIT = 60.0  # seconds for one request
 BUSY_LIMIT = 60.0  # seconds that a busy API is asked again
 BUSY = frozenset({429, 503})
+ETAG = "etag"  # in a document that was read
 POLL = 1.0  # seconds between two looks at an operation that names no other pause
 LONGEST_PAUSE = 5.0
 
@@ -71,9 +72,10 @@ class Api:
         self._opener = urllib.request.build_opener(*handlers)
 
     def find(self, path: str) -> Document | None:
-        """None when it is not there."""
+        """None when it is not there. Its ETag is in it where the API gives one."""
         try:
-            return self._send("GET", path)[1]
+            headers, document = self._send("GET", path)
+            return document and {ETAG: headers.get("etag"), **document}
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -88,9 +90,10 @@ class Api:
             link = page.get("nextLink")
         return items
 
-    def put(self, path: str, body: Document, *, new: bool = False) -> None:
-        """Returns when it is done, also when that takes longer than the request."""
-        self._finish(*self._send("PUT", path, body, {"If-None-Match": "*"} if new else {}))
+    def put(self, path: str, body: Document, *, new: bool, etag: str | None) -> None:
+        """Returns when it is done, also when that takes longer than the request. Only of what is still as it was read."""
+        condition = {"If-None-Match": "*"} if new else {"If-Match": etag} if etag else {}
+        self._finish(*self._send("PUT", path, body, condition))
 
     def delete(self, path: str) -> None:
         try:

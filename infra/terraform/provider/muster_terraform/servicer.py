@@ -4,14 +4,15 @@ import functools
 import json
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tf.gen import tfplugin_pb2 as pb
 from tf.gen import tfplugin_pb2_grpc as rpc
 
 from muster_terraform import diagnostics, provider, wire
-from muster_terraform.api import Api, ApiError
-from muster_terraform.attributes import UNKNOWN, Attribute, Nested, State
+from muster_terraform.api import ETAG, Api, ApiError
+from muster_terraform.attributes import UNKNOWN, Attribute, Document, Nested, State
 from muster_terraform.resources import ALL, BY_NAME
 from muster_terraform.types import ResourceType
 from muster_terraform.values import document_of, merged, planned, refreshed, replaced, state_of
@@ -39,6 +40,22 @@ def answering(response: Any) -> Callable[[Call], Callable[["Servicer", Any, Any]
         return wrapper
 
     return decorate
+
+
+@dataclass(frozen=True)
+class Private:
+    """What Terraform keeps beside the state."""
+
+    seen: State | None  # what the API showed after the last apply; None after an import
+    etag: str | None  # of the last read: an update is refused when it is another one
+
+    @classmethod
+    def of(cls, stored: bytes) -> "Private":
+        found = json.loads(stored) if stored else {}
+        return cls(seen=found.get("seen"), etag=found.get("etag"))
+
+    def encoded(self) -> bytes:
+        return json.dumps({"seen": self.seen, "etag": self.etag}).encode()
 
 
 class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
@@ -104,8 +121,10 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
         if document is None:
             return pb.ReadResource.Response(new_state=wire.encode(None))
         now = state_of(type.complete, document)
-        state = refreshed(type.complete, prior, _seen(request.private), now)
-        return pb.ReadResource.Response(new_state=wire.encode(state), private=request.private)
+        private = Private.of(request.private)
+        state = refreshed(type.complete, prior, private.seen, now)
+        private = Private(seen=private.seen, etag=document[ETAG])
+        return pb.ReadResource.Response(new_state=wire.encode(state), private=private.encoded())
 
     @answering(pb.PlanResourceChange.Response)
     def PlanResourceChange(self, request: Any) -> Any:
@@ -138,19 +157,33 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
         id = type.id_of(plan) if prior is None else prior["id"]
         document = document_of(type.complete, plan, wire.decode(request.config), prior)
         try:
-            type.save(self.api, id, document, new=prior is None)
+            self._save(type, id, document, prior, Private.of(request.planned_private))
         except ApiError as refused:
             return self._half_done(type, id, prior, request, refused)
-        now = self._there(type, id)
+        written = type.fetch(self.api, id)
+        if written is None:
+            raise ApiError("ResourceNotFound", f"{id} was removed while it was being written.")
+        now = state_of(type.complete, written)
         return pb.ApplyResourceChange.Response(
-            new_state=wire.encode(merged(plan, now)), private=json.dumps(now).encode()
+            new_state=wire.encode(merged(plan, now)),
+            private=Private(seen=now, etag=written[ETAG]).encoded(),
         )
 
-    def _there(self, type: ResourceType, id: str) -> State:
-        document = type.fetch(self.api, id)
-        if document is None:
-            raise ApiError("ResourceNotFound", f"{id} was removed while it was being written.")
-        return state_of(type.complete, document)
+    def _save(
+        self, type: ResourceType, id: str, document: Document, prior: State | None, private: Private
+    ) -> None:
+        """An ETag is also another one when only what the API alone decides has changed: that is no reason to refuse."""
+        try:
+            type.save(self.api, id, document, new=prior is None, etag=private.etag)
+        except ApiError as refused:
+            found = type.fetch(self.api, id) if refused.status == 412 and prior else None
+            if prior is None or found is None:
+                raise
+            now = refreshed(type.complete, prior, private.seen, state_of(type.complete, found))
+            said = [each.name for each in type.complete if not each.only_computed]
+            if any(now[name] != prior[name] for name in said):
+                raise
+            type.save(self.api, id, document, new=False, etag=found[ETAG])
 
     def _delete(self, type: ResourceType, prior: State) -> Any:
         try:
@@ -169,6 +202,9 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
             detail = f"It is there already. Take it over with: terraform import {type.full_name}.NAME '{id}'"
             found = [diagnostics.error("AlreadyExists", detail)]
             return pb.ApplyResourceChange.Response(new_state=wire.encode(None), diagnostics=found)
+        if refused.status == 412:
+            detail = f"{id} has changed since the plan, or was removed; nothing was written to it. Plan again."
+            found = [diagnostics.error("ChangedSincePlan", detail)]
         try:
             document = type.fetch(self.api, id)
         except ApiError:
@@ -183,7 +219,8 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
                 for each in type.complete
             }
         else:
-            state = refreshed(type.complete, prior, _seen(request.planned_private), now)
+            seen = Private.of(request.planned_private).seen
+            state = refreshed(type.complete, prior, seen, now)
         return pb.ApplyResourceChange.Response(
             new_state=wire.encode(state), private=request.planned_private, diagnostics=found
         )
@@ -231,12 +268,6 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
         del request
         self.provider.stop()
         return pb.StopProvider.Response()
-
-
-def _seen(private: bytes) -> State | None:
-    """What the API showed after the last apply; nothing of the kind after an import."""
-    seen: State | None = json.loads(private) if private else None
-    return seen
 
 
 def _complete(attributes: tuple[Attribute, ...], state: State) -> State:

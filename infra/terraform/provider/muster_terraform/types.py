@@ -64,8 +64,8 @@ class ResourceType:
     def fetch(self, api: Api, id: str) -> Document | None:
         return api.find(id)
 
-    def save(self, api: Api, id: str, document: Document, *, new: bool) -> None:
-        api.put(id, document, new=new)
+    def save(self, api: Api, id: str, document: Document, *, new: bool, etag: str | None) -> None:
+        api.put(id, document, new=new, etag=etag)
 
     def remove(self, api: Api, id: str) -> None:
         api.delete(id)
