@@ -44,7 +44,7 @@ test: setup ## What must pass: check and integration tests on the newest Postgre
 	@$(MAKE) --no-print-directory check integration
 	@$(STAGE) --end
 
-test-all: test test-rest ## The same and all slower suites: deep, unbatched, fuzz, short chaos, the oldest PostgreSQL, old targets
+test-all: test test-rest ## The same and all that CI runs: demo, deep, unbatched, fuzz, short chaos, oldest, old-targets, browser, pages, sdk-test, lint-openapi, terraform, infra
 test-rest: setup
 	@$(STAGE) --begin
 	@$(MAKE) --no-print-directory demo-stage deep unbatched short-fuzz short-chaos oldest old-targets browser pages sdk-test lint-openapi terraform infra
