@@ -5,7 +5,7 @@ import contextlib
 import ssl
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
@@ -115,7 +115,7 @@ class Api:
             if answer.is_error:
                 answer.read()
                 _document(answer)
-            yield from answer.iter_lines()
+            yield from text_lines(answer.iter_bytes())
 
     def latest(self, path: str) -> dict[str, Any]:
         """The same object as before when nothing changed since."""
@@ -263,6 +263,14 @@ def there_already(path: str) -> Refused:
     """Of a create, with what changes it instead."""
     collection, name = path.split("/")[-2:]
     return Refused(f"'{unquote(name)}' is there already; {INSTEAD[collection]}", error="Exists")
+
+
+def text_lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    """Only a line feed ends a line: a string may have other characters that end lines."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line.decode() for line in lines)
 
 
 def under(parent: str, *names: str) -> str:

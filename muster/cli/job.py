@@ -233,9 +233,17 @@ def stop(options: argparse.Namespace) -> int:
 def delete(options: argparse.Namespace) -> int:
     def gone(api: Api) -> int:
         path = under(lookup.account(api, options), "jobs", options.name)
-        deletes.agreed(options, f"the job '{options.name}'")
+        deletes.agreed(options, f"the job '{options.name}'", lambda: _along(options))
         wanted = {"force": options.force, "purgeHistory": options.purge_history}
         query = {name: "true" if value else None for name, value in wanted.items()}
         return deletes.done(api, options, path, options.name, query)
 
     return calling(options, gone)
+
+
+def _along(options: argparse.Namespace) -> str:
+    history = "its runs and their history are deleted for ever" if options.purge_history else ""
+    along = [history or "its history is hidden"]
+    if options.force:
+        along.append("runs that go on are cancelled")
+    return ", ".join(along)

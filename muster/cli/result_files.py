@@ -3,10 +3,10 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from muster.cli.client import Api, Query
+from muster.cli.client import Api, Query, text_lines
 from muster.cli.documents import as_csv
 from muster.cli.output import Table
 
@@ -23,7 +23,7 @@ def copy(api: Api, path: str, query: Query, form: str) -> bool:
     wanted = {**query, "format": "csv" if form == "csv" else "ndjson"}
     with api.stream(path, wanted) as answer:
         if form == "json":
-            _write_list(_lines(answer.iter_bytes()))
+            _write_list(text_lines(answer.iter_bytes()))
         else:
             for chunk in answer.iter_bytes():
                 sys.stdout.buffer.write(chunk)
@@ -43,14 +43,6 @@ def write(form: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> N
         return
     for line in lines:
         print(line)
-
-
-def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Only a line feed ends a line: a string may have other characters that end lines."""
-    rest = b""
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from (line.decode() for line in lines)
 
 
 def _write_list(lines: Iterable[str]) -> None:

@@ -300,3 +300,22 @@ def test_names_are_quoted(muster, rest):
 
     assert muster("job", "show", "a b%20c", "--account", an_account()["id"])[0] == 0
     assert rest.requests[0].url.raw_path.startswith(f"{ACCOUNT}/jobs/a%20b%2520c?".encode())
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\x85", "ä"])
+def test_only_a_line_feed_ends_a_line_of_a_stream(character):
+    text = f"data: a{character}b\n\ndata: c\n".encode()
+
+    parts = (text[at : at + 1] for at in range(len(text)))
+    assert list(client.text_lines(parts)) == [f"data: a{character}b", "", "data: c"]
+
+
+def test_events_are_read_as_lines_that_end_with_a_line_feed(rest):
+    rest.on("GET", "/events", httpx.Response(200, content="data: a\u2028b\n\n".encode()))
+    http = httpx.Client(
+        base_url="http://api",
+        headers={"Authorization": "Bearer a-token"},
+        transport=rest.transport(),
+    )
+
+    assert list(client.Api(http).lines("/events")) == ["data: a\u2028b", ""]

@@ -840,6 +840,22 @@ def test_a_delete_needs_a_yes(muster, a_job, terminal):
     assert len(a_job.sent("DELETE", JOB)) == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "along"),
+    [
+        ((), "its history is hidden"),
+        (("--purge-history",), "its runs and their history are deleted for ever"),
+        (("--force",), "its history is hidden, runs that go on are cancelled"),
+    ],
+)
+def test_a_delete_of_a_job_asks_with_what_goes_along(muster, a_job, terminal, words, along):
+    streams = terminal("n\n")
+
+    assert cli.main(["job", "delete", "nightly", *words]) == 1
+    assert f"Delete the job 'nightly': {along}? [y/N] " in streams["stderr"].getvalue()
+    assert a_job.sent("DELETE", JOB) == []
+
+
 def test_a_delete_of_nothing_is_not_found(muster, a_job):
     import httpx
 
