@@ -171,7 +171,9 @@ async def test_rows_of_changes_that_were_undone_are_not_reported(target):
     await target.execute(
         f"set role {target.owner.name}; create table t as select generate_series(1, 10)"
     )
-    assert (await target.run("delete from t; select 1/0")).rows_affected is None
+    fails, verify = "delete from t; select 1/0", {"sql": "select false", "expect": "true"}
+
+    assert (await target.run(fails)).rows_affected is None
     rolled_back = await target.run("delete from t", target.task(overrides={"rollback": True}))
     assert (rolled_back.lifecycle, rolled_back.rows_affected) == ("Succeeded", None)
     assert await target.value("select count(*) from t") == 10
@@ -179,6 +181,9 @@ async def test_rows_of_changes_that_were_undone_are_not_reported(target):
     assert (await target.run("update t set generate_series = 1; commit")).rows_affected == 10, (
         "it may be committed"
     )
+    assert (await target.run("insert into t values (1)", verify=verify)).rows_affected == 1
+    assert (await target.run(fails, transaction="none")).rows_affected == 11, "it stays"
+    assert await target.value("select count(*) from t") == 0
 
 
 async def test_a_report_has_the_words_of_the_control_database(target):
