@@ -25,7 +25,9 @@ def test_the_commands_show_what_they_say(tmp_path, muster):
 
         *_, scraped = bash.block(told.take("A token for Prometheus").with_(own)).values()
         assert "muster_metrics_complete 1.0" in scraped
-        token = (tmp_path / "muster.token").read_text().strip()
+        secret = tmp_path / "muster.token"
+        assert secret.stat().st_mode & 0o777 == 0o600
+        token = secret.read_text().strip()
         headers = {"Authorization": f"Bearer {token}"}
         assert muster.client.get("/subscriptions/s1", headers=headers).status_code == 200
         assert muster.client.put("/subscriptions/s2", headers=headers, json={}).status_code == 403
