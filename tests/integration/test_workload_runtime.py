@@ -206,7 +206,7 @@ class TestProcesses:
             logs.tidy([])
 
         assert logs.tail(id, 1000) == b"b" * 50
-        assert logs.path(id).with_suffix(".log.1").read_bytes() == b"a" * 101
+        assert logs.path(id).with_suffix(".log.1").read_bytes() == b"a" * 100
         assert logs.known() == {id}
 
     def test_the_command_line_says_what_it_is_and_where(self, tmp_path):
