@@ -160,3 +160,27 @@ def test_events_are_shown_while_they_arrive_until_stop(browser, api, feed) -> No
     expect(operation.get_by_role("button", name="Stop")).to_have_count(0)
     assert Feed.left.wait(30), "the browser still reads"
     assert browser.complaints == []
+
+
+BUSY = {"status": 503, "json": {"error": {"code": "ServiceUnavailable", "message": "Later."}}}
+PAGE = {"status": 502, "body": "<html>bad gateway</html>", "content_type": "text/html"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(BUSY, "503 ServiceUnavailable: Later."), (PAGE, "HTTP 502"), (None, "can't be read")],
+    ids=["busy", "no JSON", "no answer"],
+)
+def test_a_failure_is_shown_and_the_token_is_kept(browser, api, answer, said) -> None:
+    signed_in(browser, api)
+    page = browser.page
+    page.route(
+        "**/openapi.json", lambda route: route.fulfill(**answer) if answer else route.abort()
+    )
+
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text(said)
+
+    page.unroute("**/openapi.json")
+    page.reload()
+    expect(page.locator("#api")).to_be_visible()
