@@ -6,7 +6,7 @@ from tests.support.accounts import start_control_plane
 from tests.support.command_line import CommandLine, differences
 from tests.support.running_api import TOKEN
 
-pytestmark = pytest.mark.newest
+pytestmark = [pytest.mark.newest, pytest.mark.deep]
 URL = "https://alerts.example.org/muster"
 
 

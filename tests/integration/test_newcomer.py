@@ -10,7 +10,7 @@ from tests.support.command_line import CommandLine
 from tests.support.postgres import Postgres, drop
 from tests.support.stack import muster_up
 
-pytestmark = [pytest.mark.newest, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.newest, pytest.mark.deep, pytest.mark.timeout(420)]
 
 TENANTS = 3
 ADD = "alter table orders add column if not exists total numeric"
